@@ -1,0 +1,29 @@
+# Install rules: headers, one export set per component, package config, version file, reef.pc.
+
+include(CMakePackageConfigHelpers)
+
+set(reef_package_dir "${CMAKE_INSTALL_DATADIR}/cmake/reef")
+
+install(TARGETS reef_core EXPORT reef-core FILE_SET HEADERS)
+install(TARGETS reef_reef EXPORT reef-reef)
+install(EXPORT reef-core NAMESPACE reef:: DESTINATION "${reef_package_dir}" FILE reef-core.cmake)
+install(EXPORT reef-reef NAMESPACE reef:: DESTINATION "${reef_package_dir}" FILE reef-reef.cmake)
+
+# reef::cuda is two lines, written in the config itself: the toolkit is the consumer's, and may be
+# there when ours was not.
+configure_package_config_file(cmake/reef-config.cmake.in "${PROJECT_BINARY_DIR}/reef-config.cmake"
+  INSTALL_DESTINATION "${reef_package_dir}" NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/reef-config-version.cmake"
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES
+  "${PROJECT_BINARY_DIR}/reef-config.cmake"
+  "${PROJECT_BINARY_DIR}/reef-config-version.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/ReefDependencies.cmake"
+  DESTINATION "${reef_package_dir}")
+
+# pkg-config finds its own prefix from where reef.pc lies, so an installed tree can be moved.
+file(RELATIVE_PATH reef_pc_prefix
+  "/${CMAKE_INSTALL_DATADIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" reef_pc_prefix "${reef_pc_prefix}")
+configure_file(cmake/reef.pc.in "${PROJECT_BINARY_DIR}/reef.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/reef.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")

@@ -1,0 +1,320 @@
+# The functions by which Reef's own tests, benchmarks and examples are declared. Not installed.
+#
+#   reef_test(NAME folder.name SOURCES x.cpp... [RANKS 1 2 3 4] [LIBRARIES t...] [LABELS l...]
+#             [TIMEOUT seconds] [ENVIRONMENT "A=1"...] [ARGUMENTS a...] [DEFINITIONS D=1...]
+#             [MPI mpich] [CORE] [CUDA])
+#   reef_cuda_test(NAME folder.name SOURCES x.cu... [the same options])
+#   reef_compile_fail(NAME rule SOURCE rule.cpp [LIBRARIES t...])
+#   reef_bench(NAME folder.name SOURCES x.cpp... [LIBRARIES t...] [RANKS 4] [CUDA])
+#   reef_program(NAME reef-train SOURCES x.cpp... [LIBRARIES t...])
+#   reef_add_folders()     add_subdirectory() for each subfolder that has a CMakeLists.txt
+#
+# Variables that they leave behind: REEF_MPIEXEC (a list: the launcher with what it needs here).
+
+include_guard(GLOBAL)
+
+# -- settings of our own code ------------------------------------------------------------------
+
+set(REEF_SANITIZE "" CACHE STRING "Sanitizers of our own programs, e.g. address,undefined or thread")
+option(REEF_WERROR "Treat warnings in our own code as errors" OFF)
+
+option(REEF_CCACHE "Compile our own programs through ccache where it is installed" OFF)
+if(REEF_CCACHE)
+  find_program(REEF_CCACHE_PROGRAM ccache)
+  mark_as_advanced(REEF_CCACHE_PROGRAM)
+  if(REEF_CCACHE_PROGRAM)
+    foreach(language IN ITEMS CXX CUDA)
+      if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+        set(CMAKE_${language}_COMPILER_LAUNCHER "${REEF_CCACHE_PROGRAM}")
+      endif()
+    endforeach()
+  endif()
+endif()
+
+# Linked privately by our programs only, so a user of reef::reef never sees these.
+add_library(reef_own INTERFACE)
+target_compile_options(reef_own INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wpedantic;-Wold-style-cast>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion>")
+if(REEF_WERROR)
+  target_compile_options(reef_own INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror> "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+endif()
+if(REEF_SANITIZE)
+  target_compile_options(reef_own INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${REEF_SANITIZE};-fno-omit-frame-pointer>")
+  if(REEF_SANITIZE MATCHES "undefined")
+    target_compile_options(reef_own INTERFACE
+      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>)
+  endif()
+  target_link_options(reef_own INTERFACE -fsanitize=${REEF_SANITIZE})
+endif()
+
+# -- CUDA language -----------------------------------------------------------------------------
+
+# reef::cuda needs no CUDA language; our own .cu files do.
+set(REEF_HAS_CUDA_LANGUAGE FALSE)
+if(TARGET reef::cuda)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    reef_find_cuda(AUTO)  # its C++20 flag for nvcc
+    set(REEF_HAS_CUDA_LANGUAGE TRUE)
+    message(STATUS "Reef: CUDA ${CUDAToolkit_VERSION}, sm ${CMAKE_CUDA_ARCHITECTURES}")
+  elseif(REEF_ENABLE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "REEF_ENABLE_CUDA=ON, but nvcc does not compile here. See CMakeFiles/CMakeError.log.")
+  endif()
+endif()
+if(NOT REEF_HAS_CUDA_LANGUAGE)
+  message(STATUS "Reef: no CUDA, .cu programs are left out")
+endif()
+
+# -- MPI launcher ------------------------------------------------------------------------------
+
+# As root, with more ranks than cores, several jobs side by side: no binding, or all would share
+# core 0. One thread a rank unless a test says otherwise.
+set(reef_rank_environment
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+  OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_base_warn_component_unused=0
+  OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1)
+
+set(REEF_MPIEXEC "${MPIEXEC_EXECUTABLE}")
+if(TARGET reef::mpi AND NOT REEF_MPIEXEC)
+  message(WARNING "Reef: an MPI library was found, but no mpiexec: tests with ranks are left out.")
+endif()
+
+# MPICH beside Open MPI, for the tests that run under both. pkg-config names it in Debian.
+set(REEF_MPIEXEC_MPICH "")
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(reef_mpich_pc QUIET mpich)
+  find_program(REEF_MPIEXEC_MPICH_PROGRAM mpiexec.mpich)
+  find_library(REEF_MPICH_LIBRARY mpich HINTS ${reef_mpich_pc_LIBRARY_DIRS})
+  mark_as_advanced(REEF_MPIEXEC_MPICH_PROGRAM REEF_MPICH_LIBRARY)
+  if(reef_mpich_pc_FOUND AND REEF_MPIEXEC_MPICH_PROGRAM AND REEF_MPICH_LIBRARY)
+    set(REEF_MPIEXEC_MPICH "${REEF_MPIEXEC_MPICH_PROGRAM}")
+    add_library(reef_mpich INTERFACE)
+    target_include_directories(reef_mpich SYSTEM INTERFACE ${reef_mpich_pc_INCLUDE_DIRS})
+    target_link_libraries(reef_mpich INTERFACE "${REEF_MPICH_LIBRARY}")
+    target_compile_definitions(reef_mpich INTERFACE MPICH_SKIP_MPICXX REEF_HAS_MPI)
+  endif()
+endif()
+
+# -- helpers -----------------------------------------------------------------------------------
+
+# The environment of one ctest entry: ranks or not, sanitizer, case files, then the test's own.
+function(reef_test_environment output ranks)
+  set(environment "REEF_CASES=${PROJECT_SOURCE_DIR}/tests/data")
+  if(ranks)
+    list(APPEND environment ${reef_rank_environment})
+  else()
+    list(APPEND environment OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2
+      OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+  endif()
+  if(REEF_SANITIZE MATCHES "address")
+    # MPI libraries and OpenMP leak by design, from modules that are gone when the leak is printed.
+    if(ranks)
+      list(APPEND environment ASAN_OPTIONS=detect_leaks=0)
+    else()
+      list(APPEND environment
+        "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0")
+    endif()
+    list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1)
+  elseif(REEF_SANITIZE MATCHES "thread")
+    list(APPEND environment UCX_MEM_EVENTS=no
+      "TSAN_OPTIONS=report_mutex_bugs=0 ignore_noninstrumented_modules=1 report_thread_leaks=0")
+  endif()
+  set(${output} ${environment} ${ARGN} PARENT_SCOPE)
+endfunction()
+
+# "comm.lane" -> the executable comm_lane_test, the folder comm.
+macro(reef_split_name suffix)
+  string(REGEX MATCH "^[^.]+" folder "${arg_NAME}")
+  string(MAKE_C_IDENTIFIER "${arg_NAME}_${suffix}" target)
+endmacro()
+
+# One target that builds all of a folder: `cmake --build . --target tests-comm`.
+function(reef_group group target)
+  if(NOT TARGET ${group})
+    add_custom_target(${group})
+  endif()
+  add_dependencies(${group} ${target})
+endfunction()
+
+macro(reef_add_folders)
+  file(GLOB reef_folders CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*/CMakeLists.txt")
+  foreach(reef_folder IN LISTS reef_folders)
+    get_filename_component(reef_folder "${reef_folder}" DIRECTORY)
+    add_subdirectory("${reef_folder}")
+  endforeach()
+endmacro()
+
+# -- tests -------------------------------------------------------------------------------------
+
+# Without RANKS: a GoogleTest program with gtest_main, and one ctest entry `folder.name`.
+# With RANKS: one program with an MPI-aware main (tests/support/mpi_main.cpp), and one ctest entry
+# `folder.name.p3` per rank count. Only these link MPI, unless LIBRARIES names reef::reef.
+#
+#   LIBRARIES    further libraries. The base is reef::reef; with CORE it is reef::core alone.
+#   LABELS       added to the folder's name and, with RANKS, to `mpi`
+#   TIMEOUT      seconds, default 60 (three times that under a sanitizer)
+#   ENVIRONMENT  added to, and winning over, what reef_test_environment sets
+#   ARGUMENTS    of the program
+#   MPI mpich    builds against MPICH and runs under its launcher; left out where there is none
+#   CUDA         links reef::cuda; left out where there is no toolkit
+function(reef_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;CUDA" "NAME;TIMEOUT;MPI"
+    "SOURCES;RANKS;LIBRARIES;LABELS;ENVIRONMENT;ARGUMENTS;DEFINITIONS")
+  reef_check_arguments(reef_test)
+  if(arg_CUDA AND NOT REEF_HAS_CUDA_LANGUAGE)
+    return()
+  endif()
+  if(arg_MPI STREQUAL "mpich")
+    if(NOT REEF_MPIEXEC_MPICH)
+      message(STATUS "Reef: no MPICH, ${arg_NAME} is left out")
+      return()
+    endif()
+    set(launcher "${REEF_MPIEXEC_MPICH}")
+    set(base reef::core reef::blas reef_mpich)
+  elseif(arg_CORE)
+    set(base reef::core)
+  else()
+    set(launcher "${REEF_MPIEXEC}")
+    set(base reef::reef)
+  endif()
+  if(arg_RANKS AND NOT launcher)
+    message(STATUS "Reef: no mpiexec, ${arg_NAME} is left out")
+    return()
+  endif()
+
+  reef_split_name(test)
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${base} ${arg_LIBRARIES} reef_own GTest::gmock GTest::gtest)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
+  # Above the build type's -O3, which costs a quarter more compile time for no test's benefit.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
+  if(arg_CUDA)
+    target_link_libraries(${target} PRIVATE reef::cuda)
+    list(APPEND arg_LABELS cuda)
+  endif()
+  if(arg_RANKS)
+    if(arg_MPI STREQUAL "mpich")
+      target_link_libraries(${target} PRIVATE reef_mpi_main_mpich)
+    else()
+      target_link_libraries(${target} PRIVATE reef_mpi_main)
+    endif()
+    list(APPEND arg_LABELS mpi)
+  else()
+    target_link_libraries(${target} PRIVATE GTest::gtest_main)
+  endif()
+  reef_group(tests-${folder} ${target})
+
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  if(REEF_SANITIZE)
+    math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
+  endif()
+  set(entries "")
+  if(arg_RANKS)
+    foreach(ranks IN LISTS arg_RANKS)
+      add_test(NAME ${arg_NAME}.p${ranks}
+        COMMAND ${launcher} -n ${ranks} $<TARGET_FILE:${target}> ${arg_ARGUMENTS})
+      set_tests_properties(${arg_NAME}.p${ranks} PROPERTIES PROCESSORS ${ranks})
+      list(APPEND entries ${arg_NAME}.p${ranks})
+    endforeach()
+    reef_test_environment(environment TRUE ${arg_ENVIRONMENT})
+  else()
+    add_test(NAME ${arg_NAME} COMMAND ${target} ${arg_ARGUMENTS})
+    list(APPEND entries ${arg_NAME})
+    reef_test_environment(environment FALSE ${arg_ENVIRONMENT})
+  endif()
+  set_tests_properties(${entries} PROPERTIES
+    TIMEOUT ${arg_TIMEOUT} LABELS "${folder};${arg_LABELS}" ENVIRONMENT "${environment}")
+endfunction()
+
+# A .cu test: skips itself with a reason where no GPU answers, is left out where there is no nvcc.
+function(reef_cuda_test)
+  if(REEF_HAS_CUDA_LANGUAGE)
+    reef_test(${ARGV} CUDA)
+  endif()
+endfunction()
+
+# One ctest entry `compile_fail.NAME`. Line 1 of SOURCE is `// expect: TEXT`. The file is compiled
+# twice: as it is it must fail, with TEXT among the messages; with -DFIXED it must compile.
+function(reef_compile_fail)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOURCE" "LIBRARIES")
+  reef_check_arguments(reef_compile_fail)
+  if(NOT arg_LIBRARIES)
+    set(arg_LIBRARIES reef::reef)
+  endif()
+  set(includes "")
+  set(definitions "")
+  foreach(library IN LISTS arg_LIBRARIES)
+    list(APPEND includes "$<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>")
+    list(APPEND definitions "$<TARGET_PROPERTY:${library},INTERFACE_COMPILE_DEFINITIONS>")
+  endforeach()
+  get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
+  add_test(NAME compile_fail.${arg_NAME}
+    COMMAND ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DSOURCE=${source}"
+      "-DINCLUDES=${includes}" "-DDEFINITIONS=${definitions}"
+      -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake")
+  set_tests_properties(compile_fail.${arg_NAME} PROPERTIES TIMEOUT 120 LABELS compile_fail)
+endfunction()
+
+# -- benchmarks and programs -------------------------------------------------------------------
+
+# The executable folder_name_bench. It is built by `--target bench` and by no default build, and
+# run by hand; with RANKS a target `run-folder_name_bench` starts it under mpiexec.
+function(reef_bench)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "CUDA" "NAME;RANKS" "SOURCES;LIBRARIES")
+  reef_check_arguments(reef_bench)
+  if(NOT benchmark_FOUND OR (arg_CUDA AND NOT REEF_HAS_CUDA_LANGUAGE))
+    return()
+  endif()
+  reef_split_name(bench)
+  add_executable(${target} EXCLUDE_FROM_ALL ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE reef::reef ${arg_LIBRARIES} reef_own benchmark::benchmark)
+  if(arg_CUDA)
+    target_link_libraries(${target} PRIVATE reef::cuda)
+  endif()
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+  reef_group(bench ${target})
+  if(arg_RANKS AND REEF_MPIEXEC)
+    add_custom_target(run-${target} USES_TERMINAL
+      COMMAND ${CMAKE_COMMAND} -E env ${reef_rank_environment}
+        ${REEF_MPIEXEC} -n ${arg_RANKS} $<TARGET_FILE:${target}>)
+  endif()
+endfunction()
+
+# An example program, in build/<preset>/examples.
+function(reef_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
+  reef_check_arguments(reef_program)
+  if(NOT arg_LIBRARIES)
+    set(arg_LIBRARIES reef::reef)
+  endif()
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} reef_own)
+  set_target_properties(${arg_NAME} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+endfunction()
+
+# A misspelt option would otherwise be dropped in silence, and with it what it asked for.
+macro(reef_check_arguments caller)
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "${caller}(${arg_NAME}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(arg_KEYWORDS_MISSING_VALUES)
+    message(FATAL_ERROR "${caller}(${arg_NAME}): no value for ${arg_KEYWORDS_MISSING_VALUES}")
+  endif()
+endmacro()

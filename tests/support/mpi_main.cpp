@@ -1,0 +1,79 @@
+// The main of tests that run on several ranks.
+//
+// Rank 0 prints as GoogleTest does; the other ranks print their failures only, each line with the
+// rank before it. After every test the ranks compare: a test that failed on one rank fails on all,
+// so that the exit status does not depend on whose it is.
+//
+// MPI is initialised with MPI_THREAD_MULTIPLE, or with the level that REEF_TEST_THREAD_LEVEL names
+// (single, funneled, serialized, multiple).
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+namespace {
+
+int rank_in_world() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+/// Prints the failures of one rank, with the rank's number.
+class FailurePrinter : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    std::fprintf(stderr, "[rank %d] %s.%s\n[rank %d] %s:%d: %s\n", rank_in_world(),
+                 info != nullptr ? info->test_suite_name() : "?",
+                 info != nullptr ? info->name() : "?", rank_in_world(),
+                 result.file_name() != nullptr ? result.file_name() : "?", result.line_number(),
+                 result.message());
+  }
+};
+
+/// Makes a test that failed on one rank fail on all.
+class Agreement : public testing::EmptyTestEventListener {
+  void OnTestEnd(const testing::TestInfo& info) override {
+    int failed = info.result()->Failed() ? 1 : 0;
+    int any = 0;
+    MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (any != 0 && failed == 0) ADD_FAILURE() << "this test failed on another rank.";
+  }
+};
+
+int wanted_thread_level() {
+  const char* value = std::getenv("REEF_TEST_THREAD_LEVEL");
+  const std::string name = value != nullptr ? value : "multiple";
+  if (name == "single") return MPI_THREAD_SINGLE;
+  if (name == "funneled") return MPI_THREAD_FUNNELED;
+  if (name == "serialized") return MPI_THREAD_SERIALIZED;
+  return MPI_THREAD_MULTIPLE;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A rank that died must not take its neighbours with it through a broken socket.
+  std::signal(SIGPIPE, SIG_IGN);
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, wanted_thread_level(), &provided);
+  testing::InitGoogleTest(&argc, argv);
+
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (rank_in_world() != 0) {
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new FailurePrinter);
+    // One file, of rank 0: the ranks would overwrite each other's.
+    delete listeners.Release(listeners.default_xml_generator());
+  }
+  listeners.Append(new Agreement);
+
+  const int status = RUN_ALL_TESTS();
+  MPI_Finalize();
+  return status;
+}
