@@ -1,0 +1,63 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace reef::inline v0 {
+
+/// The root of everything that Reef throws. The text says what happened, why, and the fix.
+///
+/// Each folder derives its own: `MpiError` in comm/, `CudaError` in device/. An error's comment
+/// states what the object that threw it is worth afterwards: unchanged, unspecified or unusable.
+class Error : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An option, argument or environment variable that cannot be used. Nothing was changed.
+class OptionError : public Error {
+public:
+  using Error::Error;
+};
+
+/// A file or a message that does not mean what its reader needs. The reader's target is unchanged.
+class DecodeError : public Error {
+public:
+  using Error::Error;
+};
+
+/// A file that cannot be opened, read, written or renamed. Existing files are unchanged.
+class FileError : public Error {
+public:
+  using Error::Error;
+};
+
+/// Shapes, element types or names of a graph that do not fit together. The graph is unchanged.
+class ShapeError : public Error {
+public:
+  using Error::Error;
+};
+
+/// Memory that is not to be had: who asked for how much, and what holds the rest. Nothing was
+/// allocated.
+class MemoryError : public Error {
+public:
+  using Error::Error;
+};
+
+/// A set of programs that would deadlock, use a value that is not there, or exceed a memory.
+/// Thrown before anything starts.
+class ScheduleError : public Error {
+public:
+  using Error::Error;
+};
+
+/// A loss or gradient that is NaN or infinite: the first tensor, the rank and the step. The
+/// weights are those of the last committed step.
+class NonFiniteError : public Error {
+public:
+  using Error::Error;
+};
+
+}  // namespace reef::inline v0

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <type_traits>
+
+#include <boost/hana/count_if.hpp>
+#include <boost/hana/equal.hpp>
+#include <boost/hana/find_if.hpp>
+#include <boost/hana/integral_constant.hpp>
+#include <boost/hana/optional.hpp>
+#include <boost/hana/tuple.hpp>
+#include <boost/hana/type.hpp>
+
+#include <reef/core/version.hpp>
+
+namespace reef::inline v0 {
+
+/// The axes that a Trainer is composed of. A policy opts in with `using policy_tag = SwapTag;`, so
+/// that nothing fills a role by accident.
+struct SwapTag {};
+struct PipelineTag {};
+struct CompressTag {};
+struct OptimTag {};
+struct DeviceTag {};
+struct PrecisionTag {};
+
+/// The tag of P; void for a type that is no policy.
+template <class P>
+struct PolicyTagOf {
+  using type = void;
+};
+template <class P>
+  requires requires { typename P::policy_tag; }
+struct PolicyTagOf<P> {
+  using type = typename P::policy_tag;
+};
+template <class P>
+using policy_tag_of = typename PolicyTagOf<P>::type;
+
+/// Tag names one of the axes above.
+template <class Tag>
+concept policy_axis = std::is_same_v<Tag, SwapTag> || std::is_same_v<Tag, PipelineTag> ||
+                      std::is_same_v<Tag, CompressTag> || std::is_same_v<Tag, OptimTag> ||
+                      std::is_same_v<Tag, DeviceTag> || std::is_same_v<Tag, PrecisionTag>;
+
+/// P says which axis it fills.
+template <class P>
+concept policy = policy_axis<policy_tag_of<P>>;
+
+namespace detail {
+
+template <class Tag>
+struct HasTag {
+  template <class P>
+  constexpr auto operator()(P) const {
+    return boost::hana::bool_c<std::is_same_v<policy_tag_of<typename P::type>, Tag>>;
+  }
+};
+
+template <class Tag, class... Policies>
+inline constexpr auto policies_of_axis =
+    decltype(boost::hana::count_if(boost::hana::tuple_t<Policies...>, HasTag<Tag>{}))::value;
+
+template <class Tag, class Neutral, class... Policies>
+using find_policy = typename std::remove_cvref_t<decltype(boost::hana::find_if(
+    boost::hana::tuple_t<Policies...>, HasTag<Tag>{}).value_or(boost::hana::type_c<Neutral>))>::type;
+
+}  // namespace detail
+
+/// No two of the Policies fill the same axis.
+template <class... Policies>
+concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>, Policies...> <= 1) &&
+                               ...);
+
+#define REEF_P1_EVERY_ARGUMENT_IS_A_POLICY                                                       \
+  "reef P1: one of the template arguments is not a policy.\n"                                    \
+  "  why: each argument fills one axis (swap, pipeline, compress, optim, device, precision).\n"  \
+  "  fix: give the type `using policy_tag = reef::OptimTag;` (or the tag of its axis), or "      \
+  "remove it.\n"                                                                                 \
+  "  see: docs/rules.md#p1"
+
+#define REEF_P2_ONE_POLICY_PER_AXIS                                                      \
+  "reef P2: two of the policies fill the same axis.\n"                                   \
+  "  why: a step has one swap, one pipeline, one compressor, one optimizer, one device and one " \
+  "precision.\n"                                                                         \
+  "  fix: keep one of the two, or wrap one in the other where the axis has wrappers.\n"  \
+  "  see: docs/rules.md#p2"
+
+/// Policies in any order, each axis at most once; what is left out is neutral.
+///
+///     PolicyPack<optim::Zero1<AdamW>, device::Cuda>::get<DeviceTag, device::Host>   is device::Cuda
+///
+/// | errors | a type that is no policy, or two of one axis: one sentence at compile time |
+/// | cost   | type level only; nothing at run time                                       |
+template <class... Policies>
+struct PolicyPack {
+  static_assert((policy<Policies> && ...), REEF_P1_EVERY_ARGUMENT_IS_A_POLICY);
+  static_assert(one_policy_per_axis<Policies...>, REEF_P2_ONE_POLICY_PER_AXIS);
+
+  /// The policy that fills the axis Tag, or Neutral.
+  template <policy_axis Tag, class Neutral>
+  using get = detail::find_policy<Tag, Neutral, Policies...>;
+};
+
+}  // namespace reef::inline v0

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include <reef/core/config.hpp>
+
+namespace reef::inline v0 {
+
+/// What one random number depends on, and nothing else: not the rank, not the thread, not the order.
+///
+/// | seed   | of the run                                                             |
+/// | sample | the global index of the training sample, 0 for what belongs to none    |
+/// | draw   | which draw of this operator: forward 0, and so on                      |
+/// | op     | the index of the operator in its graph, or of the parameter            |
+struct DrawKey {
+  std::uint64_t seed = 0;
+  std::uint64_t sample = 0;
+  std::uint32_t draw = 0;
+  std::uint32_t op = 0;
+
+  friend constexpr bool operator==(const DrawKey&, const DrawKey&) = default;
+};
+
+namespace detail {
+
+struct Wide {
+  std::uint32_t high;
+  std::uint32_t low;
+};
+
+REEF_HOST_DEVICE constexpr Wide multiply_wide(std::uint32_t a, std::uint32_t b) {
+  const std::uint64_t product = static_cast<std::uint64_t>(a) * b;
+  return {static_cast<std::uint32_t>(product >> 32), static_cast<std::uint32_t>(product)};
+}
+
+}  // namespace detail
+
+/// Four 32-bit words from a 128-bit counter and a 64-bit key: Philox4x32-10.
+///
+/// | cost   | 20 wide multiplications; no state                                      |
+/// | order  | the same words on every device                                         |
+///
+/// Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC 2011.
+struct Philox {
+  std::uint32_t word[4];
+
+  REEF_HOST_DEVICE constexpr Philox(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2,
+                                    std::uint32_t c3, std::uint32_t k0, std::uint32_t k1)
+      : word{c0, c1, c2, c3} {
+    for (int round = 0; round < 10; ++round) {
+      const detail::Wide a = detail::multiply_wide(0xD2511F53U, word[0]);
+      const detail::Wide b = detail::multiply_wide(0xCD9E8D57U, word[2]);
+      const std::uint32_t next[4] = {b.high ^ word[1] ^ k0, b.low, a.high ^ word[3] ^ k1, a.low};
+      for (int i = 0; i < 4; ++i) word[i] = next[i];
+      k0 += 0x9E3779B9U;
+      k1 += 0xBB67AE85U;
+    }
+  }
+};
+
+/// The four words that hold elements 4 * block to 4 * block + 3 of the key's sequence.
+///
+/// The seed is the Philox key; sample, draw and op are first drawn into the counter's upper half,
+/// so that two keys share no counter unless 64 bits collide.
+REEF_HOST_DEVICE constexpr Philox random_block(const DrawKey& key, std::uint64_t block) {
+  const auto k0 = static_cast<std::uint32_t>(key.seed);
+  const auto k1 = static_cast<std::uint32_t>(key.seed >> 32);
+  const Philox stream(static_cast<std::uint32_t>(key.sample),
+                      static_cast<std::uint32_t>(key.sample >> 32), key.draw, key.op, k0, k1);
+  return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), stream.word[0],
+          stream.word[1], k0 ^ stream.word[2], k1 ^ stream.word[3]};
+}
+
+/// Element `index` of the key's sequence of uniform 32-bit words.
+REEF_HOST_DEVICE constexpr std::uint32_t random_bits(const DrawKey& key, std::uint64_t index) {
+  return random_block(key, index / 4).word[index % 4];
+}
+
+/// A word as a uniform number in [0, 1), a multiple of 2^-24.
+REEF_HOST_DEVICE constexpr float uniform_from(std::uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24F;
+}
+
+/// Element `index` of the key's sequence of uniform numbers in [0, 1), multiples of 2^-24.
+REEF_HOST_DEVICE constexpr float uniform(const DrawKey& key, std::uint64_t index) {
+  return uniform_from(random_bits(key, index));
+}
+
+namespace detail {
+
+/// The quantile function of the normal law at p in (0, 1): Acklam's rational approximation,
+/// relative error below 1.2e-9. Every product is inside an explicit fma, so that no compiler can
+/// contract it differently: the bits are the same everywhere but for the tails' logarithm, which
+/// is why the tails use log_exactly.
+REEF_HOST_DEVICE inline double polynomial(const double* c, int count, double x) {
+  double value = c[0];
+  for (int i = 1; i < count; ++i) value = fma(value, x, c[i]);
+  return value;
+}
+
+/// ln(x) of a normal positive x by fma alone: same bits on every device; error below 1e-15 absolute
+/// over the interval that `normal` uses.
+REEF_HOST_DEVICE inline double log_exactly(double x) {
+  int exponent = 0;
+  double mantissa = frexp(x, &exponent);  // [0.5, 1)
+  if (mantissa < 0.70710678118654752440) {
+    mantissa += mantissa;
+    exponent -= 1;
+  }
+  const double s = (mantissa - 1.0) / (mantissa + 1.0);
+  const double s2 = fma(s, s, 0.0);
+  constexpr double odd[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
+                            1.0 / 9,  1.0 / 7,  1.0 / 5,  1.0 / 3,  1.0};
+  const double series = polynomial(odd, 11, s2);
+  return fma(static_cast<double>(exponent), 0.69314718055994530942, fma(2.0 * s, series, 0.0));
+}
+
+REEF_HOST_DEVICE inline double normal_quantile(double p) {
+  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02, -2.759285104469687e+02,
+                          1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
+  constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02,
+                          6.680131188771972e+01,  -1.328068155288572e+01, 1.0};
+  constexpr double c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
+                          -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
+  constexpr double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                          3.754408661907416e+00, 1.0};
+  const double tail = p < 0.5 ? p : 1.0 - p;
+  if (tail < 0.02425) {
+    const double q = sqrt(-2.0 * log_exactly(tail));
+    const double x = polynomial(c, 6, q) / polynomial(d, 5, q);
+    return p < 0.5 ? x : -x;
+  }
+  const double q = p - 0.5;
+  const double r = fma(q, q, 0.0);
+  return q * (polynomial(a, 6, r) / polynomial(b, 6, r));
+}
+
+}  // namespace detail
+
+/// Element `index` of the key's sequence of standard normal numbers, |x| < 6.4.
+///
+/// One word each, by inversion; 2^32 distinct values. Source of the quantile: P. J. Acklam, An
+/// algorithm for computing the inverse normal cumulative distribution function, 2003.
+REEF_HOST_DEVICE inline double normal(const DrawKey& key, std::uint64_t index) {
+  const double p = (static_cast<double>(random_bits(key, index)) + 0.5) * 0x1p-32;
+  return detail::normal_quantile(p);
+}
+
+static_assert(std::is_trivially_copyable_v<DrawKey>);
+
+}  // namespace reef::inline v0

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0 {
+
+/// The extents of a row-major tensor, slowest first: (B, T, C). At most four; no extents is a
+/// scalar of one element. A zero extent is an empty tensor.
+class Shape {
+public:
+  static constexpr std::size_t max_rank = 4;
+
+  constexpr Shape() = default;
+
+  /// Throws ShapeError when there are more than four extents or one is negative.
+  constexpr Shape(std::initializer_list<std::int64_t> extents) {
+    if (extents.size() > max_rank) throw ShapeError("reef::Shape: more than 4 extents.");
+    for (const std::int64_t extent : extents) {
+      if (extent < 0) throw ShapeError("reef::Shape: an extent is negative.");
+      extents_[rank_++] = extent;
+    }
+  }
+
+  [[nodiscard]] constexpr std::size_t rank() const { return rank_; }
+  [[nodiscard]] constexpr std::int64_t operator[](std::size_t axis) const { return extents_[axis]; }
+
+  /// The extent of the fastest axis; 1 for a scalar.
+  [[nodiscard]] constexpr std::int64_t last() const { return rank_ == 0 ? 1 : extents_[rank_ - 1]; }
+
+  /// The product of all extents.
+  [[nodiscard]] constexpr std::int64_t size() const {
+    std::int64_t product = 1;
+    for (std::size_t axis = 0; axis < rank_; ++axis) product *= extents_[axis];
+    return product;
+  }
+
+  /// The product of all extents but the last: how many rows a kernel sees.
+  [[nodiscard]] constexpr std::int64_t rows() const {
+    std::int64_t product = 1;
+    for (std::size_t axis = 0; axis + 1 < rank_; ++axis) product *= extents_[axis];
+    return product;
+  }
+
+  /// The same shape with another last extent.
+  [[nodiscard]] constexpr Shape with_last(std::int64_t extent) const {
+    Shape result = *this;
+    if (result.rank_ == 0) result.rank_ = 1;
+    result.extents_[result.rank_ - 1] = extent;
+    return result;
+  }
+
+  friend constexpr bool operator==(const Shape&, const Shape&) = default;
+
+  /// "(8, 64, 128)".
+  [[nodiscard]] std::string text() const {
+    std::string result = "(";
+    for (std::size_t axis = 0; axis < rank_; ++axis) {
+      if (axis != 0) result += ", ";
+      result += std::to_string(extents_[axis]);
+    }
+    return result + ")";
+  }
+
+private:
+  std::array<std::int64_t, max_rank> extents_{};
+  std::size_t rank_ = 0;
+};
+
+}  // namespace reef::inline v0

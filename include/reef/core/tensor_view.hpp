@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/shape.hpp>
+
+namespace reef::inline v0 {
+
+/// A contiguous row-major tensor that somebody else owns.
+///
+/// | shape  | any of at most four extents                                             |
+/// | memory | host or device: a view does not know, the lane that uses it does        |
+/// | cost   | two words and the shape; copies of a view name the same elements        |
+template <class T>
+class TensorView {
+public:
+  using element_type = T;
+
+  TensorView() = default;
+  TensorView(T* data, Shape shape) : data_(data), shape_(shape) {}
+
+  /// A view to read from is made of a view to write to.
+  template <class U>
+    requires std::is_same_v<const U, T>
+  TensorView(TensorView<U> other)  // NOLINT(google-explicit-constructor)
+      : data_(other.data()), shape_(other.shape()) {}
+
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] std::int64_t size() const { return shape_.size(); }
+  [[nodiscard]] std::span<T> span() const { return {data_, static_cast<std::size_t>(size())}; }
+  [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
+
+private:
+  T* data_ = nullptr;
+  Shape shape_;
+};
+
+/// A TensorView whose element type is known only at run time: what a graph hands to an operator.
+class AnyView {
+public:
+  AnyView() = default;
+  AnyView(void* data, Shape shape, Element element)
+      : data_(data), shape_(shape), element_(element) {}
+
+  template <class T>
+  AnyView(TensorView<T> view)  // NOLINT(google-explicit-constructor)
+      : data_(const_cast<std::remove_const_t<T>*>(view.data())),
+        shape_(view.shape()),
+        element_(element_of<std::remove_const_t<T>>) {}
+
+  [[nodiscard]] void* data() const { return data_; }
+  [[nodiscard]] const Shape& shape() const { return shape_; }
+  [[nodiscard]] Element element() const { return element_; }
+  [[nodiscard]] Bytes bytes() const {
+    return static_cast<Bytes>(shape_.size()) * size_of(element_);
+  }
+  [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
+
+  /// The typed view. Throws ShapeError when the tensor has another element type.
+  template <class T>
+  [[nodiscard]] TensorView<T> as() const {
+    if (element_of<std::remove_const_t<T>> != element_) {
+      throw ShapeError("reef::AnyView::as: the tensor holds " + std::string(name_of(element_)) +
+                       ", the operator asks for " +
+                       std::string(name_of(element_of<std::remove_const_t<T>>)) + ".");
+    }
+    return {static_cast<T*>(data_), shape_};
+  }
+
+private:
+  void* data_ = nullptr;
+  Shape shape_;
+  Element element_ = Element::float32;
+};
+
+}  // namespace reef::inline v0

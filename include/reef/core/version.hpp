@@ -1,0 +1,17 @@
+#pragma once
+
+/// \file
+/// The version of the library. The inline namespace carries the version that breaks binary
+/// interfaces, so that two versions can live in one program.
+
+#define REEF_VERSION_MAJOR 0
+#define REEF_VERSION_MINOR 1
+#define REEF_VERSION_PATCH 0
+#define REEF_VERSION "0.1.0"
+
+namespace reef::inline v0 {
+
+/// The version as text, the same as the CMake package's.
+inline constexpr const char* version = REEF_VERSION;
+
+}  // namespace reef::inline v0

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::schedule {
+
+/// The in-order queues of one rank. Two instructions of one lane never run at once; two of
+/// different lanes do, unless a value orders them.
+enum class Lane : std::uint8_t { compute, load, evict, send, receive, reduce };
+
+inline constexpr std::size_t lane_count = 6;
+
+constexpr std::string_view name_of(Lane lane) {
+  constexpr std::array<std::string_view, lane_count> names{"compute", "load",    "evict",
+                                                           "send",    "receive", "reduce"};
+  return names[static_cast<std::size_t>(lane)];
+}
+
+/// The lane moves bytes between ranks, and not by the device's own engines.
+constexpr bool communicates(Lane lane) {
+  return lane == Lane::send || lane == Lane::receive || lane == Lane::reduce;
+}
+
+/// Where a storage lives: in the device's memory, or in host memory that copies are fast from.
+enum class Place : std::uint8_t { device, host };
+
+using StorageId = std::uint32_t;
+inline constexpr StorageId no_storage = ~StorageId{0};
+
+/// Bytes with a name. Either a region of its own, or a part of another storage.
+struct Storage {
+  std::string name;
+  Bytes bytes = 0;
+  Place place = Place::device;
+  bool persistent = false;          ///< holds its value from one round to the next
+  StorageId parent = no_storage;    ///< the storage that this one is a part of
+  Bytes offset = 0;                 ///< in the parent; after placement of a region: in the arena
+};
+
+/// What a storage holds at some point: version 0 at the entry of a round, v + 1 after an update.
+struct Value {
+  StorageId storage = no_storage;
+  int version = 0;
+
+  friend constexpr bool operator==(const Value&, const Value&) = default;
+};
+
+/// One message between two ranks. The n-th send to a peer under a channel meets the n-th receive.
+struct Message {
+  int peer = 0;
+  Bytes bytes = 0;  ///< as they go over the wire, header included
+  std::uint32_t channel = 0;
+};
+
+/// What an instruction takes: measured seconds, or operations and bytes to divide by a rate.
+struct Cost {
+  Seconds seconds = -1;  ///< negative: not measured
+  double flops = 0;
+  Bytes bytes = 0;  ///< moved through the memory or the copy link of the lane
+};
+
+/// One step of a program, as plain data. `kind` names the code that runs it.
+///
+/// Dependencies are derived from reads, writes and accumulates. An accumulation reads and writes:
+/// accumulations into one storage keep the program's order, so sums have one order of terms.
+struct Instruction {
+  std::string kind;
+  Lane lane = Lane::compute;
+  int index = -1;        ///< the segment, edge, bucket or shard
+  int micro_batch = -1;  ///< counted per rank, from 0
+  std::vector<Value> reads{};
+  std::vector<Value> writes{};
+  std::vector<Value> accumulates{};
+  std::vector<Message> sends{};
+  std::vector<Message> receives{};
+  Cost cost{};
+
+  /// "Backward(3, micro-batch 1)".
+  [[nodiscard]] std::string text() const {
+    std::string result = kind;
+    if (index < 0 && micro_batch < 0) return result;
+    result += '(';
+    if (index >= 0) result += std::to_string(index);
+    if (micro_batch >= 0) {
+      if (index >= 0) result += ", ";
+      result += "micro-batch " + std::to_string(micro_batch);
+    }
+    return result + ')';
+  }
+};
+
+/// What one rank does in one step of training: instructions in the order in which a single lane
+/// would run them (the reference), on lanes that run at once.
+///
+/// The round is repeated; what is persistent holds its value from one round to the next.
+struct Program {
+  int rank = 0;
+  std::vector<Storage> storages{};
+  std::vector<Instruction> round{};
+
+  /// Adds a region of its own.
+  StorageId add_storage(std::string name, Bytes bytes, Place place, bool persistent = false) {
+    storages.push_back({std::move(name), bytes, place, persistent, no_storage, 0});
+    return static_cast<StorageId>(storages.size() - 1);
+  }
+
+  /// Adds a name for `bytes` at `offset` of another storage. Throws ScheduleError when they do not
+  /// lie inside it.
+  StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes) {
+    const Storage& whole = storages.at(parent);
+    if (offset > whole.bytes || bytes > whole.bytes - offset) {
+      throw ScheduleError("reef::schedule::Program::add_part: " + name + " does not lie inside " +
+                          whole.name + ".");
+    }
+    storages.push_back({std::move(name), bytes, whole.place, whole.persistent, parent, offset});
+    return static_cast<StorageId>(storages.size() - 1);
+  }
+
+  /// Appends an instruction; the reference holds until the next.
+  Instruction& add(std::string kind, Lane lane, int index = -1, int micro_batch = -1) {
+    Instruction instruction;
+    instruction.kind = std::move(kind);
+    instruction.lane = lane;
+    instruction.index = index;
+    instruction.micro_batch = micro_batch;
+    round.push_back(std::move(instruction));
+    return round.back();
+  }
+
+  /// The region that a storage lies in, and where in it.
+  [[nodiscard]] std::pair<StorageId, Bytes> region_of(StorageId id) const {
+    Bytes offset = 0;
+    while (storages[id].parent != no_storage) {
+      offset += storages[id].offset;
+      id = storages[id].parent;
+    }
+    return {id, offset};
+  }
+
+  [[nodiscard]] const std::string& name(Value value) const { return storages[value.storage].name; }
+};
+
+}  // namespace reef::inline v0::schedule
