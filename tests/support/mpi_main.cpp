@@ -25,15 +25,19 @@ int rank_in_world() {
 
 /// Prints the failures of one rank, with the rank's number.
 class FailurePrinter : public testing::EmptyTestEventListener {
+  // The name is kept here: OnTestPartResult is called under the lock that asking for it takes.
+  void OnTestStart(const testing::TestInfo& info) override {
+    name_ = std::string(info.test_suite_name()) + "." + info.name();
+  }
+
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "[rank %d] %s.%s\n[rank %d] %s:%d: %s\n", rank_in_world(),
-                 info != nullptr ? info->test_suite_name() : "?",
-                 info != nullptr ? info->name() : "?", rank_in_world(),
-                 result.file_name() != nullptr ? result.file_name() : "?", result.line_number(),
-                 result.message());
+    std::fprintf(stderr, "[rank %d] %s\n[rank %d] %s:%d: %s\n", rank_in_world(), name_.c_str(),
+                 rank_in_world(), result.file_name() != nullptr ? result.file_name() : "?",
+                 result.line_number(), result.message());
   }
+
+  std::string name_;
 };
 
 /// Makes a test that failed on one rank fail on all.

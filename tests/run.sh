@@ -1,0 +1,138 @@
+#!/bin/sh
+# sh tests/run.sh [--install-only] [--all] [--release-only] [--jobs N]
+#
+# Installs what is missing, builds the release preset and runs every test; then builds core to comm
+# and schedule under ASan+UBSan and under TSan, and runs their tests.
+#
+#   --install-only   stop after the installation
+#   --all            every folder under the sanitizers, and all headers through clang++ if it is there
+#   --release-only   no sanitizers
+#   --jobs N         compilers and tests at once (default: the cores, if memory allows)
+#
+# Ends with the ten slowest tests and ctest's closing lines, those of the release suite last. The
+# exit status is 0 if and only if every build worked and every test passed.
+
+set -u
+cd "$(dirname "$0")/.." || exit 2
+. cmake/packages.sh
+
+sanitized_folders='core io trace device comm schedule'
+all=no
+install_only=no
+sanitizers=yes
+jobs=$(reef_jobs)
+while [ $# -gt 0 ]; do
+  case $1 in
+    --all) all=yes ;;
+    --install-only) install_only=yes ;;
+    --release-only) sanitizers=no ;;
+    --jobs) shift; jobs=${1:?--jobs needs a number} ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  esac
+  shift
+done
+
+started=$(date +%s)
+elapsed() { echo "$(($(date +%s) - started)) s"; }
+
+reef_install tests
+[ "$install_only" = no ] || exit 0
+
+logs=build/logs
+mkdir -p "$logs"
+rm -f "$logs"/*.log
+status=0
+
+# Warnings are errors with the compiler that the project is developed with; a newer one may know
+# warnings that nobody has seen yet, and must not stop a build for them.
+werror=OFF
+case $(${CXX:-g++} -dumpversion 2>/dev/null) in 12*) werror=ON ;; esac
+
+# configure PRESET [OPTION...]
+configure() {
+  reef_say "$(elapsed): configuring build/$1"
+  preset=$1
+  shift
+  cmake --preset "$preset" -DREEF_BUILD_TESTS=ON -DREEF_BUILD_EXAMPLES=ON -DREEF_WERROR=$werror "$@" \
+    >"$logs/$preset.configure.log" 2>&1 || {
+    cat "$logs/$preset.configure.log"
+    reef_say "build/$preset cannot be configured."
+    exit 1
+  }
+}
+
+# build PRESET [TARGET...]
+build() {
+  reef_say "$(elapsed): building build/$1"
+  preset=$1
+  shift
+  if ! cmake --build "build/$preset" -j "$jobs" ${1:+--target} "$@"; then
+    reef_say "build/$preset cannot be built."
+    exit 1
+  fi
+}
+
+# run PRESET [CTEST OPTION...]: leaves the output in a log, remembers a failure and goes on.
+run() {
+  reef_say "$(elapsed): testing build/$1"
+  preset=$1
+  shift
+  {
+    ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error "$@" 2>&1
+    echo $? >"$logs/$preset.status"
+  } | tee "$logs/$preset.log"
+  [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
+}
+
+configure release
+build release
+run release
+
+if [ "$sanitizers" = yes ]; then
+  for preset in asan tsan; do
+    configure $preset
+    if [ "$all" = yes ]; then
+      build $preset
+      run $preset
+    else
+      targets=
+      labels=
+      for folder in $sanitized_folders; do
+        [ -f "tests/$folder/CMakeLists.txt" ] || continue
+        targets="$targets tests-$folder"
+        labels="$labels${labels:+|}$folder"
+      done
+      # shellcheck disable=SC2086
+      build $preset $targets
+      run $preset -L "^($labels)\$"
+    fi
+  done
+fi
+
+if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
+  reef_say "$(elapsed): all headers through clang++"
+  if ! { cmake --preset dev -B build/clang -DCMAKE_CXX_COMPILER=clang++ -DREEF_WERROR=ON \
+      >"$logs/clang.configure.log" 2>&1 &&
+      cmake --build build/clang -j "$jobs" --target tests-headers; }; then
+    reef_say "the headers do not compile with clang++."
+    status=1
+  fi
+fi
+
+echo
+echo "The ten slowest tests:"
+for log in "$logs"/release.log "$logs"/asan.log "$logs"/tsan.log; do
+  [ -f "$log" ] || continue
+  preset=$(basename "$log" .log)
+  sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .* \([0-9.]*\) sec.*$/\2 \1/p' "$log" |
+    sed "s/\$/ $preset/"
+done | sort -rn | head -n 10 | awk '{printf "%9.2f s  %-8s %s\n", $1, $3, $2}'
+
+for preset in asan tsan release; do
+  [ -f "$logs/$preset.log" ] || continue
+  printf '\n-- %s\n' "$preset"
+  sed -n '/tests passed, .* tests failed out of/p; /^The following tests FAILED/,/^Errors while/p; /^No tests were found/p' \
+    "$logs/$preset.log"
+done
+reef_say "$(elapsed) in all; logs are in $logs" >&2
+exit $status
