@@ -1,0 +1,5 @@
+// A program that includes all of Reef.
+
+#include <reef/core/tensor_view.hpp>
+
+#include "ranks.cpp"
