@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <reef/core/random.hpp>
+#include <reef/graph/dag.hpp>
+
+namespace reef::inline v0::graph {
+
+/// Where parameters and their gradients lie in flat arrays, counted in elements.
+///
+///     weights    [ parameter 0 | parameter 1 | ... ]                              parameter_elements
+///     gradients  [ first uses, as the weights | further uses of tied parameters ] gradient_elements
+///
+/// | order     | of first use; each begins at a multiple of 16 elements                      |
+/// | tied      | the first use lies where the parameter lies; each further one behind them all |
+/// | padding   | belongs to no parameter: zero weights, zero gradients                       |
+struct ParameterLayout {
+  static constexpr std::int64_t alignment = 16;
+
+  std::vector<std::int64_t> parameters;  ///< offset of each parameter
+  std::vector<std::int64_t> uses;        ///< offset of each use's gradient
+  std::int64_t parameter_elements = 0;
+  std::int64_t gradient_elements = 0;
+};
+
+/// The layout of all parameters of the graph.
+inline ParameterLayout parameter_layout(const Dag& dag) {
+  ParameterLayout layout;
+  layout.uses.resize(dag.uses.size());
+  const auto take = [&](std::int64_t& end, const Parameter& parameter) {
+    const std::int64_t offset = end;
+    const auto elements = static_cast<Bytes>(parameter.spec.shape.size());
+    end += static_cast<std::int64_t>(round_up(elements, ParameterLayout::alignment));
+    return offset;
+  };
+  for (const Parameter& parameter : dag.parameters) {
+    layout.parameters.push_back(take(layout.parameter_elements, parameter));
+    layout.uses[static_cast<std::size_t>(parameter.uses.at(0))] = layout.parameters.back();
+  }
+  layout.gradient_elements = layout.parameter_elements;
+  for (const Parameter& parameter : dag.parameters) {
+    for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
+      layout.uses[static_cast<std::size_t>(parameter.uses[i])] =
+          take(layout.gradient_elements, parameter);
+    }
+  }
+  return layout;
+}
+
+/// Writes the parameter's initial elements [first, last) to target[0], target[1], ...
+///
+/// Element i depends on the key and on i alone: any part can be made anywhere, in any order, with
+/// the same bits. The key of a parameter is {seed, 0, 0, its id}.
+template <real T>
+void initialise(const Parameter& parameter, const DrawKey& key, T* target, std::int64_t first,
+                std::int64_t last) {
+  switch (parameter.init.law) {
+    case Init::Law::zeros:
+      for (std::int64_t i = first; i < last; ++i) target[i - first] = T(0);
+      return;
+    case Init::Law::ones:
+      for (std::int64_t i = first; i < last; ++i) target[i - first] = T(1);
+      return;
+    case Init::Law::normal:
+      for (std::int64_t i = first; i < last; ++i) {
+        const double x = normal(key, static_cast<std::uint64_t>(i));
+        target[i - first] = static_cast<T>(x * parameter.init.scale);
+      }
+      return;
+  }
+}
+
+/// Writes all initial elements of the parameter.
+template <real T>
+void initialise(const Parameter& parameter, const DrawKey& key, T* target) {
+  initialise(parameter, key, target, 0, parameter.spec.shape.size());
+}
+
+}  // namespace reef::inline v0::graph

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/graph/dag.hpp>
+
+namespace reef::inline v0::graph {
+
+/// Where a tensor or a gradient lies while a segment runs.
+///
+/// | none      | nowhere: it does not exist, or is empty                                 |
+/// | bound     | memory of the caller: SegmentBindings names it                          |
+/// | saved     | `offset` bytes into the saved blob, which lives from forward to backward |
+/// | workspace | `offset` bytes into the workspace, which lives for one call             |
+struct Location {
+  enum class Place : std::uint8_t { none, bound, saved, workspace };
+  Place place = Place::none;
+  int tensor = -1;  ///< bound: whose memory, since a tensor may be computed in place of another
+  Bytes offset = 0;
+
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
+/// What backward does to the gradient of one input of a node.
+///
+/// | none    | nothing: the input has no gradient                                              |
+/// | write   | overwrites: the first contribution                                              |
+/// | add     | adds to what stands there                                                       |
+/// | scratch | writes to `NodePlan::scratch`, which the graph adds to what stands there        |
+enum class GradientWrite : std::uint8_t { none, write, add, scratch };
+
+/// One node's part of a Segment.
+struct NodePlan {
+  bool active = false;                    ///< backward runs it: a gradient arrives at it and leaves it
+  std::vector<Location> saved;            ///< what forward keeps: in the blob, or workspace if not active
+  std::vector<Location> inference_saved;  ///< the same where nothing is kept
+  Location forward_workspace;
+  Location inference_workspace;
+  Location backward_workspace;
+  std::vector<Location> scratch;              ///< for each input that is written through scratch
+  std::vector<GradientWrite> input_gradient;  ///< for each input
+  std::vector<bool> zero_gradient;            ///< for each output: nobody uses it, its gradient is zero
+};
+
+/// Nodes [first, last) of a Dag as a unit that runs alone: what crosses its boundary, and where
+/// everything inside it lies. Plain data; equal on every rank.
+///
+/// | forward    | reads `boundary_inputs`, writes `boundary_outputs` and the saved blob                   |
+/// | backward   | reads `backward_reads`, the blob and `output_gradients`; writes `input_gradients`; it   |
+/// |            | uses the blob and the output gradients up (but not that of a result, such as the loss)  |
+/// | inference  | forward that keeps nothing: needs no blob, writes `boundary_outputs` alone              |
+/// | order      | a gradient's contributions are added in reverse topological order, so that the bits do  |
+/// |            | not depend on where a Dag is cut: `input_gradient_accumulates` says that a later        |
+/// |            | segment has written its own before, and this one adds to it                            |
+/// | alignment  | every offset and every size is a multiple of 64                                         |
+struct Segment {
+  int first = 0;
+  int last = 0;
+
+  std::vector<int> boundary_inputs;   ///< tensors from outside that forward reads
+  std::vector<int> boundary_outputs;  ///< tensors that a later segment reads, and results
+  std::vector<int> backward_reads;    ///< boundary tensors whose values backward reads
+  std::vector<int> output_gradients;  ///< boundary outputs whose gradients are given to backward
+  std::vector<int> input_gradients;   ///< boundary inputs whose gradients backward computes
+  std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients
+
+  std::vector<int> parameters;  ///< ids, ascending: what forward and backward read
+  std::vector<int> uses;        ///< ids, ascending: whose gradients backward writes
+
+  Bytes saved_bytes = 0;
+  Bytes forward_workspace_bytes = 0;
+  Bytes inference_workspace_bytes = 0;
+  Bytes backward_workspace_bytes = 0;
+  double forward_flops = 0;
+  double backward_flops = 0;
+
+  std::vector<Location> forward;    ///< of each tensor of the Dag, in a forward that trains
+  std::vector<Location> inference;  ///< of each tensor, in a forward that keeps nothing
+  std::vector<Location> gradient;   ///< of each tensor's gradient, in backward
+  std::vector<NodePlan> nodes;      ///< last - first
+
+  [[nodiscard]] const NodePlan& plan(int node) const {
+    return nodes[static_cast<std::size_t>(node - first)];
+  }
+};
+
+/// Which gradients exist: that of a tensor does where it is differentiable and leads to a result.
+struct GradientFlow {
+  std::vector<bool> tensors;
+  std::vector<bool> nodes;  ///< those that backward runs
+};
+
+GradientFlow gradient_flow(const Dag& dag);
+
+/// Plans nodes [first, last) of the Dag. Throws OptionError when that is no range of its nodes.
+Segment plan_segment(const Dag& dag, int first, int last);
+
+/// All nodes as one segment.
+inline Segment plan_segment(const Dag& dag) { return plan_segment(dag, 0, dag.node_count()); }
+
+/// The nodes that compute the tensor, from the first: for inference up to the logits.
+inline Segment plan_segment_to(const Dag& dag, int tensor) {
+  return plan_segment(dag, 0, dag.tensor_at(tensor).producer + 1);
+}
+
+}  // namespace reef::inline v0::graph
+
+#include <reef/graph/detail/segment_planner.hpp>

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/shape.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::graph {
+
+/// What is known of a tensor before it exists.
+struct TensorSpec {
+  Shape shape;
+  Element element = Element::float32;
+
+  [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(shape.size()) * size_of(element); }
+
+  /// "(8, 64, 128) fp32".
+  [[nodiscard]] std::string text() const { return shape.text() + " " + std::string(name_of(element)); }
+
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+/// How a parameter begins: all zeros, all ones, or independent normal numbers of deviation `scale`.
+struct Init {
+  enum class Law : std::uint8_t { zeros, ones, normal };
+  Law law = Law::zeros;
+  double scale = 0;
+
+  static Init zeros() { return {Law::zeros, 0}; }
+  static Init ones() { return {Law::ones, 0}; }
+  static Init normal(double scale) { return {Law::normal, scale}; }
+
+  friend bool operator==(const Init&, const Init&) = default;
+};
+
+/// A parameter that an operator asks for. Weight decay applies where `decay` is set: to matrices,
+/// not to biases and norms.
+struct ParameterSpec {
+  std::string name;
+  Shape shape;
+  Init init;
+  bool decay = false;
+};
+
+/// An input and an output, by their positions, of which one may be written over the other.
+struct Share {
+  int input = 0;
+  int output = 0;
+};
+
+/// What an operator says of itself, given the shapes of its inputs.
+///
+/// | outputs                | the tensors that forward writes                                        |
+/// | saved                  | what forward keeps for backward beside its inputs and outputs          |
+/// | *_workspace            | bytes of scratch memory that one call needs, 64-byte aligned           |
+/// | backward_reads_*       | whether backward reads the values of the inputs, of the outputs        |
+/// | forward_shares         | output may lie where input lies: forward then runs in place            |
+/// | gradient_shares        | the input's gradient may lie where the output's lies                   |
+/// | gradient_over_input    | the gradient of this input may lie where the input's value lies        |
+/// | overwrites_gradients   | backward cannot add to an input's gradient; the graph adds for it      |
+struct Signature {
+  std::vector<TensorSpec> outputs;
+  std::vector<TensorSpec> saved;
+  std::vector<ParameterSpec> parameters;
+  Bytes forward_workspace = 0;
+  Bytes backward_workspace = 0;
+  double forward_flops = 0;
+  double backward_flops = 0;
+  bool backward_reads_inputs = true;
+  bool backward_reads_outputs = false;
+  std::vector<Share> forward_shares;
+  std::vector<Share> gradient_shares;
+  std::vector<int> gradient_over_input;
+  bool overwrites_gradients = false;
+};
+
+}  // namespace reef::inline v0::graph
