@@ -1,0 +1,154 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::io {
+
+namespace detail {
+
+[[noreturn]] inline void throw_file_error(std::string_view verb, const std::filesystem::path& path,
+                                          int code, std::string_view fix) {
+  std::string text = "reef::io: cannot ";
+  text.append(verb).append(" '").append(path.string()).append("': ");
+  text.append(std::error_code(code, std::generic_category()).message()).append(".\n  fix: ");
+  text.append(fix);
+  throw FileError(text);
+}
+
+/// A file descriptor that closes itself.
+class Descriptor {
+public:
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) {
+      close();
+      value_ = other.release();
+    }
+    return *this;
+  }
+
+  [[nodiscard]] int get() const { return value_; }
+  [[nodiscard]] explicit operator bool() const { return value_ >= 0; }
+  int release() {
+    const int value = value_;
+    value_ = -1;
+    return value;
+  }
+  /// 0, or the error that closing met: on some file systems a write fails only here.
+  int close() {
+    const int value = release();
+    return value >= 0 && ::close(value) != 0 ? errno : 0;
+  }
+
+private:
+  int value_ = -1;
+};
+
+}  // namespace detail
+
+/// A file that appears under its name whole, or not at all.
+///
+/// Bytes go to a temporary file beside the target; `commit` makes them durable (fsync), renames,
+/// and makes the rename durable. A reader sees the old file or the new one, also after a crash.
+///
+/// | cost   | one fsync of the file and one of its folder, in commit                            |
+/// | errors | FileError with the path and the system's reason; the old file is unchanged, and   |
+/// |        | the temporary file is removed. Only a failing fsync of the folder comes after the |
+/// |        | rename: then the new file stands, but a power cut may still take it back          |
+class AtomicFile {
+public:
+  explicit AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+    static std::atomic<unsigned> count{0};
+    temporary_ = path_;
+    temporary_ += ".tmp." + std::to_string(::getpid()) + "." + std::to_string(count.fetch_add(1));
+    file_ = detail::Descriptor(
+        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file_) {
+      const int code = errno;
+      temporary_.clear();
+      detail::throw_file_error("create a file beside", path_, code,
+                               code == ENOENT
+                                   ? "create its folder first."
+                                   : "the folder must exist, be writable, and have space left.");
+    }
+  }
+  ~AtomicFile() { discard(); }
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends bytes.
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ::ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        fail("write", errno);
+      }
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+
+  /// Makes the bytes durable and gives them their name. Once; nothing can be written afterwards.
+  void commit() {
+    if (::fsync(file_.get()) != 0) fail("make durable", errno);
+    if (const int code = file_.close(); code != 0) fail("close", code);
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to", errno);
+    temporary_.clear();
+    std::filesystem::path folder = path_.parent_path();
+    if (folder.empty()) folder = ".";
+    const detail::Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // Some network file systems cannot sync a folder and say EINVAL: their rename is durable or
+    // nothing is.
+    if (!directory || (::fsync(directory.get()) != 0 && errno != EINVAL)) {
+      detail::throw_file_error("make durable the name of", path_, errno,
+                               "check the disk; the file itself is written.");
+    }
+  }
+
+private:
+  void discard() {
+    file_.close();
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    temporary_.clear();
+  }
+  [[noreturn]] void fail(std::string_view verb, int code) {
+    discard();
+    detail::throw_file_error(
+        verb, path_, code, "check space and permissions; an older file of that name is unchanged.");
+  }
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  detail::Descriptor file_;
+};
+
+/// Writes a whole file atomically: AtomicFile in one call.
+inline void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+inline void write_atomically(const std::filesystem::path& path, std::string_view text) {
+  write_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+}  // namespace reef::inline v0::io

@@ -1,0 +1,213 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/quote.hpp>
+#include <reef/trace/span.hpp>
+
+namespace reef::inline v0::trace {
+
+namespace detail {
+
+using Nanoseconds = std::int64_t;
+
+/// The row of each span of one track, so that the spans of a row nest: row 0 for all, but for those
+/// that would overlap another in part. `order` is by begin, longer ones first.
+inline std::vector<int> rows_that_nest(std::span<const Nanoseconds> begin,
+                                       std::span<const Nanoseconds> end,
+                                       std::span<const std::size_t> order) {
+  std::vector<int> row(begin.size(), 0);
+  std::vector<std::vector<Nanoseconds>> open;  // per row, the ends of the spans that enclose
+  for (const std::size_t i : order) {
+    int r = 0;
+    for (;; ++r) {
+      if (static_cast<std::size_t>(r) == open.size()) open.emplace_back();
+      std::vector<Nanoseconds>& ends = open[static_cast<std::size_t>(r)];
+      while (!ends.empty() && ends.back() <= begin[i]) ends.pop_back();
+      if (ends.empty() || end[i] <= ends.back()) {
+        ends.push_back(end[i]);
+        break;
+      }
+    }
+    row[i] = r;
+  }
+  return row;
+}
+
+inline void append_number(std::string& out, std::int64_t value) {
+  std::array<char, 24> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  out.append(text.data(), end);
+}
+
+/// Nanoseconds as microseconds with three decimals: exact.
+inline void append_micro(std::string& out, Nanoseconds value) {
+  append_number(out, value / 1000);
+  const auto rest = static_cast<int>(value % 1000);
+  out += '.';
+  out += static_cast<char>('0' + rest / 100);
+  out += static_cast<char>('0' + rest / 10 % 10);
+  out += static_cast<char>('0' + rest % 10);
+}
+
+/// The events of one recording, each on a line that ends in a comma.
+class ChromeWriter {
+public:
+  ChromeWriter(std::string& out, const Recording& recording, Seconds origin)
+      : out_(out), recording_(recording), origin_(origin) {}
+
+  void write() {
+    meta("process_name", -1, "rank " + std::to_string(recording_.rank));
+    sort_index("process_sort_index", -1, recording_.rank);
+    std::vector<std::vector<std::size_t>> by_track(recording_.tracks.size());
+    for (std::size_t i = 0; i < recording_.spans.size(); ++i) {
+      by_track.at(recording_.spans[i].track).push_back(i);
+    }
+    int next_row =
+        static_cast<int>(by_track.size());  // a track's further rows come after all tracks
+    for (std::size_t track = 0; track < by_track.size(); ++track) {
+      write_track(static_cast<int>(track), by_track[track], next_row);
+    }
+  }
+
+private:
+  [[nodiscard]] Nanoseconds at(Seconds time) const {
+    return static_cast<Nanoseconds>(std::llround((time - origin_) * 1e9));
+  }
+
+  void write_track(int track, std::span<const std::size_t> members, int& next_row) {
+    std::vector<Nanoseconds> begin;
+    std::vector<Nanoseconds> end;
+    std::vector<std::size_t> order;
+    for (const std::size_t i : members) {
+      begin.push_back(at(recording_.spans[i].begin));
+      end.push_back(std::max(begin.back(), at(recording_.spans[i].end)));
+      order.push_back(order.size());
+    }
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return begin[a] != begin[b] ? begin[a] < begin[b] : end[a] > end[b];
+    });
+    const std::vector<int> row = rows_that_nest(begin, end, order);
+    const int rows = row.empty() ? 1 : 1 + *std::max_element(row.begin(), row.end());
+    const std::string& lane = recording_.tracks[static_cast<std::size_t>(track)];
+    for (int r = 0; r < rows; ++r) {
+      const int tid = r == 0 ? track : next_row + r - 1;
+      meta("thread_name", tid, r == 0 ? lane : lane + " (" + std::to_string(r + 1) + ")");
+      sort_index("thread_sort_index", tid, track * 1000 + r);
+    }
+    for (const std::size_t i : order) {
+      const int tid = row[i] == 0 ? track : next_row + row[i] - 1;
+      write_span(recording_.spans[members[i]], tid, begin[i], end[i]);
+    }
+    next_row += rows - 1;
+  }
+
+  void write_span(const Span& span, int tid, Nanoseconds begin, Nanoseconds end) {
+    out_ += R"({"ph":"X","name":)";
+    io::quote(out_, recording_.name_of(span));
+    out_.append(R"(,"cat":")").append(trace::name_of(span.activity)).append("\"");
+    place(tid, begin);
+    out_ += R"(,"dur":)";
+    append_micro(out_, end - begin);
+    if (span.bytes != 0) {
+      out_ += R"(,"args":{"bytes":)";
+      out_.append(std::to_string(span.bytes)).append("}");
+    }
+    out_ += "},\n";
+    // An arrow ends in the slice that is open at its time: the start of one, the last ns of another.
+    if (span.flow_in != 0) flow('f', span.flow_in, tid, begin);
+    if (span.flow_out != 0) flow('s', span.flow_out, tid, std::max(begin, end - 1));
+  }
+
+  void flow(char phase, std::uint64_t id, int tid, Nanoseconds time) {
+    out_.append(R"({"ph":")").append(1, phase).append(R"(","name":"flow","cat":"flow","id":")");
+    out_.append(std::to_string(id)).append("\"");
+    if (phase == 'f') out_ += R"(,"bp":"e")";
+    place(tid, time);
+    out_ += "},\n";
+  }
+
+  void place(int tid, Nanoseconds time) {
+    out_ += R"(,"pid":)";
+    append_number(out_, recording_.rank);
+    out_ += R"(,"tid":)";
+    append_number(out_, tid);
+    out_ += R"(,"ts":)";
+    append_micro(out_, time);
+  }
+
+  void open_meta(std::string_view kind, int tid) {
+    out_.append(R"({"ph":"M","name":")").append(kind).append(R"(","pid":)");
+    append_number(out_, recording_.rank);
+    if (tid >= 0) {
+      out_ += R"(,"tid":)";
+      append_number(out_, tid);
+    }
+  }
+  void meta(std::string_view kind, int tid, std::string_view name) {
+    open_meta(kind, tid);
+    out_ += R"(,"args":{"name":)";
+    io::quote(out_, name);
+    out_ += "}},\n";
+  }
+  void sort_index(std::string_view kind, int tid, int index) {
+    open_meta(kind, tid);
+    out_ += R"(,"args":{"sort_index":)";
+    append_number(out_, index);
+    out_ += "}},\n";
+  }
+
+  std::string& out_;
+  const Recording& recording_;
+  Seconds origin_;
+};
+
+}  // namespace detail
+
+/// The time at which the first span of any recording begins; 0 for none.
+inline Seconds first_begin(std::span<const Recording> recordings) {
+  Seconds first = std::numeric_limits<double>::infinity();
+  for (const Recording& recording : recordings) {
+    for (const Span& span : recording.spans) first = std::min(first, span.begin);
+  }
+  return std::isfinite(first) ? first : 0;
+}
+
+/// The recordings as JSON in Chrome's trace format, which Perfetto and chrome://tracing open.
+///
+/// | pid    | the rank                                                                             |
+/// | tid    | the lane; spans that overlap in part get rows "lane (2)", ..., since rows must nest   |
+/// | ts,dur | us with three decimals, from the first span of all                                   |
+/// | flows  | s at a span's end, f at the other's begin, same id on any rank                        |
+inline std::string chrome_json(std::span<const Recording> recordings) {
+  const Seconds origin = first_begin(recordings);
+  std::uint64_t dropped = 0;
+  std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (const Recording& recording : recordings) {
+    detail::ChromeWriter(out, recording, origin).write();
+    dropped += recording.dropped;
+  }
+  if (out.ends_with(",\n")) out.erase(out.size() - 2);
+  out += "\n],\"otherData\":{\"dropped_spans\":\"" + std::to_string(dropped) + "\"}}\n";
+  return out;
+}
+
+/// Writes chrome_json to a file, atomically. Throws FileError.
+inline void write_chrome(const std::filesystem::path& path, std::span<const Recording> recordings) {
+  io::write_atomically(path, chrome_json(recordings));
+}
+
+}  // namespace reef::inline v0::trace

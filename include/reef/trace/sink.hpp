@@ -1,0 +1,260 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/trace/span.hpp>
+
+namespace reef::inline v0::trace {
+
+class Sink;
+
+namespace detail {
+
+/// All names of one sink. A track asks only for names that it has not seen.
+class Names {
+public:
+  static constexpr std::size_t limit = std::size_t{1} << 16;
+
+  struct Entry {
+    Name name;
+    const std::string* text;  // stays where it is as long as the table; null once the table is full
+  };
+
+  Names() { texts_.emplace_back("(more names than a sink keeps)"); }
+
+  Entry intern(std::string_view text) {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = index_.find(text); found != index_.end()) {
+      return {static_cast<Name>(found->second), &texts_[found->second]};
+    }
+    if (texts_.size() == limit) return {Name{0}, nullptr};
+    const auto id = static_cast<std::uint32_t>(texts_.size());
+    const std::string& stored = texts_.emplace_back(text);
+    index_.emplace(stored, id);
+    return {static_cast<Name>(id), &stored};
+  }
+
+  void append_new(std::vector<std::string>& to) const {
+    const std::scoped_lock lock(mutex_);
+    for (std::size_t id = to.size(); id < texts_.size(); ++id) to.push_back(texts_[id]);
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::deque<std::string> texts_;
+  std::unordered_map<std::string_view, std::uint32_t> index_;
+};
+
+}  // namespace detail
+
+/// Where one lane writes what it did: a bounded queue from one writer to one reader.
+///
+/// | writer | one thread at a time; it neither locks nor allocates, but for a name's first use    |
+/// | cost   | some tens of ns a span; a load and a branch while the sink is disabled              |
+/// | memory | fixed; a span that finds no room is dropped and counted                             |
+class Track {
+public:
+  Track(Sink& sink, std::uint16_t index, std::string lane, std::size_t capacity);
+  Track(const Track&) = delete;
+  Track& operator=(const Track&) = delete;
+
+  [[nodiscard]] const std::string& lane() const { return lane_; }
+  [[nodiscard]] bool enabled() const;
+
+  /// The interned name: ask once for what is written often. On the writer's thread.
+  Name intern(std::string_view text) {
+    const std::size_t hash = std::hash<std::string_view>{}(text);
+    std::size_t slot = hash & (known_.size() - 1);
+    for (; known_[slot].text != nullptr; slot = (slot + 1) & (known_.size() - 1)) {
+      if (known_[slot].hash == hash && *known_[slot].text == text) return known_[slot].name;
+    }
+    return learn(text, hash, slot);
+  }
+
+  /// Notes that the lane did `name` from `begin` to `end`.
+  void span(Activity activity, std::string_view name, Seconds begin, Seconds end, Bytes bytes = 0,
+            std::uint64_t flow_in = 0, std::uint64_t flow_out = 0) {
+    if (enabled()) append({begin, end, bytes, flow_in, flow_out, intern(name), index_, activity});
+  }
+  void span(Activity activity, Name name, Seconds begin, Seconds end, Bytes bytes = 0,
+            std::uint64_t flow_in = 0, std::uint64_t flow_out = 0) {
+    if (enabled()) append({begin, end, bytes, flow_in, flow_out, name, index_, activity});
+  }
+
+private:
+  friend class Sink;
+
+  struct Known {
+    std::size_t hash = 0;
+    const std::string* text = nullptr;
+    Name name{};
+  };
+
+  void append(const Span& span) {
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    if (head - tail_seen_ == capacity_) {
+      tail_seen_ = tail_.load(std::memory_order_acquire);
+      if (head - tail_seen_ == capacity_) {
+        dropped_.store(dropped_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        return;
+      }
+    }
+    spans_[head & (capacity_ - 1)] = span;
+    head_.store(head + 1, std::memory_order_release);
+  }
+
+  Name learn(std::string_view text, std::size_t hash, std::size_t slot);
+
+  /// Moves out what was written; one reader at a time (the sink's lock).
+  void take(std::vector<Span>& to) {
+    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+    const std::uint64_t head = head_.load(std::memory_order_acquire);
+    for (std::uint64_t i = tail; i != head; ++i) to.push_back(spans_[i & (capacity_ - 1)]);
+    tail_.store(head, std::memory_order_release);
+  }
+
+  Sink& sink_;
+  std::string lane_;
+  std::uint16_t index_;
+  std::uint64_t capacity_;                          // a power of two
+  std::unique_ptr<Span[]> spans_;                   // not initialised: pages come with use
+  alignas(64) std::atomic<std::uint64_t> head_{0};  // written by the writer
+  std::uint64_t tail_seen_ = 0;
+  std::atomic<std::uint64_t> dropped_{0};
+  std::vector<Known> known_ = std::vector<Known>(64);  // open addressing, at most half full
+  std::size_t known_count_ = 0;
+  alignas(64) std::atomic<std::uint64_t> tail_{0};  // written by the reader
+};
+
+/// The one sink of a rank, which every lane and the communication write to.
+///
+/// A lane asks once for its Track, then writes alone. `collect` moves what was written into a
+/// Recording, at any time, from any thread.
+///
+/// | memory | 48 bytes * spans_per_track a track, touched as used                                 |
+/// | life   | outlives whoever writes to its tracks                                               |
+/// | bits   | tracing reads clocks and changes nothing that is computed                           |
+class Sink {
+public:
+  struct Options {
+    std::size_t spans_per_track = std::size_t{1} << 16;  // rounded up to a power of two
+    bool enabled = true;
+  };
+
+  explicit Sink(int rank) : Sink(rank, Options()) {}
+  Sink(int rank, Options options) : rank_(rank), capacity_(1), enabled_(options.enabled) {
+    while (capacity_ < options.spans_per_track) capacity_ *= 2;
+  }
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+  void enable(bool on) { enabled_.store(on, std::memory_order_relaxed); }
+
+  /// The track of that lane, made when first asked for; it stays where it is. Throws OptionError at
+  /// the 65 536th lane.
+  Track& track(std::string lane) {
+    const std::scoped_lock lock(mutex_);
+    for (Track& track : tracks_) {
+      if (track.lane() == lane) return track;
+    }
+    if (tracks_.size() >= std::numeric_limits<std::uint16_t>::max()) {
+      throw OptionError(
+          "reef::trace::Sink: too many lanes, at '" + lane +
+          "'.\n  fix: name lanes after what runs in order, not after each thing run.");
+    }
+    return tracks_.emplace_back(*this, static_cast<std::uint16_t>(tracks_.size()), std::move(lane),
+                                capacity_);
+  }
+
+  /// Spans that tracks had no room for, so far: collect more often, or give tracks more room.
+  [[nodiscard]] std::uint64_t dropped() const {
+    const std::scoped_lock lock(mutex_);
+    return count_dropped();
+  }
+
+  /// Moves what was written since the last call to the end of `to`, which must always be the same
+  /// recording, or an empty one. Returns what is new, valid until `to` changes. Spans of one track
+  /// come in the order in which they were written; a span that has not ended is not there yet.
+  std::span<const Span> collect(Recording& to) {
+    const std::scoped_lock lock(mutex_);
+    if (to.spans.size() > to.limit) {  // forgets here and not below: what is new is always returned
+      const std::size_t over = to.spans.size() - to.limit / 2;
+      to.spans.erase(to.spans.begin(), to.spans.begin() + static_cast<std::ptrdiff_t>(over));
+      to.dropped += over;
+    }
+    to.rank = rank_;
+    const std::size_t first = to.spans.size();
+    for (Track& track : tracks_) track.take(to.spans);
+    for (std::size_t i = to.tracks.size(); i < tracks_.size(); ++i) {
+      to.tracks.push_back(tracks_[i].lane());
+    }
+    names_.append_new(to.names);  // after the spans, so that it has every name that they use
+    const std::uint64_t dropped = count_dropped();
+    to.dropped += dropped - dropped_told_;
+    dropped_told_ = dropped;
+    return std::span<const Span>(to.spans).subspan(first);
+  }
+
+private:
+  friend class Track;
+
+  [[nodiscard]] std::uint64_t count_dropped() const {
+    std::uint64_t count = 0;
+    for (const Track& track : tracks_) count += track.dropped_.load(std::memory_order_relaxed);
+    return count;
+  }
+
+  int rank_;
+  std::size_t capacity_;
+  std::atomic<bool> enabled_;
+  mutable std::mutex mutex_;
+  std::deque<Track> tracks_;
+  std::uint64_t dropped_told_ = 0;
+  detail::Names names_;
+};
+
+inline Track::Track(Sink& sink, std::uint16_t index, std::string lane, std::size_t capacity)
+    : sink_(sink),
+      lane_(std::move(lane)),
+      index_(index),
+      capacity_(capacity),
+      spans_(new Span[capacity]) {}
+
+inline bool Track::enabled() const { return sink_.enabled(); }
+
+inline Name Track::learn(std::string_view text, std::size_t hash, std::size_t slot) {
+  const detail::Names::Entry entry = sink_.names_.intern(text);
+  if (entry.text == nullptr) return entry.name;
+  known_[slot] = {hash, entry.text, entry.name};
+  if (++known_count_ * 2 > known_.size()) {
+    std::vector<Known> old(known_.size() * 2);
+    old.swap(known_);
+    for (const Known& known : old) {
+      if (known.text == nullptr) continue;
+      std::size_t place = known.hash & (known_.size() - 1);
+      while (known_[place].text != nullptr) place = (place + 1) & (known_.size() - 1);
+      known_[place] = known;
+    }
+  }
+  return entry.name;
+}
+
+}  // namespace reef::inline v0::trace

@@ -1,0 +1,12 @@
+#pragma once
+
+/// \file
+/// Everything in trace/: one sink for all lanes, its files, its figures.
+
+#include <reef/trace/chrome.hpp>
+#include <reef/trace/exchange.hpp>
+#include <reef/trace/nvtx.hpp>
+#include <reef/trace/overlap.hpp>
+#include <reef/trace/scope.hpp>
+#include <reef/trace/sink.hpp>
+#include <reef/trace/span.hpp>
