@@ -1,0 +1,78 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/core/config.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::device {
+
+/// What a device's memory holds now, and the most that it ever held.
+struct MemoryReport {
+  Bytes used = 0;
+  Bytes peak = 0;
+  Bytes budget = 0;  ///< 0: as much as there is
+  std::vector<std::pair<std::string, Bytes>> holders;  ///< by name, the largest first
+};
+
+/// Where a copy goes. Both ends of `on_device` are device memory.
+enum class Copy { to_device, to_host, on_device };
+
+/// A place that computes: memory with a budget, and lanes that run what they are given in order.
+///
+///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
+///     f, g submitted to one lane: g starts after f     wait(e, n) starts after completion n of e
+///     copy: the bytes of `from` when the lane gets there are those of `to` before what follows
+///
+/// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError       |
+/// | PinnedBuffer | host memory that copies are fast from                                          |
+/// | Lane         | made of (device, name), belongs to one device; submit from any thread          |
+/// | Event        | counts completions: record on one lane, wait on others, synchronize on a host  |
+/// |              | thread; made of (device), used for ever                                        |
+/// | lifetime     | the device outlives its buffers, lanes and events; an event outlives its users |
+///
+/// Models: Host, Cuda.
+template <class D>
+concept device =
+    requires(D& device, const D& constant, Bytes bytes, std::string_view what) {
+      { D::name } -> std::convertible_to<std::string_view>;
+      typename D::Options;
+      { device.allocate(bytes, what) } -> std::same_as<typename D::Buffer>;
+      { device.allocate_pinned(bytes, what) } -> std::same_as<typename D::PinnedBuffer>;
+      { constant.memory() } -> std::same_as<MemoryReport>;
+    } &&
+    std::movable<typename D::Buffer> && std::movable<typename D::PinnedBuffer> &&
+    std::constructible_from<D, typename D::Options> &&
+    std::constructible_from<typename D::Event, D&> &&
+    std::constructible_from<typename D::Lane, D&, std::string> &&
+    requires(typename D::Buffer& buffer, typename D::PinnedBuffer& pinned) {
+      { buffer.data() } -> std::same_as<void*>;
+      { buffer.bytes() } -> std::same_as<Bytes>;
+      { pinned.data() } -> std::same_as<void*>;
+      { pinned.bytes() } -> std::same_as<Bytes>;
+    } &&
+    requires(typename D::Event& event, const typename D::Event& constant, std::uint64_t epoch) {
+      { constant.epoch() } -> std::same_as<std::uint64_t>;
+      { constant.ready(epoch) } -> std::same_as<bool>;
+      event.signal();
+      event.synchronize(epoch);
+    } &&
+    requires(typename D::Lane& lane, typename D::Event& event, void (*function)(typename D::Lane&),
+             void* to, const void* from, Bytes bytes) {
+      lane.submit(function);
+      lane.synchronize();
+      lane.record(event);
+      lane.wait(event, std::uint64_t{1});
+      lane.copy(to, from, bytes, Copy::to_device);
+      lane.fill_zero(to, bytes);
+      { lane.threads() } -> std::same_as<int>;
+      { lane.device() } -> std::same_as<D&>;
+    };
+
+}  // namespace reef::inline v0::device

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <type_traits>
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <reef/core/units.hpp>
+#include <reef/device/detail/cuda_error.hpp>
+
+namespace reef::inline v0::device::detail {
+
+/// The shape of a matrix product in cuBLASLt's column-major terms: D(m,n) = alpha op(A) op(B) + beta D.
+struct CudaProduct {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t lda = 0, ldb = 0, ldd = 0;
+  bool wide = false;  // fp64, else fp32
+
+  friend auto operator<=>(const CudaProduct&, const CudaProduct&) = default;
+};
+
+/// Descriptors and the chosen algorithm of one shape.
+class CudaProductPlan {
+public:
+  CudaProductPlan(cublasLtHandle_t handle, const CudaProduct& shape, Bytes workspace, int ordinal) {
+    try {
+      make(handle, shape, workspace, ordinal);
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  CudaProductPlan(const CudaProductPlan&) = delete;
+  CudaProductPlan& operator=(const CudaProductPlan&) = delete;
+  ~CudaProductPlan() { release(); }
+
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+  cublasLtMatmulAlgo_t algorithm{};
+
+private:
+  void make(cublasLtHandle_t handle, const CudaProduct& s, Bytes workspace, int ordinal) {
+    const auto check = [ordinal](cublasStatus_t status, const char* call) {
+      check_cublas(status, call, ordinal);
+    };
+    // COMPUTE_32F is true fp32: TF32 and bf16 emulation are compute types of their own.
+    const cudaDataType_t type = s.wide ? CUDA_R_64F : CUDA_R_32F;
+    check(cublasLtMatmulDescCreate(&operation, s.wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, type),
+          "cublasLtMatmulDescCreate");
+    const cublasOperation_t op_a = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t op_b = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a),
+          "cublasLtMatmulDescSetAttribute(TRANSA)");
+    check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b),
+          "cublasLtMatmulDescSetAttribute(TRANSB)");
+    const auto layout = [&](cublasLtMatrixLayout_t& made, std::int64_t rows, std::int64_t columns,
+                            std::int64_t stride) {
+      check(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), stride),
+            "cublasLtMatrixLayoutCreate");
+    };
+    layout(a, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.lda);
+    layout(b, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, s.ldb);
+    layout(d, s.m, s.n, s.ldd);
+    choose(handle, s, workspace, ordinal);
+  }
+
+  void choose(cublasLtHandle_t handle, const CudaProduct& s, Bytes workspace, int ordinal) {
+    struct Preference {
+      cublasLtMatmulPreference_t value = nullptr;
+      ~Preference() {
+        if (value != nullptr) static_cast<void>(cublasLtMatmulPreferenceDestroy(value));
+      }
+    } preference;
+    check_cublas(cublasLtMatmulPreferenceCreate(&preference.value), "cublasLtMatmulPreferenceCreate",
+                 ordinal);
+    const auto set = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
+      check_cublas(cublasLtMatmulPreferenceSetAttribute(preference.value, name, &value, sizeof value),
+                   "cublasLtMatmulPreferenceSetAttribute", ordinal);
+    };
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace));
+    // Parts of a split sum go to the workspace and are folded in order by a step of their own.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    // The choice, and with it the bits, follow from the shape alone and not from addresses: so no
+    // alignment is assumed beyond the element's.
+    const std::uint32_t alignment = s.wide ? 8 : 4;
+    for (const auto name :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      set(name, alignment);
+    }
+    cublasLtMatmulHeuristicResult_t best{};
+    int found = 0;
+    check_cublas(cublasLtMatmulAlgoGetHeuristic(handle, operation, a, b, d, d, preference.value, 1,
+                                                &best, &found),
+                 "cublasLtMatmulAlgoGetHeuristic", ordinal);
+    if (found < 1) {
+      throw CudaError("reef::device::Cuda: cuBLASLt knows no algorithm for the product (" +
+                          std::to_string(s.m) + ", " + std::to_string(s.k) + ") x (" +
+                          std::to_string(s.k) + ", " + std::to_string(s.n) + ") in " +
+                          (s.wide ? "fp64" : "fp32") + " on " + cuda_device_text(ordinal) + ".",
+                      static_cast<int>(CUBLAS_STATUS_NOT_SUPPORTED));
+    }
+    algorithm = best.algo;
+  }
+
+  void release() {
+    if (d != nullptr) static_cast<void>(cublasLtMatrixLayoutDestroy(d));
+    if (b != nullptr) static_cast<void>(cublasLtMatrixLayoutDestroy(b));
+    if (a != nullptr) static_cast<void>(cublasLtMatrixLayoutDestroy(a));
+    if (operation != nullptr) static_cast<void>(cublasLtMatmulDescDestroy(operation));
+  }
+};
+
+/// A lane's matrix products: a cuBLASLt handle, a workspace and the algorithms chosen so far.
+///
+/// | order  | everything is enqueued on the one stream, so the workspace is free again for what follows |
+/// | memory | 32 MiB, taken with the handle; like the driver's own context it is not of the budget      |
+/// | bits   | depend on the device and the shape alone, not on addresses or on what ran before          |
+/// | thread | of the lane                                                                               |
+class CudaBlas {
+public:
+  static constexpr Bytes workspace_bytes = Bytes{32} << 20;
+
+  CudaBlas(int ordinal, cudaStream_t stream) : ordinal_(ordinal), stream_(stream) {
+    check_cublas(cublasLtCreate(&handle_), "cublasLtCreate", ordinal_);
+    const cudaError_t code = cudaMalloc(&workspace_, workspace_bytes);
+    if (code != cudaSuccess) {
+      static_cast<void>(cublasLtDestroy(handle_));
+      check_cuda(code, "cudaMalloc (32 MiB, workspace of a lane)", ordinal_);
+    }
+  }
+  CudaBlas(const CudaBlas&) = delete;
+  CudaBlas& operator=(const CudaBlas&) = delete;
+  ~CudaBlas() {
+    plans_.clear();
+    static_cast<void>(cudaFree(workspace_));
+    static_cast<void>(cublasLtDestroy(handle_));
+  }
+
+  [[nodiscard]] cublasLtHandle_t handle() const { return handle_; }
+
+  /// Scratch memory for kernels on this lane's stream, free again for whatever is enqueued later.
+  [[nodiscard]] void* workspace() const { return workspace_; }
+
+  /// D = alpha op(A) op(B) + beta D, column-major; m, n and k are at least 1. With beta 0, D is
+  /// not read.
+  template <class T>
+  void product(const CudaProduct& shape, T alpha, const T* a, const T* b, T beta, T* d) {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
+                  "reef::device::Cuda: products are of float or double.");
+    const CudaProductPlan& plan = plan_of(shape);
+    check_cublas(cublasLtMatmul(handle_, plan.operation, &alpha, a, plan.a, b, plan.b, &beta, d, plan.d,
+                                d, plan.d, &plan.algorithm, workspace_, workspace_bytes, stream_),
+                 "cublasLtMatmul", ordinal_);
+  }
+
+private:
+  const CudaProductPlan& plan_of(const CudaProduct& shape) {
+    const auto found = plans_.find(shape);
+    if (found != plans_.end()) return found->second;
+    return plans_.try_emplace(shape, handle_, shape, workspace_bytes, ordinal_).first->second;
+  }
+
+  int ordinal_;
+  cudaStream_t stream_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<CudaProduct, CudaProductPlan> plans_;
+};
+
+}  // namespace reef::inline v0::device::detail

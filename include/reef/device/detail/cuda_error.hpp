@@ -1,0 +1,77 @@
+#pragma once
+
+#include <string>
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::device {
+
+/// A CUDA or cuBLASLt call that failed: the call's text, its code and meaning, and the device.
+///
+/// | state  | the lane that met it runs nothing more; after an error of a kernel the process's whole |
+/// |        | context is unusable, and every later call says the same                               |
+class CudaError : public Error {
+public:
+  CudaError(const std::string& text, int code) : Error(text), code_(code) {}
+
+  /// The cudaError_t, or the cublasStatus_t of a cuBLASLt call.
+  [[nodiscard]] int code() const { return code_; }
+
+private:
+  int code_;
+};
+
+}  // namespace reef::inline v0::device
+
+namespace reef::inline v0::device::detail {
+
+inline std::string cuda_device_text(int ordinal) {
+  return ordinal < 0 ? std::string("no particular device") : "CUDA device " + std::to_string(ordinal);
+}
+
+/// Throws CudaError when `code` is a failure; `call` is the source text of what returned it.
+inline void check_cuda(cudaError_t code, const char* call, int ordinal = -1) {
+  if (code == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // what is reported here is not reported again
+  throw CudaError("reef::device::Cuda: " + std::string(call) + " failed with " +
+                      std::to_string(static_cast<int>(code)) + " " + cudaGetErrorName(code) + " (" +
+                      cudaGetErrorString(code) + ") on " + cuda_device_text(ordinal) +
+                      ".\n  why: the call itself, or a kernel that ran before it, failed.\n"
+                      "  fix: run with CUDA_LAUNCH_BLOCKING=1, so that the failing kernel is the one named.",
+                  static_cast<int>(code));
+}
+
+inline void check_cublas(cublasStatus_t status, const char* call, int ordinal) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw CudaError("reef::device::Cuda: " + std::string(call) + " failed with " +
+                      std::to_string(static_cast<int>(status)) + " " +
+                      cublasLtGetStatusName(status) + " (" + cublasLtGetStatusString(status) +
+                      ") on " + cuda_device_text(ordinal) + ".",
+                  static_cast<int>(status));
+}
+
+/// Makes a device the calling thread's current one, and the former one again at the end.
+class CudaDeviceScope {
+public:
+  explicit CudaDeviceScope(int ordinal) {
+    check_cuda(cudaGetDevice(&former_), "cudaGetDevice", ordinal);
+    if (former_ == ordinal) {
+      former_ = -1;
+      return;
+    }
+    check_cuda(cudaSetDevice(ordinal), "cudaSetDevice", ordinal);
+  }
+  CudaDeviceScope(const CudaDeviceScope&) = delete;
+  CudaDeviceScope& operator=(const CudaDeviceScope&) = delete;
+  ~CudaDeviceScope() {
+    if (former_ >= 0) static_cast<void>(cudaSetDevice(former_));
+  }
+
+private:
+  int former_ = -1;
+};
+
+}  // namespace reef::inline v0::device::detail

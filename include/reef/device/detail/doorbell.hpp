@@ -1,0 +1,104 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
+#endif
+
+namespace reef::inline v0::device::detail {
+
+/// Tells the core that this is a waiting loop.
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// How long a waiting thread may burn its core before it sleeps.
+inline constexpr std::chrono::microseconds longest_spin{50};
+
+/// Threads sleep here until something happened that they look for: an event count.
+///
+/// | order  | what was written before ring() is seen by a look() that saw the ring            |
+/// | cost   | ring() with nobody asleep is two atomic operations, no system call              |
+/// | wakes  | spurious wakes are possible, lost ones are not: the sleeper registers before it |
+/// |        | looks again, the ringer counts up before it looks for sleepers                  |
+class Doorbell {
+public:
+  [[nodiscard]] std::uint32_t look() const { return word_.load(); }
+
+  void ring() {
+    word_.fetch_add(1);
+    if (sleepers_.load() != 0) wake();
+  }
+
+  /// Returns when the bell rang after look() gave `seen`, or after `timeout` (none: sleeps on).
+  void wait(std::uint32_t seen, std::chrono::nanoseconds timeout = {}) {
+    sleepers_.fetch_add(1);
+    if (word_.load() == seen) sleep(seen, timeout);
+    sleepers_.fetch_sub(1);
+  }
+
+  /// As wait(), but burns the core for `spin` first.
+  void spin_then_wait(std::uint32_t seen, std::chrono::nanoseconds spin,
+                      std::chrono::nanoseconds timeout = {}) {
+    const auto end = std::chrono::steady_clock::now() + spin;
+    do {
+      for (int i = 0; i < 8; ++i) {
+        if (word_.load(std::memory_order_acquire) != seen) return;
+        pause();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+    wait(seen, timeout);
+  }
+
+  /// Returns when happened() is true; the one who makes it true rings. At every `period` (none:
+  /// never) it is asked again without a ring.
+  template <class Predicate>
+  void await(Predicate&& happened, std::chrono::nanoseconds spin,
+             std::chrono::nanoseconds period = {}) {
+    while (true) {
+      const std::uint32_t seen = look();
+      if (happened()) return;
+      spin_then_wait(seen, spin, period);
+    }
+  }
+
+private:
+#if defined(__linux__)
+  static_assert(sizeof(std::atomic<std::uint32_t>) == 4);
+
+  void sleep(std::uint32_t seen, std::chrono::nanoseconds timeout) {
+    timespec time{};
+    time.tv_sec = static_cast<std::time_t>(timeout.count() / 1'000'000'000);
+    time.tv_nsec = static_cast<long>(timeout.count() % 1'000'000'000);
+    syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, seen, timeout.count() == 0 ? nullptr : &time,
+            nullptr, 0);
+  }
+  void wake() { syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0); }
+#else
+  // A sleep with a timeout cannot be had from std::atomic: it becomes a nap of the poll.
+  void sleep(std::uint32_t seen, std::chrono::nanoseconds timeout) {
+    if (timeout.count() == 0) {
+      word_.wait(seen);
+    } else {
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(timeout, longest_spin));
+    }
+  }
+  void wake() { word_.notify_all(); }
+#endif
+
+  std::atomic<std::uint32_t> word_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+};
+
+}  // namespace reef::inline v0::device::detail

@@ -1,0 +1,451 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#endif
+
+#include <reef/device/concept.hpp>
+#include <reef/device/detail/action.hpp>
+#include <reef/device/detail/doorbell.hpp>
+#include <reef/device/detail/thread_pool.hpp>
+#include <reef/device/memory.hpp>
+
+namespace reef::inline v0::device {
+
+/// The cores of this machine as a device. It can pretend to be a small accelerator behind a link.
+///
+///     end of a copy = max(now, link free) + bytes / link_bytes_per_second + link_latency
+///
+/// | memory | a budget of Options::memory_bytes for all Buffers together; PinnedBuffers are free   |
+/// | link   | one FIFO for to_device and one for to_host: full duplex. A copy moves its bytes,     |
+/// |        | then its lane sleeps until the link would have been done. No burnt cores             |
+/// | pool   | one per Host, shared by its lanes; a lane's thread works too, so `threads` is all    |
+/// | errors | MemoryError from allocate; what a lane's function throws, see Lane                   |
+class Host {
+public:
+  static constexpr std::string_view name = "host";
+
+  struct Options {
+    Bytes memory_bytes = 0;                ///< 0: as much as there is
+    double link_bytes_per_second = 0;      ///< 0: no link, copies take what memory takes
+    Seconds link_latency = 0;
+    int threads = 0;                       ///< 0: as many as the affinity mask has cores
+    bool poison_freed = false;             ///< new and freed memory is filled with NaNs
+  };
+
+  class Buffer;
+  class PinnedBuffer;
+  class Event;
+  class Lane;
+
+  Host() : Host(Options{}) {}
+  explicit Host(Options options)
+      : options_(options),
+        ledger_("the host device", options.memory_bytes),
+        pool_(options.threads > 0 ? options.threads : detail::available_cores()) {}
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  /// Device memory, aligned to 64 bytes (2 MiB when large), not initialised. MemoryError when the
+  /// budget or the machine has no room.
+  Buffer allocate(Bytes bytes, std::string_view what);
+
+  /// Memory on the host's side of the link: not part of the budget.
+  PinnedBuffer allocate_pinned(Bytes bytes, std::string_view what);
+
+  [[nodiscard]] MemoryReport memory() const { return ledger_.report(); }
+  [[nodiscard]] int threads() const { return pool_.threads(); }
+  [[nodiscard]] const Options& options() const { return options_; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr Bytes huge_page = Bytes{2} << 20;
+
+  static void* obtain(Bytes bytes) {
+    const Bytes alignment = bytes >= 2 * huge_page ? huge_page : 64;
+    void* const data =
+        ::operator new(static_cast<std::size_t>(bytes),
+                       static_cast<std::align_val_t>(alignment), std::nothrow);
+#if defined(__linux__)
+    if (data != nullptr && alignment == huge_page) {
+      madvise(data, static_cast<std::size_t>(bytes / huge_page * huge_page), MADV_HUGEPAGE);
+    }
+#endif
+    return data;
+  }
+
+  static void hand_back(void* data, Bytes bytes) noexcept {
+    const Bytes alignment = bytes >= 2 * huge_page ? huge_page : 64;
+    ::operator delete(data, static_cast<std::align_val_t>(alignment));
+  }
+
+  // When the link of this direction would have moved the bytes, and books it for them.
+  Clock::time_point book_link(Copy direction, Bytes bytes) {
+    const auto time = [](Seconds s) {
+      return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+    };
+    const std::lock_guard lock(link_mutex_);
+    Clock::time_point& free = link_free_[direction == Copy::to_device ? 0 : 1];
+    free = std::max(Clock::now(), free);
+    if (options_.link_bytes_per_second > 0) {
+      free += time(static_cast<double>(bytes) / options_.link_bytes_per_second);
+    }
+    return free + time(options_.link_latency);
+  }
+
+  Options options_;
+  MemoryLedger ledger_;
+  detail::ThreadPool pool_;
+  std::mutex link_mutex_;
+  Clock::time_point link_free_[2]{};
+  std::atomic<int> failed_lanes_{0};
+};
+
+/// Device memory that is freed when this goes. Moved from, it is empty.
+class Host::Buffer {
+public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept
+      : device_(std::exchange(other.device_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        what_(std::move(other.what_)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer moved(std::move(other));
+    std::swap(device_, moved.device_);
+    std::swap(data_, moved.data_);
+    std::swap(bytes_, moved.bytes_);
+    std::swap(what_, moved.what_);
+    return *this;
+  }
+  ~Buffer() {
+    if (device_ == nullptr || data_ == nullptr) return;
+    if (device_->options_.poison_freed) std::memset(data_, 0xFF, static_cast<std::size_t>(bytes_));
+    hand_back(data_, bytes_);
+    device_->ledger_.give_back(bytes_, what_);
+  }
+
+  [[nodiscard]] void* data() const { return data_; }
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
+
+private:
+  friend class Host;
+  Buffer(Host& device, void* data, Bytes bytes, std::string what)
+      : device_(&device), data_(data), bytes_(bytes), what_(std::move(what)) {}
+
+  Host* device_ = nullptr;
+  void* data_ = nullptr;
+  Bytes bytes_ = 0;
+  std::string what_;
+};
+
+/// Host memory that copies are fast from. Here that is any memory.
+class Host::PinnedBuffer {
+public:
+  PinnedBuffer() = default;
+  PinnedBuffer(PinnedBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    PinnedBuffer moved(std::move(other));
+    std::swap(data_, moved.data_);
+    std::swap(bytes_, moved.bytes_);
+    return *this;
+  }
+  ~PinnedBuffer() {
+    if (data_ != nullptr) hand_back(data_, bytes_);
+  }
+
+  [[nodiscard]] void* data() const { return data_; }
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
+
+private:
+  friend class Host;
+  PinnedBuffer(void* data, Bytes bytes) : data_(data), bytes_(bytes) {}
+
+  void* data_ = nullptr;
+  Bytes bytes_ = 0;
+};
+
+inline Host::Buffer Host::allocate(Bytes bytes, std::string_view what) {
+  ledger_.take(bytes, what);
+  Buffer buffer(*this, nullptr, bytes, std::string(what));
+  if (bytes == 0) return buffer;
+  buffer.data_ = obtain(bytes);
+  if (buffer.data_ == nullptr) {
+    ledger_.give_back(bytes, what);
+    throw ledger_.refused(bytes, what, "the machine's memory is exhausted");
+  }
+  if (options_.poison_freed) std::memset(buffer.data_, 0xFF, static_cast<std::size_t>(bytes));
+  return buffer;
+}
+
+inline Host::PinnedBuffer Host::allocate_pinned(Bytes bytes, std::string_view what) {
+  if (bytes == 0) return {};
+  void* const data = obtain(bytes);
+  if (data == nullptr) {
+    throw ledger_.refused(bytes, what, "the machine's memory is exhausted (pinned)");
+  }
+  return {data, bytes};
+}
+
+/// Counts completions. Completion n has happened when epoch() >= n; ready(0) is always true.
+///
+/// | order  | what came before a completion is seen by whoever saw that completion            |
+/// | threads| all members from any thread; a thread that waits spins at most 50 us, then sleeps |
+class Host::Event {
+public:
+  Event() = default;
+  explicit Event(Host& /*device*/) {}
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() {
+    // Whoever waited may destroy the event while signal() is still on its way out.
+    while (signalling_.load(std::memory_order_acquire) != 0) detail::pause();
+  }
+
+  /// Completions so far.
+  [[nodiscard]] std::uint64_t epoch() const { return count_.load(std::memory_order_acquire); }
+
+  /// One more completion.
+  void signal() {
+    signalling_.fetch_add(1, std::memory_order_relaxed);
+    count_.fetch_add(1, std::memory_order_release);
+    bell_.ring();
+    signalling_.fetch_sub(1, std::memory_order_release);
+  }
+
+  [[nodiscard]] bool ready(std::uint64_t epoch) const { return this->epoch() >= epoch; }
+
+  /// Blocks the calling thread until completion `epoch`.
+  void synchronize(std::uint64_t epoch) {
+    bell_.await([&] { return ready(epoch); }, detail::longest_spin);
+  }
+
+private:
+  friend class Lane;
+  std::atomic<std::uint64_t> count_{0};
+  std::atomic<int> signalling_{0};
+  detail::Doorbell bell_;
+};
+
+/// An in-order queue of functions and the thread that runs them.
+///
+/// | order  | functions run one after another, in the order of submission                         |
+/// | cost   | submit: a lock and, for functions of at most 96 bytes, no allocation                |
+/// | errors | an exception stops the lane: what is queued, and what comes before synchronize(),   |
+/// |        | is dropped; synchronize() throws it and makes the lane usable again. Lanes of the   |
+/// |        | same device that wait() for an event meanwhile stop too, rather than wait for ever  |
+/// | life   | the destructor runs what is queued, then joins; it swallows an unclaimed exception  |
+class Host::Lane {
+public:
+  Lane(Host& device, std::string lane_name)
+      : device_(device), name_(std::move(lane_name)), thread_([this] { work(); }) {}
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  ~Lane() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    submitted_bell_.ring();
+    thread_.join();
+    if (error_) device_.failed_lanes_.fetch_sub(1);
+  }
+
+  /// Queues function(Lane&). From any thread.
+  template <class F>
+  void submit(F&& function) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.emplace_back(std::forward<F>(function));
+      ++submitted_;
+    }
+    submitted_bell_.ring();
+  }
+
+  /// Blocks until everything submitted so far is done; throws what stopped the lane.
+  void synchronize() {
+    if (std::this_thread::get_id() == thread_.get_id()) {
+      throw Error("reef::device::Host::Lane::synchronize: lane \"" + name_ +
+                  "\" would wait for itself. Call it from outside the lane's functions.");
+    }
+    std::uint64_t wanted = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      wanted = submitted_;
+    }
+    completed_bell_.await([&] { return completed_.load(std::memory_order_acquire) >= wanted; },
+                          detail::longest_spin);
+    std::exception_ptr error;
+    {
+      const std::lock_guard lock(mutex_);
+      error = std::exchange(error_, nullptr);
+    }
+    if (!error) return;
+    stopped_.store(false);
+    device_.failed_lanes_.fetch_sub(1);
+    std::rethrow_exception(std::move(error));
+  }
+
+  // -- inside a submitted function ---------------------------------------------------------------
+
+  /// Completes the event once what came before on this lane is done: now.
+  void record(Event& event) { event.signal(); }
+
+  /// What follows on this lane starts after completion `epoch` of the event.
+  void wait(Event& event, std::uint64_t epoch) {
+    bool failed = false;
+    event.bell_.await(
+        [&] {
+          if (event.ready(epoch)) return true;
+          failed = device_.failed_lanes_.load() > 0;
+          return failed;
+        },
+        detail::longest_spin, std::chrono::milliseconds(20));
+    if (failed) {
+      throw Error("reef::device::Host: lane \"" + name_ +
+                  "\" stopped while it waited for an event, because another lane of the device "
+                  "failed. That lane's synchronize() throws the cause.");
+    }
+  }
+
+  /// Copies, and takes the time of the link. The two ranges must not overlap.
+  void copy(void* to, const void* from, Bytes bytes, Copy direction) {
+    if (direction == Copy::on_device) {
+      in_pieces(bytes, [&](Bytes begin, std::size_t size) {
+        std::memcpy(static_cast<std::byte*>(to) + begin,
+                    static_cast<const std::byte*>(from) + begin, size);
+      });
+      return;
+    }
+    const Options& options = device_.options_;
+    if (options.link_bytes_per_second <= 0 && options.link_latency <= 0) {
+      if (bytes != 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+      return;
+    }
+    const auto end = device_.book_link(direction, bytes);
+    if (bytes != 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    std::this_thread::sleep_until(end);
+  }
+
+  void fill_zero(void* to, Bytes bytes) {
+    in_pieces(bytes, [&](Bytes begin, std::size_t size) {
+      std::memset(static_cast<std::byte*>(to) + begin, 0, size);
+    });
+  }
+
+  /// Threads of the device's pool.
+  [[nodiscard]] int threads() const { return device_.threads(); }
+
+  /// function(part) for every part in [0, parts), on the pool; blocks. The split into parts is the
+  /// caller's, so it does not depend on the number of threads.
+  template <class F>
+  void parallel(std::int64_t parts, F&& function) {
+    device_.pool_.run(
+        parts,
+        [](void* context, std::int64_t part) {
+          (*static_cast<std::remove_reference_t<F>*>(context))(part);
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(function))));
+  }
+
+  [[nodiscard]] Host& device() { return device_; }
+  [[nodiscard]] const std::string& lane_name() const { return name_; }
+
+private:
+  using Function = detail::Action<Lane>;
+
+  // Lanes are many and mostly idle, so they sleep sooner than the pool.
+  static constexpr std::chrono::microseconds idle_spin{10};
+
+  template <class F>
+  void in_pieces(Bytes bytes, const F& function) {
+    constexpr Bytes piece = Bytes{1} << 20;
+    parallel(static_cast<std::int64_t>(divide_up(bytes, piece)), [&](std::int64_t part) {
+      const Bytes begin = static_cast<Bytes>(part) * piece;
+      function(begin, static_cast<std::size_t>(std::min(piece, bytes - begin)));
+    });
+  }
+
+  void prepare_thread() {
+#if defined(__linux__)
+    pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // emulated links end on time: 1 us, not 50
+#endif
+  }
+
+  void work() {
+    prepare_thread();
+    std::vector<Function> batch;
+    while (true) {
+      const std::uint32_t seen = submitted_bell_.look();
+      bool stop = false;
+      {
+        const std::lock_guard lock(mutex_);
+        batch.swap(queue_);
+        stop = stop_;
+      }
+      if (batch.empty()) {
+        if (stop) return;
+        submitted_bell_.spin_then_wait(seen, idle_spin);
+        continue;
+      }
+      for (Function& function : batch) {
+        run(function);
+        function.reset();
+      }
+      completed_.fetch_add(batch.size(), std::memory_order_release);
+      completed_bell_.ring();
+      batch.clear();
+    }
+  }
+
+  void run(Function& function) {
+    if (stopped_.load()) return;
+    try {
+      function(*this);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+      stopped_.store(true);
+      device_.failed_lanes_.fetch_add(1);
+    }
+  }
+
+  Host& device_;
+  std::string name_;
+  std::mutex mutex_;
+  std::vector<Function> queue_;   // under mutex_
+  std::uint64_t submitted_ = 0;   // under mutex_
+  bool stop_ = false;             // under mutex_
+  std::exception_ptr error_;      // under mutex_
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> completed_{0};
+  detail::Doorbell submitted_bell_;
+  detail::Doorbell completed_bell_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+static_assert(device<Host>);
+
+}  // namespace reef::inline v0::device

@@ -1,0 +1,261 @@
+#include <reef/device/host.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <laws/device.hpp>
+
+namespace reef {
+namespace {
+
+using device::Copy;
+using device::Host;
+
+struct HostModel {
+  using Device = Host;
+  static std::optional<std::string> unavailable() { return std::nullopt; }
+  static std::unique_ptr<Host> make(Bytes memory_bytes) {
+    return std::make_unique<Host>(Host::Options{.memory_bytes = memory_bytes});
+  }
+};
+
+// Everything must also hold behind a link, and with more threads than cores.
+struct LinkedModel {
+  using Device = Host;
+  static std::optional<std::string> unavailable() { return std::nullopt; }
+  static std::unique_ptr<Host> make(Bytes memory_bytes) {
+    return std::make_unique<Host>(Host::Options{.memory_bytes = memory_bytes,
+                                                .link_bytes_per_second = 4e9,
+                                                .link_latency = 1e-5,
+                                                .threads = 5,
+                                                .poison_freed = true});
+  }
+};
+
+}  // namespace
+
+namespace laws {
+INSTANTIATE_TYPED_TEST_SUITE_P(Host, DeviceLaws, HostModel);
+INSTANTIATE_TYPED_TEST_SUITE_P(HostBehindALink, DeviceLaws, LinkedModel);
+}  // namespace laws
+
+namespace {
+
+Seconds wall() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Seconds processor() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+TEST(HostLink, a_copy_takes_the_time_of_the_link_and_burns_no_core) {
+  Host host({.link_bytes_per_second = 100e6, .link_latency = 0.01});
+  Host::Lane load(host, "load");
+  std::vector<char> from(4'000'000, 7);
+  auto to = host.allocate(from.size(), "to");
+  const Seconds processor_before = processor();
+  const Seconds begin = wall();
+  load.submit([&](Host::Lane& lane) {
+    lane.copy(to.data(), from.data(), from.size() / 2, Copy::to_device);
+    lane.copy(to.data(), from.data(), from.size() / 2, Copy::to_device);
+  });
+  load.synchronize();
+  const Seconds took = wall() - begin;
+  // Two copies of 20 ms, each seen 10 ms later; the second waits for the first to have arrived.
+  EXPECT_GE(took, 0.0599);
+  EXPECT_LT(took, 0.150);
+  EXPECT_LT(processor() - processor_before, 0.5 * took);
+}
+
+TEST(HostLink, the_two_directions_share_nothing_and_lanes_of_one_direction_share_the_link) {
+  Host host({.link_bytes_per_second = 100e6});
+  std::vector<char> memory(3'000'000, 7);
+  auto on_device = host.allocate(memory.size(), "values");
+  auto up_target = host.allocate(memory.size(), "target");
+  std::vector<char> down_target(memory.size());
+  const auto run = [&](bool opposite) {
+    Host::Lane first(host, "first");
+    Host::Lane second(host, "second");
+    const Seconds begin = wall();
+    first.submit([&](Host::Lane& lane) {
+      lane.copy(up_target.data(), memory.data(), memory.size(), Copy::to_device);
+    });
+    second.submit([&](Host::Lane& lane) {
+      if (opposite) {
+        lane.copy(down_target.data(), on_device.data(), memory.size(), Copy::to_host);
+      } else {
+        lane.copy(on_device.data(), memory.data(), memory.size(), Copy::to_device);
+      }
+    });
+    first.synchronize();
+    second.synchronize();
+    return wall() - begin;
+  };
+  EXPECT_GE(run(false), 0.0599);  // one after the other
+  Seconds best = 1;
+  for (int attempt = 0; attempt < 5; ++attempt) best = std::min(best, run(true));
+  EXPECT_GE(best, 0.0299);
+  EXPECT_LT(best, 0.055);  // side by side
+}
+
+TEST(HostLink, copies_on_the_device_do_not_take_the_link) {
+  Host host({.link_bytes_per_second = 1000});
+  Host::Lane lane(host, "compute");
+  auto a = host.allocate(100'000, "a");
+  auto b = host.allocate(100'000, "b");
+  const Seconds begin = wall();
+  lane.submit([&](Host::Lane& l) {
+    l.fill_zero(a.data(), a.bytes());
+    l.copy(b.data(), a.data(), a.bytes(), Copy::on_device);
+  });
+  lane.synchronize();
+  EXPECT_LT(wall() - begin, 10.0);  // over the link: 100 s
+}
+
+TEST(HostMemory, poisoned_memory_reads_as_not_a_number) {
+  Host host({.poison_freed = true});
+  auto buffer = host.allocate(1000 * sizeof(float), "values");
+  const auto* const values = static_cast<const float*>(buffer.data());
+  EXPECT_TRUE(std::all_of(values, values + 1000, [](float x) { return std::isnan(x); }));
+}
+
+TEST(HostLane, a_lane_that_waits_stops_when_another_lane_of_the_device_fails) {
+  Host host;
+  Host::Lane waiting(host, "waiting");
+  Host::Lane failing(host, "failing");
+  Host::Event never(host);
+  waiting.submit([&](Host::Lane& lane) { lane.wait(never, 1); });
+  failing.submit([](Host::Lane&) { throw std::runtime_error("the cause"); });
+  try {
+    waiting.synchronize();
+    ADD_FAILURE() << "the waiting lane did not stop";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("\"waiting\""), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(failing.synchronize(), std::runtime_error);
+  // Both are usable again, and so is waiting.
+  waiting.submit([&](Host::Lane& lane) { lane.wait(never, 1); });
+  failing.submit([&](Host::Lane& lane) { lane.record(never); });
+  EXPECT_NO_THROW(waiting.synchronize());
+  EXPECT_NO_THROW(failing.synchronize());
+}
+
+TEST(HostLane, synchronize_from_its_own_function_is_refused) {
+  Host host;
+  Host::Lane lane(host, "compute");
+  lane.submit([](Host::Lane& l) { l.synchronize(); });
+  EXPECT_THROW(lane.synchronize(), Error);
+}
+
+TEST(HostLane, idle_lanes_burn_no_core) {
+  Host host({.threads = 4});
+  std::vector<std::unique_ptr<Host::Lane>> lanes;
+  for (int i = 0; i < 6; ++i) {
+    lanes.push_back(std::make_unique<Host::Lane>(host, "lane"));
+    lanes.back()->submit([](Host::Lane& lane) { lane.parallel(16, [](std::int64_t) {}); });
+  }
+  for (auto& lane : lanes) lane->synchronize();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const Seconds before = processor();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(processor() - before, 0.02);
+}
+
+TEST(HostPool, every_part_runs_once_whatever_the_number_of_threads) {
+  for (const int threads : {1, 2, 3, 7}) {
+    Host host({.threads = threads});
+    EXPECT_EQ(host.threads(), threads);
+    Host::Lane lane(host, "compute");
+    for (const std::int64_t parts : {0, 1, 2, 3, 100}) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(parts));
+      lane.submit([&](Host::Lane& l) {
+        l.parallel(parts, [&](std::int64_t part) { runs[static_cast<std::size_t>(part)].fetch_add(1); });
+      });
+      lane.synchronize();
+      for (const auto& count : runs) EXPECT_EQ(count.load(), 1);
+    }
+  }
+}
+
+TEST(HostPool, lanes_that_use_it_at_once_do_not_mix_their_parts) {
+  Host host({.threads = 3});
+  constexpr std::size_t lane_count = 12;  // more than the pool serves at once
+  std::vector<std::unique_ptr<Host::Lane>> lanes;
+  std::vector<std::vector<std::int64_t>> sums(lane_count, std::vector<std::int64_t>(50, 0));
+  for (std::size_t i = 0; i < lane_count; ++i) {
+    lanes.push_back(std::make_unique<Host::Lane>(host, "lane" + std::to_string(i)));
+  }
+  for (int round = 0; round < 200; ++round) {
+    for (std::size_t i = 0; i < lane_count; ++i) {
+      lanes[i]->submit([&sums, i](Host::Lane& lane) {
+        lane.parallel(50, [&](std::int64_t part) {
+          sums[i][static_cast<std::size_t>(part)] += part + static_cast<std::int64_t>(i);
+        });
+      });
+    }
+  }
+  for (auto& lane : lanes) lane->synchronize();
+  for (std::size_t i = 0; i < lane_count; ++i) {
+    for (std::size_t part = 0; part < 50; ++part) {
+      EXPECT_EQ(sums[i][part], static_cast<std::int64_t>(200 * (part + i)));
+    }
+  }
+}
+
+TEST(HostPool, a_part_may_use_the_pool_itself) {
+  Host host({.threads = 3});
+  Host::Lane lane(host, "compute");
+  std::atomic<int> runs{0};
+  lane.submit([&](Host::Lane& l) {
+    l.parallel(10, [&](std::int64_t) { l.parallel(10, [&](std::int64_t) { runs.fetch_add(1); }); });
+  });
+  lane.synchronize();
+  EXPECT_EQ(runs.load(), 100);
+}
+
+TEST(HostPool, an_exception_of_a_part_reaches_the_caller) {
+  for (const int threads : {1, 3}) {
+    Host host({.threads = threads});
+    Host::Lane lane(host, "compute");
+    lane.submit([](Host::Lane& l) {
+      l.parallel(100, [](std::int64_t part) {
+        if (part == 37) throw std::out_of_range("part 37");
+      });
+    });
+    EXPECT_THROW(lane.synchronize(), std::out_of_range);
+    std::atomic<int> runs{0};
+    lane.submit([&](Host::Lane& l) { l.parallel(100, [&](std::int64_t) { runs.fetch_add(1); }); });
+    lane.synchronize();
+    EXPECT_EQ(runs.load(), 100);
+  }
+}
+
+TEST(HostEvent, may_be_destroyed_by_whoever_waited_for_it) {
+  Host host;
+  Host::Lane lane(host, "compute");
+  for (int i = 0; i < 2000; ++i) {
+    auto event = std::make_unique<Host::Event>(host);
+    lane.submit([&event](Host::Lane& l) { l.record(*event); });
+    event->synchronize(1);
+    event.reset();
+  }
+  lane.synchronize();
+}
+
+}  // namespace
+}  // namespace reef
