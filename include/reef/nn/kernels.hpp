@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reef/core/random.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::nn {
+
+/// Whether a matrix is read as it lies in memory or as its transpose.
+enum class Transpose : std::uint8_t { no, yes };
+
+/// The arithmetic of the operators, one specialisation per device: Kernels<device::Host> in
+/// nn/host.hpp, Kernels<device::Cuda> in nn/cuda.cuh. All members are static and are called on the
+/// thread of the lane that they take first. T is float or double.
+///
+/// | shape  | row-major and contiguous; R rows, K in, N out channels; B batch, T_ sequence, C     |
+/// |        | channels, H heads, V vocabulary                                                     |
+/// | target | `accumulate` adds to what is there, otherwise it is overwritten                     |
+/// | order  | every sum is folded in an order that depends on shapes alone, not on threads or     |
+/// |        | timing: equal inputs give equal bits on one device and instruction set              |
+/// | alias  | outputs must not overlap inputs, unless the line says so                            |
+/// | space  | `workspace`: as many bytes of device memory as the function ..._workspace says,     |
+/// |        | aligned to 64                                                                       |
+///
+/// | member                                                                   | computes         |
+/// |---|---|
+/// | gemm(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)         | c (m,n) = alpha op(a) (m,k) op(b) (k,n) + beta c; beta = 0 does not read c |
+/// | linear_forward(lane, out, in, w, bias, R, K, N, tw)                      | out (R,N) = in (R,K) w + bias; bias may be null; tw = no: w is (K,N), yes: w is (N,K) |
+/// | linear_backward_input(lane, d_in, d_out, w, R, K, N, tw, accumulate)     | d_in (R,K) |
+/// | linear_backward_weight(lane, d_w, d_bias, in, d_out, R, K, N, tw, accumulate) | d_w as w, d_bias (N) or null |
+/// | gelu_forward(lane, out, in, n)                                           | x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) |
+/// | gelu_backward(lane, d_in, d_out, in, n, accumulate)                      | d_in = d_out gelu'(in); d_in may be d_out |
+/// | layer_norm_forward(lane, out, mean, rstd, in, weight, bias, R, C, epsilon) | out (R,C), mean (R), rstd (R) = 1/sqrt(variance + epsilon) |
+/// | layer_norm_backward(lane, d_in, d_weight, d_bias, d_out, in, weight, mean, rstd, R, C, accumulate_input, accumulate_parameters, workspace) | all three; d_in may be d_out; layer_norm_backward_workspace<T>(R, C) |
+/// | attention_forward(lane, out, lse, qkv, B, T_, C, H, workspace, rate, key) | causal, scale 1/sqrt(C/H); qkv (B,T,3C) = q, k, v side by side; out (B,T,C); lse (B,H,T) log-sum-exp of the scaled scores; attention_forward_workspace<T>(B, T_, C, H, threads) |
+/// | attention_backward(lane, d_qkv, d_out, qkv, out, lse, B, T_, C, H, workspace, rate, key) | overwrites d_qkv; attention_backward_workspace<T>(B, T_, C, H, threads) |
+/// | embedding_forward(lane, out, tokens, wte, wpe, B, T_, C, V)              | out (B,T,C) = wte[token] + wpe[t]; Host: DecodeError for a token outside [0, V); Cuda: NaNs |
+/// | embedding_backward(lane, d_wte, d_wpe, d_out, tokens, B, T_, C, V, accumulate, workspace) | both; the rows that no token names are zeroed unless accumulate; embedding_backward_workspace<T>(B, T_, C, V) |
+/// | add_forward(lane, out, a, b, n)                                          | out = a + b; out may be a or b |
+/// | copy_or_add(lane, out, in, n, accumulate)                                | out = in or out += in; out == in without accumulate does nothing |
+/// | dropout(lane, out, in, per_sample, samples, rate, key, accumulate)       | out = in kept / (1 - rate), sample s drawn by key.sample + s; forward and backward; out may be in |
+/// | cross_entropy_forward(lane, loss, lse, logits, targets, R, V, workspace) | loss () = mean over rows with target >= 0 of lse - logit; lse (R); 0 without such rows; Host: DecodeError for a target outside [-1, V); cross_entropy_forward_workspace<T>(R, V) |
+/// | cross_entropy_backward(lane, d_logits, d_loss, logits, lse, targets, R, V) | d_logits (R,V), zero where the target is -1; d_loss () in device memory; d_logits may be logits |
+///
+/// Attention dropout (rate > 0) zeroes probability (h, t, s) of batch row b by element
+/// (h T + t) T + s of the key whose sample is key.sample + b.
+template <class Device>
+struct Kernels;
+
+/// What dropout keeps: word `bits` of a sequence survives with probability 1 - rate.
+///
+///     kept = bits >= threshold        threshold = round(rate 2^32)
+constexpr std::uint32_t dropout_threshold(float rate) {
+  const double scaled = static_cast<double>(rate) * 0x1p32 + 0.5;
+  return scaled >= 0x1p32 - 1 ? 0xFFFFFFFFU : static_cast<std::uint32_t>(scaled);
+}
+
+}  // namespace reef::inline v0::nn
