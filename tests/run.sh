@@ -127,6 +127,8 @@ for log in "$logs"/release.log "$logs"/asan.log "$logs"/tsan.log; do
   sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .* \([0-9.]*\) sec.*$/\2 \1/p' "$log" |
     sed "s/\$/ $preset/"
 done | sort -rn | head -n 10 | awk '{printf "%9.2f s  %-8s %s\n", $1, $3, $2}'
+echo
+reef_say "$(elapsed) in all; logs are in $logs"
 
 for preset in asan tsan release; do
   [ -f "$logs/$preset.log" ] || continue
@@ -134,5 +136,4 @@ for preset in asan tsan release; do
   sed -n '/tests passed, .* tests failed out of/p; /^The following tests FAILED/,/^Errors while/p; /^No tests were found/p' \
     "$logs/$preset.log"
 done
-reef_say "$(elapsed) in all; logs are in $logs" >&2
 exit $status
