@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/io/checksum.hpp>
+
+namespace reef::inline v0::data {
+
+namespace detail {
+
+/// All bytes of a text file that must exist and hold at least one byte.
+inline std::vector<std::uint8_t> read_text(const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& why, const std::string& fix) {
+    throw FileError("reef::data::Corpus: cannot use '" + path.string() + "': " + why +
+                    ".\n  fix: " + fix + ".");
+  };
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    refuse("there is no such file", "check the path; relative ones start at the working directory");
+  }
+  if (status.type() == std::filesystem::file_type::directory) {
+    refuse("it is a folder", "name the files in it, e.g. with the shell's " + path.string() + "/*");
+  }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (file == nullptr) refuse(std::strerror(errno), "make it readable for this user");
+  std::vector<std::uint8_t> bytes;
+  std::size_t size = 0;
+  do {
+    bytes.resize(std::max<std::size_t>(size + size / 2, std::size_t{1} << 16));
+    size += std::fread(bytes.data() + size, 1, bytes.size() - size, file.get());
+  } while (size == bytes.size());
+  if (std::ferror(file.get()) != 0) refuse(std::strerror(errno), "check the disk");
+  if (size == 0) refuse("it is empty", "leave it out, or give it text");
+  bytes.resize(size);
+  return bytes;
+}
+
+}  // namespace detail
+
+/// Text files as two sequences of byte tokens: one to train on, one held out to validate on.
+///
+/// Files are taken in the order of their names, whatever the order in which they were given, and
+/// joined without a mark between them. Of ten or more files, every tenth is held out. Of fewer, the
+/// last tenth of each file is.
+///
+/// | memory | one byte a token                                                                  |
+/// | errors | FileError names a file that is missing, unreadable, a folder or empty;            |
+/// |        | OptionError for no files, a file named twice, or too little text to hold any out  |
+class Corpus {
+public:
+  static constexpr std::size_t held_out_share = 10;
+
+  explicit Corpus(std::vector<std::filesystem::path> files) {
+    if (files.empty()) {
+      throw OptionError("reef::data::Corpus: no files.\n  fix: name at least one text file.");
+    }
+    std::sort(files.begin(), files.end());
+    if (const auto twice = std::adjacent_find(files.begin(), files.end()); twice != files.end()) {
+      throw OptionError("reef::data::Corpus: '" + twice->string() +
+                        "' is named twice.\n  fix: name each file once.");
+    }
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const std::vector<std::uint8_t> text = detail::read_text(files[i]);
+      std::size_t training = text.size();
+      if (files.size() < held_out_share) {
+        training -= text.size() / held_out_share;
+      } else if (i % held_out_share == held_out_share - 1) {
+        training = 0;
+      }
+      const auto cut = text.begin() + static_cast<std::ptrdiff_t>(training);
+      training_.insert(training_.end(), text.begin(), cut);
+      validation_.insert(validation_.end(), cut, text.end());
+      if (training == 0) held_out_files_.push_back(files[i]);
+    }
+    if (validation_.size() < 2) {
+      throw OptionError("reef::data::Corpus: " + std::to_string(training_.size()) +
+                        " bytes of text are too few to hold a tenth out.\n  fix: add text.");
+    }
+    files_ = std::move(files);
+  }
+
+  [[nodiscard]] std::span<const std::uint8_t> training() const { return training_; }
+  [[nodiscard]] std::span<const std::uint8_t> validation() const { return validation_; }
+
+  /// All files, by name.
+  [[nodiscard]] std::span<const std::filesystem::path> files() const { return files_; }
+  /// The files that are held out whole; none where there are fewer than ten.
+  [[nodiscard]] std::span<const std::filesystem::path> held_out_files() const {
+    return held_out_files_;
+  }
+
+  /// A checksum of all tokens: the same text on every rank, and after a resume, has the same.
+  [[nodiscard]] std::uint32_t fingerprint() const {
+    return io::crc32c(std::as_bytes(validation()), io::crc32c(std::as_bytes(training())));
+  }
+
+private:
+  std::vector<std::uint8_t> training_;
+  std::vector<std::uint8_t> validation_;
+  std::vector<std::filesystem::path> files_;
+  std::vector<std::filesystem::path> held_out_files_;
+};
+
+}  // namespace reef::inline v0::data

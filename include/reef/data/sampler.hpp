@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <reef/core/error.hpp>
+#include <reef/core/random.hpp>
+#include <reef/data/permutation.hpp>
+
+namespace reef::inline v0::data {
+
+namespace detail {
+
+/// The operator number of the sampler's draws: no graph has as many operators.
+inline constexpr std::uint32_t sampler_op = 0xFFFF'0001U;
+
+inline void require_window(std::size_t tokens, std::int64_t context, const char* who) {
+  if (context < 1 || tokens < static_cast<std::size_t>(context) + 1) {
+    throw OptionError(std::string(who) + ": a context of T = " + std::to_string(context) +
+                      " needs at least T + 1 tokens, there are " + std::to_string(tokens) +
+                      ".\n  fix: choose 1 <= T < " + std::to_string(tokens) +
+                      ", or give more text.");
+  }
+}
+
+}  // namespace detail
+
+/// Says which window of the tokens each training sample is: a function of its global index alone.
+///
+///     epoch e = sample / W,  window w = permutation_e(sample mod W),  start = shift_e + w T
+///
+/// Each epoch visits each of its W windows of T tokens once, in an order of its own. shift_e, below
+/// T, moves the windows' borders from epoch to epoch; it is 0 in the first.
+///
+/// | state  | the cursor, one number: a sampler that skips to it goes on with exactly what it    |
+/// |        | would have seen. seed, T and the tokens must be the same                           |
+/// | shape  | tokens, targets: (B, T) int32; targets are the tokens one further                  |
+/// | memory | none but the view of the tokens, which must outlive the sampler                    |
+/// | errors | OptionError if the tokens do not fill one window                                   |
+class Sampler {
+public:
+  Sampler(std::span<const std::uint8_t> tokens, std::int64_t context, std::uint64_t seed)
+      : tokens_(tokens), context_(context), seed_(seed) {
+    detail::require_window(tokens.size(), context, "reef::data::Sampler");
+    // What is left when the first T - 1 tokens may be shifted out; one window never shifts.
+    const auto count = static_cast<std::int64_t>(tokens.size()) / context - 1;
+    shifts_ = count >= 1;
+    windows_ = shifts_ ? count : 1;
+  }
+
+  /// W: how many windows an epoch has.
+  [[nodiscard]] std::int64_t windows() const { return windows_; }
+  [[nodiscard]] std::int64_t context() const { return context_; }
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
+
+  /// The index of the first token of that sample's window.
+  [[nodiscard]] std::int64_t start_of(std::uint64_t sample) const {
+    const auto count = static_cast<std::uint64_t>(windows_);
+    const std::uint64_t epoch = sample / count;
+    const Permutation permutation(count, {seed_, epoch, 0, detail::sampler_op});
+    std::uint64_t shift = 0;
+    if (shifts_ && epoch != 0) {
+      shift = random_bits({seed_, epoch, 0, detail::sampler_op + 1}, 0) %
+              static_cast<std::uint64_t>(context_);
+    }
+    return static_cast<std::int64_t>(shift) +
+           static_cast<std::int64_t>(permutation(sample % count)) * context_;
+  }
+
+  /// Writes samples [first, first + batch) to `tokens` and `targets`, both (batch, T).
+  void fill(std::uint64_t first, std::int64_t batch, std::int32_t* tokens,
+            std::int32_t* targets) const {
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const std::uint8_t* window = tokens_.data() + start_of(first + static_cast<std::uint64_t>(b));
+      for (std::int64_t t = 0; t < context_; ++t) {
+        tokens[b * context_ + t] = window[t];
+        targets[b * context_ + t] = window[t + 1];
+      }
+    }
+  }
+
+  /// How many samples all ranks have taken: what a checkpoint saves.
+  [[nodiscard]] std::uint64_t cursor() const { return cursor_; }
+  /// Moves the cursor on, past samples that other ranks take or that a resumed run has seen.
+  void skip(std::uint64_t samples) { cursor_ += samples; }
+
+private:
+  std::span<const std::uint8_t> tokens_;
+  std::int64_t context_;
+  std::uint64_t seed_;
+  std::int64_t windows_ = 1;
+  bool shifts_ = false;
+  std::uint64_t cursor_ = 0;
+};
+
+/// The windows of held-out tokens in their order, each token a target once but for the first.
+///
+/// The last window may be short: its targets beyond the end are -1, which the loss ignores.
+class Validation {
+public:
+  Validation(std::span<const std::uint8_t> tokens, std::int64_t context)
+      : tokens_(tokens), context_(context) {
+    if (context < 1 || tokens.size() < 2) {
+      throw OptionError("reef::data::Validation: T = " + std::to_string(context) + " and " +
+                        std::to_string(tokens.size()) +
+                        " tokens make no window.\n  fix: T >= 1 and at least 2 tokens.");
+    }
+  }
+
+  [[nodiscard]] std::int64_t windows() const {
+    return (static_cast<std::int64_t>(tokens_.size()) - 1 + context_ - 1) / context_;
+  }
+  [[nodiscard]] std::int64_t context() const { return context_; }
+
+  /// Writes windows [first, first + batch) to `tokens` and `targets`, both (batch, T), and returns
+  /// how many targets count: the weight of this batch's mean loss. Windows beyond the last are all
+  /// padding.
+  std::int64_t fill(std::int64_t first, std::int64_t batch, std::int32_t* tokens,
+                    std::int32_t* targets) const {
+    const auto size = static_cast<std::int64_t>(tokens_.size());
+    std::int64_t counted = 0;
+    for (std::int64_t i = 0; i < batch * context_; ++i) {
+      const std::int64_t at = first * context_ + i;
+      const bool counts = at + 1 < size;
+      tokens[i] = at < size ? tokens_[static_cast<std::size_t>(at)] : 0;
+      targets[i] = counts ? tokens_[static_cast<std::size_t>(at) + 1] : -1;
+      counted += counts ? 1 : 0;
+    }
+    return counted;
+  }
+
+private:
+  std::span<const std::uint8_t> tokens_;
+  std::int64_t context_;
+};
+
+}  // namespace reef::inline v0::data

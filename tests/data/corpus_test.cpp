@@ -1,0 +1,105 @@
+#include <reef/data/corpus.hpp>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace reef;
+namespace fs = std::filesystem;
+
+class Corpus : public testing::Test {
+protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) / ("reef_corpus_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return folder_ / name;
+  }
+  static std::string text_of(std::span<const std::uint8_t> tokens) {
+    return {tokens.begin(), tokens.end()};
+  }
+  static std::string message(const std::vector<fs::path>& files) {
+    try {
+      const data::Corpus corpus(files);
+      return "no error";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Corpus, holds_out_every_tenth_of_many_files_whatever_their_order) {
+  std::vector<fs::path> files;
+  std::string training;
+  for (int i = 0; i < 25; ++i) {
+    const std::string text = "text " + std::to_string(i) + "\n";
+    files.push_back(write((i < 10 ? "0" : "") + std::to_string(i) + ".txt", text));
+    if (i != 9 && i != 19) training += text;
+  }
+  const data::Corpus corpus(files);
+  EXPECT_EQ(text_of(corpus.training()), training);
+  EXPECT_EQ(text_of(corpus.validation()), "text 9\ntext 19\n");
+  ASSERT_EQ(corpus.held_out_files().size(), 2U);
+  EXPECT_EQ(corpus.held_out_files()[1], files[19]);
+  std::reverse(files.begin(), files.end());
+  const data::Corpus again(files);
+  EXPECT_EQ(again.fingerprint(), corpus.fingerprint());
+  EXPECT_TRUE(std::ranges::equal(again.training(), corpus.training()));
+}
+
+TEST_F(Corpus, holds_out_the_last_tenth_of_each_of_few_files) {
+  const auto a = write("a", "0123456789abcdefghij");
+  const auto b = write("b", "0123456789");
+  const data::Corpus corpus({b, a});
+  EXPECT_EQ(text_of(corpus.training()), "0123456789abcdefgh012345678");
+  EXPECT_EQ(text_of(corpus.validation()), "ij9");
+  EXPECT_TRUE(corpus.held_out_files().empty());
+}
+
+TEST_F(Corpus, takes_all_bytes_of_files_larger_than_its_buffer) {
+  std::string large(1'000'000, 'x');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 7 % 251);
+  const data::Corpus corpus({write("large", large)});
+  EXPECT_EQ(text_of(corpus.training()) + text_of(corpus.validation()), large);
+  EXPECT_EQ(corpus.validation().size(), 100'000U);
+}
+
+TEST_F(Corpus, a_changed_byte_changes_the_fingerprint) {
+  const std::string text(100, 'a');
+  const data::Corpus before({write("a", text)});
+  const data::Corpus after({write("a", text.substr(1) + "b")});
+  EXPECT_NE(before.fingerprint(), after.fingerprint());
+}
+
+TEST_F(Corpus, names_a_file_that_it_cannot_use_and_the_fix) {
+  const auto good = write("good", std::string(100, 'a'));
+  const std::string missing = message({good, folder_ / "missing.txt"});
+  EXPECT_NE(missing.find("missing.txt': there is no such file"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("fix: check the path"), std::string::npos) << missing;
+  const std::string empty = message({good, write("empty", "")});
+  EXPECT_NE(empty.find("empty': it is empty"), std::string::npos) << empty;
+  const std::string directory = message({folder_});
+  EXPECT_NE(directory.find("it is a folder"), std::string::npos) << directory;
+  EXPECT_NE(message({}).find("no files"), std::string::npos);
+  EXPECT_NE(message({good, good}).find("named twice"), std::string::npos);
+  EXPECT_NE(message({write("tiny", "abc")}).find("too few"), std::string::npos);
+  if (::geteuid() != 0) {
+    fs::permissions(good, fs::perms::none);
+    EXPECT_NE(message({good}).find("make it readable"), std::string::npos);
+  }
+}
+
+}  // namespace

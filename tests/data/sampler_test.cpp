@@ -1,0 +1,191 @@
+#include <reef/data/sampler.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <reef/data/micro_batch_order.hpp>
+
+namespace {
+
+using namespace reef;
+
+std::vector<std::uint8_t> counting(std::size_t size) {
+  std::vector<std::uint8_t> tokens(size);
+  for (std::size_t i = 0; i < size; ++i) tokens[i] = static_cast<std::uint8_t>(i % 253);
+  return tokens;
+}
+
+struct Batch {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> targets;
+  friend bool operator==(const Batch&, const Batch&) = default;
+};
+
+Batch take(const data::Sampler& sampler, std::uint64_t first, std::int64_t batch) {
+  const auto size = static_cast<std::size_t>(batch * sampler.context());
+  Batch result{std::vector<std::int32_t>(size), std::vector<std::int32_t>(size)};
+  sampler.fill(first, batch, result.tokens.data(), result.targets.data());
+  return result;
+}
+
+TEST(Sampler, fills_windows_whose_targets_are_the_next_tokens) {
+  const auto tokens = counting(1000);
+  const data::Sampler sampler(tokens, 7, 1);
+  const Batch batch = take(sampler, 300, 5);
+  for (std::size_t b = 0; b < 5; ++b) {
+    const auto start = static_cast<std::size_t>(sampler.start_of(300 + b));
+    for (std::size_t t = 0; t < 7; ++t) {
+      EXPECT_EQ(batch.tokens[b * 7 + t], tokens[start + t]);
+      EXPECT_EQ(batch.targets[b * 7 + t], tokens[start + t + 1]);
+    }
+  }
+}
+
+TEST(Sampler, an_epoch_visits_each_window_once_and_the_next_in_another_order) {
+  const auto tokens = counting(1003);
+  const data::Sampler sampler(tokens, 10, 5);
+  const auto windows = static_cast<std::uint64_t>(sampler.windows());
+  EXPECT_EQ(windows, 99U);
+  std::vector<std::vector<std::int64_t>> orders;
+  std::set<std::int64_t> shifts;
+  for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
+    std::set<std::int64_t> starts;
+    std::vector<std::int64_t> order;
+    for (std::uint64_t i = 0; i < windows; ++i) {
+      const std::int64_t start = sampler.start_of(epoch * windows + i);
+      EXPECT_GE(start, 0);
+      EXPECT_LE(start + 10 + 1, 1003);
+      starts.insert(start);
+      order.push_back(start / 10);
+    }
+    EXPECT_EQ(starts.size(), windows);
+    EXPECT_EQ(*starts.rbegin() - *starts.begin(), 98 * 10);
+    shifts.insert(*starts.begin());
+    if (epoch == 0) {
+      EXPECT_EQ(*starts.begin(), 0);
+    }
+    for (const auto& other : orders) EXPECT_NE(order, other);
+    orders.push_back(order);
+  }
+  EXPECT_GT(shifts.size(), 4U);
+  EXPECT_LT(*shifts.rbegin(), 10);
+}
+
+TEST(Sampler, no_window_leaves_the_tokens_however_few_there_are) {
+  for (std::int64_t context = 1; context <= 9; ++context) {
+    for (std::size_t size = static_cast<std::size_t>(context) + 1; size < 60; ++size) {
+      const auto tokens = counting(size);
+      const data::Sampler sampler(tokens, context, 3);
+      for (std::uint64_t sample = 0; sample < 200; ++sample) {
+        const std::int64_t start = sampler.start_of(sample);
+        ASSERT_GE(start, 0);
+        ASSERT_LE(start + context + 1, static_cast<std::int64_t>(size));
+      }
+    }
+  }
+}
+
+TEST(Sampler, a_resumed_run_sees_exactly_what_it_would_have_seen) {
+  const auto tokens = counting(5000);
+  data::Sampler run(tokens, 16, 9);
+  std::vector<Batch> all;
+  std::uint64_t saved = 0;
+  for (int step = 0; step < 200; ++step) {  // crosses epochs
+    if (step == 77) saved = run.cursor();
+    all.push_back(take(run, run.cursor(), 6));
+    run.skip(6);
+  }
+  data::Sampler resumed(tokens, 16, 9);
+  resumed.skip(saved);
+  EXPECT_EQ(resumed.cursor(), saved);
+  for (std::size_t step = 77; step < 200; ++step) {
+    EXPECT_EQ(take(resumed, resumed.cursor(), 6), all[step]);
+    resumed.skip(6);
+  }
+}
+
+TEST(Sampler, a_batch_is_its_samples_whatever_the_batch_size) {
+  const auto tokens = counting(900);
+  const data::Sampler sampler(tokens, 8, 2);
+  const Batch whole = take(sampler, 100, 12);
+  Batch parts;
+  for (const auto& [first, count] :
+       std::map<std::uint64_t, std::int64_t>{{100, 5}, {105, 1}, {106, 6}}) {
+    const Batch part = take(sampler, first, count);
+    parts.tokens.insert(parts.tokens.end(), part.tokens.begin(), part.tokens.end());
+    parts.targets.insert(parts.targets.end(), part.targets.begin(), part.targets.end());
+  }
+  EXPECT_EQ(parts, whole);
+  EXPECT_NE(take(data::Sampler(tokens, 8, 3), 100, 12), whole);
+}
+
+TEST(Sampler, says_what_is_missing_when_the_tokens_fill_no_window) {
+  const auto tokens = counting(8);
+  EXPECT_NO_THROW(data::Sampler(tokens, 7, 0));
+  EXPECT_THROW(data::Sampler(tokens, 8, 0), OptionError);
+  EXPECT_THROW(data::Sampler(tokens, 0, 0), OptionError);
+  EXPECT_THROW(data::Sampler({}, 1, 0), OptionError);
+}
+
+TEST(Validation, makes_each_token_but_the_first_a_target_once_and_in_order) {
+  for (const std::size_t size : {2U, 9U, 16U, 17U, 18U, 100U}) {
+    const auto tokens = counting(size);
+    const data::Validation validation(tokens, 8);
+    std::vector<std::uint8_t> targets;
+    std::int64_t counted = 0;
+    constexpr std::int64_t batch = 3;
+    for (std::int64_t first = 0; first < validation.windows(); first += batch) {
+      std::vector<std::int32_t> in(batch * 8);
+      std::vector<std::int32_t> out(batch * 8);
+      counted += validation.fill(first, batch, in.data(), out.data());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        if (out[i] < 0) {
+          EXPECT_EQ(out[i], -1);
+          continue;
+        }
+        EXPECT_EQ(in[i], tokens[targets.size()]);
+        targets.push_back(static_cast<std::uint8_t>(out[i]));
+      }
+    }
+    EXPECT_EQ(counted, static_cast<std::int64_t>(size) - 1);
+    EXPECT_EQ(targets, std::vector<std::uint8_t>(tokens.begin() + 1, tokens.end()));
+  }
+  EXPECT_THROW(data::Validation(counting(1), 8), OptionError);
+}
+
+TEST(MicroBatchOrder, gives_each_sample_of_a_step_to_one_rank_in_rank_order) {
+  const data::MicroBatchOrder order({2, 0, 3, 1}, 4);
+  EXPECT_EQ(order.step_micro_batches(), 6);
+  EXPECT_EQ(order.step_samples(), 24U);
+  std::uint64_t next = 5 * 24;
+  for (int rank = 0; rank < order.ranks(); ++rank) {
+    for (std::int64_t j = 0; j < order.count(rank); ++j) {
+      EXPECT_EQ(order.first(5, rank, j), next);
+      next += 4;
+    }
+  }
+  EXPECT_EQ(next, 6U * 24);
+}
+
+TEST(MicroBatchOrder, equals_one_rank_that_takes_all) {
+  const data::MicroBatchOrder spread({3, 3, 3}, 2);
+  const data::MicroBatchOrder alone({9}, 2);
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    for (std::int64_t m = 0; m < 9; ++m) {
+      EXPECT_EQ(spread.first(step, static_cast<int>(m / 3), m % 3), alone.first(step, 0, m));
+    }
+  }
+}
+
+TEST(MicroBatchOrder, refuses_counts_that_train_nothing) {
+  EXPECT_THROW(data::MicroBatchOrder({0, 0}, 1), OptionError);
+  EXPECT_THROW(data::MicroBatchOrder({}, 1), OptionError);
+  EXPECT_THROW(data::MicroBatchOrder({2, -1}, 1), OptionError);
+  EXPECT_THROW(data::MicroBatchOrder({1}, 0), OptionError);
+}
+
+}  // namespace
