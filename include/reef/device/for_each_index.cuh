@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <reef/core/config.hpp>
+#include <reef/device/cuda.hpp>
+#include <reef/device/launch.cuh>
+
+namespace reef::inline v0::device {
+
+namespace detail {
+
+template <class F>
+REEF_HIDDEN __global__ void for_each_index_kernel(std::int64_t n, F function) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+       i += stride) {
+    function(i);
+  }
+}
+
+}  // namespace detail
+
+/// function(i) for every i in [0, n), in no order, on the lane.
+///
+/// | function | copied to the device: a struct with a REEF_HOST_DEVICE operator() const, or with |
+/// |          | nvcc's --extended-lambda a `[=] __device__` lambda                               |
+template <class F>
+REEF_HIDDEN void for_each_index(Cuda::Lane& lane, std::int64_t n, F function) {
+  const std::int64_t blocks = std::min<std::int64_t>((n + cuda_block - 1) / cuda_block, 1 << 20);
+  launch(lane, "for_each_index", &detail::for_each_index_kernel<F>, blocks, cuda_block, 0, n, function);
+}
+
+}  // namespace reef::inline v0::device

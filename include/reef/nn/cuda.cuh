@@ -1,0 +1,32 @@
+#pragma once
+
+#include <reef/core/element.hpp>
+#include <reef/device/cuda.hpp>
+#include <reef/nn/cuda/attention.cuh>
+#include <reef/nn/cuda/cross_entropy.cuh>
+#include <reef/nn/cuda/elementwise.cuh>
+#include <reef/nn/cuda/embedding.cuh>
+#include <reef/nn/cuda/gemm.cuh>
+#include <reef/nn/cuda/layer_norm.cuh>
+#include <reef/nn/cuda/linear.cuh>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// The operators' arithmetic on CUDA; the members' meaning is that of Kernels.
+///
+/// | products | cuBLASLt in full fp32 or fp64, no TF32, no atomics in split sums                     |
+/// | bits     | the same from run to run on one model of device and one version of cuBLASLt          |
+/// | space    | small partial sums use the lane's own 32 MiB                                         |
+/// | errors   | CudaError; ShapeError for heads of more than 128 channels. Bad tokens and targets    |
+/// |          | give NaNs, since a kernel cannot throw                                               |
+template <>
+struct Kernels<device::Cuda> : cuda::GemmKernels,
+                               cuda::LinearKernels,
+                               cuda::ElementwiseKernels,
+                               cuda::LayerNormKernels,
+                               cuda::AttentionKernels,
+                               cuda::EmbeddingKernels,
+                               cuda::CrossEntropyKernels {};
+
+}  // namespace reef::inline v0::nn

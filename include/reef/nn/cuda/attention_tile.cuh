@@ -1,0 +1,179 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <reef/core/config.hpp>
+#include <reef/core/random.hpp>
+#include <reef/device/launch.cuh>
+#include <reef/nn/cuda/elementwise.cuh>
+
+namespace reef::inline v0::nn::cuda {
+
+/// What all attention kernels are told. Head size D = C / H; qkv and d_qkv are (B, T, 3 C), out and
+/// d_out (B, T, C), lse and delta (B, H, T).
+template <class T>
+struct AttentionShape {
+  std::int64_t sequence, channels, heads;
+  int head;                 // D
+  T scale;                  // 1 / sqrt(D)
+  std::uint32_t threshold;  // of dropout, 0: none
+  T kept;                   // 1 / (1 - rate)
+  DrawKey key;              // of batch row 0
+};
+
+/// How much of the (T, T) scores a block holds at once: `own` rows that it is responsible for times
+/// `streamed` rows of the other side, with heads of at most Head.
+///
+/// A block is 16 x 16 threads; thread (y, x) has the own rows y + 16 i, the streamed rows x + 16 j
+/// and the channels x + 16 j. The sizes keep every kernel's shared memory within the 64 KiB that
+/// the smallest supported device has.
+template <class T, int Head>
+struct AttentionTile {
+  static constexpr int side = 16;
+  static constexpr int threads = side * side;
+  static constexpr bool narrow = std::is_same_v<T, float>;
+  static constexpr int own = narrow ? (Head <= 64 ? 64 : 32) : (Head <= 64 ? 32 : 16);
+  static constexpr int streamed = narrow || Head <= 64 ? 32 : 16;
+  static constexpr int own_each = own / side;
+  static constexpr int streamed_each = streamed / side;
+  static constexpr int channels_each = Head / side;
+  static constexpr int weight_stride = streamed + 1;
+
+  // Rows are padded to an odd length, so that threads which read one column hit different banks.
+  __host__ __device__ static constexpr int row_stride(int head) { return head | 1; }
+
+  /// Bytes of `own_tiles` own tiles, a streamed tile and the weights between them.
+  static constexpr std::size_t shared_bytes(int head, int own_tiles) {
+    return sizeof(T) * static_cast<std::size_t>((own_tiles * own + streamed) * row_stride(head) +
+                                                own * weight_stride);
+  }
+  static_assert(shared_bytes(Head, 2) <= 64 * 1024);
+};
+
+/// The block's part of a head: which rows of which sample's which head.
+struct AttentionPlace {
+  std::int64_t b, h, tile;
+};
+
+/// Blocks count (B, H, tiles), the tiles backwards where `last_first`: the longest start first.
+__device__ __forceinline__ AttentionPlace attention_place(std::int64_t heads, std::int64_t tiles,
+                                                          bool last_first) {
+  const std::int64_t block = blockIdx.x;
+  const std::int64_t tile = block % tiles;
+  const std::int64_t rest = block / tiles;
+  return {rest / heads, rest % heads, last_first ? tiles - 1 - tile : tile};
+}
+
+/// rows x head elements from global rows first, first + 1, ... to shared memory; zeros behind the
+/// sequence's end. `from` is row 0 of the head, `pitch` its row-to-row distance.
+template <class T, int Rows, int Threads>
+__device__ __forceinline__ void load_rows(T* to, const T* from, std::int64_t pitch, std::int64_t first,
+                                          std::int64_t sequence, int head, int stride) {
+  const int warp = static_cast<int>(threadIdx.x) / device::cuda_warp;
+  const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
+  for (int row = warp; row < Rows; row += Threads / device::cuda_warp) {
+    const bool inside = first + row < sequence;
+    const T* source = from + (first + row) * pitch;
+    for (int c = lane; c < head; c += device::cuda_warp) {
+      to[row * stride + c] = inside ? source[c] : T(0);
+    }
+  }
+}
+
+/// product[i][j] = own row (y + 16 i) . streamed row (x + 16 j).
+template <class T, int Own, int Streamed>
+__device__ __forceinline__ void dot_rows(T (&product)[Own][Streamed], const T* own, const T* streamed,
+                                         int head, int stride) {
+  const int x = static_cast<int>(threadIdx.x) % 16;
+  const int y = static_cast<int>(threadIdx.x) / 16;
+#pragma unroll
+  for (int i = 0; i < Own; ++i) {
+#pragma unroll
+    for (int j = 0; j < Streamed; ++j) product[i][j] = 0;
+  }
+  for (int d = 0; d < head; ++d) {
+    T left[Own];
+    T right[Streamed];
+#pragma unroll
+    for (int i = 0; i < Own; ++i) left[i] = own[(y + 16 * i) * stride + d];
+#pragma unroll
+    for (int j = 0; j < Streamed; ++j) right[j] = streamed[(x + 16 * j) * stride + d];
+#pragma unroll
+    for (int i = 0; i < Own; ++i) {
+#pragma unroll
+      for (int j = 0; j < Streamed; ++j) product[i][j] += left[i] * right[j];
+    }
+  }
+}
+
+/// sum[i][j] += sum over s of weights[y + 16 i, s] streamed[s, x + 16 j], s ascending.
+template <class T, int Own, int Channels>
+__device__ __forceinline__ void add_weighted_rows(T (&sum)[Own][Channels], const T* weights,
+                                                  int weight_stride, const T* streamed, int rows, int head,
+                                                  int stride) {
+  const int x = static_cast<int>(threadIdx.x) % 16;
+  const int y = static_cast<int>(threadIdx.x) / 16;
+  for (int s = 0; s < rows; ++s) {
+    T weight[Own];
+#pragma unroll
+    for (int i = 0; i < Own; ++i) weight[i] = weights[(y + 16 * i) * weight_stride + s];
+#pragma unroll
+    for (int j = 0; j < Channels; ++j) {
+      const int c = x + 16 * j;
+      if (c >= head) continue;
+      const T value = streamed[s * stride + c];
+#pragma unroll
+      for (int i = 0; i < Own; ++i) sum[i][j] += weight[i] * value;
+    }
+  }
+}
+
+/// Writes sum[i][j] to rows first + y + 16 i, channels x + 16 j of a head, row i scaled by factor[i].
+template <class T, int Own, int Channels>
+__device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64_t first,
+                                           std::int64_t sequence, int head, const T (&sum)[Own][Channels],
+                                           const T (&factor)[Own]) {
+  const int x = static_cast<int>(threadIdx.x) % 16;
+  const int y = static_cast<int>(threadIdx.x) / 16;
+#pragma unroll
+  for (int i = 0; i < Own; ++i) {
+    const std::int64_t row = first + y + 16 * i;
+    if (row >= sequence) continue;
+#pragma unroll
+    for (int j = 0; j < Channels; ++j) {
+      const int c = x + 16 * j;
+      if (c < head) to[row * pitch + c] = sum[i][j] * factor[i];
+    }
+  }
+}
+
+/// What dropout multiplies the weight of key s for query t by.
+template <class T>
+__device__ __forceinline__ T attention_dropout(const AttentionShape<T>& shape, std::int64_t b,
+                                               std::int64_t h, std::int64_t t, std::int64_t s) {
+  if (shape.threshold == 0) return shape.kept;
+  DrawKey key = shape.key;
+  key.sample += static_cast<std::uint64_t>(b);
+  const std::int64_t index = (h * shape.sequence + t) * shape.sequence + s;
+  return dropout_factor(key, index, shape.threshold, shape.kept);
+}
+
+/// The sum, or the maximum, over the 16 threads that share an own row, in each of them.
+template <class T>
+__device__ __forceinline__ T row_sum(T value) {
+#pragma unroll
+  for (int offset = 8; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffU, value, offset);
+  return value;
+}
+template <class T>
+__device__ __forceinline__ T row_max(T value) {
+#pragma unroll
+  for (int offset = 8; offset > 0; offset /= 2) {
+    value = fmax(value, __shfl_xor_sync(0xffffffffU, value, offset));
+  }
+  return value;
+}
+
+}  // namespace reef::inline v0::nn::cuda

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include <reef/core/config.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/random.hpp>
+#include <reef/device/cuda.hpp>
+#include <reef/device/for_each_index.cuh>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn::cuda {
+
+/// gelu(x) = x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3).
+template <class T>
+struct GeluForward {
+  T* out;
+  const T* in;
+
+  __device__ void operator()(std::int64_t i) const {
+    const T x = in[i];
+    const T u = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+    out[i] = T(0.5) * x * (T(1) + tanh(u));
+  }
+};
+
+/// gelu'(x) = (1 + tanh(u))/2 + x/2 (1 - tanh(u)^2) u'.
+template <class T>
+struct GeluBackward {
+  T* d_in;
+  const T* d_out;
+  const T* in;
+  bool accumulate;
+
+  __device__ void operator()(std::int64_t i) const {
+    const T x = in[i];
+    const T u = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+    const T t = tanh(u);
+    const T slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
+    const T gradient = d_out[i] * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+    d_in[i] = accumulate ? d_in[i] + gradient : gradient;
+  }
+};
+
+template <class T>
+struct AddForward {
+  T* out;
+  const T* a;
+  const T* b;
+
+  __device__ void operator()(std::int64_t i) const { out[i] = a[i] + b[i]; }
+};
+
+template <class T>
+struct CopyOrAdd {
+  T* out;
+  const T* in;
+  bool accumulate;
+
+  __device__ void operator()(std::int64_t i) const { out[i] = accumulate ? out[i] + in[i] : in[i]; }
+};
+
+/// What dropout multiplies element `index` of a sample by: 0, or scale = 1 / (1 - rate).
+template <class T>
+__device__ __forceinline__ T dropout_factor(const DrawKey& key, std::int64_t index,
+                                            std::uint32_t threshold, T scale) {
+  return random_bits(key, static_cast<std::uint64_t>(index)) >= threshold ? scale : T(0);
+}
+
+template <class T>
+struct Dropout {
+  T* out;
+  const T* in;
+  std::int64_t per_sample;
+  std::uint32_t threshold;
+  T scale;
+  DrawKey key;
+  bool accumulate;
+
+  __device__ void operator()(std::int64_t i) const {
+    DrawKey sample_key = key;
+    sample_key.sample += static_cast<std::uint64_t>(i / per_sample);
+    const T value = in[i] * dropout_factor(sample_key, i % per_sample, threshold, scale);
+    out[i] = accumulate ? out[i] + value : value;
+  }
+};
+
+/// What Kernels<device::Cuda> does element by element.
+struct ElementwiseKernels {
+  template <real T>
+  static void gelu_forward(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n) {
+    device::for_each_index(lane, n, GeluForward<T>{out, in});
+  }
+
+  template <real T>
+  static void gelu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
+                     bool accumulate) {
+    device::for_each_index(lane, n, GeluBackward<T>{d_in, d_out, in, accumulate});
+  }
+
+  template <real T>
+  static void add_forward(device::Cuda::Lane& lane, T* out, const T* a, const T* b, std::int64_t n) {
+    device::for_each_index(lane, n, AddForward<T>{out, a, b});
+  }
+
+  template <real T>
+  static void copy_or_add(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n, bool accumulate) {
+    if (out == in && !accumulate) return;
+    device::for_each_index(lane, n, CopyOrAdd<T>{out, in, accumulate});
+  }
+
+  /// The same bits are kept as on the host: element i of sample s asks draw (key with s, i).
+  template <real T>
+  static void dropout(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t per_sample,
+               std::int64_t samples, float rate, DrawKey key, bool accumulate) {
+    if (rate <= 0.0F) return copy_or_add(lane, out, in, per_sample * samples, accumulate);
+    const T scale = T(1) / (T(1) - static_cast<T>(rate));
+    device::for_each_index(
+        lane, per_sample * samples,
+        Dropout<T>{out, in, per_sample, dropout_threshold(rate), scale, key, accumulate});
+  }
+};
+
+}  // namespace reef::inline v0::nn::cuda

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <reef/core/element.hpp>
+#include <reef/device/cuda.hpp>
+#include <reef/device/launch.cuh>
+#include <reef/nn/cuda/gemm.cuh>
+
+namespace reef::inline v0::nn::cuda {
+
+/// Adds bias (N) to every row of out (R, N).
+template <class T>
+struct AddBias {
+  T* out;
+  const T* bias;
+  std::int64_t columns;
+
+  __device__ void operator()(std::int64_t i) const { out[i] += bias[i % columns]; }
+};
+
+/// Where column_sums puts what: rows are summed in `parts` ranges of `part_rows` rows, then the
+/// ranges' sums ascending. Follows from R and N alone.
+struct ColumnSplit {
+  std::int64_t part_rows;
+  std::int64_t parts;
+
+  /// At most 64 parts of at least 64 rows, and no more than fit in `bytes` of scratch.
+  ColumnSplit(std::int64_t rows, std::int64_t columns, std::size_t element, Bytes bytes) {
+    const auto row_bytes = static_cast<std::int64_t>(element) * std::max<std::int64_t>(columns, 1);
+    const std::int64_t fit = static_cast<std::int64_t>(bytes) / row_bytes;
+    const std::int64_t wanted = std::min<std::int64_t>({64, (rows + 63) / 64, fit});
+    parts = std::max<std::int64_t>(wanted, 1);
+    part_rows = (rows + parts - 1) / parts;
+  }
+};
+
+/// target[c] (+)= sum of the rows r of part p of in[r, c]; with more than one part it is written to
+/// row p of target. Blocks of 32 columns by 8 row strands, a block for each part.
+template <class T>
+REEF_HIDDEN __global__ void column_sums_kernel(T* target, const T* in, std::int64_t rows,
+                                               std::int64_t columns, std::int64_t part_rows,
+                                               bool accumulate) {
+  __shared__ T strands[8][device::cuda_warp + 1];
+  const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
+  const std::int64_t part = blockIdx.x / tiles;
+  const int x = static_cast<int>(threadIdx.x) % device::cuda_warp;
+  const int y = static_cast<int>(threadIdx.x) / device::cuda_warp;
+  const std::int64_t column = blockIdx.x % tiles * device::cuda_warp + x;
+  const std::int64_t first = part * part_rows;
+  const std::int64_t last = first + part_rows < rows ? first + part_rows : rows;
+  T sum = 0;
+  if (column < columns) {
+    for (std::int64_t row = first + y; row < last; row += 8) sum += in[row * columns + column];
+  }
+  strands[y][x] = sum;
+  __syncthreads();
+  if (y == 0 && column < columns) {
+    for (int strand = 1; strand < 8; ++strand) sum += strands[strand][x];
+    T& element = target[part * columns + column];
+    element = accumulate ? element + sum : sum;
+  }
+}
+
+/// out[c] (+)= sum over the rows of in (R, N).
+///
+/// | order   | fixed by R and N: eight strands in each range of rows, then the ranges ascending |
+/// | scratch | the lane's own                                                                   |
+template <real T>
+void column_sums(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t rows, std::int64_t columns,
+                 bool accumulate) {
+  const ColumnSplit split(rows, columns, sizeof(T), device::detail::CudaBlas::workspace_bytes);
+  const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
+  const auto sum = [&](T* target, const T* from, std::int64_t count, std::int64_t part_rows,
+                       std::int64_t parts, bool add) {
+    device::launch(lane, "column_sums", &column_sums_kernel<T>, tiles * parts, 8 * device::cuda_warp, 0,
+                   target, from, count, columns, part_rows, add);
+  };
+  if (split.parts == 1) return sum(out, in, rows, rows, 1, accumulate);
+  T* partial = static_cast<T*>(lane.blas().workspace());  // (parts, N)
+  sum(partial, in, rows, split.part_rows, split.parts, false);
+  sum(out, partial, split.parts, split.parts, 1, accumulate);
+}
+
+/// The affine map of Kernels<device::Cuda>.
+struct LinearKernels {
+  template <real T>
+  static void linear_forward(device::Cuda::Lane& lane, T* out, const T* in, const T* w, const T* bias,
+                      std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw) {
+    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, T(1), in, K, w, tw == Transpose::no ? N : K, T(0), out, N);
+    if (bias != nullptr) device::for_each_index(lane, R * N, AddBias<T>{out, bias, N});
+  }
+
+  template <real T>
+  static void linear_backward_input(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* w,
+                             std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
+                             bool accumulate) {
+    const Transpose turned = tw == Transpose::no ? Transpose::yes : Transpose::no;
+    GemmKernels::gemm(lane, Transpose::no, turned, R, K, N, T(1), d_out, N, w, tw == Transpose::no ? N : K,
+         accumulate ? T(1) : T(0), d_in, K);
+  }
+
+  template <real T>
+  static void linear_backward_weight(device::Cuda::Lane& lane, T* d_w, T* d_bias, const T* in, const T* d_out,
+                              std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
+                              bool accumulate) {
+    const T beta = accumulate ? T(1) : T(0);
+    if (tw == Transpose::no) {
+      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, K, N, R, T(1), in, K, d_out, N, beta, d_w, N);
+    } else {
+      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, N, K, R, T(1), d_out, N, in, K, beta, d_w, K);
+    }
+    if (d_bias != nullptr) column_sums(lane, d_bias, d_out, R, N, accumulate);
+  }
+};
+
+}  // namespace reef::inline v0::nn::cuda
