@@ -1,0 +1,244 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/detail/fold.hpp>
+#include <reef/comm/detail/message_exchange.hpp>
+#include <reef/comm/detail/window_exchange.hpp>
+#include <reef/comm/shards.hpp>
+#include <reef/comm/task.hpp>
+#include <reef/core/element.hpp>
+
+namespace reef::inline v0::comm {
+
+namespace detail {
+
+/// What the three collectives share: the plan, and the transport that carries it.
+class ExchangeTask : public Task {
+protected:
+  ExchangeTask(Kind kind, std::string name, ExchangePlan plan)
+      : Task(kind, std::move(name)), plan_(std::move(plan)) {}
+  ~ExchangeTask() override = default;
+
+  ExchangePlan plan_;
+
+private:
+  void start(const Station& station) final {
+    if (plan_.ranks() != station.size) {
+      throw OptionError("reef::comm: '" + name() + "' has shards for " +
+                        std::to_string(plan_.ranks()) + " ranks, but there are " +
+                        std::to_string(station.size) + ".");
+    }
+    place(station.rank);
+    station_.emplace(station);
+    const Header prototype = header(station, 0, 0);
+    if (station.window != nullptr) {
+      by_window_.label(std::string(name_of(kind())) + " '" + name() + "'");
+      by_window_.start(*station_, plan_, prototype, kind());
+    } else {
+      by_messages_.start(*station_, plan_, prototype, kind());
+    }
+  }
+  bool advance() final {
+    return windowed() ? by_window_.advance() : by_messages_.advance();
+  }
+  [[nodiscard]] bool done() const final {
+    return windowed() ? by_window_.done() : by_messages_.done();
+  }
+  void missing(std::vector<int>& ranks) const final {
+    windowed() ? by_window_.missing(ranks) : by_messages_.missing(ranks);
+  }
+  [[nodiscard]] Bytes payload() const final {
+    return static_cast<Bytes>(plan_.offsets.back()) * plan_.element;
+  }
+  [[nodiscard]] bool windowed() const { return station_->window != nullptr; }
+
+  /// Sets the plan's pointers: only now is it known which shard is the own.
+  virtual void place(int rank) = 0;
+
+  std::optional<Station> station_;
+  MessageExchange by_messages_;
+  WindowExchange by_window_;
+};
+
+template <real T>
+std::byte* writable(std::span<T> data) {
+  return reinterpret_cast<std::byte*>(data.data());
+}
+template <real T>
+const std::byte* readable(std::span<const T> data) {
+  return reinterpret_cast<const std::byte*>(data.data());
+}
+
+/// Throws OptionError unless a buffer has the length that its shards say.
+inline void check_length(const std::string& name, std::size_t have, std::int64_t need,
+                         std::string_view what) {
+  if (have == static_cast<std::size_t>(need)) return;
+  throw OptionError("reef::comm: the " + std::string(what) + " of '" + name + "' has " +
+                    std::to_string(have) + " elements; its offsets say " + std::to_string(need) +
+                    ".");
+}
+
+}  // namespace detail
+
+/// Sums arrays of all ranks; each rank gets its own shard of the sum.
+///
+///     output = (...((x_0 + x_1) + x_2) + ... + x_{P-1})  on [offsets[r], offsets[r+1])
+///
+/// | who      | all ranks, in the same order in a queue of the same name, with the same offsets      |
+/// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]), may be empty |
+/// | order    | the owner folds the chunks in rank order: the same bits on every run and transport   |
+/// | in place | output may be the own shard inside input; otherwise they must not overlap            |
+/// | life     | input unchanged and both alive until complete                                         |
+/// | wire     | cost(): every rank sends each owner its chunk: n - own shard elements, as a ring does |
+template <real T>
+class ReduceScatterTask final : public detail::ExchangeTask {
+public:
+  ReduceScatterTask(std::string name, std::span<const T> input, std::span<T> output,
+                    std::vector<std::int64_t> offsets)
+      : ExchangeTask(Kind::reduce_scatter, std::move(name),
+                     {.offsets = std::move(offsets),
+                      .reduce = true,
+                      .gather = false,
+                      .element = sizeof(T),
+                      .fold = &detail::fold<T>}) {
+    detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(input.size()));
+    bind(input, output);
+  }
+  ~ReduceScatterTask() override { retire(); }
+
+  /// Other memory of the same lengths for the next submission; not while in flight.
+  void bind(std::span<const T> input, std::span<T> output) {
+    detail::check_length(name(), input.size(), plan_.offsets.back(), "input");
+    input_ = input;
+    output_ = output;
+  }
+
+  /// Calls `call(begin, end)` for each piece of the own shard as it becomes final, while it is in
+  /// the cache. `begin` and `end` index output. On the progress thread: everything waits for it, so
+  /// it does little (an elementwise update) and never waits. Not while in flight.
+  void on_folded(std::function<void(std::int64_t, std::int64_t)> call) {
+    plan_.on_folded = std::move(call);
+  }
+
+  /// What rank `rank` sends.
+  static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
+                   Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
+    return detail::reduce_cost(ranks, rank, offsets, element, transport, piece);
+  }
+
+private:
+  void place(int rank) override {
+    detail::check_length(name(), output_.size(), plan_.length(rank), "output");
+    plan_.input = detail::readable(input_);
+    plan_.output = detail::writable(output_);
+    plan_.output_begin = plan_.begin(rank);
+  }
+
+  std::span<const T> input_;
+  std::span<T> output_;
+};
+
+/// Gives every rank the shards of all.
+///
+/// | who      | as ReduceScatterTask                                                                |
+/// | shape    | input: own shard; output: (n) = (offsets[P])                                         |
+/// | in place | input may be the own shard inside output; otherwise they must not overlap           |
+/// | life     | both alive, input unchanged, until complete                                          |
+/// | wire     | cost(): every rank sends its shard to the P - 1 others                               |
+template <real T>
+class AllGatherTask final : public detail::ExchangeTask {
+public:
+  AllGatherTask(std::string name, std::span<const T> input, std::span<T> output,
+                std::vector<std::int64_t> offsets)
+      : ExchangeTask(Kind::all_gather, std::move(name),
+                     {.offsets = std::move(offsets),
+                      .reduce = false,
+                      .gather = true,
+                      .element = sizeof(T),
+                      .fold = &detail::fold<T>}) {
+    detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(output.size()));
+    bind(input, output);
+  }
+  ~AllGatherTask() override { retire(); }
+
+  /// Other memory of the same lengths for the next submission; not while in flight.
+  void bind(std::span<const T> input, std::span<T> output) {
+    detail::check_length(name(), output.size(), plan_.offsets.back(), "output");
+    input_ = input;
+    output_ = output;
+  }
+
+  /// What rank `rank` sends.
+  static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
+                   Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
+    return detail::gather_cost(ranks, rank, offsets, element, transport, piece);
+  }
+
+private:
+  void place(int rank) override {
+    detail::check_length(name(), input_.size(), plan_.length(rank), "input");
+    plan_.input = detail::readable(input_);
+    plan_.input_begin = plan_.begin(rank);
+    plan_.output = detail::writable(output_);
+  }
+
+  std::span<const T> input_;
+  std::span<T> output_;
+};
+
+/// Replaces the array of every rank by the sum over all ranks: the bits of a ReduceScatterTask and
+/// an AllGatherTask over the same offsets, with both under way at once.
+///
+/// | who   | as ReduceScatterTask                                                              |
+/// | shape | data: (n) = (offsets[P]), in place                                                 |
+/// | wire  | cost(): both of the above                                                          |
+template <real T>
+class AllReduceTask final : public detail::ExchangeTask {
+public:
+  AllReduceTask(std::string name, std::span<T> data, std::vector<std::int64_t> offsets)
+      : ExchangeTask(Kind::all_reduce, std::move(name),
+                     {.offsets = std::move(offsets),
+                      .reduce = true,
+                      .gather = true,
+                      .element = sizeof(T),
+                      .fold = &detail::fold<T>}) {
+    detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(data.size()));
+    bind(data);
+  }
+  /// Even shards over `ranks` ranks.
+  AllReduceTask(std::string name, std::span<T> data, int ranks)
+      : AllReduceTask(std::move(name), data,
+                      even_offsets(static_cast<std::int64_t>(data.size()), ranks)) {}
+  ~AllReduceTask() override { retire(); }
+
+  /// Other memory of the same length for the next submission; not while in flight.
+  void bind(std::span<T> data) {
+    detail::check_length(name(), data.size(), plan_.offsets.back(), "data");
+    data_ = data;
+  }
+
+  /// What rank `rank` sends.
+  static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
+                   Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
+    return detail::reduce_cost(ranks, rank, offsets, element, transport, piece) +
+           detail::gather_cost(ranks, rank, offsets, element, transport, piece);
+  }
+
+private:
+  void place(int) override {
+    plan_.input = reinterpret_cast<const std::byte*>(data_.data());
+    plan_.output = detail::writable(data_);
+  }
+
+  std::span<T> data_;
+};
+
+}  // namespace reef::inline v0::comm

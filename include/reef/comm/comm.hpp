@@ -1,0 +1,19 @@
+#pragma once
+
+// Everything in comm/.
+
+#include <reef/comm/collectives.hpp>
+#include <reef/comm/communicator.hpp>
+#include <reef/comm/environment.hpp>
+#include <reef/comm/error.hpp>
+#include <reef/comm/functions.hpp>
+#include <reef/comm/message.hpp>
+#include <reef/comm/meter.hpp>
+#include <reef/comm/network_file.hpp>
+#include <reef/comm/network_shape.hpp>
+#include <reef/comm/options.hpp>
+#include <reef/comm/point_to_point.hpp>
+#include <reef/comm/progress.hpp>
+#include <reef/comm/queue.hpp>
+#include <reef/comm/shards.hpp>
+#include <reef/comm/task.hpp>

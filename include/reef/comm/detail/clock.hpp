@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+/// Nanoseconds of the steady clock: the same for all processes of one machine.
+inline std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+inline constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::int64_t to_ns(Seconds seconds) { return static_cast<std::int64_t>(seconds * 1e9); }
+constexpr Seconds to_seconds(std::int64_t ns) { return static_cast<Seconds>(ns) * 1e-9; }
+
+}  // namespace reef::inline v0::comm::detail

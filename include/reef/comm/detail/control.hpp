@@ -1,0 +1,196 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/comm/detail/clock.hpp>
+#include <reef/comm/error.hpp>
+#include <reef/comm/message.hpp>
+#include <reef/comm/meter.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+enum class Signal : std::uint32_t { heartbeat, farewell, failure, dump_request, dump_reply };
+
+/// Small messages between the progress threads: signs of life, farewells, failures and dumps.
+///
+/// | who     | the progress thread only; never blocks                                                |
+/// | traffic | one heartbeat per peer and period; a peer that does not take it gets no second one     |
+/// | wire    | 24 bytes and the text, at most `text_limit` bytes of it                                |
+class Control {
+public:
+  static constexpr std::size_t text_limit = 3072;
+
+  Control(MPI_Comm comm, int rank, int size, LiveMeter& meter)
+      : comm_(comm),
+        rank_(rank),
+        meter_(&meter),
+        beating_(static_cast<std::size_t>(size), nullptr),
+        heard_(static_cast<std::size_t>(size), now_ns()),
+        activity_(static_cast<std::size_t>(size), 0),
+        active_since_(static_cast<std::size_t>(size), now_ns()),
+        left_(static_cast<std::size_t>(size), 0) {
+    if (size > 1) listen();
+  }
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+  ~Control() {
+    if (inbox_request_ != MPI_REQUEST_NULL) {
+      MPI_Cancel(&inbox_request_);
+      MPI_Request_free(&inbox_request_);
+    }
+  }
+
+  /// Sends a sign of life to every peer that took the last one.
+  void heartbeat(std::uint64_t activity) {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank_) continue;
+      Outgoing*& last = beating_[static_cast<std::size_t>(peer)];
+      if (last != nullptr && !settled(*last)) continue;
+      last = &post(peer, Signal::heartbeat, {}, activity);
+    }
+  }
+
+  void send(int peer, Signal signal, std::string_view text, std::uint64_t activity) {
+    post(peer, signal, text, activity);
+  }
+  void broadcast(Signal signal, std::string_view text, std::uint64_t activity) {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != rank_) send(peer, signal, text, activity);
+    }
+  }
+
+  /// Everything that came in: handle(peer, signal, text). True if there was something.
+  template <class Handle>
+  bool poll(Handle&& handle) {
+    bool moved = false;
+    int done = 0;
+    while (inbox_request_ != MPI_REQUEST_NULL) {
+      MPI_Status status;
+      check_mpi(MPI_Test(&inbox_request_, &done, &status), "MPI_Test");
+      if (done == 0) break;
+      moved = true;
+      int received = 0;
+      MPI_Get_count(&status, MPI_BYTE, &received);
+      const int peer = status.MPI_SOURCE;
+      Frame frame;
+      if (received >= static_cast<int>(sizeof(Frame))) {
+        std::memcpy(&frame, inbox_.data(), sizeof(Frame));
+      }
+      const std::string text(inbox_.data() + sizeof(Frame),
+                             static_cast<std::size_t>(std::max(
+                                 received - static_cast<int>(sizeof(Frame)), 0)));
+      listen();
+      if (frame.magic != Header::magic_number) continue;
+      note(peer, frame);
+      handle(peer, frame.signal, text);
+    }
+    return moved;
+  }
+
+  /// True once all that was sent has left this rank.
+  bool flushed() {
+    return std::all_of(outgoing_.begin(), outgoing_.end(),
+                       [this](const auto& message) { return settled(*message); });
+  }
+
+  [[nodiscard]] std::int64_t heard(int peer) const { return heard_[index(peer)]; }
+  /// Since when the peer reports the same activity.
+  [[nodiscard]] std::int64_t active_since(int peer) const { return active_since_[index(peer)]; }
+  [[nodiscard]] bool left(int peer) const { return left_[index(peer)] != 0; }
+  [[nodiscard]] bool all_left() const {
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != rank_ && !left(peer)) return false;
+    }
+    return true;
+  }
+
+  /// After a pause of this very process its clocks say nothing about the others.
+  void forgive() {
+    std::fill(heard_.begin(), heard_.end(), now_ns());
+    std::fill(active_since_.begin(), active_since_.end(), now_ns());
+  }
+
+private:
+  struct Frame {
+    std::uint32_t magic = 0;
+    Signal signal = Signal::heartbeat;
+    std::uint64_t activity = 0;
+    std::uint64_t reserved = 0;
+  };
+  static_assert(sizeof(Frame) == 24);
+
+  struct Outgoing {
+    MPI_Request request = MPI_REQUEST_NULL;
+    std::vector<char> bytes;
+  };
+
+  [[nodiscard]] int size() const { return static_cast<int>(heard_.size()); }
+  static std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
+
+  void listen() {
+    check_mpi(MPI_Irecv(inbox_.data(), static_cast<int>(inbox_.size()), MPI_BYTE, MPI_ANY_SOURCE,
+                        0, comm_, &inbox_request_),
+              "MPI_Irecv");
+  }
+
+  bool settled(Outgoing& message) {
+    int done = 1;
+    if (message.request != MPI_REQUEST_NULL) {
+      MPI_Test(&message.request, &done, MPI_STATUS_IGNORE);
+    }
+    return done != 0;
+  }
+
+  Outgoing& post(int peer, Signal signal, std::string_view text, std::uint64_t activity) {
+    auto free = std::find_if(outgoing_.begin(), outgoing_.end(),
+                             [this](const auto& message) { return settled(*message); });
+    if (free == outgoing_.end()) {
+      free = outgoing_.insert(outgoing_.end(), std::make_unique<Outgoing>());
+    }
+    Outgoing& message = **free;
+    const Frame frame{Header::magic_number, signal, activity, 0};
+    text = text.substr(0, text_limit);
+    message.bytes.resize(sizeof(Frame) + text.size());
+    std::memcpy(message.bytes.data(), &frame, sizeof(Frame));
+    std::copy(text.begin(), text.end(), message.bytes.begin() + sizeof(Frame));
+    check_mpi(MPI_Isend(message.bytes.data(), static_cast<int>(message.bytes.size()), MPI_BYTE,
+                        peer, 0, comm_, &message.request),
+              "MPI_Isend");
+    meter_->message(Kind::control, message.bytes.size());
+    return message;
+  }
+
+  void note(int peer, const Frame& frame) {
+    const std::int64_t now = now_ns();
+    if (!left(peer)) heard_[index(peer)] = now;
+    if (frame.activity != activity_[index(peer)]) {
+      activity_[index(peer)] = frame.activity;
+      active_since_[index(peer)] = now;
+    }
+    if (frame.signal == Signal::farewell) left_[index(peer)] = 1;
+  }
+
+  MPI_Comm comm_;
+  int rank_;
+  LiveMeter* meter_;
+  MPI_Request inbox_request_ = MPI_REQUEST_NULL;
+  std::array<char, sizeof(Frame) + text_limit> inbox_{};
+  std::vector<std::unique_ptr<Outgoing>> outgoing_;
+  std::vector<Outgoing*> beating_;
+  std::vector<std::int64_t> heard_;
+  std::vector<std::uint64_t> activity_;
+  std::vector<std::int64_t> active_since_;
+  std::vector<char> left_;
+};
+
+}  // namespace reef::inline v0::comm::detail

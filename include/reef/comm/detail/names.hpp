@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <reef/comm/message.hpp>
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+/// The operations that this rank knows, and the MPI tags that they use. Any thread.
+class Names {
+public:
+  /// Half of the tags for point-to-point names, half for queues, two each.
+  explicit Names(int largest_tag) : tags_(static_cast<std::uint64_t>(largest_tag) / 4) {}
+
+  /// Remembers the operation and returns the tag of its messages. Throws OptionError if another
+  /// transfer has it: MPI could not tell their messages apart.
+  int transfer(std::uint64_t operation, std::string_view name) {
+    const std::scoped_lock lock(mutex_);
+    const int tag = static_cast<int>(mix(operation) % (2 * tags_));
+    claim(tag, operation, name);
+    remember(operation, "transfer", name);
+    return tag;
+  }
+
+  void collective(std::uint64_t operation, Kind kind, std::string_view name) {
+    const std::scoped_lock lock(mutex_);
+    remember(operation, name_of(kind), name);
+  }
+
+  /// The first of the two tags of a queue's collectives.
+  int queue(std::string_view name) {
+    const std::scoped_lock lock(mutex_);
+    const std::uint64_t hash = hash_text(name);
+    const int tag = static_cast<int>(2 * tags_ + 2 * (mix(hash) % (tags_ - 1)));
+    claim(tag, hash, name);
+    return tag;
+  }
+
+  /// "all-reduce 'loss'", or the bare number of an operation that this rank does not know.
+  std::string text(std::uint64_t operation) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = texts_.find(operation);
+    return found != texts_.end() ? found->second
+                                 : "an operation that this rank never submitted (id " +
+                                       std::to_string(operation) + ")";
+  }
+
+private:
+  void claim(int tag, std::uint64_t owner, std::string_view name) {
+    const auto [place, fresh] = owners_.try_emplace(tag, owner);
+    if (fresh || place->second == owner) return;
+    throw OptionError("reef::comm: '" + std::string(name) +
+                      "' gets the same MPI tag as another name.\n  why: this MPI has only " +
+                      std::to_string(4 * tags_) + " tags, and names share them by their hash.\n"
+                      "  fix: change the name a little.");
+  }
+  void remember(std::uint64_t operation, std::string_view role, std::string_view name) {
+    if (texts_.find(operation) != texts_.end()) return;
+    texts_.emplace(operation, std::string(role) + " '" + std::string(name) + "'");
+  }
+
+  std::uint64_t tags_;
+  std::mutex mutex_;
+  std::unordered_map<int, std::uint64_t> owners_;
+  std::unordered_map<std::uint64_t, std::string> texts_;
+};
+
+}  // namespace reef::inline v0::comm::detail

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <reef/comm/detail/names.hpp>
+#include <reef/comm/detail/wire.hpp>
+#include <reef/comm/message.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+/// "rank 2", "ranks 1, 2 and 3".
+inline std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+/// What a rank says when a message is not the one that it expected.
+inline std::string describe(const Mismatch& mismatch, int rank, Names& names) {
+  const auto one = [&](const Header& header, const std::string& known) {
+    return (known.empty() ? names.text(header.operation) : known) + " number " +
+           std::to_string(header.sequence) + ", piece " + std::to_string(header.piece) + ", " +
+           std::to_string(header.bytes) + " bytes";
+  };
+  std::string text = "reef::comm: rank " + std::to_string(rank) + " and rank " +
+                     std::to_string(mismatch.peer) + " do not do the same thing.\n  rank " +
+                     std::to_string(rank) + " is at " + one(mismatch.expected, {}) + ";\n  rank " +
+                     std::to_string(mismatch.peer) + " sent ";
+  if (mismatch.found.magic != Header::magic_number) {
+    text += std::to_string(mismatch.received) + " bytes that are no message of this Reef";
+  } else {
+    text += one(mismatch.found, mismatch.name);
+  }
+  return text +
+         ".\n  fix: submit the same collectives, with the same sizes, in the same order to the "
+         "queue of\n  the same name on every rank, and give each transfer a name of its own.";
+}
+
+/// The last operations of every rank that answered.
+inline std::string list_operations(const std::vector<std::string>& dumps) {
+  std::string text = "\n  last operations, the latest first:";
+  for (std::size_t rank = 0; rank < dumps.size(); ++rank) {
+    text += "\n  rank " + std::to_string(rank);
+    text += dumps[rank].empty() ? " does not answer" : ":\n" + dumps[rank];
+    if (text.back() == '\n') text.pop_back();
+  }
+  return text;
+}
+
+}  // namespace reef::inline v0::comm::detail

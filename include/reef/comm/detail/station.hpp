@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <reef/comm/detail/wire.hpp>
+#include <reef/comm/meter.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+class WindowChannel;
+
+/// What a running task sees of the rank that it runs on. Progress thread only.
+struct Station {
+  Wire& wire;
+  LiveMeter& meter;
+  int rank;
+  int size;
+  Bytes piece_bytes;
+  int tag;                          ///< collectives use tag and tag + 1
+  std::uint32_t sequence;
+  WindowChannel* window;            ///< null: messages
+  std::vector<std::byte>* staging;  ///< the queue's, grown once
+};
+
+}  // namespace reef::inline v0::comm::detail

@@ -1,0 +1,202 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <reef/comm/detail/exchange_plan.hpp>
+#include <reef/comm/detail/station.hpp>
+#include <reef/comm/detail/window.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+/// A collective through shared memory, in rounds of one piece of every shard.
+///
+/// Per round: copy my chunks of the others' shards into my slot; once everyone's are there, fold my
+/// shard in rank order straight out of the slots; give the result back through my slot, and copy
+/// the others' out. Two slots, so that a round starts while slower ranks still read the one before.
+/// Nobody spins: each step is taken when the counters of all ranks allow it, else not.
+class WindowExchange {
+public:
+  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind) {
+    station_ = &station;
+    plan_ = &plan;
+    kind_ = kind;
+    channel_ = station.window;
+    const auto room = static_cast<std::int64_t>(channel_->slot_bytes() / plan.element);
+    // Parts begin on cache lines, also of fp32.
+    const std::int64_t part = plan.reduce ? room / station.size : room;
+    pieces_ = {&plan, std::max<std::int64_t>(1, part >= 16 ? part / 16 * 16 : part)};
+    std::int64_t most = 0;
+    for (int shard = 0; shard < station.size; ++shard) most = std::max(most, pieces_.of(shard));
+    rounds_ = static_cast<std::uint64_t>(most);
+    base_ = channel_->rounds;
+    channel_->rounds += rounds_;
+    in_ = folded_ = out_ = 0;
+    sources_.resize(static_cast<std::size_t>(station.size));
+    label_.header = prototype;
+    const Bytes total = static_cast<Bytes>(plan.offsets.back()) * plan.element;
+    label_.header.bytes = static_cast<std::uint32_t>(total);
+    label_.header.piece = static_cast<std::uint32_t>(total >> 32);
+  }
+
+  void label(std::string_view name) {
+    label_.name.fill('\0');
+    std::copy_n(name.begin(), std::min(name.size(), label_.name.size() - 1), label_.name.begin());
+  }
+
+  bool advance() {
+    bool moved = false;
+    if (in_ < rounds_ && slots_free()) {
+      copy_in();
+      moved = true;
+    }
+    if (plan_->reduce && folded_ < in_ && all_at(&WindowBoard::arrived, folded_)) {
+      fold();
+      moved = true;
+    }
+    const bool open = plan_->gather && out_ < (plan_->reduce ? folded_ : in_);
+    if (open && all_at(plan_->reduce ? &WindowBoard::folded : &WindowBoard::arrived, out_)) {
+      copy_out();
+      moved = true;
+    }
+    return moved;
+  }
+
+  [[nodiscard]] bool done() const { return finished() == rounds_; }
+
+  void missing(std::vector<int>& ranks) const {
+    behind(ranks, &WindowBoard::arrived, base_ + (plan_->reduce ? folded_ : out_) + 1);
+    if (ranks.empty() && plan_->reduce) behind(ranks, &WindowBoard::folded, base_ + out_ + 1);
+    if (ranks.empty()) behind(ranks, &WindowBoard::done, base_ + in_);
+  }
+
+private:
+  using Counter = std::atomic<std::uint64_t> WindowBoard::*;
+
+  [[nodiscard]] std::uint64_t finished() const { return plan_->gather ? out_ : folded_; }
+  [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->rank); }
+  [[nodiscard]] std::byte* part(int rank, std::uint64_t round, int shard) const {
+    const Bytes stride = static_cast<Bytes>(pieces_.elements) * plan_->element;
+    return channel_->slot(rank, base_ + round) +
+           (plan_->reduce ? static_cast<Bytes>(shard) * stride : 0);
+  }
+
+  void behind(std::vector<int>& ranks, Counter counter, std::uint64_t wanted) const {
+    ranks.clear();
+    for (int rank = 0; rank < station_->size; ++rank) {
+      if (rank == station_->rank) continue;
+      if ((channel_->board(rank).*counter).load(std::memory_order_acquire) < wanted) {
+        ranks.push_back(rank);
+      }
+    }
+  }
+
+  /// Nobody reads the slot of two rounds ago any more.
+  [[nodiscard]] bool slots_free() const {
+    const std::uint64_t round = base_ + in_;
+    if (round < 2) return true;
+    for (int rank = 0; rank < station_->size; ++rank) {
+      if (channel_->board(rank).done.load(std::memory_order_acquire) + 1 < round) return false;
+    }
+    return true;
+  }
+
+  /// Every rank's counter is past `round`, and its slot holds this very operation.
+  [[nodiscard]] bool all_at(Counter counter, std::uint64_t round) const {
+    const std::uint64_t wanted = base_ + round + 1;
+    for (int rank = 0; rank < station_->size; ++rank) {
+      if ((channel_->board(rank).*counter).load(std::memory_order_acquire) < wanted) return false;
+    }
+    for (int rank = 0; rank < station_->size; ++rank) check_label(rank, round);
+    return true;
+  }
+
+  void check_label(int rank, std::uint64_t round) const {
+    const WindowBoard::Label& found = channel_->board(rank).labels[(base_ + round) % 2];
+    const Header& want = label_.header;
+    if (found.header.magic == want.magic && found.header.operation == want.operation &&
+        found.header.sequence == want.sequence && found.header.bytes == want.bytes &&
+        found.header.piece == want.piece) {
+      return;
+    }
+    std::array<char, 96> name = found.name;
+    name.back() = '\0';
+    throw Mismatch{rank, kind_, want, found.header, 0, name.data()};
+  }
+
+  void copy_in() {
+    Bytes bytes = 0;
+    const auto round = static_cast<std::int64_t>(in_);
+    for (int shard = 0; shard < station_->size; ++shard) {
+      // To reduce, what the others own; to gather, what I own.
+      if ((shard == station_->rank) == plan_->reduce) continue;
+      const Bytes size = pieces_.bytes(shard, round);
+      if (size == 0) continue;
+      std::memcpy(part(station_->rank, in_, shard), plan_->input_at(pieces_.at(shard, round)), size);
+      bytes += size;
+    }
+    mine().labels[(base_ + in_) % 2] = label_;
+    station_->meter.window(kind_, bytes);
+    ++in_;
+    mine().arrived.store(base_ + in_, std::memory_order_release);
+  }
+
+  void fold() {
+    const int own = station_->rank;
+    const auto round = static_cast<std::int64_t>(folded_);
+    const std::int64_t count = pieces_.count(own, round);
+    if (count > 0) {
+      const Bytes place = pieces_.at(own, round);
+      for (int rank = 0; rank < station_->size; ++rank) {
+        sources_[static_cast<std::size_t>(rank)] =
+            rank == own ? static_cast<const void*>(plan_->input_at(place))
+                        : static_cast<const void*>(part(rank, folded_, own));
+      }
+      plan_->fold(plan_->output_at(place), sources_, count);
+      if (plan_->gather) {
+        const Bytes size = pieces_.bytes(own, round);
+        std::memcpy(part(own, folded_, own), plan_->output_at(place), size);
+        station_->meter.window(kind_, size);
+      }
+      if (plan_->on_folded) {
+        plan_->on_folded(round * pieces_.elements, round * pieces_.elements + count);
+      }
+    }
+    ++folded_;
+    mine().folded.store(base_ + folded_, std::memory_order_release);
+    publish();
+  }
+
+  void copy_out() {
+    const auto round = static_cast<std::int64_t>(out_);
+    for (int shard = 0; shard < station_->size; ++shard) {
+      const Bytes size = pieces_.bytes(shard, round);
+      const bool own = shard == station_->rank;
+      if (size == 0 || (own && plan_->reduce)) continue;
+      std::byte* const to = plan_->output_at(pieces_.at(shard, round));
+      if (own && to == plan_->input_at(pieces_.at(shard, round))) continue;
+      std::memcpy(to, part(shard, out_, shard), size);
+    }
+    ++out_;
+    publish();
+  }
+
+  void publish() { mine().done.store(base_ + finished(), std::memory_order_release); }
+
+  const Station* station_ = nullptr;
+  const ExchangePlan* plan_ = nullptr;
+  Kind kind_ = Kind::all_reduce;
+  WindowChannel* channel_ = nullptr;
+  WindowBoard::Label label_;
+  Pieces pieces_;
+  std::uint64_t rounds_ = 0;  // of this operation
+  std::uint64_t base_ = 0;    // rounds of the channel before it
+  std::uint64_t in_ = 0, folded_ = 0, out_ = 0;
+  std::vector<const void*> sources_;
+};
+
+}  // namespace reef::inline v0::comm::detail

@@ -1,0 +1,269 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/detail/clock.hpp>
+#include <reef/comm/error.hpp>
+#include <reef/comm/message.hpp>
+#include <reef/comm/meter.hpp>
+#include <reef/comm/network_shape.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+/// Is told when a message that it posted is done. Called on the progress thread; may post more.
+class Receiver {
+public:
+  virtual void delivered(std::uint64_t token) = 0;
+
+protected:
+  ~Receiver() = default;
+};
+
+/// A message that is not the one that was expected; the progress thread turns it into an MpiError.
+struct Mismatch {
+  int peer = 0;
+  Kind kind = Kind::control;
+  Header expected;
+  Header found;         ///< magic 0: not even a header
+  Bytes received = 0;   ///< bytes of the message, header included
+  std::string name;     ///< what was found, where the transport tells more than its number
+};
+
+/// All messages in flight of one rank: posts them, tests them, holds them back on shaped links.
+///
+/// Header and payload travel as one message, straight from and into the caller's memory. A message
+/// that is longer than expected is cut off by MPI, never written past its buffer. On a shaped link
+/// the sender books the link and writes the arrival into the header; the data moves at once, and
+/// the receiver does not see it before that time. So the real transfer hides in the emulated one,
+/// and whoever waits sleeps until a time that is known.
+class Wire {
+public:
+  Wire(MPI_Comm comm, int rank, int size, NetworkShape shape, LiveMeter& meter)
+      : comm_(comm),
+        rank_(rank),
+        shape_(std::move(shape)),
+        meter_(&meter),
+        link_free_(static_cast<std::size_t>(size), 0),
+        heard_(static_cast<std::size_t>(size), now_ns()) {}
+
+  /// Sends `header` and header.bytes bytes of `payload`; both live until delivered(token).
+  void send(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind, Header& header,
+            const void* payload) {
+    Slot slot{&owner, token, peer, kind, false, nullptr, {}, 0};
+    const Bytes bytes = header_bytes + header.bytes;
+    if (!shape_.empty()) {
+      std::int64_t& free = link_free_[static_cast<std::size_t>(peer)];
+      const double transmission = static_cast<double>(bytes) / shape_.bandwidth(rank_, peer);
+      free = std::max(free, now_ns()) + to_ns(transmission);
+      header.arrival = free + to_ns(shape_.latency(rank_, peer));
+      slot.not_before = free;
+    }
+    const Layout layout(header, const_cast<void*>(payload));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(
+        MPI_Isend(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
+        "MPI_Isend");
+    meter_->message(kind, bytes);
+    post(slot, request);
+  }
+
+  /// Receives the message that `expected` describes; header and payload live until
+  /// delivered(token). Throws Mismatch out of poll() if another message comes.
+  void receive(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind,
+               const Header& expected, Header& header, void* payload) {
+    header = Header{};
+    header.bytes = expected.bytes;
+    const Layout layout(header, payload);
+    header.bytes = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_mpi(
+        MPI_Irecv(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
+        "MPI_Irecv");
+    post({&owner, token, peer, kind, true, &header, expected, 0}, request);
+  }
+
+  /// Tests everything once. True if something was delivered.
+  bool poll() {
+    bool moved = false;
+    if (!requests_.empty()) {
+      const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &done_,
+                                    indices_.data(), statuses_.data());
+      if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) check_mpi(code, "MPI_Testsome");
+      if (done_ > 0 && done_ != MPI_UNDEFINED) {
+        collect(code == MPI_ERR_IN_STATUS);
+        compact();
+      }
+    }
+    const std::int64_t now = now_ns();
+    while (!delayed_.empty() && delayed_.front().not_before <= now) {
+      std::pop_heap(delayed_.begin(), delayed_.end(), later);
+      ready_.push_back(delayed_.back());
+      delayed_.pop_back();
+    }
+    for (std::size_t i = 0; i < ready_.size(); ++i) {
+      const Slot slot = ready_[i];
+      slot.owner->delivered(slot.token);
+      moved = true;
+    }
+    ready_.clear();
+    return moved;
+  }
+
+  /// When the next message that is already here may be seen; never_ns if there is none.
+  [[nodiscard]] std::int64_t next_arrival() const {
+    return delayed_.empty() ? never_ns : delayed_.front().not_before;
+  }
+
+  /// When the last message from `peer` came in.
+  [[nodiscard]] std::int64_t heard(int peer) const {
+    return heard_[static_cast<std::size_t>(peer)];
+  }
+
+  [[nodiscard]] bool shaped() const { return !shape_.empty(); }
+
+  /// Takes back receives that nobody answered and gives the rest `patience_ns` to end. What is
+  /// still on its way after that may write to its buffer until the process ends.
+  void cancel(std::int64_t patience_ns) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (slots_[i].receive) MPI_Cancel(&requests_[i]);
+    }
+    const std::int64_t until = now_ns() + patience_ns;
+    int all = requests_.empty() ? 1 : 0;
+    while (all == 0 && now_ns() < until) {
+      MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE);
+    }
+    requests_.clear();
+    slots_.clear();
+    delayed_.clear();
+    ready_.clear();
+  }
+
+private:
+  struct Slot {
+    Receiver* owner;
+    std::uint64_t token;
+    int peer;
+    Kind kind;
+    bool receive;
+    const Header* header;
+    Header expected;
+    std::int64_t not_before;
+  };
+
+  /// Header and payload as one MPI datatype; plain bytes where they are neighbours.
+  struct Layout {
+    Layout(Header& header, void* payload) {
+      auto* const begin = reinterpret_cast<std::byte*>(&header);
+      if (header.bytes == 0 || payload == begin + header_bytes) {
+        address = begin;
+        count = static_cast<int>(header_bytes + header.bytes);
+        return;
+      }
+      const std::array<int, 2> lengths{static_cast<int>(header_bytes),
+                                       static_cast<int>(header.bytes)};
+      std::array<MPI_Aint, 2> places{};
+      check_mpi(MPI_Get_address(begin, &places[0]), "MPI_Get_address");
+      check_mpi(MPI_Get_address(payload, &places[1]), "MPI_Get_address");
+      check_mpi(MPI_Type_create_hindexed(2, lengths.data(), places.data(), MPI_BYTE, &type),
+                "MPI_Type_create_hindexed");
+      check_mpi(MPI_Type_commit(&type), "MPI_Type_commit");
+      own = true;
+    }
+    Layout(const Layout&) = delete;
+    Layout& operator=(const Layout&) = delete;
+    // MPI keeps a freed type until the messages that use it are done.
+    ~Layout() {
+      if (own) MPI_Type_free(&type);
+    }
+
+    void* address = MPI_BOTTOM;
+    int count = 1;
+    MPI_Datatype type = MPI_BYTE;
+    bool own = false;
+  };
+
+  static bool later(const Slot& a, const Slot& b) { return a.not_before > b.not_before; }
+
+  void post(const Slot& slot, MPI_Request request) {
+    requests_.push_back(request);
+    slots_.push_back(slot);
+    if (indices_.size() < requests_.size()) {
+      indices_.resize(requests_.size() * 2);
+      statuses_.resize(requests_.size() * 2);
+    }
+  }
+
+  void collect(bool with_errors) {
+    for (int i = 0; i < done_; ++i) {
+      Slot& slot = slots_[static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)])];
+      const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
+      if (slot.receive) {
+        check_received(slot, status, with_errors ? status.MPI_ERROR : MPI_SUCCESS);
+        heard_[static_cast<std::size_t>(slot.peer)] = now_ns();
+        slot.not_before = slot.header->arrival;
+      } else if (with_errors) {
+        check_mpi(status.MPI_ERROR, "MPI_Isend");
+      }
+      if (slot.not_before != 0) {
+        delayed_.push_back(slot);
+        std::push_heap(delayed_.begin(), delayed_.end(), later);
+      } else {
+        ready_.push_back(slot);
+      }
+    }
+  }
+
+  static void check_received(const Slot& slot, const MPI_Status& status, int code) {
+    const Header& found = *slot.header;
+    int received = 0;
+    MPI_Get_elements(&status, MPI_BYTE, &received);
+    const Header& want = slot.expected;
+    const bool same = code == MPI_SUCCESS && found.magic == Header::magic_number &&
+                      found.operation == want.operation && found.sequence == want.sequence &&
+                      found.bytes == want.bytes && found.piece == want.piece &&
+                      received == static_cast<int>(header_bytes + want.bytes);
+    if (same) return;
+    int kind = MPI_SUCCESS;
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
+    if (code != MPI_SUCCESS && kind != MPI_ERR_TRUNCATE) check_mpi(code, "MPI_Irecv");
+    throw Mismatch{slot.peer, slot.kind, want,
+                   found.magic == Header::magic_number ? found : Header{},
+                   static_cast<Bytes>(received < 0 ? 0 : received), {}};
+  }
+
+  void compact() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i] == MPI_REQUEST_NULL) continue;
+      requests_[kept] = requests_[i];
+      slots_[kept] = slots_[i];
+      ++kept;
+    }
+    requests_.resize(kept);
+    slots_.resize(kept);
+  }
+
+  MPI_Comm comm_;
+  int rank_;
+  NetworkShape shape_;
+  LiveMeter* meter_;
+  std::vector<std::int64_t> link_free_;
+  std::vector<std::int64_t> heard_;
+  std::vector<MPI_Request> requests_;
+  std::vector<Slot> slots_;
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<Slot> delayed_;
+  std::vector<Slot> ready_;
+  int done_ = 0;
+};
+
+}  // namespace reef::inline v0::comm::detail

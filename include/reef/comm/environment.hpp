@@ -1,0 +1,78 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <csignal>
+#include <exception>
+#include <string>
+
+#include <reef/comm/error.hpp>
+
+namespace reef::inline v0::comm {
+
+/// Starts MPI for the time of its life, with SIGPIPE ignored.
+///
+/// | who      | every rank, once, from main, before any Communicator                               |
+/// | threads  | asks for MPI_THREAD_MULTIPLE; MPI_THREAD_SERIALIZED is enough, since the Progress  |
+/// |          | thread makes all calls while it lives                                              |
+/// | nested   | a second Environment, or one after the program's own MPI_Init_thread, changes      |
+/// |          | nothing and finalizes nothing                                                      |
+/// | unwinding| destroyed by an exception it does not finalize (that would wait for ranks that no  |
+/// |          | longer come): the process ends without, and the launcher then ends the job         |
+/// | errors   | MpiError if the library grants fewer threads than SERIALIZED                       |
+class Environment {
+public:
+  Environment() { start(nullptr, nullptr); }
+  Environment(int& argc, char**& argv) { start(&argc, &argv); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  ~Environment() {
+    if (owner_ && std::uncaught_exceptions() == exceptions_) MPI_Finalize();
+  }
+
+  /// True between MPI_Init and MPI_Finalize, whoever called them.
+  static bool active() {
+    int started = 0;
+    int ended = 0;
+    MPI_Initialized(&started);
+    MPI_Finalized(&ended);
+    return started != 0 && ended == 0;
+  }
+
+private:
+  void start(int* argc, char*** argv) {
+    // A peer that dies while a TCP transport writes to it would end this process too, silently.
+    std::signal(SIGPIPE, SIG_IGN);
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (ended != 0) {
+      throw MpiError(
+          "reef::comm::Environment: MPI was finalized before, and cannot be started twice.\n"
+          "  fix: keep one Environment in main for the whole run.");
+    }
+    int provided = MPI_THREAD_SINGLE;
+    if (active()) {
+      detail::check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
+    } else {
+      detail::check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided),
+                        "MPI_Init_thread");
+      owner_ = true;
+    }
+    if (provided < MPI_THREAD_SERIALIZED) {
+      if (owner_) MPI_Finalize();
+      owner_ = false;
+      throw MpiError(
+          "reef::comm::Environment: this MPI grants thread level " + std::to_string(provided) +
+          ", but communication runs on a thread of its own (MPI_THREAD_SERIALIZED = " +
+          std::to_string(MPI_THREAD_SERIALIZED) +
+          ").\n  fix: call MPI_Init_thread with MPI_THREAD_SERIALIZED or more, or let Environment "
+          "do it, and use an MPI that was built with thread support.");
+    }
+  }
+
+  bool owner_ = false;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+}  // namespace reef::inline v0::comm

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <reef/comm/meter.hpp>
+
+namespace reef::inline v0::comm {
+
+/// What stands in front of every payload, in the same MPI message.
+///
+/// | magic     | "RFM1"; anything else is not from this version of Reef                    |
+/// | sequence  | which use of the operation (point to point) or of the queue (collectives) |
+/// | operation | operation_id(kind, name)                                                   |
+/// | bytes     | of the payload that follows                                                |
+/// | piece     | which piece of the operation                                               |
+/// | arrival   | on a shaped link: when it arrives, ns of the machine's steady clock; else 0 |
+struct Header {
+  static constexpr std::uint32_t magic_number = 0x52464d31;
+
+  std::uint32_t magic = 0;
+  std::uint32_t sequence = 0;
+  std::uint64_t operation = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t piece = 0;
+  std::int64_t arrival = 0;
+};
+
+static_assert(sizeof(Header) == 32 && std::is_trivially_copyable_v<Header>);
+
+inline constexpr Bytes header_bytes = sizeof(Header);
+
+/// Payloads are cut into pieces of at most this many bytes, each a message of its own.
+inline constexpr Bytes default_piece_bytes = Bytes{1} << 20;
+
+namespace detail {
+
+/// FNV-1a, 64 bits.
+constexpr std::uint64_t hash_text(std::string_view text,
+                                  std::uint64_t hash = 14695981039346656037ULL) {
+  for (const char c : text) {
+    hash ^= static_cast<std::uint8_t>(c);
+    hash *= 1099511628211ULL;
+  }
+  return hash;
+}
+
+/// Spreads a hash before it is cut down to few bits.
+constexpr std::uint64_t mix(std::uint64_t value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccdULL;
+  value ^= value >> 33;
+  value *= 0xc4ceb9fe1a85ec53ULL;
+  return value ^ (value >> 33);
+}
+
+}  // namespace detail
+
+/// The same number on every rank for the same operation. A send and its receive are one operation.
+constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
+  const std::string_view role =
+      kind == Kind::send || kind == Kind::receive ? "transfer" : name_of(kind);
+  return detail::hash_text(name, detail::hash_text(role) * 31 + 7);
+}
+
+/// "all-reduce 'loss' number 3": how every text names an operation.
+inline std::string describe(Kind kind, std::string_view name, std::uint64_t sequence) {
+  std::string text{name_of(kind)};
+  text.append(" '").append(name).append("' number ").append(std::to_string(sequence));
+  return text;
+}
+
+/// What a payload of `bytes` costs as messages of at most `piece` bytes. Nothing sends nothing.
+constexpr Cost message_cost(Bytes bytes, Bytes piece = default_piece_bytes) {
+  const std::uint64_t messages = divide_up(bytes, piece);
+  return {messages, bytes + messages * header_bytes, 0};
+}
+
+}  // namespace reef::inline v0::comm

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::comm {
+
+/// What an operation is. `call` is a function of this rank alone; `control` is heartbeats, farewells
+/// and failure reports.
+enum class Kind : std::uint8_t { send, receive, reduce_scatter, all_gather, all_reduce, call, control };
+
+inline constexpr std::size_t kind_count = 7;
+
+constexpr std::string_view name_of(Kind kind) {
+  constexpr std::array<std::string_view, kind_count> names{
+      "send", "receive", "reduce-scatter", "all-gather", "all-reduce", "call", "control"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// How an operation moves its data: MPI messages, or shared memory inside one node.
+enum class Transport : std::uint8_t { messages, window };
+
+/// What one rank sends in one operation.
+///
+/// | messages, bytes | MPI messages and their bytes, headers included: what an MPI profiler counts     |
+/// | window_bytes    | bytes that this rank copies into shared memory for others to read; they are no  |
+/// |                 | messages, and a rank that reads pays for its own reading                        |
+struct Cost {
+  std::uint64_t messages = 0;
+  Bytes bytes = 0;
+  Bytes window_bytes = 0;
+
+  friend constexpr bool operator==(const Cost&, const Cost&) = default;
+  friend constexpr Cost operator+(const Cost& a, const Cost& b) {
+    return {a.messages + b.messages, a.bytes + b.bytes, a.window_bytes + b.window_bytes};
+  }
+  friend constexpr Cost operator-(const Cost& a, const Cost& b) {
+    return {a.messages - b.messages, a.bytes - b.bytes, a.window_bytes - b.window_bytes};
+  }
+};
+
+/// What one rank has sent so far, per kind of operation.
+struct Meter {
+  std::array<Cost, kind_count> kinds{};
+
+  [[nodiscard]] const Cost& of(Kind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
+
+  /// Everything, control included.
+  [[nodiscard]] Cost total() const {
+    Cost sum;
+    for (const Cost& cost : kinds) sum = sum + cost;
+    return sum;
+  }
+
+  /// Everything that operations sent: the total without control.
+  [[nodiscard]] Cost operations() const { return total() - of(Kind::control); }
+};
+
+namespace detail {
+
+/// Counters with one writer (the progress thread) that any thread may read.
+class LiveMeter {
+public:
+  void message(Kind kind, Bytes bytes) {
+    add(kind, 0, 1);
+    add(kind, 1, bytes);
+  }
+  void window(Kind kind, Bytes bytes) { add(kind, 2, bytes); }
+
+  [[nodiscard]] Meter read() const {
+    Meter meter;
+    for (std::size_t kind = 0; kind < kind_count; ++kind) {
+      const auto& row = counters_[kind];
+      meter.kinds[kind] = {row[0].load(std::memory_order_relaxed),
+                           row[1].load(std::memory_order_relaxed),
+                           row[2].load(std::memory_order_relaxed)};
+    }
+    return meter;
+  }
+
+private:
+  void add(Kind kind, std::size_t column, std::uint64_t amount) {
+    counters_[static_cast<std::size_t>(kind)][column].fetch_add(amount, std::memory_order_relaxed);
+  }
+
+  std::array<std::array<std::atomic<std::uint64_t>, 3>, kind_count> counters_{};
+};
+
+}  // namespace detail
+
+}  // namespace reef::inline v0::comm

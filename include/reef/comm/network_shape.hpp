@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::comm {
+
+/// The network that is emulated: one full-duplex FIFO link for every ordered pair of ranks.
+///
+///     arrival = max(now, link free) + bytes / bandwidth + latency
+///
+/// | latency, bandwidth | (P, P) row-major, [from * P + to]; the diagonal is never read              |
+/// | bytes              | of the whole message, header included                                       |
+/// | empty              | no emulation: messages take what they take                                  |
+/// | errors             | OptionError for sizes that differ, a latency below 0, a bandwidth not above 0 |
+class NetworkShape {
+public:
+  NetworkShape() = default;
+
+  NetworkShape(int ranks, std::vector<Seconds> latencies, std::vector<double> bytes_per_second)
+      : ranks_(ranks), latency_(std::move(latencies)), bandwidth_(std::move(bytes_per_second)) {
+    const std::size_t cells = ranks < 0 ? 0 : static_cast<std::size_t>(ranks) *
+                                                  static_cast<std::size_t>(ranks);
+    if (ranks < 1 || latency_.size() != cells || bandwidth_.size() != cells) {
+      throw OptionError("reef::comm::NetworkShape: " + std::to_string(ranks) + " ranks need " +
+                        std::to_string(cells) + " latencies and bandwidths, not " +
+                        std::to_string(latency_.size()) + " and " +
+                        std::to_string(bandwidth_.size()) + ".");
+    }
+    for (int from = 0; from < ranks; ++from) {
+      for (int to = 0; to < ranks; ++to) {
+        if (from == to) continue;
+        const Seconds delay = latency_[cell(from, to)];
+        const double rate = bandwidth_[cell(from, to)];
+        const bool usable = std::isfinite(delay) && delay >= 0 && rate > 0;
+        if (!usable) {
+          throw OptionError("reef::comm::NetworkShape: the link from " + std::to_string(from) +
+                            " to " + std::to_string(to) + " has latency " +
+                            std::to_string(delay) + " s and bandwidth " +
+                            std::to_string(rate) +
+                            " B/s; latencies are finite and at least 0, bandwidths above 0.");
+        }
+      }
+    }
+  }
+
+  /// The same link between all pairs.
+  static NetworkShape uniform(int ranks, Seconds latency, double bytes_per_second) {
+    const auto cells = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
+    return {ranks, std::vector<Seconds>(cells, latency),
+            std::vector<double>(cells, bytes_per_second)};
+  }
+
+  [[nodiscard]] bool empty() const { return ranks_ == 0; }
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] Seconds latency(int from, int to) const { return latency_[cell(from, to)]; }
+  /// Bytes per second.
+  [[nodiscard]] double bandwidth(int from, int to) const { return bandwidth_[cell(from, to)]; }
+
+private:
+  [[nodiscard]] std::size_t cell(int from, int to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
+           static_cast<std::size_t>(to);
+  }
+
+  int ranks_ = 0;
+  std::vector<Seconds> latency_;
+  std::vector<double> bandwidth_;
+};
+
+}  // namespace reef::inline v0::comm

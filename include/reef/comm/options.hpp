@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <reef/comm/meter.hpp>
+#include <reef/comm/message.hpp>
+#include <reef/comm/network_shape.hpp>
+#include <reef/core/units.hpp>
+#include <reef/trace/sink.hpp>
+
+namespace reef::inline v0::comm {
+
+/// How a Progress object behaves. Equal on all ranks, but for `trace` and `on_failure`.
+struct ProgressOptions {
+  /// A peer of whom nothing was heard for so long, while somebody waits for it, is lost. 0: never.
+  Seconds deadline = 30;
+
+  /// Time between signs of life; at most a quarter of the deadline is used.
+  Seconds heartbeat = 0.25;
+
+  /// How long an operation may wait for a peer that is alive but neither starts nor ends anything
+  /// (see Progress::tick). It ends a job of which one rank left out a collective. 0: ten deadlines.
+  Seconds operation_deadline = 0;
+
+  /// The network to emulate on this machine, read by read_network; empty: none.
+  NetworkShape network = {};
+
+  /// Where every task is recorded, on a track "comm.QUEUE"; outlives the Progress object.
+  trace::Sink* trace = nullptr;
+
+  /// A missed deadline prints its report on standard error and ends the job (MPI_Abort). If false,
+  /// it is thrown from wait as DeadlineError, on this rank, and as MpiError on the others.
+  bool abort_on_deadline = true;
+
+  /// Called once, on the progress thread, with the text of the failure that makes the Progress
+  /// object unusable: for lanes that wait for something else than a task.
+  std::function<void(const std::string&)> on_failure = {};
+
+  /// The transport of collectives. Default: shared memory if all ranks are on one node and no
+  /// network is emulated, else messages. The bits are the same.
+  std::optional<Transport> transport = {};
+
+  /// Payloads are cut into pieces of this size. Smaller overlaps more, larger costs less.
+  Bytes piece_bytes = default_piece_bytes;
+};
+
+}  // namespace reef::inline v0::comm

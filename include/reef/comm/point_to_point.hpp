@@ -1,0 +1,122 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/task.hpp>
+
+namespace reef::inline v0::comm {
+
+namespace detail {
+
+/// What sends and receives share: a payload in pieces, straight from and into its memory.
+class TransferTask : public Task, private Receiver {
+public:
+  /// What the sender of `bytes` sends; a receiver sends nothing.
+  static constexpr Cost cost(Bytes bytes, Bytes piece = default_piece_bytes) {
+    return message_cost(bytes, piece);
+  }
+
+protected:
+  TransferTask(Kind kind, std::string name, int peer, std::byte* data, Bytes bytes)
+      : Task(kind, std::move(name)), peer_(peer), data_(data), bytes_(bytes) {}
+  ~TransferTask() override = default;
+
+  /// Other memory for the next submission; not while in flight.
+  void rebind(std::byte* data, Bytes bytes) {
+    data_ = data;
+    bytes_ = bytes;
+  }
+
+private:
+  void start(const Station& station) final {
+    pending_ = divide_up(bytes_, station.piece_bytes);
+    if (headers_.size() < pending_) headers_.resize(pending_);
+    const auto pieces = static_cast<std::uint32_t>(pending_);
+    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+      const Bytes begin = piece * station.piece_bytes;
+      const Bytes size = std::min(station.piece_bytes, bytes_ - begin);
+      const Header head = header(station, piece, size);
+      if (kind() == Kind::send) {
+        headers_[piece] = head;
+        station.wire.send(*this, piece, peer_, station.tag, kind(), headers_[piece],
+                          data_ + begin);
+      } else {
+        station.wire.receive(*this, piece, peer_, station.tag, kind(), head, headers_[piece],
+                             data_ + begin);
+      }
+    }
+  }
+  void delivered(std::uint64_t) final {
+    --pending_;
+    moved_ = true;
+  }
+  bool advance() final { return std::exchange(moved_, false); }
+  [[nodiscard]] bool done() const final { return pending_ == 0; }
+  void missing(std::vector<int>& ranks) const final { ranks.assign(1, peer_); }
+  [[nodiscard]] Bytes payload() const final { return bytes_; }
+  [[nodiscard]] int peer() const final { return peer_; }
+
+  int peer_;
+  std::byte* data_;
+  Bytes bytes_;
+  std::vector<Header> headers_;
+  std::uint64_t pending_ = 0;
+  bool moved_ = false;
+};
+
+}  // namespace detail
+
+/// Sends the bytes of `data` to rank `peer`, which receives them in a ReceiveTask of the same name.
+///
+/// | who      | this rank and `peer`; the n-th send of a name meets its n-th receive                |
+/// | complete | when `data` may be changed again (on a shaped link: when it has left this rank)      |
+/// | wire     | cost(bytes): one message per piece, each with its header; 0 bytes send nothing       |
+/// | errors   | MpiError on both ranks if the sizes differ                                           |
+class SendTask final : public detail::TransferTask {
+public:
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  SendTask(std::string name, int peer, std::span<T> data)
+      : TransferTask(Kind::send, std::move(name), peer, bytes_of(data), data.size_bytes()) {}
+  ~SendTask() override { retire(); }
+
+  /// Sends other memory from the next submission on.
+  template <class T>
+  void bind(std::span<T> data) {
+    rebind(bytes_of(data), data.size_bytes());
+  }
+
+private:
+  // The wire only reads through it.
+  template <class T>
+  static std::byte* bytes_of(std::span<T> data) {
+    return const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data.data()));
+  }
+};
+
+/// Receives exactly data.size() elements from rank `peer`. The other half of SendTask.
+///
+/// | complete | when `data` holds them; before that, and after an error, its contents are unspecified |
+class ReceiveTask final : public detail::TransferTask {
+public:
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  ReceiveTask(std::string name, int peer, std::span<T> data)
+      : TransferTask(Kind::receive, std::move(name), peer,
+                     reinterpret_cast<std::byte*>(data.data()), data.size_bytes()) {}
+  ~ReceiveTask() override { retire(); }
+
+  /// Receives into other memory from the next submission on.
+  template <class T>
+  void bind(std::span<T> data) {
+    rebind(reinterpret_cast<std::byte*>(data.data()), data.size_bytes());
+  }
+};
+
+}  // namespace reef::inline v0::comm

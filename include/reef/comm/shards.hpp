@@ -1,0 +1,84 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <reef/comm/message.hpp>
+#include <reef/comm/meter.hpp>
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::comm {
+
+/// The P + 1 offsets that cut n elements into P shards, rank r owning [offsets[r], offsets[r+1]).
+/// The first n mod P shards have one element more.
+inline std::vector<std::int64_t> even_offsets(std::int64_t n, int ranks) {
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(ranks) + 1, 0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::int64_t size = n / ranks + (rank < n % ranks ? 1 : 0);
+    offsets[static_cast<std::size_t>(rank) + 1] = offsets[static_cast<std::size_t>(rank)] + size;
+  }
+  return offsets;
+}
+
+namespace detail {
+
+/// Throws OptionError unless the offsets start at 0, never fall, and end at n.
+inline void check_offsets(std::string_view task, std::span<const std::int64_t> offsets,
+                          std::int64_t n) {
+  const bool ascending = std::is_sorted(offsets.begin(), offsets.end());
+  if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != n || !ascending) {
+    throw OptionError("reef::comm: the shard offsets of '" + std::string(task) +
+                      "' must be P + 1 numbers that start at 0, never fall, and end at n = " +
+                      std::to_string(n) + ".");
+  }
+}
+
+/// Elements of a piece: as many as fit, at least one.
+constexpr std::int64_t piece_elements(Bytes piece, Bytes element) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / element));
+}
+
+/// What sending `elements` elements to one rank costs.
+constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
+  const auto count = static_cast<std::uint64_t>(elements);
+  const auto per_piece = static_cast<std::uint64_t>(piece_elements(piece, element));
+  const std::uint64_t messages = divide_up(count, per_piece);
+  return {messages, count * element + messages * header_bytes, 0};
+}
+
+/// What rank `rank` sends when it gives each owner its chunk.
+inline Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
+                        Transport transport, Bytes piece) {
+  Cost cost;
+  for (int owner = 0; owner < ranks; ++owner) {
+    if (owner == rank) continue;
+    const auto at = static_cast<std::size_t>(owner);
+    const std::int64_t length = offsets[at + 1] - offsets[at];
+    if (transport == Transport::window) {
+      cost.window_bytes += static_cast<Bytes>(length) * element;
+    } else {
+      cost = cost + shard_cost(length, element, piece);
+    }
+  }
+  return cost;
+}
+
+/// What rank `rank` sends when it gives all others its shard.
+inline Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
+                        Transport transport, Bytes piece) {
+  const auto at = static_cast<std::size_t>(rank);
+  const std::int64_t length = offsets[at + 1] - offsets[at];
+  if (ranks == 1) return {};
+  if (transport == Transport::window) return {0, 0, static_cast<Bytes>(length) * element};
+  const Cost one = shard_cost(length, element, piece);
+  const auto peers = static_cast<std::uint64_t>(ranks - 1);
+  return {one.messages * peers, one.bytes * peers, 0};
+}
+
+}  // namespace detail
+
+}  // namespace reef::inline v0::comm

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/detail/station.hpp>
+#include <reef/comm/message.hpp>
+#include <reef/comm/meter.hpp>
+
+namespace reef::inline v0::comm {
+
+class Progress;
+class Task;
+
+namespace detail {
+void retire(Task& task, Progress& progress) noexcept;  // defined in progress.hpp
+}  // namespace detail
+
+/// One operation of the progress thread, prepared once and submitted as often as one likes.
+///
+/// | owner  | the caller; the task and its buffers stay where they are while it is in flight        |
+/// | name   | the same on all ranks that take part; it is in every message, trace and error          |
+/// | reuse  | submit again once complete: no allocation after the first time with the same sizes     |
+/// | states | idle -> queued -> running -> complete (or failed: the Progress object is unusable then) |
+class Task {
+public:
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] Kind kind() const { return kind_; }
+
+  /// Queued or running: neither the task nor its buffers may be touched.
+  [[nodiscard]] bool in_flight() const {
+    const State state = state_.load(std::memory_order_acquire);
+    return state == State::queued || state == State::running;
+  }
+
+  /// The last submission is complete.
+  [[nodiscard]] bool complete() const {
+    return state_.load(std::memory_order_acquire) == State::complete;
+  }
+
+protected:
+  Task(Kind kind, std::string name)
+      : name_(std::move(name)), kind_(kind), operation_(operation_id(kind, name_)) {}
+  virtual ~Task() = default;
+
+  /// Every final class calls this first in its destructor: a task that dies in flight takes the
+  /// whole Progress object down with it, instead of leaving MPI to write into freed memory.
+  void retire() noexcept {
+    if (in_flight() && progress_ != nullptr) detail::retire(*this, *progress_);
+  }
+
+  /// The description of a message of this task, to be sent or expected.
+  [[nodiscard]] Header header(const detail::Station& station, std::uint32_t piece,
+                              Bytes bytes) const {
+    return {Header::magic_number, station.sequence, operation_, static_cast<std::uint32_t>(bytes),
+            piece, 0};
+  }
+
+private:
+  friend class Progress;
+  friend class Queue;
+  friend void detail::retire(Task& task, Progress& progress) noexcept;
+
+  enum class State : std::uint8_t { idle, queued, running, complete, failed };
+
+  // All of these run on the progress thread, one after the other, and never block.
+  virtual void start(const detail::Station& station) = 0;
+  virtual bool advance() = 0;                                // true if something moved
+  [[nodiscard]] virtual bool done() const = 0;
+  virtual void missing(std::vector<int>& ranks) const = 0;   // who has not arrived
+  [[nodiscard]] virtual Bytes payload() const = 0;
+  [[nodiscard]] virtual int peer() const { return -1; }      // point to point: the other rank
+
+  std::string name_;
+  Kind kind_;
+  std::uint64_t operation_;
+  std::atomic<State> state_{State::idle};
+  Progress* progress_ = nullptr;
+  Task* next_ = nullptr;
+  std::function<bool()> ready_;
+  std::function<void()> completed_;
+  int tag_ = 0;
+  std::uint32_t sequence_ = 0;
+  std::int64_t begin_ = 0;
+  std::int64_t moved_ = 0;
+  std::uint64_t record_ = 0;
+};
+
+}  // namespace reef::inline v0::comm
