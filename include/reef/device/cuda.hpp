@@ -21,6 +21,7 @@
 #include <pthread.h>
 #endif
 
+#include <reef/core/policy_tag.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/detail/action.hpp>
 #include <reef/device/detail/cuda_blas.hpp>
@@ -38,9 +39,10 @@ inline bool cuda_available(std::string* why = nullptr) noexcept {
   static_cast<void>(cudaGetLastError());
   if (why == nullptr) return false;
   try {
-    *why = code == cudaSuccess ? std::string("the CUDA driver answers, but has no device")
-                               : "no CUDA device answers: " + std::to_string(static_cast<int>(code)) +
-                                     " " + cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")";
+    *why = code == cudaSuccess
+               ? std::string("the CUDA driver answers, but has no device")
+               : "no CUDA device answers: " + std::to_string(static_cast<int>(code)) + " " +
+                     cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")";
   } catch (...) {
     why->clear();
   }
@@ -56,6 +58,7 @@ inline bool cuda_available(std::string* why = nullptr) noexcept {
 /// | errors | MemoryError from allocate; CudaError from the constructor when no such device answers   |
 class Cuda {
 public:
+  using policy_tag = DeviceTag;
   static constexpr std::string_view name = "cuda";
 
   struct Options {
@@ -71,12 +74,13 @@ public:
 
   Cuda() : Cuda(Options{}) {}
   explicit Cuda(Options options)
-      : options_(options), ledger_("CUDA device " + std::to_string(options.ordinal), options.memory_bytes) {
+      : options_(options),
+        ledger_("CUDA device " + std::to_string(options.ordinal), options.memory_bytes) {
     std::string why;
     if (!cuda_available(&why)) {
-      throw CudaError("reef::device::Cuda: " + why +
-                          ".\n  fix: install a driver, or use reef::device::Host.",
-                      static_cast<int>(cudaErrorNoDevice));
+      throw CudaError(
+          "reef::device::Cuda: " + why + ".\n  fix: install a driver, or use reef::device::Host.",
+          static_cast<int>(cudaErrorNoDevice));
     }
     detail::check_cuda(cudaGetDeviceProperties(&properties_, options_.ordinal),
                        "cudaGetDeviceProperties", options_.ordinal);
@@ -187,7 +191,8 @@ inline Cuda::Buffer Cuda::allocate(Bytes bytes, std::string_view what) {
       throw ledger_.refused(bytes, what, "cudaMalloc finds no room");
     }
     detail::check_cuda(code, "cudaMalloc", options_.ordinal);
-    if (options_.poison_freed) detail::check_cuda(poison(buffer.data_, bytes), "cudaMemset", options_.ordinal);
+    if (options_.poison_freed)
+      detail::check_cuda(poison(buffer.data_, bytes), "cudaMemset", options_.ordinal);
   } catch (...) {
     // Where there is memory, the buffer's destructor gives it back.
     if (buffer.data_ == nullptr) ledger_.give_back(bytes, what);
@@ -326,9 +331,9 @@ private:
   }
 
   mutable std::mutex mutex_;
-  std::array<cudaEvent_t, places> slots_{};     // under mutex_
-  mutable std::uint64_t happened_ = 0;          // under mutex_
-  std::atomic<std::uint64_t> issued_{0};        // written under mutex_
+  std::array<cudaEvent_t, places> slots_{};  // under mutex_
+  mutable std::uint64_t happened_ = 0;       // under mutex_
+  std::atomic<std::uint64_t> issued_{0};     // written under mutex_
   std::atomic<int> signalling_{0};
   detail::Doorbell bell_;
 };
@@ -345,7 +350,8 @@ private:
 /// |        | an unclaimed exception                                                               |
 class Cuda::Lane {
 public:
-  Lane(Cuda& device, std::string lane_name) : device_(device), name_(std::move(lane_name)), stream_(device) {
+  Lane(Cuda& device, std::string lane_name)
+      : device_(device), name_(std::move(lane_name)), stream_(device) {
     thread_ = std::thread([this] { work(); });
   }
   Lane(const Lane&) = delete;
@@ -430,8 +436,9 @@ public:
     const cudaMemcpyKind kind = direction == Copy::to_device ? cudaMemcpyHostToDevice
                                 : direction == Copy::to_host ? cudaMemcpyDeviceToHost
                                                              : cudaMemcpyDeviceToDevice;
-    detail::check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_.get),
-                       "cudaMemcpyAsync", device_.ordinal());
+    detail::check_cuda(
+        cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_.get),
+        "cudaMemcpyAsync", device_.ordinal());
   }
 
   void fill_zero(void* to, Bytes bytes) {
@@ -486,8 +493,8 @@ private:
     const detail::CudaDeviceScope scope(device_.ordinal());
     detail::check_cuda(cudaEventRecord(stream_.drained, stream_.get), "cudaEventRecord",
                        device_.ordinal());
-    detail::check_cuda(cudaEventSynchronize(stream_.drained), "cudaEventSynchronize (end of a lane)",
-                       device_.ordinal());
+    detail::check_cuda(cudaEventSynchronize(stream_.drained),
+                       "cudaEventSynchronize (end of a lane)", device_.ordinal());
   }
 
   void work() {
@@ -537,10 +544,10 @@ private:
   Stream stream_;
   std::unique_ptr<detail::CudaBlas> blas_;  // of the lane's thread; after stream_, which it uses
   std::mutex mutex_;
-  std::vector<Function> queue_;   // under mutex_
-  std::uint64_t submitted_ = 0;   // under mutex_
-  bool stop_ = false;             // under mutex_
-  std::exception_ptr error_;      // under mutex_
+  std::vector<Function> queue_;  // under mutex_
+  std::uint64_t submitted_ = 0;  // under mutex_
+  bool stop_ = false;            // under mutex_
+  std::exception_ptr error_;     // under mutex_
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> completed_{0};
   detail::Doorbell submitted_bell_;

@@ -11,6 +11,9 @@ namespace reef::inline v0::device {
 
 namespace detail {
 
+// F may be a type of one file only, whose kernel is hidden anyway: no word about that.
+#pragma nv_diagnostic push
+#pragma nv_diag_suppress 1407
 template <class F>
 REEF_HIDDEN __global__ void for_each_index_kernel(std::int64_t n, F function) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -19,6 +22,7 @@ REEF_HIDDEN __global__ void for_each_index_kernel(std::int64_t n, F function) {
     function(i);
   }
 }
+#pragma nv_diagnostic pop
 
 }  // namespace detail
 
@@ -27,9 +31,10 @@ REEF_HIDDEN __global__ void for_each_index_kernel(std::int64_t n, F function) {
 /// | function | copied to the device: a struct with a REEF_HOST_DEVICE operator() const, or with |
 /// |          | nvcc's --extended-lambda a `[=] __device__` lambda                               |
 template <class F>
-REEF_HIDDEN void for_each_index(Cuda::Lane& lane, std::int64_t n, F function) {
+void for_each_index(Cuda::Lane& lane, std::int64_t n, F function) {
   const std::int64_t blocks = std::min<std::int64_t>((n + cuda_block - 1) / cuda_block, 1 << 20);
-  launch(lane, "for_each_index", &detail::for_each_index_kernel<F>, blocks, cuda_block, 0, n, function);
+  launch(lane, "for_each_index", &detail::for_each_index_kernel<F>, blocks, cuda_block, 0, n,
+         function);
 }
 
 }  // namespace reef::inline v0::device

@@ -22,18 +22,18 @@ inline constexpr int cuda_warp = 32;
 /// | blocks | 0 to 2^31 - 1; 0 enqueues nothing                                                |
 /// | shared | bytes of dynamic shared memory; above 48 KiB the kernel's limit is raised first  |
 template <class... Parameters, class... Arguments>
-REEF_HIDDEN void launch(Cuda::Lane& lane, const char* what, void (*kernel)(Parameters...),
-                        std::int64_t blocks, int threads, std::size_t shared, Arguments... arguments) {
+void launch(Cuda::Lane& lane, const char* what, void (*kernel)(Parameters...), std::int64_t blocks,
+            int threads, std::size_t shared, Arguments... arguments) {
   if (blocks <= 0) return;
   const int ordinal = lane.device().ordinal();
   if (blocks > 0x7fffffff) {
     detail::check_cuda(cudaErrorInvalidConfiguration, what, ordinal);
   }
   if (shared > 48 * 1024) {
-    detail::check_cuda(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                            static_cast<int>(shared)),
-                       what, ordinal);
+    detail::check_cuda(
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
+        what, ordinal);
   }
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared, lane.stream()>>>(
       static_cast<Parameters>(arguments)...);

@@ -52,14 +52,17 @@ private:
     };
     // COMPUTE_32F is true fp32: TF32 and bf16 emulation are compute types of their own.
     const cudaDataType_t type = s.wide ? CUDA_R_64F : CUDA_R_32F;
-    check(cublasLtMatmulDescCreate(&operation, s.wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, type),
+    check(cublasLtMatmulDescCreate(&operation, s.wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                   type),
           "cublasLtMatmulDescCreate");
     const cublasOperation_t op_a = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a),
-          "cublasLtMatmulDescSetAttribute(TRANSA)");
-    check(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b),
-          "cublasLtMatmulDescSetAttribute(TRANSB)");
+    check(
+        cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a),
+        "cublasLtMatmulDescSetAttribute(TRANSA)");
+    check(
+        cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b),
+        "cublasLtMatmulDescSetAttribute(TRANSB)");
     const auto layout = [&](cublasLtMatrixLayout_t& made, std::int64_t rows, std::int64_t columns,
                             std::int64_t stride) {
       check(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows),
@@ -79,11 +82,12 @@ private:
         if (value != nullptr) static_cast<void>(cublasLtMatmulPreferenceDestroy(value));
       }
     } preference;
-    check_cublas(cublasLtMatmulPreferenceCreate(&preference.value), "cublasLtMatmulPreferenceCreate",
-                 ordinal);
+    check_cublas(cublasLtMatmulPreferenceCreate(&preference.value),
+                 "cublasLtMatmulPreferenceCreate", ordinal);
     const auto set = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
-      check_cublas(cublasLtMatmulPreferenceSetAttribute(preference.value, name, &value, sizeof value),
-                   "cublasLtMatmulPreferenceSetAttribute", ordinal);
+      check_cublas(
+          cublasLtMatmulPreferenceSetAttribute(preference.value, name, &value, sizeof value),
+          "cublasLtMatmulPreferenceSetAttribute", ordinal);
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace));
     // Parts of a split sum go to the workspace and are folded in order by a step of their own.
@@ -158,9 +162,10 @@ public:
     static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
                   "reef::device::Cuda: products are of float or double.");
     const CudaProductPlan& plan = plan_of(shape);
-    check_cublas(cublasLtMatmul(handle_, plan.operation, &alpha, a, plan.a, b, plan.b, &beta, d, plan.d,
-                                d, plan.d, &plan.algorithm, workspace_, workspace_bytes, stream_),
-                 "cublasLtMatmul", ordinal_);
+    check_cublas(
+        cublasLtMatmul(handle_, plan.operation, &alpha, a, plan.a, b, plan.b, &beta, d, plan.d, d,
+                       plan.d, &plan.algorithm, workspace_, workspace_bytes, stream_),
+        "cublasLtMatmul", ordinal_);
   }
 
 private:

@@ -15,7 +15,6 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 #include <reef/nn/cuda/attention_tile.cuh>
-#include <reef/nn/kernels.hpp>
 
 namespace reef::inline v0::nn::cuda {
 
@@ -61,7 +60,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
     __syncthreads();  // the former values and weights have been read
-    load_rows<T, Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head, stride);
+    load_rows<T, Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head,
+                                                stride);
     __syncthreads();
     T score[Tile::own_each][Tile::streamed_each];
     dot_rows(score, queries, streamed, shape.head, stride);
@@ -95,9 +95,11 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
       for (int j = 0; j < Tile::channels_each; ++j) sum[i][j] *= correction;
     }
     __syncthreads();  // the keys have been read, the weights are written
-    load_rows<T, Tile::streamed, Tile::threads>(streamed, v, pitch, k0, shape.sequence, shape.head, stride);
+    load_rows<T, Tile::streamed, Tile::threads>(streamed, v, pitch, k0, shape.sequence, shape.head,
+                                                stride);
     __syncthreads();
-    add_weighted_rows(sum, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head, stride);
+    add_weighted_rows(sum, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
+                      stride);
   }
 
   T factor[Tile::own_each];
@@ -109,8 +111,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
       lse[(place.b * shape.heads + place.h) * shape.sequence + t] = m[i] + log(l[i]);
     }
   }
-  store_rows(out + place.b * shape.sequence * shape.channels + place.h * shape.head, shape.channels, q0,
-             shape.sequence, shape.head, sum, factor);
+  store_rows(out + place.b * shape.sequence * shape.channels + place.h * shape.head, shape.channels,
+             q0, shape.sequence, shape.head, sum, factor);
 }
 
 /// delta[b, h, t] = d_out . out over a head's channels; a warp a row.
@@ -118,8 +120,9 @@ template <class T>
 REEF_HIDDEN __global__ void attention_delta_kernel(T* delta, const T* d_out, const T* out,
                                                    std::int64_t rows, std::int64_t sequence,
                                                    std::int64_t heads, std::int64_t head) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (device::cuda_block / device::cuda_warp) +
-                           threadIdx.x / device::cuda_warp;
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * (device::cuda_block / device::cuda_warp) +
+      threadIdx.x / device::cuda_warp;
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
   if (row >= rows) return;  // whole warps leave
   const std::int64_t t = row % sequence;
@@ -156,8 +159,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const T* const v = k + shape.channels;
   const T* const d_o = d_out + place.b * shape.sequence * shape.channels + place.h * shape.head;
   load_rows<T, Tile::own, Tile::threads>(queries, q, pitch, q0, shape.sequence, shape.head, stride);
-  load_rows<T, Tile::own, Tile::threads>(gradients, d_o, shape.channels, q0, shape.sequence, shape.head,
-                                         stride);
+  load_rows<T, Tile::own, Tile::threads>(gradients, d_o, shape.channels, q0, shape.sequence,
+                                         shape.head, stride);
 
   T row_lse[Tile::own_each];
   T row_delta[Tile::own_each];
@@ -177,12 +180,14 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
     __syncthreads();  // the former keys and weights have been read
-    load_rows<T, Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head, stride);
+    load_rows<T, Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head,
+                                                stride);
     __syncthreads();
     T score[Tile::own_each][Tile::streamed_each];
     dot_rows(score, queries, streamed, shape.head, stride);
     __syncthreads();  // the keys have been read
-    load_rows<T, Tile::streamed, Tile::threads>(streamed, v, pitch, k0, shape.sequence, shape.head, stride);
+    load_rows<T, Tile::streamed, Tile::threads>(streamed, v, pitch, k0, shape.sequence, shape.head,
+                                                stride);
     __syncthreads();
     T d_weight[Tile::own_each][Tile::streamed_each];
     dot_rows(d_weight, gradients, streamed, shape.head, stride);
@@ -195,15 +200,18 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
         T d_score = 0;
         if (s <= t && t < shape.sequence) {
           const T drop = attention_dropout(shape, place.b, place.h, t, s);
-          d_score = exp(score[i][j] * shape.scale - row_lse[i]) * (drop * d_weight[i][j] - row_delta[i]);
+          d_score =
+              exp(score[i][j] * shape.scale - row_lse[i]) * (drop * d_weight[i][j] - row_delta[i]);
         }
         weights[(y + 16 * i) * Tile::weight_stride + x + 16 * j] = d_score;
       }
     }
     __syncthreads();  // the values have been read, the weights are written
-    load_rows<T, Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head, stride);
+    load_rows<T, Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head,
+                                                stride);
     __syncthreads();
-    add_weighted_rows(sum, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head, stride);
+    add_weighted_rows(sum, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
+                      stride);
   }
   store_rows(d_qkv + corner, pitch, q0, shape.sequence, shape.head, sum, factor);
 }
@@ -211,8 +219,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
 /// dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from there on.
 template <class T, int Head>
 REEF_HIDDEN __global__ void __launch_bounds__(256)
-    attention_backward_keys_kernel(T* d_qkv, const T* d_out, const T* qkv, const T* lse, const T* delta,
-                                   AttentionShape<T> shape) {
+    attention_backward_keys_kernel(T* d_qkv, const T* d_out, const T* qkv, const T* lse,
+                                   const T* delta, AttentionShape<T> shape) {
   using Tile = AttentionTile<T, Head>;
   const int stride = Tile::row_stride(shape.head);
   T* const keys = reinterpret_cast<T*>(attention_shared);
@@ -253,7 +261,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   static_assert(Tile::own % Tile::streamed == 0);  // so the queries' tiles begin at k0
   for (std::int64_t q0 = k0; q0 < shape.sequence; q0 += Tile::streamed) {
     __syncthreads();  // the former queries and weights have been read
-    load_rows<T, Tile::streamed, Tile::threads>(streamed, q, pitch, q0, shape.sequence, shape.head, stride);
+    load_rows<T, Tile::streamed, Tile::threads>(streamed, q, pitch, q0, shape.sequence, shape.head,
+                                                stride);
     __syncthreads();
     T weight[Tile::own_each][Tile::streamed_each];  // first the scores
     dot_rows(weight, keys, streamed, shape.head, stride);
@@ -275,7 +284,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
     load_rows<T, Tile::streamed, Tile::threads>(streamed, d_o, shape.channels, q0, shape.sequence,
                                                 shape.head, stride);
     __syncthreads();
-    add_weighted_rows(d_value, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head, stride);
+    add_weighted_rows(d_value, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
+                      stride);
     T d_weight[Tile::own_each][Tile::streamed_each];
     dot_rows(d_weight, values, streamed, shape.head, stride);
     __syncthreads();  // gradients and weights have been read
@@ -289,11 +299,14 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
             weight[i][j] * (drop[i][j] * d_weight[i][j] - row_delta);
       }
     }
-    load_rows<T, Tile::streamed, Tile::threads>(streamed, q, pitch, q0, shape.sequence, shape.head, stride);
+    load_rows<T, Tile::streamed, Tile::threads>(streamed, q, pitch, q0, shape.sequence, shape.head,
+                                                stride);
     __syncthreads();
-    add_weighted_rows(d_key, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head, stride);
+    add_weighted_rows(d_key, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
+                      stride);
   }
-  store_rows(d_qkv + corner + shape.channels, pitch, k0, shape.sequence, shape.head, d_key, key_factor);
+  store_rows(d_qkv + corner + shape.channels, pitch, k0, shape.sequence, shape.head, d_key,
+             key_factor);
   store_rows(d_qkv + corner + 2 * shape.channels, pitch, k0, shape.sequence, shape.head, d_value,
              value_factor);
 }
@@ -303,9 +316,11 @@ template <real T>
 AttentionShape<T> attention_shape(std::int64_t T_, std::int64_t C, std::int64_t H, float rate,
                                   const DrawKey& key) {
   if (H < 1 || C % H != 0 || C / H > attention_head_limit) {
-    throw ShapeError("reef::nn: attention over C = " + std::to_string(C) + " channels with H = " +
-                     std::to_string(H) + " heads does not run on CUDA: C / H must be a whole number of "
-                     "at most " + std::to_string(attention_head_limit) + ". Take more heads.");
+    throw ShapeError("reef::nn: attention over C = " + std::to_string(C) +
+                     " channels with H = " + std::to_string(H) +
+                     " heads does not run on CUDA: C / H must be a whole number of "
+                     "at most " +
+                     std::to_string(attention_head_limit) + ". Take more heads.");
   }
   const auto head = static_cast<int>(C / H);
   return {T_,
@@ -313,7 +328,7 @@ AttentionShape<T> attention_shape(std::int64_t T_, std::int64_t C, std::int64_t 
           H,
           head,
           T(1) / std::sqrt(static_cast<T>(head)),
-          rate > 0.0F ? dropout_threshold(rate) : 0U,
+          rate,
           rate > 0.0F ? T(1) / (T(1) - static_cast<T>(rate)) : T(1),
           key};
 }
@@ -331,22 +346,24 @@ void with_attention_head(int head, F&& function) {
 /// The attention of Kernels<device::Cuda>.
 struct AttentionKernels {
   template <real T>
-  static constexpr Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t /*T_*/, std::int64_t /*C*/,
-                                              std::int64_t /*H*/, int /*threads*/) {
+  static constexpr Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t /*T_*/,
+                                                     std::int64_t /*C*/, std::int64_t /*H*/,
+                                                     int /*threads*/) {
     return 0;
   }
 
   /// delta (B, H, T).
   template <real T>
-  static constexpr Bytes attention_backward_workspace(std::int64_t B, std::int64_t T_, std::int64_t /*C*/,
-                                               std::int64_t H, int /*threads*/) {
+  static constexpr Bytes attention_backward_workspace(std::int64_t B, std::int64_t T_,
+                                                      std::int64_t /*C*/, std::int64_t H,
+                                                      int /*threads*/) {
     return static_cast<Bytes>(B * H * T_) * sizeof(T);
   }
 
   template <real T>
-  static void attention_forward(device::Cuda::Lane& lane, T* out, T* lse, const T* qkv, std::int64_t B,
-                         std::int64_t T_, std::int64_t C, std::int64_t H, void* /*workspace*/,
-                         float rate = 0.0F, DrawKey key = {}) {
+  static void attention_forward(device::Cuda::Lane& lane, T* out, T* lse, const T* qkv,
+                                std::int64_t B, std::int64_t T_, std::int64_t C, std::int64_t H,
+                                void* /*workspace*/, float rate = 0.0F, DrawKey key = {}) {
     const AttentionShape<T> shape = attention_shape<T>(T_, C, H, rate, key);
     with_attention_head(shape.head, [&](auto head) {
       using Tile = AttentionTile<T, head()>;
@@ -358,24 +375,26 @@ struct AttentionKernels {
 
   /// Overwrites d_qkv. Two passes, over queries and over keys, so that every sum has one owner.
   template <real T>
-  static void attention_backward(device::Cuda::Lane& lane, T* d_qkv, const T* d_out, const T* qkv, const T* out,
-                          const T* lse, std::int64_t B, std::int64_t T_, std::int64_t C, std::int64_t H,
-                          void* workspace, float rate = 0.0F, DrawKey key = {}) {
+  static void attention_backward(device::Cuda::Lane& lane, T* d_qkv, const T* d_out, const T* qkv,
+                                 const T* out, const T* lse, std::int64_t B, std::int64_t T_,
+                                 std::int64_t C, std::int64_t H, void* workspace, float rate = 0.0F,
+                                 DrawKey key = {}) {
     const AttentionShape<T> shape = attention_shape<T>(T_, C, H, rate, key);
     T* const delta = static_cast<T*>(workspace);
     const std::int64_t rows = B * H * T_;
     constexpr std::int64_t warps = device::cuda_block / device::cuda_warp;
-    device::launch(lane, "attention_backward (delta)", &attention_delta_kernel<T>, (rows + warps - 1) / warps,
-                   device::cuda_block, 0, delta, d_out, out, rows, T_, H,
-                   static_cast<std::int64_t>(shape.head));
+    device::launch(lane, "attention_backward (delta)", &attention_delta_kernel<T>,
+                   (rows + warps - 1) / warps, device::cuda_block, 0, delta, d_out, out, rows, T_,
+                   H, static_cast<std::int64_t>(shape.head));
     with_attention_head(shape.head, [&](auto head) {
       using Tile = AttentionTile<T, head()>;
       const std::int64_t blocks = B * H * ((T_ + Tile::own - 1) / Tile::own);
       const std::size_t shared = Tile::shared_bytes(shape.head, 2);
-      device::launch(lane, "attention_backward (queries)", &attention_backward_queries_kernel<T, head()>,
+      device::launch(lane, "attention_backward (queries)",
+                     &attention_backward_queries_kernel<T, head()>, blocks, Tile::threads, shared,
+                     d_qkv, d_out, qkv, lse, delta, shape);
+      device::launch(lane, "attention_backward (keys)", &attention_backward_keys_kernel<T, head()>,
                      blocks, Tile::threads, shared, d_qkv, d_out, qkv, lse, delta, shape);
-      device::launch(lane, "attention_backward (keys)", &attention_backward_keys_kernel<T, head()>, blocks,
-                     Tile::threads, shared, d_qkv, d_out, qkv, lse, delta, shape);
     });
   }
 };

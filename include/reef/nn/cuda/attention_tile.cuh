@@ -16,11 +16,11 @@ namespace reef::inline v0::nn::cuda {
 template <class T>
 struct AttentionShape {
   std::int64_t sequence, channels, heads;
-  int head;                 // D
-  T scale;                  // 1 / sqrt(D)
-  std::uint32_t threshold;  // of dropout, 0: none
-  T kept;                   // 1 / (1 - rate)
-  DrawKey key;              // of batch row 0
+  int head;     // D
+  T scale;      // 1 / sqrt(D)
+  float rate;   // of dropout, 0: none
+  T kept;       // 1 / (1 - rate)
+  DrawKey key;  // of batch row 0
 };
 
 /// How much of the (T, T) scores a block holds at once: `own` rows that it is responsible for times
@@ -69,8 +69,9 @@ __device__ __forceinline__ AttentionPlace attention_place(std::int64_t heads, st
 /// rows x head elements from global rows first, first + 1, ... to shared memory; zeros behind the
 /// sequence's end. `from` is row 0 of the head, `pitch` its row-to-row distance.
 template <class T, int Rows, int Threads>
-__device__ __forceinline__ void load_rows(T* to, const T* from, std::int64_t pitch, std::int64_t first,
-                                          std::int64_t sequence, int head, int stride) {
+__device__ __forceinline__ void load_rows(T* to, const T* from, std::int64_t pitch,
+                                          std::int64_t first, std::int64_t sequence, int head,
+                                          int stride) {
   const int warp = static_cast<int>(threadIdx.x) / device::cuda_warp;
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
   for (int row = warp; row < Rows; row += Threads / device::cuda_warp) {
@@ -84,8 +85,8 @@ __device__ __forceinline__ void load_rows(T* to, const T* from, std::int64_t pit
 
 /// product[i][j] = own row (y + 16 i) . streamed row (x + 16 j).
 template <class T, int Own, int Streamed>
-__device__ __forceinline__ void dot_rows(T (&product)[Own][Streamed], const T* own, const T* streamed,
-                                         int head, int stride) {
+__device__ __forceinline__ void dot_rows(T (&product)[Own][Streamed], const T* own,
+                                         const T* streamed, int head, int stride) {
   const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
 #pragma unroll
@@ -111,8 +112,8 @@ __device__ __forceinline__ void dot_rows(T (&product)[Own][Streamed], const T* o
 /// sum[i][j] += sum over s of weights[y + 16 i, s] streamed[s, x + 16 j], s ascending.
 template <class T, int Own, int Channels>
 __device__ __forceinline__ void add_weighted_rows(T (&sum)[Own][Channels], const T* weights,
-                                                  int weight_stride, const T* streamed, int rows, int head,
-                                                  int stride) {
+                                                  int weight_stride, const T* streamed, int rows,
+                                                  int head, int stride) {
   const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
   for (int s = 0; s < rows; ++s) {
@@ -133,8 +134,8 @@ __device__ __forceinline__ void add_weighted_rows(T (&sum)[Own][Channels], const
 /// Writes sum[i][j] to rows first + y + 16 i, channels x + 16 j of a head, row i scaled by factor[i].
 template <class T, int Own, int Channels>
 __device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64_t first,
-                                           std::int64_t sequence, int head, const T (&sum)[Own][Channels],
-                                           const T (&factor)[Own]) {
+                                           std::int64_t sequence, int head,
+                                           const T (&sum)[Own][Channels], const T (&factor)[Own]) {
   const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
 #pragma unroll
@@ -153,18 +154,19 @@ __device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64
 template <class T>
 __device__ __forceinline__ T attention_dropout(const AttentionShape<T>& shape, std::int64_t b,
                                                std::int64_t h, std::int64_t t, std::int64_t s) {
-  if (shape.threshold == 0) return shape.kept;
+  if (shape.rate <= 0.0F) return T(1);
   DrawKey key = shape.key;
   key.sample += static_cast<std::uint64_t>(b);
   const std::int64_t index = (h * shape.sequence + t) * shape.sequence + s;
-  return dropout_factor(key, index, shape.threshold, shape.kept);
+  return dropout_factor(key, index, shape.rate, shape.kept);
 }
 
 /// The sum, or the maximum, over the 16 threads that share an own row, in each of them.
 template <class T>
 __device__ __forceinline__ T row_sum(T value) {
 #pragma unroll
-  for (int offset = 8; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffU, value, offset);
+  for (int offset = 8; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffU, value, offset);
   return value;
 }
 template <class T>

@@ -55,19 +55,22 @@ REEF_HIDDEN __global__ void cross_entropy_mean_kernel(T* loss, const double* los
 /// scale = d_loss / number of targets >= 0, or 0 where there is none. One block.
 template <class T>
 REEF_HIDDEN __global__ void cross_entropy_scale_kernel(T* scale, const T* d_loss,
-                                                       const std::int32_t* targets, std::int64_t R) {
+                                                       const std::int32_t* targets,
+                                                       std::int64_t R) {
   double count = 0;
   for (std::int64_t row = threadIdx.x; row < R; row += cross_entropy_fold) {
     count += targets[row] >= 0 ? 1.0 : 0.0;
   }
   count = device::block_sum<cross_entropy_fold>(count);
-  if (threadIdx.x == 0) *scale = count > 0 ? static_cast<T>(static_cast<double>(*d_loss) / count) : T(0);
+  if (threadIdx.x == 0)
+    *scale = count > 0 ? static_cast<T>(static_cast<double>(*d_loss) / count) : T(0);
 }
 
 /// d_logits[r, v] = (exp(logits[r, v] - lse[r]) - [v = target]) scale; a block a row.
 template <class T>
-REEF_HIDDEN __global__ void cross_entropy_backward_kernel(T* d_logits, const T* scale, const T* logits,
-                                                          const T* lse, const std::int32_t* targets,
+REEF_HIDDEN __global__ void cross_entropy_backward_kernel(T* d_logits, const T* scale,
+                                                          const T* logits, const T* lse,
+                                                          const std::int32_t* targets,
                                                           std::int64_t V) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t target = targets[row];
@@ -75,7 +78,8 @@ REEF_HIDDEN __global__ void cross_entropy_backward_kernel(T* d_logits, const T* 
   const T total = lse[row];
   for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) {
     const T probability = exp(logits[row * V + v] - total);
-    d_logits[row * V + v] = target < 0 ? T(0) : (probability - (v == target ? T(1) : T(0))) * factor;
+    d_logits[row * V + v] =
+        target < 0 ? T(0) : (probability - (v == target ? T(1) : T(0))) * factor;
   }
 }
 
@@ -88,7 +92,8 @@ struct CrossEntropyKernels {
 
   template <real T>
   static void cross_entropy_forward(device::Cuda::Lane& lane, T* loss, T* lse, const T* logits,
-                             const std::int32_t* targets, std::int64_t R, std::int64_t V, void* workspace) {
+                                    const std::int32_t* targets, std::int64_t R, std::int64_t V,
+                                    void* workspace) {
     auto* losses = static_cast<double*>(workspace);  // (R)
     device::launch(lane, "cross_entropy_forward (rows)", &cross_entropy_rows_kernel<T>, R,
                    device::cuda_block, 0, lse, losses, logits, targets, V);
@@ -97,13 +102,14 @@ struct CrossEntropyKernels {
   }
 
   template <real T>
-  static void cross_entropy_backward(device::Cuda::Lane& lane, T* d_logits, const T* d_loss, const T* logits,
-                              const T* lse, const std::int32_t* targets, std::int64_t R, std::int64_t V) {
+  static void cross_entropy_backward(device::Cuda::Lane& lane, T* d_logits, const T* d_loss,
+                                     const T* logits, const T* lse, const std::int32_t* targets,
+                                     std::int64_t R, std::int64_t V) {
     auto* scale = static_cast<T*>(lane.blas().workspace());
     device::launch(lane, "cross_entropy_backward (scale)", &cross_entropy_scale_kernel<T>, 1,
                    cross_entropy_fold, 0, scale, d_loss, targets, R);
-    device::launch(lane, "cross_entropy_backward", &cross_entropy_backward_kernel<T>, R, device::cuda_block,
-                   0, d_logits, scale, logits, lse, targets, V);
+    device::launch(lane, "cross_entropy_backward", &cross_entropy_backward_kernel<T>, R,
+                   device::cuda_block, 0, d_logits, scale, logits, lse, targets, V);
   }
 };
 

@@ -8,7 +8,6 @@
 #include <reef/core/random.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/for_each_index.cuh>
-#include <reef/nn/kernels.hpp>
 
 namespace reef::inline v0::nn::cuda {
 
@@ -63,9 +62,9 @@ struct CopyOrAdd {
 
 /// What dropout multiplies element `index` of a sample by: 0, or scale = 1 / (1 - rate).
 template <class T>
-__device__ __forceinline__ T dropout_factor(const DrawKey& key, std::int64_t index,
-                                            std::uint32_t threshold, T scale) {
-  return random_bits(key, static_cast<std::uint64_t>(index)) >= threshold ? scale : T(0);
+__device__ __forceinline__ T dropout_factor(const DrawKey& key, std::int64_t index, float rate,
+                                            T scale) {
+  return uniform(key, static_cast<std::uint64_t>(index)) >= rate ? scale : T(0);
 }
 
 template <class T>
@@ -73,7 +72,7 @@ struct Dropout {
   T* out;
   const T* in;
   std::int64_t per_sample;
-  std::uint32_t threshold;
+  float rate;
   T scale;
   DrawKey key;
   bool accumulate;
@@ -81,7 +80,7 @@ struct Dropout {
   __device__ void operator()(std::int64_t i) const {
     DrawKey sample_key = key;
     sample_key.sample += static_cast<std::uint64_t>(i / per_sample);
-    const T value = in[i] * dropout_factor(sample_key, i % per_sample, threshold, scale);
+    const T value = in[i] * dropout_factor(sample_key, i % per_sample, rate, scale);
     out[i] = accumulate ? out[i] + value : value;
   }
 };
@@ -94,18 +93,20 @@ struct ElementwiseKernels {
   }
 
   template <real T>
-  static void gelu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in, std::int64_t n,
-                     bool accumulate) {
+  static void gelu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in,
+                            std::int64_t n, bool accumulate) {
     device::for_each_index(lane, n, GeluBackward<T>{d_in, d_out, in, accumulate});
   }
 
   template <real T>
-  static void add_forward(device::Cuda::Lane& lane, T* out, const T* a, const T* b, std::int64_t n) {
+  static void add_forward(device::Cuda::Lane& lane, T* out, const T* a, const T* b,
+                          std::int64_t n) {
     device::for_each_index(lane, n, AddForward<T>{out, a, b});
   }
 
   template <real T>
-  static void copy_or_add(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n, bool accumulate) {
+  static void copy_or_add(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n,
+                          bool accumulate) {
     if (out == in && !accumulate) return;
     device::for_each_index(lane, n, CopyOrAdd<T>{out, in, accumulate});
   }
@@ -113,12 +114,11 @@ struct ElementwiseKernels {
   /// The same bits are kept as on the host: element i of sample s asks draw (key with s, i).
   template <real T>
   static void dropout(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t per_sample,
-               std::int64_t samples, float rate, DrawKey key, bool accumulate) {
+                      std::int64_t samples, float rate, DrawKey key, bool accumulate) {
     if (rate <= 0.0F) return copy_or_add(lane, out, in, per_sample * samples, accumulate);
     const T scale = T(1) / (T(1) - static_cast<T>(rate));
-    device::for_each_index(
-        lane, per_sample * samples,
-        Dropout<T>{out, in, per_sample, dropout_threshold(rate), scale, key, accumulate});
+    device::for_each_index(lane, per_sample * samples,
+                           Dropout<T>{out, in, per_sample, rate, scale, key, accumulate});
   }
 };
 

@@ -69,8 +69,9 @@ inline constexpr int embedding_tile = embedding_channels * device::cuda_block;
 template <class T>
 REEF_HIDDEN __global__ void embedding_backward_kernel(T* d_wte, const T* d_out,
                                                       const std::int32_t* tokens,
-                                                      const std::uint8_t* present, std::int64_t positions,
-                                                      std::int64_t C, std::int64_t V, bool accumulate) {
+                                                      const std::uint8_t* present,
+                                                      std::int64_t positions, std::int64_t C,
+                                                      std::int64_t V, bool accumulate) {
   __shared__ unsigned matches[device::cuda_block / device::cuda_warp];
   const std::int64_t v = blockIdx.x % V;
   const std::int64_t first = blockIdx.x / V * embedding_tile + threadIdx.x;
@@ -81,11 +82,13 @@ REEF_HIDDEN __global__ void embedding_backward_kernel(T* d_wte, const T* d_out,
       const bool hit = mine < positions && tokens[mine] == v;
       if (__syncthreads_or(hit) == 0) continue;  // also: the former matches have been read
       const unsigned warp_matches = __ballot_sync(0xffffffffU, hit);
-      if (threadIdx.x % device::cuda_warp == 0) matches[threadIdx.x / device::cuda_warp] = warp_matches;
+      if (threadIdx.x % device::cuda_warp == 0)
+        matches[threadIdx.x / device::cuda_warp] = warp_matches;
       __syncthreads();
       for (int warp = 0; warp < device::cuda_block / device::cuda_warp; ++warp) {
         for (unsigned left = matches[warp]; left != 0; left &= left - 1) {
-          const std::int64_t position = base + warp * device::cuda_warp + (__ffs(static_cast<int>(left)) - 1);
+          const std::int64_t position =
+              base + warp * device::cuda_warp + (__ffs(static_cast<int>(left)) - 1);
           const T* gradient = d_out + position * C;
 #pragma unroll
           for (int j = 0; j < embedding_channels; ++j) {
@@ -111,14 +114,15 @@ REEF_HIDDEN __global__ void embedding_backward_kernel(T* d_wte, const T* d_out,
 /// The embedding of Kernels<device::Cuda>.
 struct EmbeddingKernels {
   template <real T>
-  static void embedding_forward(device::Cuda::Lane& lane, T* out, const std::int32_t* tokens, const T* wte,
-                         const T* wpe, std::int64_t B, std::int64_t T_, std::int64_t C, std::int64_t V) {
+  static void embedding_forward(device::Cuda::Lane& lane, T* out, const std::int32_t* tokens,
+                                const T* wte, const T* wpe, std::int64_t B, std::int64_t T_,
+                                std::int64_t C, std::int64_t V) {
     device::for_each_index(lane, B * T_ * C, EmbeddingForward<T>{out, tokens, wte, wpe, T_, C, V});
   }
 
   template <real T>
-  static constexpr Bytes embedding_backward_workspace(std::int64_t /*B*/, std::int64_t /*T_*/, std::int64_t /*C*/,
-                                               std::int64_t V) {
+  static constexpr Bytes embedding_backward_workspace(std::int64_t /*B*/, std::int64_t /*T_*/,
+                                                      std::int64_t /*C*/, std::int64_t V) {
     return round_up(static_cast<Bytes>(V), 64);
   }
 
@@ -126,14 +130,14 @@ struct EmbeddingKernels {
   /// written. Positions fold ascending, tokens outside [0, V) are passed over.
   template <real T>
   static void embedding_backward(device::Cuda::Lane& lane, T* d_wte, T* d_wpe, const T* d_out,
-                          const std::int32_t* tokens, std::int64_t B, std::int64_t T_, std::int64_t C,
-                          std::int64_t V, bool accumulate, void* workspace) {
+                                 const std::int32_t* tokens, std::int64_t B, std::int64_t T_,
+                                 std::int64_t C, std::int64_t V, bool accumulate, void* workspace) {
     auto* const present = static_cast<std::uint8_t*>(workspace);  // (V)
     lane.fill_zero(present, static_cast<Bytes>(V));
     device::for_each_index(lane, B * T_, MarkTokens{present, tokens, V});
     device::launch(lane, "embedding_backward", &embedding_backward_kernel<T>,
-                   V * ((C + embedding_tile - 1) / embedding_tile), device::cuda_block, 0, d_wte, d_out,
-                   tokens, present, B * T_, C, V, accumulate);
+                   V * ((C + embedding_tile - 1) / embedding_tile), device::cuda_block, 0, d_wte,
+                   d_out, tokens, present, B * T_, C, V, accumulate);
     device::for_each_index(lane, T_ * C, PositionGradient<T>{d_wpe, d_out, B, T_ * C, accumulate});
   }
 };

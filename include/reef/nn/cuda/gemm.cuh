@@ -30,9 +30,9 @@ struct GemmKernels {
   /// | order | fixed for a shape and a device; sums that are split over k fold in a step of their own |
   /// | beta  | with 0, C is not read                                                                  |
   template <real T>
-  static void gemm(device::Cuda::Lane& lane, Transpose ta, Transpose tb, std::int64_t m, std::int64_t n,
-            std::int64_t k, T alpha, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta,
-            T* c, std::int64_t ldc) {
+  static void gemm(device::Cuda::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
+                   std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda,
+                   const T* b, std::int64_t ldb, T beta, T* c, std::int64_t ldc) {
     if (m <= 0 || n <= 0) return;
     if (k <= 0) {
       if (beta != T(1)) device::for_each_index(lane, m * n, ScaleMatrix<T>{c, n, ldc, beta});

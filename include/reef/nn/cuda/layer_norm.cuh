@@ -11,15 +11,16 @@
 
 namespace reef::inline v0::nn::cuda {
 
-inline constexpr int layer_norm_rows = device::cuda_block / device::cuda_warp;  // a warp for each row
+inline constexpr int layer_norm_rows =
+    device::cuda_block / device::cuda_warp;  // a warp for each row
 
 /// mean, rstd = 1 / sqrt(variance + epsilon), out = (in - mean) rstd weight + bias; a warp a row.
 template <class T>
 REEF_HIDDEN __global__ void layer_norm_forward_kernel(T* out, T* mean, T* rstd, const T* in,
-                                                      const T* weight, const T* bias, std::int64_t R,
-                                                      std::int64_t C, T epsilon) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows +
-                           threadIdx.x / device::cuda_warp;
+                                                      const T* weight, const T* bias,
+                                                      std::int64_t R, std::int64_t C, T epsilon) {
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
   if (row >= R) return;  // whole warps leave
   const T* x = in + row * C;
@@ -47,8 +48,8 @@ REEF_HIDDEN __global__ void layer_norm_backward_input_kernel(T* d_in, const T* d
                                                              const T* weight, const T* mean,
                                                              const T* rstd, std::int64_t R,
                                                              std::int64_t C, bool accumulate) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows +
-                           threadIdx.x / device::cuda_warp;
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
   if (row >= R) return;
   const T* x = in + row * C;
@@ -79,10 +80,10 @@ constexpr std::int64_t layer_norm_parts(std::int64_t R) {
 
 /// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p.
 template <class T>
-REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(T* partial, const T* d_out, const T* in,
-                                                             const T* mean, const T* rstd,
-                                                             std::int64_t R, std::int64_t C,
-                                                             std::int64_t part_rows,
+REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(T* partial, const T* d_out,
+                                                             const T* in, const T* mean,
+                                                             const T* rstd, std::int64_t R,
+                                                             std::int64_t C, std::int64_t part_rows,
                                                              std::int64_t parts) {
   __shared__ T strands[2][8][device::cuda_warp + 1];
   const std::int64_t tiles = (C + device::cuda_warp - 1) / device::cuda_warp;
@@ -116,9 +117,9 @@ REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(T* partial, const T
 
 /// Folds the parts ascending; a thread a channel.
 template <class T>
-REEF_HIDDEN __global__ void layer_norm_backward_fold_kernel(T* d_weight, T* d_bias, const T* partial,
-                                                            std::int64_t C, std::int64_t parts,
-                                                            bool accumulate) {
+REEF_HIDDEN __global__ void layer_norm_backward_fold_kernel(T* d_weight, T* d_bias,
+                                                            const T* partial, std::int64_t C,
+                                                            std::int64_t parts, bool accumulate) {
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (c >= C) return;
   T weight_sum = 0;
@@ -135,10 +136,11 @@ REEF_HIDDEN __global__ void layer_norm_backward_fold_kernel(T* d_weight, T* d_bi
 struct LayerNormKernels {
   template <real T>
   static void layer_norm_forward(device::Cuda::Lane& lane, T* out, T* mean, T* rstd, const T* in,
-                          const T* weight, const T* bias, std::int64_t R, std::int64_t C, T epsilon) {
+                                 const T* weight, const T* bias, std::int64_t R, std::int64_t C,
+                                 T epsilon) {
     device::launch(lane, "layer_norm_forward", &layer_norm_forward_kernel<T>,
-                   (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, out, mean, rstd, in,
-                   weight, bias, R, C, epsilon);
+                   (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, out, mean,
+                   rstd, in, weight, bias, R, C, epsilon);
   }
 
   template <real T>
@@ -148,24 +150,25 @@ struct LayerNormKernels {
 
   /// d_in may be null: not wanted. The parameters' gradients fold in an order that R and C fix.
   template <real T>
-  static void layer_norm_backward(device::Cuda::Lane& lane, T* d_in, T* d_weight, T* d_bias, const T* d_out,
-                           const T* in, const T* weight, const T* mean, const T* rstd, std::int64_t R,
-                           std::int64_t C, bool accumulate_input, bool accumulate_parameters,
-                           void* workspace) {
+  static void layer_norm_backward(device::Cuda::Lane& lane, T* d_in, T* d_weight, T* d_bias,
+                                  const T* d_out, const T* in, const T* weight, const T* mean,
+                                  const T* rstd, std::int64_t R, std::int64_t C,
+                                  bool accumulate_input, bool accumulate_parameters,
+                                  void* workspace) {
     // The parameters' gradients first: d_in may share d_out's memory.
     const std::int64_t parts = layer_norm_parts(R);
     const std::int64_t tiles = (C + device::cuda_warp - 1) / device::cuda_warp;
     T* partial = static_cast<T*>(workspace);
-    device::launch(lane, "layer_norm_backward (parts)", &layer_norm_backward_parts_kernel<T>, tiles * parts,
-                   8 * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
+    device::launch(lane, "layer_norm_backward (parts)", &layer_norm_backward_parts_kernel<T>,
+                   tiles * parts, 8 * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
                    (R + parts - 1) / parts, parts);
     device::launch(lane, "layer_norm_backward (fold)", &layer_norm_backward_fold_kernel<T>,
-                   (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0, d_weight,
-                   d_bias, partial, C, parts, accumulate_parameters);
+                   (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0,
+                   d_weight, d_bias, partial, C, parts, accumulate_parameters);
     if (d_in == nullptr) return;
     device::launch(lane, "layer_norm_backward (input)", &layer_norm_backward_input_kernel<T>,
-                   (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, d_in, d_out, in,
-                   weight, mean, rstd, R, C, accumulate_input);
+                   (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, d_in, d_out,
+                   in, weight, mean, rstd, R, C, accumulate_input);
   }
 };
 

@@ -68,14 +68,14 @@ REEF_HIDDEN __global__ void column_sums_kernel(T* target, const T* in, std::int6
 /// | order   | fixed by R and N: eight strands in each range of rows, then the ranges ascending |
 /// | scratch | the lane's own                                                                   |
 template <real T>
-void column_sums(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t rows, std::int64_t columns,
-                 bool accumulate) {
+void column_sums(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t rows,
+                 std::int64_t columns, bool accumulate) {
   const ColumnSplit split(rows, columns, sizeof(T), device::detail::CudaBlas::workspace_bytes);
   const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
   const auto sum = [&](T* target, const T* from, std::int64_t count, std::int64_t part_rows,
                        std::int64_t parts, bool add) {
-    device::launch(lane, "column_sums", &column_sums_kernel<T>, tiles * parts, 8 * device::cuda_warp, 0,
-                   target, from, count, columns, part_rows, add);
+    device::launch(lane, "column_sums", &column_sums_kernel<T>, tiles * parts,
+                   8 * device::cuda_warp, 0, target, from, count, columns, part_rows, add);
   };
   if (split.parts == 1) return sum(out, in, rows, rows, 1, accumulate);
   T* partial = static_cast<T*>(lane.blas().workspace());  // (parts, N)
@@ -86,30 +86,34 @@ void column_sums(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t row
 /// The affine map of Kernels<device::Cuda>.
 struct LinearKernels {
   template <real T>
-  static void linear_forward(device::Cuda::Lane& lane, T* out, const T* in, const T* w, const T* bias,
-                      std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw) {
-    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, T(1), in, K, w, tw == Transpose::no ? N : K, T(0), out, N);
+  static void linear_forward(device::Cuda::Lane& lane, T* out, const T* in, const T* w,
+                             const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
+                             Transpose tw) {
+    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, T(1), in, K, w, tw == Transpose::no ? N : K,
+                      T(0), out, N);
     if (bias != nullptr) device::for_each_index(lane, R * N, AddBias<T>{out, bias, N});
   }
 
   template <real T>
   static void linear_backward_input(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* w,
-                             std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
-                             bool accumulate) {
+                                    std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
+                                    bool accumulate) {
     const Transpose turned = tw == Transpose::no ? Transpose::yes : Transpose::no;
-    GemmKernels::gemm(lane, Transpose::no, turned, R, K, N, T(1), d_out, N, w, tw == Transpose::no ? N : K,
-         accumulate ? T(1) : T(0), d_in, K);
+    GemmKernels::gemm(lane, Transpose::no, turned, R, K, N, T(1), d_out, N, w,
+                      tw == Transpose::no ? N : K, accumulate ? T(1) : T(0), d_in, K);
   }
 
   template <real T>
-  static void linear_backward_weight(device::Cuda::Lane& lane, T* d_w, T* d_bias, const T* in, const T* d_out,
-                              std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
-                              bool accumulate) {
+  static void linear_backward_weight(device::Cuda::Lane& lane, T* d_w, T* d_bias, const T* in,
+                                     const T* d_out, std::int64_t R, std::int64_t K, std::int64_t N,
+                                     Transpose tw, bool accumulate) {
     const T beta = accumulate ? T(1) : T(0);
     if (tw == Transpose::no) {
-      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, K, N, R, T(1), in, K, d_out, N, beta, d_w, N);
+      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, K, N, R, T(1), in, K, d_out, N, beta,
+                        d_w, N);
     } else {
-      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, N, K, R, T(1), d_out, N, in, K, beta, d_w, K);
+      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, N, K, R, T(1), d_out, N, in, K, beta,
+                        d_w, K);
     }
     if (d_bias != nullptr) column_sums(lane, d_bias, d_out, R, N, accumulate);
   }

@@ -1,0 +1,632 @@
+#include <reef/nn/cuda.cuh>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <nn/cuda_reference.hpp>
+
+namespace reef {
+namespace {
+
+using device::Copy;
+using device::Cuda;
+using nn::Transpose;
+using reef_test::reference::Index;
+using reef_test::reference::Tokens;
+using reef_test::reference::Values;
+using Kernels = nn::Kernels<Cuda>;
+
+/// A device and a lane; vectors go to the device and back. Behind each lies a guard.
+template <class T>
+class CudaKernels : public testing::Test {
+protected:
+  static constexpr std::size_t guard = 64;
+
+  template <class U>
+  class Memory {
+  public:
+    Memory(CudaKernels& test, const std::vector<U>& values)
+        : test_(test),
+          count_(values.size()),
+          buffer_(test.cuda_->allocate(bytes() + guard, "test")) {
+      std::vector<unsigned char> staging(bytes() + guard, 0xA5);
+      if (count_ != 0) std::memcpy(staging.data(), values.data(), bytes());
+      test_.run([&](Cuda::Lane& lane) {
+        lane.copy(buffer_.data(), staging.data(), staging.size(), Copy::to_device);
+      });
+    }
+    operator U*() const { return static_cast<U*>(buffer_.data()); }  // NOLINT: as a kernel takes it
+
+    std::vector<U> get() const {
+      std::vector<unsigned char> staging(bytes() + guard);
+      test_.run([&](Cuda::Lane& lane) {
+        lane.copy(staging.data(), buffer_.data(), staging.size(), Copy::to_host);
+      });
+      for (std::size_t i = bytes(); i < staging.size(); ++i) {
+        EXPECT_EQ(staging[i], 0xA5) << "something wrote behind the end";
+      }
+      std::vector<U> values(count_);
+      if (count_ != 0) std::memcpy(values.data(), staging.data(), bytes());
+      return values;
+    }
+
+  private:
+    [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(U); }
+    CudaKernels& test_;
+    std::size_t count_;
+    Cuda::Buffer buffer_;
+  };
+
+  void SetUp() override {
+    std::string why;
+    if (!device::cuda_available(&why)) GTEST_SKIP() << why;
+    cuda_.emplace(Cuda::Options{.poison_freed = true});
+    lane_.emplace(*cuda_, "compute");
+  }
+
+  template <class F>
+  void run(F&& function) {
+    lane_->submit(std::forward<F>(function));
+    lane_->synchronize();
+  }
+
+  /// Values of T, so that the reference in fp64 sees the same numbers.
+  static std::vector<T> noise(Index n, std::uint32_t stream, double size = 1) {
+    std::vector<T> values(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<T>(size * normal(DrawKey{11, 0, 0, stream}, i));
+    }
+    return values;
+  }
+  static std::vector<T> nans(Index n) {
+    return std::vector<T>(static_cast<std::size_t>(n), std::numeric_limits<T>::quiet_NaN());
+  }
+  static Values wide(const std::vector<T>& values) { return Values(values.begin(), values.end()); }
+
+  Memory<T> device(const std::vector<T>& values) { return Memory<T>(*this, values); }
+  Memory<std::int32_t> device(const Tokens& values) { return Memory<std::int32_t>(*this, values); }
+  Memory<unsigned char> workspace(Bytes bytes) {
+    return Memory<unsigned char>(*this, std::vector<unsigned char>(bytes, 0xFF));
+  }
+
+  /// |got - wanted| <= factor eps max(|wanted|, 1) sqrt(terms), element by element.
+  static void expect_near(const std::vector<T>& got, const Values& wanted, Index terms,
+                          const std::string& what, double factor = 16) {
+    ASSERT_EQ(got.size(), wanted.size()) << what;
+    const double epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
+    double largest = 1;
+    for (const double value : wanted) largest = std::max(largest, std::abs(value));
+    const double allowed = factor * epsilon * std::sqrt(static_cast<double>(terms + 1)) * largest;
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      if (std::abs(static_cast<double>(got[i]) - wanted[i]) <= allowed) continue;
+      if (wrong++ == 0) {
+        ADD_FAILURE() << what << "[" << i << "] is " << got[i] << ", wanted " << wanted[i] << " +- "
+                      << allowed;
+      }
+    }
+    EXPECT_EQ(wrong, 0U) << what;
+  }
+
+  /// Bitwise, so that NaNs and signs of zero count.
+  static bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+  }
+
+  static Values sum(const Values& a, const Values& b) {
+    Values result = a;
+    for (std::size_t i = 0; i < b.size(); ++i) result[i] += b[i];
+    return result;
+  }
+
+  std::optional<Cuda> cuda_;
+  std::optional<Cuda::Lane> lane_;
+};
+
+using Elements = testing::Types<float, double>;
+TYPED_TEST_SUITE(CudaKernels, Elements);
+
+#define REEF_TEST_NAMES    \
+  using T = TypeParam;     \
+  using Lane = Cuda::Lane; \
+  namespace reference = reef_test::reference
+
+TYPED_TEST(CudaKernels, gemm_multiplies_every_combination_of_transposes_strides_and_scales) {
+  REEF_TEST_NAMES;
+  const Index shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {33, 65, 17}, {130, 1, 31}, {1, 129, 64}};
+  for (const auto& [m, n, k] : shapes) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const Index lda = (ta ? m : k) + 2, ldb = (tb ? k : n) + 1, ldc = n + 3;
+        const auto a = this->noise((ta ? k : m) * lda, 1);
+        const auto b = this->noise((tb ? n : k) * ldb, 2);
+        const auto c = this->noise(m * ldc, 3);
+        const Values product =
+            reference::product(ta, tb, m, n, k, this->wide(a), lda, this->wide(b), ldb);
+        auto da = this->device(a), db = this->device(b), dc = this->device(c);
+        this->run([&](Lane& lane) {
+          Kernels::template gemm<T>(lane, ta ? Transpose::yes : Transpose::no,
+                                    tb ? Transpose::yes : Transpose::no, m, n, k, T(0.5), da, lda,
+                                    db, ldb, T(-2), dc, ldc);
+        });
+        Values wanted = this->wide(c);
+        for (Index i = 0; i < m * n; ++i) {
+          double& element = reference::at(wanted, i / n * ldc + i % n);
+          element = 0.5 * reference::at(product, i) - 2 * element;
+        }
+        this->expect_near(
+            dc.get(), wanted, k,
+            "gemm " + std::to_string(m) + " " + std::to_string(ta) + std::to_string(tb));
+      }
+    }
+  }
+}
+
+TYPED_TEST(CudaKernels, gemm_reads_no_target_that_beta_0_overwrites_and_no_factor_without_terms) {
+  REEF_TEST_NAMES;
+  auto a = this->device(this->noise(6, 1)), b = this->device(this->noise(6, 2));
+  auto fresh = this->device(this->nans(4)), zeroed = this->device(this->nans(4));
+  auto doubled = this->device(std::vector<T>{1, 2, 3, 4});
+  this->run([&](Lane& lane) {
+    const auto no = Transpose::no;
+    Kernels::template gemm<T>(lane, no, no, 2, 2, 3, T(1), a, 3, b, 2, T(0), fresh, 2);
+    Kernels::template gemm<T>(lane, no, no, 2, 2, 0, T(1), a, 3, b, 2, T(0), zeroed, 2);
+    Kernels::template gemm<T>(lane, no, no, 2, 2, 0, T(1), a, 3, b, 2, T(2), doubled, 2);
+    Kernels::template gemm<T>(lane, no, no, 0, 2, 3, T(1), a, 3, b, 2, T(0), doubled, 2);
+  });
+  for (const T value : fresh.get()) EXPECT_TRUE(std::isfinite(value));
+  EXPECT_EQ(zeroed.get(), (std::vector<T>{0, 0, 0, 0}));
+  EXPECT_EQ(doubled.get(), (std::vector<T>{2, 4, 6, 8}));
+}
+
+TYPED_TEST(CudaKernels, linear_and_its_gradients_agree_with_loops) {
+  REEF_TEST_NAMES;
+  const Index shapes[][3] = {{1, 1, 1}, {5, 33, 7}, {131, 16, 45}, {700, 9, 35}};
+  for (const auto& [R, K, N] : shapes) {
+    for (const bool turned : {false, true}) {
+      const Transpose tw = turned ? Transpose::yes : Transpose::no;
+      const std::string what = "linear R " + std::to_string(R) + (turned ? " turned" : "");
+      const auto in = this->noise(R * K, 1), w = this->noise(K * N, 2), bias = this->noise(N, 3);
+      const auto d_out = this->noise(R * N, 4);
+      const auto former_in = this->noise(R * K, 5), former_w = this->noise(K * N, 6);
+      const auto former_bias = this->noise(N, 7);
+      const Values wide_in = this->wide(in), wide_w = this->wide(w), wide_d = this->wide(d_out);
+      const Index ldw = turned ? K : N;
+      Values out = reference::product(false, turned, R, N, K, wide_in, K, wide_w, ldw);
+      Values d_bias = reference::zeros(N);
+      for (Index i = 0; i < R * N; ++i) {
+        reference::at(out, i) += static_cast<double>(bias[static_cast<std::size_t>(i % N)]);
+        reference::at(d_bias, i % N) += reference::at(wide_d, i);
+      }
+      const Values d_in = reference::product(false, !turned, R, K, N, wide_d, N, wide_w, ldw);
+      const Values d_w = turned ? reference::product(true, false, N, K, R, wide_d, N, wide_in, K)
+                                : reference::product(true, false, K, N, R, wide_in, K, wide_d, N);
+
+      auto gpu_in = this->device(in), gpu_w = this->device(w), gpu_bias = this->device(bias);
+      auto gpu_d_out = this->device(d_out), gpu_out = this->device(this->nans(R * N));
+      auto gpu_d_in = this->device(this->nans(R * K)), gpu_d_w = this->device(this->nans(K * N));
+      auto gpu_d_bias = this->device(this->nans(N));
+      this->run([&](Lane& lane) {
+        Kernels::template linear_forward<T>(lane, gpu_out, gpu_in, gpu_w, gpu_bias, R, K, N, tw);
+        Kernels::template linear_backward_input<T>(lane, gpu_d_in, gpu_d_out, gpu_w, R, K, N, tw,
+                                                   false);
+        Kernels::template linear_backward_weight<T>(lane, gpu_d_w, gpu_d_bias, gpu_in, gpu_d_out, R,
+                                                    K, N, tw, false);
+      });
+      this->expect_near(gpu_out.get(), out, K, what + " out");
+      this->expect_near(gpu_d_in.get(), d_in, N, what + " d_in");
+      this->expect_near(gpu_d_w.get(), d_w, R, what + " d_w");
+      this->expect_near(gpu_d_bias.get(), d_bias, R, what + " d_bias");
+
+      auto sum_in = this->device(former_in), sum_w = this->device(former_w);
+      auto sum_bias = this->device(former_bias);
+      this->run([&](Lane& lane) {
+        Kernels::template linear_backward_input<T>(lane, sum_in, gpu_d_out, gpu_w, R, K, N, tw,
+                                                   true);
+        Kernels::template linear_backward_weight<T>(lane, sum_w, sum_bias, gpu_in, gpu_d_out, R, K,
+                                                    N, tw, true);
+        Kernels::template linear_forward<T>(lane, gpu_out, gpu_in, gpu_w, nullptr, R, K, N, tw);
+      });
+      this->expect_near(sum_in.get(), this->sum(this->wide(former_in), d_in), N,
+                        what + " d_in added");
+      this->expect_near(sum_w.get(), this->sum(this->wide(former_w), d_w), R, what + " d_w added");
+      this->expect_near(sum_bias.get(), this->sum(this->wide(former_bias), d_bias), R,
+                        what + " bias added");
+      this->expect_near(gpu_out.get(),
+                        reference::product(false, turned, R, N, K, wide_in, K, wide_w, ldw), K,
+                        what + " without bias");
+    }
+  }
+}
+
+TYPED_TEST(CudaKernels, gelu_and_its_gradient_agree_with_the_formula_also_far_out) {
+  REEF_TEST_NAMES;
+  for (const Index n : {0, 1, 257, 1000}) {
+    auto in = this->noise(n, 1, 3);
+    if (n > 4) in[0] = T(60), in[1] = T(-60), in[2] = T(0), in[3] = T(-6);
+    const auto d_out = this->noise(n, 2), former = this->noise(n, 3);
+    Values out(in.size()), d_in(in.size());
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      out[i] = reference::gelu(static_cast<double>(in[i]));
+      d_in[i] = static_cast<double>(d_out[i]) * reference::gelu_slope(static_cast<double>(in[i]));
+    }
+    auto gpu_in = this->device(in), gpu_out = this->device(this->nans(n)),
+         gpu_d = this->device(d_out);
+    auto sum = this->device(former);
+    this->run([&](Lane& lane) {
+      Kernels::template gelu_forward<T>(lane, gpu_out, gpu_in, n);
+      Kernels::template gelu_backward<T>(lane, sum, gpu_d, gpu_in, n, true);
+      Kernels::template gelu_backward<T>(lane, gpu_d, gpu_d, gpu_in, n, false);
+    });
+    this->expect_near(gpu_out.get(), out, 1, "gelu");
+    this->expect_near(sum.get(), this->sum(this->wide(former), d_in), 1, "gelu d_in added");
+    this->expect_near(gpu_d.get(), d_in, 1, "gelu d_in in place");
+  }
+}
+
+TYPED_TEST(CudaKernels, layer_norm_and_its_gradients_agree_with_loops) {
+  REEF_TEST_NAMES;
+  const Index shapes[][2] = {{1, 1}, {9, 3}, {65, 33}, {300, 128}, {8, 257}};
+  for (const auto& [R, C] : shapes) {
+    const auto in = this->noise(R * C, 1, 2), weight = this->noise(C, 2), bias = this->noise(C, 3);
+    const auto d_out = this->noise(R * C, 4);
+    const reference::LayerNorm wanted(this->wide(in), this->wide(weight), this->wide(bias),
+                                      this->wide(d_out), R, C, 1e-5);
+    auto x = this->device(in), w = this->device(weight), b = this->device(bias),
+         dy = this->device(d_out);
+    auto out = this->device(this->nans(R * C)), mean = this->device(this->nans(R));
+    auto rstd = this->device(this->nans(R)), dx = this->device(this->nans(R * C));
+    auto dw = this->device(this->nans(C)), db = this->device(this->nans(C));
+    auto sum_x = this->device(in), sum_w = this->device(weight), sum_b = this->device(bias);
+    auto space = this->workspace(Kernels::template layer_norm_backward_workspace<T>(R, C));
+    this->run([&](Lane& lane) {
+      Kernels::template layer_norm_forward<T>(lane, out, mean, rstd, x, w, b, R, C, T(1e-5));
+      Kernels::template layer_norm_backward<T>(lane, dx, dw, db, dy, x, w, mean, rstd, R, C, false,
+                                               false, space);
+      Kernels::template layer_norm_backward<T>(lane, sum_x, sum_w, sum_b, dy, x, w, mean, rstd, R,
+                                               C, true, true, space);
+    });
+    // With C = 1 the gradient of the input is a difference of equal numbers times 316.
+    const double factor = C == 1 ? 1000 : 64;
+    this->expect_near(out.get(), wanted.out, C, "layer norm out", factor);
+    this->expect_near(mean.get(), wanted.mean, C, "layer norm mean");
+    this->expect_near(rstd.get(), wanted.rstd, C, "layer norm rstd");
+    this->expect_near(dx.get(), wanted.d_in, C, "layer norm d_in", factor);
+    this->expect_near(dw.get(), wanted.d_weight, R, "layer norm d_weight", factor);
+    this->expect_near(db.get(), wanted.d_bias, R, "layer norm d_bias");
+    this->expect_near(sum_x.get(), this->sum(this->wide(in), wanted.d_in), C, "d_in added", factor);
+    this->expect_near(sum_w.get(), this->sum(this->wide(weight), wanted.d_weight), R,
+                      "d_weight added", factor);
+    this->expect_near(sum_b.get(), this->sum(this->wide(bias), wanted.d_bias), R, "d_bias added");
+    // The gradient may take the place of what it is made from.
+    this->run([&](Lane& lane) {
+      Kernels::template layer_norm_backward<T>(lane, dy, dw, db, dy, x, w, mean, rstd, R, C, false,
+                                               false, space);
+    });
+    EXPECT_TRUE(this->same_bits(dy.get(), dx.get()));
+    space.get();
+  }
+}
+
+TYPED_TEST(CudaKernels, attention_and_its_gradient_agree_with_loops) {
+  REEF_TEST_NAMES;
+  const Index shapes[][4] = {{1, 1, 1, 1},   {2, 3, 8, 2},    {1, 65, 5, 1},    {2, 67, 48, 4},
+                             {1, 33, 65, 1}, {1, 70, 128, 1}, {1, 130, 128, 2}, {3, 16, 30, 2}};
+  const DrawKey key{5, 1000, 2, 3};
+  for (const auto& [B, L, C, H] : shapes) {
+    for (const float rate : {0.0F, 0.3F}) {
+      const std::string what = "attention B " + std::to_string(B) + " T " + std::to_string(L) +
+                               " C " + std::to_string(C) + " H " + std::to_string(H);
+      const auto qkv = this->noise(B * L * 3 * C, 1), d_out = this->noise(B * L * C, 2);
+      const reference::Attention wanted(this->wide(qkv), this->wide(d_out), B, L, C, H, rate, key);
+      auto x = this->device(qkv), dy = this->device(d_out),
+           out = this->device(this->nans(B * L * C));
+      auto lse = this->device(this->nans(B * H * L)), dx = this->device(this->nans(B * L * 3 * C));
+      auto forward =
+          this->workspace(Kernels::template attention_forward_workspace<T>(B, L, C, H, 1));
+      auto backward =
+          this->workspace(Kernels::template attention_backward_workspace<T>(B, L, C, H, 1));
+      this->run([&](Lane& lane) {
+        Kernels::template attention_forward<T>(lane, out, lse, x, B, L, C, H, forward, rate, key);
+        Kernels::template attention_backward<T>(lane, dx, dy, x, out, lse, B, L, C, H, backward,
+                                                rate, key);
+      });
+      this->expect_near(out.get(), wanted.out, L + C / H, what + " out");
+      this->expect_near(lse.get(), wanted.lse, L + C / H, what + " lse");
+      this->expect_near(dx.get(), wanted.d_qkv, L + C / H, what + " d_qkv", 64);
+      backward.get();
+    }
+  }
+}
+
+TYPED_TEST(CudaKernels, attention_survives_scores_that_overflow_exp) {
+  REEF_TEST_NAMES;
+  constexpr Index L = 70, C = 4;
+  auto x = this->device(this->noise(L * 3 * C, 1, 60)), out = this->device(this->nans(L * C));
+  auto lse = this->device(this->nans(L));
+  this->run([&](Lane& lane) {
+    Kernels::template attention_forward<T>(lane, out, lse, x, 1, L, C, 1, nullptr, 0.0F, {});
+  });
+  for (const T value : out.get()) EXPECT_TRUE(std::isfinite(value));
+  for (const T value : lse.get()) EXPECT_TRUE(std::isfinite(value));
+}
+
+TYPED_TEST(CudaKernels, attention_refuses_heads_that_no_kernel_takes) {
+  REEF_TEST_NAMES;
+  for (const Index heads : {Index{1}, Index{7}, Index{0}}) {
+    this->lane_->submit([&](Lane& lane) {
+      T* const none = nullptr;
+      Kernels::template attention_forward<T>(lane, none, none, none, 1, 4, 258, heads, nullptr,
+                                             0.0F, {});
+    });
+    EXPECT_THROW(this->lane_->synchronize(), ShapeError) << heads;
+  }
+}
+
+TYPED_TEST(CudaKernels, embedding_adds_rows_and_its_gradient_folds_positions_ascending) {
+  REEF_TEST_NAMES;
+  const Index shapes[][4] = {{1, 1, 1, 1}, {3, 7, 5, 11}, {2, 150, 33, 6}, {1, 40, 1030, 300}};
+  for (const auto& [B, L, C, V] : shapes) {
+    Tokens tokens(static_cast<std::size_t>(B * L));
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] =
+          static_cast<std::int32_t>(random_bits(DrawKey{1}, i) % static_cast<std::uint32_t>(V));
+    }
+    const auto wte = this->noise(V * C, 1), wpe = this->noise((L + 2) * C, 2);
+    const auto d_out = this->noise(B * L * C, 3);
+    std::vector<T> out(d_out.size()), d_wte(wte.size()), d_wpe(static_cast<std::size_t>(L * C));
+    for (Index i = 0; i < B * L * C; ++i) {
+      const Index position = i / C, c = i % C;
+      const auto row = static_cast<std::size_t>(reference::at(tokens, position) * C + c);
+      const auto place = static_cast<std::size_t>(position % L * C + c);
+      const auto here = static_cast<std::size_t>(i);
+      out[here] = wte[row] + wpe[place];
+      d_wte[row] += d_out[here];  // ascending in the position, as promised: the same bits
+      d_wpe[place] += d_out[here];
+    }
+    auto gpu_tokens = this->device(tokens);
+    auto gpu_wte = this->device(wte), gpu_wpe = this->device(wpe), gpu_d = this->device(d_out);
+    auto gpu_out = this->device(this->nans(B * L * C)), gpu_d_wte = this->device(this->nans(V * C));
+    auto gpu_d_wpe = this->device(this->nans(L * C));
+    auto sum_wte = this->device(wte), sum_wpe = this->device(wpe);
+    auto space = this->workspace(Kernels::template embedding_backward_workspace<T>(B, L, C, V));
+    this->run([&](Lane& lane) {
+      Kernels::template embedding_forward<T>(lane, gpu_out, gpu_tokens, gpu_wte, gpu_wpe, B, L, C,
+                                             V);
+      Kernels::template embedding_backward<T>(lane, gpu_d_wte, gpu_d_wpe, gpu_d, gpu_tokens, B, L,
+                                              C, V, false, space);
+      Kernels::template embedding_backward<T>(lane, sum_wte, sum_wpe, gpu_d, gpu_tokens, B, L, C, V,
+                                              true, space);
+    });
+    EXPECT_TRUE(this->same_bits(gpu_out.get(), out));
+    EXPECT_TRUE(this->same_bits(gpu_d_wte.get(), d_wte));
+    EXPECT_TRUE(this->same_bits(gpu_d_wpe.get(), d_wpe));
+    this->expect_near(sum_wte.get(), this->sum(this->wide(wte), this->wide(d_wte)), B * L,
+                      "d_wte added");
+    this->expect_near(sum_wpe.get(), this->sum(this->wide(wpe), this->wide(d_wpe)), B,
+                      "d_wpe added");
+    space.get();
+  }
+}
+
+TYPED_TEST(CudaKernels, a_token_outside_the_vocabulary_gives_nans_and_no_gradient) {
+  REEF_TEST_NAMES;
+  auto tokens = this->device(Tokens{1, 2, -1, 0});
+  auto wte = this->device(std::vector<T>{10, 20}), wpe = this->device(std::vector<T>{1, 2, 3, 4});
+  auto out = this->device(this->nans(4)), d_out = this->device(std::vector<T>{5, 6, 7, 8});
+  auto d_wte = this->device(this->nans(2)), d_wpe = this->device(this->nans(4));
+  auto space = this->workspace(Kernels::template embedding_backward_workspace<T>(1, 4, 1, 2));
+  this->run([&](Lane& lane) {
+    Kernels::template embedding_forward<T>(lane, out, tokens, wte, wpe, 1, 4, 1, 2);
+    Kernels::template embedding_backward<T>(lane, d_wte, d_wpe, d_out, tokens, 1, 4, 1, 2, false,
+                                            space);
+  });
+  const std::vector<T> got = out.get();
+  EXPECT_EQ(got[0], T(21));
+  EXPECT_TRUE(std::isnan(got[1]));
+  EXPECT_TRUE(std::isnan(got[2]));
+  EXPECT_EQ(got[3], T(14));
+  EXPECT_EQ(d_wte.get(), (std::vector<T>{8, 5}));
+}
+
+TYPED_TEST(CudaKernels, sums_copies_and_dropout_are_exact_and_dropout_draws_the_hosts_bits) {
+  REEF_TEST_NAMES;
+  constexpr Index per_sample = 37, samples = 9, n = per_sample * samples;
+  const auto a = this->noise(n, 1), b = this->noise(n, 2);
+  const DrawKey key{17, 41, 0, 6};
+  constexpr float rate = 0.25F;
+  std::vector<T> added(a.size()), dropped(a.size()), dropped_added(a.size());
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Index index = static_cast<Index>(i);
+    const T factor = static_cast<T>(reference::dropout_factor(
+        rate, key, static_cast<std::uint64_t>(index / per_sample), index % per_sample));
+    kept += factor != 0;
+    added[i] = a[i] + b[i];
+    dropped[i] = a[i] * factor;
+    dropped_added[i] = b[i] + dropped[i];
+  }
+  auto gpu_a = this->device(a), gpu_b = this->device(b), out = this->device(this->nans(n));
+  auto copy = this->device(this->nans(n)), in_place = this->device(a),
+       drop = this->device(this->nans(n));
+  auto drop_added = this->device(b), same = this->device(a), passed = this->device(this->nans(n));
+  this->run([&](Lane& lane) {
+    Kernels::template add_forward<T>(lane, out, gpu_a, gpu_b, n);
+    Kernels::template copy_or_add<T>(lane, copy, gpu_a, n, false);
+    Kernels::template copy_or_add<T>(lane, copy, gpu_b, n, true);
+    Kernels::template copy_or_add<T>(lane, same, same, n, false);
+    Kernels::template dropout<T>(lane, drop, gpu_a, per_sample, samples, rate, key, false);
+    Kernels::template dropout<T>(lane, drop_added, gpu_a, per_sample, samples, rate, key, true);
+    Kernels::template dropout<T>(lane, in_place, in_place, per_sample, samples, rate, key, false);
+    Kernels::template dropout<T>(lane, passed, gpu_a, per_sample, samples, 0.0F, key, false);
+  });
+  EXPECT_TRUE(this->same_bits(out.get(), added));
+  EXPECT_TRUE(this->same_bits(copy.get(), added));
+  EXPECT_TRUE(this->same_bits(same.get(), a));
+  EXPECT_TRUE(this->same_bits(passed.get(), a));
+  this->expect_near(drop.get(), this->wide(dropped), 1, "dropout");
+  this->expect_near(in_place.get(), this->wide(dropped), 1, "dropout in place");
+  this->expect_near(drop_added.get(), this->wide(dropped_added), 1, "dropout added");
+  std::size_t gpu_kept = 0;
+  for (const T value : drop.get()) gpu_kept += value != 0;
+  EXPECT_EQ(gpu_kept, kept);
+  EXPECT_NEAR(static_cast<double>(kept) / static_cast<double>(n), 0.75, 0.08);
+}
+
+TYPED_TEST(CudaKernels, cross_entropy_and_its_gradient_agree_with_loops) {
+  REEF_TEST_NAMES;
+  const Index shapes[][2] = {{1, 1}, {7, 3}, {33, 257}, {1500, 5}};
+  for (const auto& [R, V] : shapes) {
+    const auto logits = this->noise(R * V, 1, 5);
+    Tokens targets(static_cast<std::size_t>(R));
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      targets[i] = i % 4 == 3 ? -1 : static_cast<std::int32_t>(i % static_cast<std::size_t>(V));
+    }
+    const reference::CrossEntropy wanted(this->wide(logits), targets, 0.75, R, V);
+    auto x = this->device(logits), loss = this->device(this->nans(1)),
+         lse = this->device(this->nans(R));
+    auto t = this->device(targets);
+    auto d_loss = this->device(std::vector<T>{T(0.75)}), dx = this->device(this->nans(R * V));
+    auto space = this->workspace(Kernels::template cross_entropy_forward_workspace<T>(R, V));
+    this->run([&](Lane& lane) {
+      Kernels::template cross_entropy_forward<T>(lane, loss, lse, x, t, R, V, space);
+      Kernels::template cross_entropy_backward<T>(lane, dx, d_loss, x, lse, t, R, V);
+      Kernels::template cross_entropy_backward<T>(lane, x, d_loss, x, lse, t, R, V);  // in place
+    });
+    this->expect_near(loss.get(), {wanted.loss}, 1, "loss");
+    this->expect_near(lse.get(), wanted.lse, V, "lse");
+    this->expect_near(dx.get(), wanted.d_logits, 1, "d_logits");
+    EXPECT_TRUE(this->same_bits(x.get(), dx.get()));
+    space.get();
+  }
+}
+
+TYPED_TEST(CudaKernels, cross_entropy_without_targets_is_zero_and_a_target_beyond_the_end_is_nan) {
+  REEF_TEST_NAMES;
+  auto logits = this->device(std::vector<T>{1, 2, 3, 4}), lse = this->device(this->nans(2));
+  auto none = this->device(Tokens{-1, -1}), beyond = this->device(Tokens{0, 2});
+  auto loss = this->device(this->nans(1)), bad = this->device(std::vector<T>{0});
+  auto d_loss = this->device(std::vector<T>{1}), d_logits = this->device(this->nans(4));
+  auto space = this->workspace(Kernels::template cross_entropy_forward_workspace<T>(2, 2));
+  this->run([&](Lane& lane) {
+    Kernels::template cross_entropy_forward<T>(lane, loss, lse, logits, none, 2, 2, space);
+    Kernels::template cross_entropy_backward<T>(lane, d_logits, d_loss, logits, lse, none, 2, 2);
+    Kernels::template cross_entropy_forward<T>(lane, bad, lse, logits, beyond, 2, 2, space);
+  });
+  EXPECT_EQ(loss.get()[0], T(0));
+  EXPECT_EQ(d_logits.get(), (std::vector<T>{0, 0, 0, 0}));
+  EXPECT_TRUE(std::isnan(bad.get()[0]));
+}
+
+TYPED_TEST(CudaKernels, a_second_run_gives_the_same_bits_beside_other_work) {
+  REEF_TEST_NAMES;
+  constexpr Index B = 2, L = 96, C = 64, H = 2, V = 50, R = B * L;
+  Tokens tokens(R);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(random_bits(DrawKey{2}, i) % V);
+  }
+  auto t = this->device(tokens);
+  auto qkv = this->device(this->noise(R * 3 * C, 1)), d_out = this->device(this->noise(R * C, 2));
+  auto w = this->device(this->noise(C * 3 * C, 3)), gain = this->device(this->noise(C, 4));
+  auto x = this->device(this->noise(R * C, 5));
+  Cuda::Lane noise_lane(*this->cuda_, "noise");
+  auto scratch = this->device(this->noise(R * 3 * C, 6));
+
+  const auto outcome = [&] {
+    auto out = this->device(this->nans(R * C)), lse = this->device(this->nans(B * H * L));
+    auto d_qkv = this->device(this->nans(R * 3 * C)), d_x = this->device(this->nans(R * C));
+    auto d_w = this->device(this->nans(C * 3 * C)), d_bias = this->device(this->nans(3 * C));
+    auto mean = this->device(this->nans(R)), rstd = this->device(this->nans(R));
+    auto d_gain = this->device(this->nans(C)), d_shift = this->device(this->nans(C));
+    auto d_wte = this->device(this->nans(V * C)), d_wpe = this->device(this->nans(L * C));
+    auto space = this->workspace(Kernels::template attention_backward_workspace<T>(B, L, C, H, 1) +
+                                 Kernels::template layer_norm_backward_workspace<T>(R, C) +
+                                 Kernels::template embedding_backward_workspace<T>(B, L, C, V));
+    this->run([&](Lane& lane) {
+      const DrawKey key{1, 2, 3, 4};
+      Kernels::template attention_forward<T>(lane, out, lse, qkv, B, L, C, H, space, 0.1F, key);
+      Kernels::template attention_backward<T>(lane, d_qkv, d_out, qkv, out, lse, B, L, C, H, space,
+                                              0.1F, key);
+      Kernels::template linear_backward_weight<T>(lane, d_w, d_bias, x, d_qkv, R, C, 3 * C,
+                                                  Transpose::no, false);
+      Kernels::template linear_backward_input<T>(lane, d_x, d_qkv, w, R, C, 3 * C, Transpose::no,
+                                                 false);
+      Kernels::template layer_norm_forward<T>(lane, out, mean, rstd, x, gain, gain, R, C, T(1e-5));
+      Kernels::template layer_norm_backward<T>(lane, d_x, d_gain, d_shift, d_x, x, gain, mean, rstd,
+                                               R, C, false, false, space);
+      Kernels::template embedding_backward<T>(lane, d_wte, d_wpe, d_x, t, B, L, C, V, false, space);
+    });
+    std::vector<T> all;
+    for (const auto* part : {&d_qkv, &d_w, &d_bias, &d_x, &d_gain, &d_shift, &d_wte, &d_wpe}) {
+      const std::vector<T> values = part->get();
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const std::vector<T> first = outcome();
+  for (const T value : first) ASSERT_TRUE(std::isfinite(value));
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      noise_lane.submit([&](Lane& lane) {
+        Kernels::template gelu_forward<T>(lane, scratch, scratch, R * 3 * C);
+      });
+    }
+    EXPECT_TRUE(this->same_bits(outcome(), first)) << "round " << round;
+    noise_lane.synchronize();
+  }
+}
+
+TYPED_TEST(CudaKernels, products_do_not_depend_on_where_their_matrices_lie) {
+  REEF_TEST_NAMES;
+  constexpr Index m = 64, n = 96, k = 128;
+  const auto a = this->noise(m * k, 1), b = this->noise(k * n, 2);
+  const auto product = [&](std::size_t shift) {
+    std::vector<T> shifted_a(shift), shifted_b(shift);
+    shifted_a.insert(shifted_a.end(), a.begin(), a.end());
+    shifted_b.insert(shifted_b.end(), b.begin(), b.end());
+    auto da = this->device(shifted_a), db = this->device(shifted_b);
+    auto dc = this->device(this->nans(static_cast<Index>(shift) + m * n));
+    this->run([&](Lane& lane) {
+      Kernels::template gemm<T>(lane, Transpose::no, Transpose::no, m, n, k, T(1), da + shift, k,
+                                db + shift, n, T(0), dc + shift, n);
+    });
+    std::vector<T> c = dc.get();
+    c.erase(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(shift));
+    return c;
+  };
+  EXPECT_TRUE(this->same_bits(product(0), product(1)));
+}
+
+/// 3 i + 1 into element i, and a mark that element i was visited once more.
+struct Visit {
+  std::int32_t* visits;
+  __device__ void operator()(std::int64_t i) const {
+    visits[i] += static_cast<std::int32_t>(i % 7) + 1;
+  }
+};
+
+TYPED_TEST(CudaKernels, for_each_index_visits_every_index_once) {
+  REEF_TEST_NAMES;
+  static_assert(sizeof(T) > 0);
+  for (const std::size_t n : {0, 1, 255, 256, 257, 100'000}) {
+    auto visits = this->device(Tokens(n, 0));
+    this->run([&](Lane& lane) {
+      device::for_each_index(lane, static_cast<std::int64_t>(n), Visit{visits});
+    });
+    Tokens wanted(n);
+    for (std::size_t i = 0; i < n; ++i) wanted[i] = static_cast<std::int32_t>(i % 7) + 1;
+    EXPECT_EQ(visits.get(), wanted) << n;
+  }
+}
+
+}  // namespace
+}  // namespace reef
