@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include <reef/core/policy_tag.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/detail/action.hpp>
 #include <reef/device/detail/doorbell.hpp>
@@ -42,6 +43,7 @@ namespace reef::inline v0::device {
 /// | errors | MemoryError from allocate; what a lane's function throws, see Lane                   |
 class Host {
 public:
+  using policy_tag = DeviceTag;
   static constexpr std::string_view name = "host";
 
   struct Options {
@@ -74,6 +76,11 @@ public:
 
   [[nodiscard]] MemoryReport memory() const { return ledger_.report(); }
   [[nodiscard]] int threads() const { return pool_.threads(); }
+
+  /// The device's memory is not the host's: messages and files need copies over the link.
+  [[nodiscard]] bool discrete() const {
+    return options_.memory_bytes != 0 || options_.link_bytes_per_second > 0 || options_.link_latency > 0;
+  }
   [[nodiscard]] const Options& options() const { return options_; }
 
 private:

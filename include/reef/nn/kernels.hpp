@@ -39,7 +39,7 @@ enum class Transpose : std::uint8_t { no, yes };
 /// | embedding_backward(lane, d_wte, d_wpe, d_out, tokens, B, T_, C, V, accumulate, workspace) | both; the rows that no token names are zeroed unless accumulate; embedding_backward_workspace<T>(B, T_, C, V) |
 /// | add_forward(lane, out, a, b, n)                                          | out = a + b; out may be a or b |
 /// | copy_or_add(lane, out, in, n, accumulate)                                | out = in or out += in; out == in without accumulate does nothing |
-/// | dropout(lane, out, in, per_sample, samples, rate, key, accumulate)       | out = in kept / (1 - rate), sample s drawn by key.sample + s; forward and backward; out may be in |
+/// | dropout(lane, out, in, per_sample, samples, rate, key, accumulate)       | out = in / (1 - rate) where uniform(key, i) >= rate, else 0; i within the sample, sample s by key.sample + s; forward and backward; out may be in |
 /// | cross_entropy_forward(lane, loss, lse, logits, targets, R, V, workspace) | loss () = mean over rows with target >= 0 of lse - logit; lse (R); 0 without such rows; Host: DecodeError for a target outside [-1, V); cross_entropy_forward_workspace<T>(R, V) |
 /// | cross_entropy_backward(lane, d_logits, d_loss, logits, lse, targets, R, V) | d_logits (R,V), zero where the target is -1; d_loss () in device memory; d_logits may be logits |
 ///
@@ -47,13 +47,5 @@ enum class Transpose : std::uint8_t { no, yes };
 /// (h T + t) T + s of the key whose sample is key.sample + b.
 template <class Device>
 struct Kernels;
-
-/// What dropout keeps: word `bits` of a sequence survives with probability 1 - rate.
-///
-///     kept = bits >= threshold        threshold = round(rate 2^32)
-constexpr std::uint32_t dropout_threshold(float rate) {
-  const double scaled = static_cast<double>(rate) * 0x1p32 + 0.5;
-  return scaled >= 0x1p32 - 1 ? 0xFFFFFFFFU : static_cast<std::uint32_t>(scaled);
-}
 
 }  // namespace reef::inline v0::nn

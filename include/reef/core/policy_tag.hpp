@@ -1,0 +1,26 @@
+#pragma once
+
+#include <reef/core/version.hpp>
+
+namespace reef::inline v0 {
+
+/// The axes that a Trainer is composed of. A policy opts in with `using policy_tag = SwapTag;`, so
+/// that nothing fills a role by accident.
+struct SwapTag {};
+struct PipelineTag {};
+struct CompressTag {};
+struct OptimTag {};
+struct DeviceTag {};
+struct PrecisionTag {};
+
+/// The forms in which gradients travel: what compressors send and optimizers accept.
+enum class Payload : unsigned { none = 0, dense = 1, sparse = 2 };
+
+constexpr Payload operator|(Payload a, Payload b) {
+  return static_cast<Payload>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr Payload operator&(Payload a, Payload b) {
+  return static_cast<Payload>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+
+}  // namespace reef::inline v0

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include <reef/device/detail/vector_portable.hpp>
+
+#define REEF_TARGET_AVX2 __attribute__((target("avx2,fma")))
+
+namespace reef::inline v0::device {
+
+/// 8 floats: AVX2 and FMA.
+struct Avx2 {};
+
+// The lanes lie in an array, not in a compiler's vector: a template that knows no instruction set
+// can then pass vectors around. Once everything is inlined into a function of the right target,
+// the arrays are registers.
+template <>
+struct Vector<float, Avx2> {
+  using element_type = float;
+  static constexpr std::int64_t width = 8;
+
+  alignas(32) float lane[width];
+
+  Vector() = default;
+  REEF_TARGET_AVX2 Vector(float value) {  // NOLINT(google-explicit-constructor)
+    _mm256_store_ps(lane, _mm256_set1_ps(value));
+  }
+
+  REEF_TARGET_AVX2 static Vector load(const float* from) { return of(_mm256_loadu_ps(from)); }
+  REEF_TARGET_AVX2 static Vector load(const float* from, std::int64_t count) {
+    if (count >= width) return load(from);
+    return of(_mm256_maskload_ps(from, first(count)));
+  }
+  REEF_TARGET_AVX2 static Vector load(const float* from, std::int64_t count, const Vector& other) {
+    if (count >= width) return load(from);
+    const __m256i mask = first(count);
+    return of(_mm256_blendv_ps(other.raw(), _mm256_maskload_ps(from, mask),
+                               _mm256_castsi256_ps(mask)));
+  }
+  REEF_TARGET_AVX2 friend inline Vector keep(const Vector& a, std::int64_t count) {
+    return of(_mm256_and_ps(a.raw(), _mm256_castsi256_ps(first(count))));
+  }
+  REEF_TARGET_AVX2 void store(float* to) const { _mm256_storeu_ps(to, raw()); }
+  REEF_TARGET_AVX2 void store(float* to, std::int64_t count) const {
+    if (count >= width) return store(to);
+    _mm256_maskstore_ps(to, first(count), raw());
+  }
+  REEF_TARGET_AVX2 friend inline Vector operator+(const Vector& a, const Vector& b) {
+    return of(_mm256_add_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX2 friend inline Vector operator-(const Vector& a, const Vector& b) {
+    return of(_mm256_sub_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX2 friend inline Vector operator*(const Vector& a, const Vector& b) {
+    return of(_mm256_mul_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX2 friend inline Vector operator/(const Vector& a, const Vector& b) {
+    return of(_mm256_div_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX2 friend inline Vector operator-(const Vector& a) {
+    return of(_mm256_xor_ps(a.raw(), _mm256_set1_ps(-0.0F)));
+  }
+  REEF_TARGET_AVX2 friend inline Vector fma(const Vector& a, const Vector& b, const Vector& c) {
+    return of(_mm256_fmadd_ps(a.raw(), b.raw(), c.raw()));
+  }
+  REEF_TARGET_AVX2 friend inline Vector max(const Vector& a, const Vector& b) {
+    return of(_mm256_max_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX2 friend inline Vector min(const Vector& a, const Vector& b) {
+    return of(_mm256_min_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX2 friend inline Vector sqrt(const Vector& a) { return of(_mm256_sqrt_ps(a.raw())); }
+  REEF_TARGET_AVX2 friend inline Vector select_less(const Vector& a, const Vector& b,
+                                                    const Vector& yes, const Vector& no) {
+    return of(_mm256_blendv_ps(no.raw(), yes.raw(), _mm256_cmp_ps(a.raw(), b.raw(), _CMP_LT_OQ)));
+  }
+  /// The nearest integers.
+  REEF_TARGET_AVX2 friend inline Vector round(const Vector& a) {
+    return of(_mm256_round_ps(a.raw(), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  /// a 2^n for integral n in [-126, 127].
+  REEF_TARGET_AVX2 friend inline Vector scale(const Vector& a, const Vector& n) {
+    const __m256i exponent =
+        _mm256_add_epi32(_mm256_cvtps_epi32(n.raw()), _mm256_set1_epi32(127));
+    return of(_mm256_mul_ps(a.raw(), _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23))));
+  }
+  REEF_TARGET_AVX2 friend inline float sum(const Vector& a) {
+    const __m128 four =
+        _mm_add_ps(_mm256_castps256_ps128(a.raw()), _mm256_extractf128_ps(a.raw(), 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  REEF_TARGET_AVX2 friend inline float largest(const Vector& a) {
+    const __m128 four =
+        _mm_max_ps(_mm256_castps256_ps128(a.raw()), _mm256_extractf128_ps(a.raw(), 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+private:
+  REEF_TARGET_AVX2 __m256 raw() const { return _mm256_load_ps(lane); }
+  REEF_TARGET_AVX2 static Vector of(__m256 raw) {
+    Vector result;
+    _mm256_store_ps(result.lane, raw);
+    return result;
+  }
+  // A mask of the first `count` lanes; count is at least 0.
+  REEF_TARGET_AVX2 static __m256i first(std::int64_t count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count < width ? count : width)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+};
+
+}  // namespace reef::inline v0::device

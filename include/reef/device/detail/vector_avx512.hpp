@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include <reef/device/detail/vector_portable.hpp>
+
+#define REEF_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+
+namespace reef::inline v0::device {
+
+/// 16 floats: AVX-512 F, BW, DQ, VL.
+struct Avx512 {};
+
+// The lanes lie in an array, not in a compiler's vector: a template that knows no instruction set
+// can then pass vectors around. Once everything is inlined into a function of the right target,
+// the arrays are registers.
+template <>
+struct Vector<float, Avx512> {
+  using element_type = float;
+  static constexpr std::int64_t width = 16;
+
+  alignas(64) float lane[width];
+
+  Vector() = default;
+  REEF_TARGET_AVX512 Vector(float value) {  // NOLINT(google-explicit-constructor)
+    _mm512_store_ps(lane, _mm512_set1_ps(value));
+  }
+
+  REEF_TARGET_AVX512 static Vector load(const float* from) { return of(_mm512_loadu_ps(from)); }
+  REEF_TARGET_AVX512 static Vector load(const float* from, std::int64_t count) {
+    return of(_mm512_maskz_loadu_ps(first(count), from));
+  }
+  REEF_TARGET_AVX512 static Vector load(const float* from, std::int64_t count,
+                                        const Vector& other) {
+    return of(_mm512_mask_loadu_ps(other.raw(), first(count), from));
+  }
+  REEF_TARGET_AVX512 friend inline Vector keep(const Vector& a, std::int64_t count) {
+    return of(_mm512_maskz_mov_ps(first(count), a.raw()));
+  }
+  REEF_TARGET_AVX512 void store(float* to) const { _mm512_storeu_ps(to, raw()); }
+  REEF_TARGET_AVX512 void store(float* to, std::int64_t count) const {
+    _mm512_mask_storeu_ps(to, first(count), raw());
+  }
+  REEF_TARGET_AVX512 friend inline Vector operator+(const Vector& a, const Vector& b) {
+    return of(_mm512_add_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline Vector operator-(const Vector& a, const Vector& b) {
+    return of(_mm512_sub_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline Vector operator*(const Vector& a, const Vector& b) {
+    return of(_mm512_mul_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline Vector operator/(const Vector& a, const Vector& b) {
+    return of(_mm512_div_ps(a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline Vector operator-(const Vector& a) {
+    return of(_mm512_xor_ps(a.raw(), _mm512_set1_ps(-0.0F)));
+  }
+  REEF_TARGET_AVX512 friend inline Vector fma(const Vector& a, const Vector& b, const Vector& c) {
+    return of(_mm512_fmadd_ps(a.raw(), b.raw(), c.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline Vector max(const Vector& a, const Vector& b) {
+    return of(_mm512_maskz_max_ps(all, a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline Vector min(const Vector& a, const Vector& b) {
+    return of(_mm512_maskz_min_ps(all, a.raw(), b.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline Vector sqrt(const Vector& a) { return of(_mm512_maskz_sqrt_ps(all, a.raw())); }
+  REEF_TARGET_AVX512 friend inline Vector select_less(const Vector& a, const Vector& b,
+                                                      const Vector& yes, const Vector& no) {
+    return of(_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.raw(), b.raw(), _CMP_LT_OQ), no.raw(),
+                                   yes.raw()));
+  }
+  /// The nearest integers.
+  REEF_TARGET_AVX512 friend inline Vector round(const Vector& a) {
+    return of(_mm512_maskz_roundscale_ps(all, a.raw(),
+                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  /// a 2^n for integral n.
+  REEF_TARGET_AVX512 friend inline Vector scale(const Vector& a, const Vector& n) {
+    return of(_mm512_maskz_scalef_ps(all, a.raw(), n.raw()));
+  }
+  REEF_TARGET_AVX512 friend inline float sum(const Vector& a) {
+    const __m256 half = _mm256_add_ps(_mm256_load_ps(a.lane), _mm256_load_ps(a.lane + 8));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  REEF_TARGET_AVX512 friend inline float largest(const Vector& a) {
+    const __m256 half = _mm256_max_ps(_mm256_load_ps(a.lane), _mm256_load_ps(a.lane + 8));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+private:
+  // The masked forms name what the lanes would otherwise keep: the plain ones make g++ 12 warn of
+  // an uninitialised value in its own header. The code is the same.
+  static constexpr __mmask16 all = 0xFFFF;
+
+  REEF_TARGET_AVX512 __m512 raw() const { return _mm512_load_ps(lane); }
+  REEF_TARGET_AVX512 static Vector of(__m512 raw) {
+    Vector result;
+    _mm512_store_ps(result.lane, raw);
+    return result;
+  }
+  // A mask of the first `count` lanes; count is at least 0.
+  REEF_TARGET_AVX512 static __mmask16 first(std::int64_t count) {
+    return count >= width ? __mmask16{0xFFFF} : static_cast<__mmask16>((1U << count) - 1U);
+  }
+};
+
+}  // namespace reef::inline v0::device

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <reef/core/units.hpp>
+#include <reef/device/host.hpp>
+
+namespace reef::inline v0::device {
+
+/// function(begin, end) for the blocks [0, block), [block, 2 block), ... of [0, n), on the pool;
+/// called on the lane's thread, blocks. The partition does not depend on the number of threads.
+template <class F>
+void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const F& function) {
+  if (n <= 0) return;
+  lane.parallel((n + block - 1) / block, [&](std::int64_t part) {
+    const std::int64_t begin = part * block;
+    function(begin, std::min(n, begin + block));
+  });
+}
+
+/// Elements of a block where nothing is known about the work on each: 64 KiB of floats.
+inline constexpr std::int64_t elementwise_block = 16384;
+
+/// functor(i) for every i in [0, n), in any order; called on the lane's thread. On Host it blocks.
+template <class F>
+void for_each_index(Host::Lane& lane, std::int64_t n, const F& functor) {
+  for_each_block(lane, n, elementwise_block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) functor(i);
+  });
+}
+
+}  // namespace reef::inline v0::device

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::device {
+
+/// The vector instructions that the host's kernels can use, each a superset of the one before.
+/// Results carry the same bits for any number of threads, but not across instruction sets.
+enum class InstructionSet : int {
+  baseline,  ///< what the compiler may assume everywhere: SSE2 on x86-64; no FMA
+  avx2,      ///< AVX2 and FMA: 8 floats
+  avx512     ///< AVX-512 F, BW, DQ, VL: 16 floats
+};
+
+constexpr std::string_view name_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline: return "sse2";
+    case InstructionSet::avx2: return "avx2";
+    case InstructionSet::avx512: return "avx512";
+  }
+  return "?";
+}
+
+/// The best that this machine has.
+inline InstructionSet best_instruction_set() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+      return InstructionSet::avx512;
+    }
+    return InstructionSet::avx2;
+  }
+#endif
+  return InstructionSet::baseline;
+}
+
+namespace detail {
+
+// The best, or what the environment variable REEF_INSTRUCTION_SET lowers it to.
+inline InstructionSet initial_instruction_set() {
+  const InstructionSet best = best_instruction_set();
+  const char* const wanted = std::getenv("REEF_INSTRUCTION_SET");
+  if (wanted == nullptr || *wanted == '\0') return best;
+  for (const InstructionSet set :
+       {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
+    if (name_of(set) != wanted) continue;
+    return set < best ? set : best;
+  }
+  throw OptionError("reef::device: REEF_INSTRUCTION_SET=" + std::string(wanted) +
+                    " is none of sse2, avx2, avx512.");
+}
+
+inline std::atomic<InstructionSet>& current_instruction_set() {
+  static std::atomic<InstructionSet> current{initial_instruction_set()};
+  return current;
+}
+
+}  // namespace detail
+
+/// The one in use: the machine's best, unless REEF_INSTRUCTION_SET=avx2|sse2 lowers it. Throws
+/// OptionError, at the first call, where the variable names none.
+inline InstructionSet instruction_set() {
+  return detail::current_instruction_set().load(std::memory_order_relaxed);
+}
+
+/// Chooses another one for what starts from now on; OptionError where the machine lacks it.
+inline void use_instruction_set(InstructionSet set) {
+  if (set > best_instruction_set()) {
+    throw OptionError("reef::device::use_instruction_set: this machine has no " +
+                      std::string(name_of(set)) + ".");
+  }
+  detail::current_instruction_set().store(set);
+}
+
+}  // namespace reef::inline v0::device

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include <reef/core/config.hpp>
+#include <reef/device/detail/vector_portable.hpp>
+#include <reef/device/instruction_set.hpp>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <reef/device/detail/vector_avx2.hpp>
+#include <reef/device/detail/vector_avx512.hpp>
+#endif
+
+namespace reef::inline v0::device {
+
+/// \file
+/// Vector code written once. A kernel is a class with a member template over the vector type:
+///
+///     struct Scale {
+///       template <class V>
+///       void run(float* x, std::int64_t n, float s) const {
+///         for (std::int64_t i = 0; i < n; i += V::width) {
+///           (V::load(x + i, n - i) * V(s)).store(x + i, n - i);
+///         }
+///       }
+///     };
+///     device::run_vectors<float>(Scale{}, x, n, 2.0F);     // under device::instruction_set()
+///
+/// | V        | Vector<T, Isa>: `width` lanes of T, made of one value (all lanes) or loaded          |
+/// | tails    | load(p, count), store(p, count): the first min(count, width) lanes; others load as 0 |
+/// |          | or as the third argument; keep(v, count) makes the others 0                          |
+/// | members  | + - * / and unary -, fma, sqrt, max, min, select_less, round, scale, sum, largest,   |
+/// |          | exp; max and min give b where a lane is NaN; sum and largest fold in a fixed order   |
+/// | cost     | none: everything is inlined into one function of the right target, also at -O2 and   |
+/// |          | without any -m flag                                                                  |
+/// | double   | always Portable: exact enough for reference, not for speed                           |
+
+template <class T, class Isa>
+REEF_ALWAYS_INLINE Vector<T, Isa>& operator+=(Vector<T, Isa>& a, const Vector<T, Isa>& b) {
+  a = a + b;
+  return a;
+}
+
+namespace detail {
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+template <class T, class Kernel, class... Arguments>
+REEF_TARGET_AVX512 __attribute__((flatten)) void run_avx512(const Kernel& kernel,
+                                                            Arguments... arguments) {
+  kernel.template run<Vector<T, Avx512>>(arguments...);
+}
+
+template <class T, class Kernel, class... Arguments>
+REEF_TARGET_AVX2 __attribute__((flatten)) void run_avx2(const Kernel& kernel,
+                                                        Arguments... arguments) {
+  kernel.template run<Vector<T, Avx2>>(arguments...);
+}
+
+#endif
+
+template <class T, class Kernel, class... Arguments>
+__attribute__((flatten)) void run_portable(const Kernel& kernel, Arguments... arguments) {
+  kernel.template run<Vector<T, Portable>>(arguments...);
+}
+
+}  // namespace detail
+
+/// kernel.run<V>(arguments...) with V the vector of T under the instruction set in use.
+template <class T, class Kernel, class... Arguments>
+void run_vectors(const Kernel& kernel, Arguments... arguments) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if constexpr (std::is_same_v<T, float>) {
+    switch (instruction_set()) {
+      case InstructionSet::avx512: return detail::run_avx512<T>(kernel, arguments...);
+      case InstructionSet::avx2: return detail::run_avx2<T>(kernel, arguments...);
+      case InstructionSet::baseline: break;
+    }
+  }
+#endif
+  detail::run_portable<T>(kernel, arguments...);
+}
+
+/// exp(x), below 1.1 ULP on [-87.3, 88.7]; above it inf, below it 0 (never denormal). NaN gives NaN.
+///
+///     n = round(x / ln 2)    r = x - n ln 2 in two steps    exp(x) = 2^n p(r), p of degree 6
+template <class Isa>
+REEF_ALWAYS_INLINE Vector<float, Isa> exp(const Vector<float, Isa>& x) {
+  using V = Vector<float, Isa>;
+  const V low(-87.33654F);
+  const V high(88.72283F);
+  const V clamped = min(high, max(low, x));  // a NaN passes both, as the second operand
+  const V n = round(clamped * V(1.44269504F));
+  V r = fma(n, V(-0.693359375F), clamped);
+  r = fma(n, V(2.12194440e-4F), r);
+  V p(1.9875691500e-4F);
+  p = fma(p, r, V(1.3981999507e-3F));
+  p = fma(p, r, V(8.3334519073e-3F));
+  p = fma(p, r, V(4.1665795894e-2F));
+  p = fma(p, r, V(1.6666665459e-1F));
+  p = fma(p, r, V(5.0000001201e-1F));
+  p = fma(p, r * r, r) + V(1.0F);
+  // 2^n in two halves: n = 128 at the upper end has no float of its own.
+  const V half = round(n * V(0.5F));
+  const V value = scale(scale(p, half), n - half);
+  const V above = select_less(high, x, V(HUGE_VALF), value);
+  return select_less(x, low, V(0.0F), above);
+}
+
+template <class Isa>
+Vector<double, Isa> exp(const Vector<double, Isa>& x) {
+  double lanes[Vector<double, Isa>::width];
+  x.store(lanes);
+  for (double& lane : lanes) lane = std::exp(lane);
+  return Vector<double, Isa>::load(lanes);
+}
+
+}  // namespace reef::inline v0::device

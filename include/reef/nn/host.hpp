@@ -1,0 +1,28 @@
+#pragma once
+
+#include <reef/device/host.hpp>
+#include <reef/nn/host/attention.hpp>
+#include <reef/nn/host/cross_entropy.hpp>
+#include <reef/nn/host/dropout.hpp>
+#include <reef/nn/host/elementwise.hpp>
+#include <reef/nn/host/embedding.hpp>
+#include <reef/nn/host/gemm.hpp>
+#include <reef/nn/host/layer_norm.hpp>
+#include <reef/nn/host/linear.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// The operators' arithmetic on the host's cores: matrix products by oneDNN or CBLAS on one thread
+/// per tile, the rest by vector code that is chosen at run time (device/simd.hpp).
+template <>
+struct Kernels<device::Host> : host::Gemm,
+                               host::Linear,
+                               host::Elementwise,
+                               host::Dropout,
+                               host::LayerNorm,
+                               host::Embedding,
+                               host::CrossEntropy,
+                               host::Attention {};
+
+}  // namespace reef::inline v0::nn

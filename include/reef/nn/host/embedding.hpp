@@ -1,0 +1,91 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+#include <reef/nn/host/elementwise.hpp>
+
+namespace reef::inline v0::nn::host {
+
+/// Token and position embedding. The gradient is split over channels, not over rows: each channel
+/// of a token's row is summed by one thread, rows ascending.
+struct Embedding {
+  template <real T>
+  static void embedding_forward(device::Host::Lane& lane, T* out, const std::int32_t* tokens,
+                                const T* wte, const T* wpe, std::int64_t B, std::int64_t T_,
+                                std::int64_t C, std::int64_t V) {
+    check(tokens, B * T_, V);
+    const std::int64_t block = rows_of_block(C);
+    device::for_each_block(lane, B * T_, block, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        device::run_vectors<T>(detail::Add{}, out + row * C, wte + tokens[row] * C,
+                               wpe + row % T_ * C, C);
+      }
+    });
+  }
+
+  template <real T>
+  static Bytes embedding_backward_workspace(std::int64_t /*B*/, std::int64_t /*T_*/,
+                                            std::int64_t /*C*/, std::int64_t /*V*/) {
+    return 0;
+  }
+
+  /// Rows of d_wpe from T_ on are left alone.
+  template <real T>
+  static void embedding_backward(device::Host::Lane& lane, T* d_wte, T* d_wpe, const T* d_out,
+                                 const std::int32_t* tokens, std::int64_t B, std::int64_t T_,
+                                 std::int64_t C, std::int64_t V, bool accumulate,
+                                 void* /*workspace*/) {
+    check(tokens, B * T_, V);
+    if (!accumulate) {
+      lane.fill_zero(d_wte, static_cast<Bytes>(V * C) * sizeof(T));
+      lane.fill_zero(d_wpe, static_cast<Bytes>(T_ * C) * sizeof(T));
+    }
+    constexpr std::int64_t channels = 64;
+    device::for_each_block(lane, C, channels, [&](std::int64_t begin, std::int64_t end) {
+      device::run_vectors<T>(Scatter{}, d_wte + begin, d_wpe + begin, d_out + begin, tokens, B, T_,
+                             C, end - begin);
+    });
+  }
+
+private:
+  struct Scatter {
+    template <class Vec, class T>
+    void run(T* d_wte, T* d_wpe, const T* d_out, const std::int32_t* tokens, std::int64_t B,
+             std::int64_t T_, std::int64_t C, std::int64_t channels) const {
+      for (std::int64_t row = 0; row < B * T_; ++row) {
+        const T* const from = d_out + row * C;
+        T* const token = d_wte + tokens[row] * C;
+        T* const position = d_wpe + row % T_ * C;
+        for (std::int64_t i = 0; i < channels; i += Vec::width) {
+          const Vec g = Vec::load(from + i, channels - i);
+          (Vec::load(token + i, channels - i) + g).store(token + i, channels - i);
+          (Vec::load(position + i, channels - i) + g).store(position + i, channels - i);
+        }
+      }
+    }
+  };
+
+  static std::int64_t rows_of_block(std::int64_t C) {
+    return std::max<std::int64_t>(1, device::elementwise_block / std::max<std::int64_t>(1, C));
+  }
+
+  static void check(const std::int32_t* tokens, std::int64_t count, std::int64_t V) {
+    const std::int32_t* const end = tokens + count;
+    const std::int32_t* const bad =
+        std::find_if(tokens, end, [V](std::int32_t token) { return token < 0 || token >= V; });
+    if (bad == end) return;
+    throw DecodeError("reef::nn: token " + std::to_string(*bad) + " at place " +
+                      std::to_string(bad - tokens) + " is outside the vocabulary of " +
+                      std::to_string(V) + ". Does the tokenizer belong to the model?");
+  }
+};
+
+}  // namespace reef::inline v0::nn::host

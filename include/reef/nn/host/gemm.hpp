@@ -1,0 +1,161 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#if defined(REEF_HAS_DNNL)
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
+#elif defined(REEF_HAS_CBLAS)
+#include <cblas.h>
+#endif
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/instruction_set.hpp>
+#include <reef/nn/host/detail/portable_gemm.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn::host {
+
+namespace detail {
+
+#if defined(REEF_HAS_DNNL)
+
+/// Readies the calling thread for dnnl_sgemm: no OpenMP threads beside the pool's own, and no
+/// instruction set above the one in use. libgomp is there only through oneDNN, so it is looked up
+/// rather than linked.
+inline void prepare_dnnl() {
+  static const bool lowered = [] {
+    switch (device::instruction_set()) {
+      case device::InstructionSet::avx512: return false;
+      case device::InstructionSet::avx2: return dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) == dnnl_success;
+      case device::InstructionSet::baseline: break;
+    }
+    return dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41) == dnnl_success;
+  }();
+  static_cast<void>(lowered);
+  thread_local const bool alone = [] {
+    if (void* const set = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) {
+      reinterpret_cast<void (*)(int)>(set)(1);
+    }
+    return true;
+  }();
+  static_cast<void>(alone);
+}
+
+#endif
+
+/// C (m,n) = alpha op(A) op(B) + beta C on the calling thread alone.
+///
+/// With oneDNN, a row of C has the same bits for every m >= 16.
+template <real T>
+void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k, T alpha,
+               const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c,
+               std::int64_t ldc) {
+  if (m == 0 || n == 0) return;
+#if defined(REEF_HAS_DNNL)
+  if constexpr (std::is_same_v<T, float>) {
+    if (k != 0) {
+      prepare_dnnl();
+      const dnnl_status_t status =
+          dnnl_sgemm(ta == Transpose::no ? 'N' : 'T', tb == Transpose::no ? 'N' : 'T', m, n, k,
+                     alpha, a, lda, b, ldb, beta, c, ldc);
+      if (status == dnnl_success) return;
+      throw Error("reef::nn: dnnl_sgemm refused (" + std::to_string(m) + ", " + std::to_string(n) +
+                  ", " + std::to_string(k) + ") with status " + std::to_string(status) + ".");
+    }
+  }
+#elif defined(REEF_HAS_CBLAS)
+  if constexpr (std::is_same_v<T, float>) {
+    cblas_sgemm(CblasRowMajor, ta == Transpose::no ? CblasNoTrans : CblasTrans,
+                tb == Transpose::no ? CblasNoTrans : CblasTrans, static_cast<int>(m),
+                static_cast<int>(n), static_cast<int>(k), alpha, a, static_cast<int>(lda), b,
+                static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
+    return;
+  }
+#endif
+  device::run_vectors<T>(PortableGemm{}, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/// How (m, n) is cut into tiles: `across` strips of rows by `along` strips of columns.
+struct GemmGrid {
+  std::int64_t m, n;
+  std::int64_t across, along;
+
+  // About eight tiles, none of them small: a tile packs its share of A and B once more. Depends on
+  // the shape alone.
+  static GemmGrid of(std::int64_t m, std::int64_t n, std::int64_t k) {
+    constexpr double least_flops = 4e6;  // of a tile: some 20 us
+    const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    std::int64_t tiles = std::clamp<std::int64_t>(static_cast<std::int64_t>(flops / least_flops), 1, 8);
+    GemmGrid grid{m, n, 1, 1};
+    while (tiles > 1) {
+      const std::int64_t rows = m / grid.across;
+      const std::int64_t columns = n / grid.along;
+      if (rows >= columns && rows >= 2 * least_rows) {
+        grid.across *= 2;
+      } else if (columns >= 2 * least_columns) {
+        grid.along *= 2;
+      } else if (rows >= 2 * least_rows) {
+        grid.across *= 2;
+      } else {
+        break;
+      }
+      tiles /= 2;
+    }
+    return grid;
+  }
+
+  [[nodiscard]] std::int64_t tiles() const { return across * along; }
+  [[nodiscard]] std::int64_t row(std::int64_t strip) const { return cut(m, across, strip, 16); }
+  [[nodiscard]] std::int64_t column(std::int64_t strip) const { return cut(n, along, strip, 16); }
+
+private:
+  static constexpr std::int64_t least_rows = 64;
+  static constexpr std::int64_t least_columns = 64;
+
+  // Whole units only; what is left over goes to the last strip, which so has at least a unit.
+  static std::int64_t cut(std::int64_t size, std::int64_t strips, std::int64_t strip,
+                          std::int64_t unit) {
+    return strip == strips ? size : size / unit * strip / strips * unit;
+  }
+};
+
+/// gemm on the pool; finished(row0, row1, column0, column1) follows each tile while it is hot.
+template <real T, class Finished>
+void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
+                std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda, const T* b,
+                std::int64_t ldb, T beta, T* c, std::int64_t ldc, const Finished& finished) {
+  if (m == 0 || n == 0) return;
+  const GemmGrid grid = GemmGrid::of(m, n, k);
+  lane.parallel(grid.tiles(), [&](std::int64_t tile) {
+    const std::int64_t row0 = grid.row(tile / grid.along);
+    const std::int64_t row1 = grid.row(tile / grid.along + 1);
+    const std::int64_t column0 = grid.column(tile % grid.along);
+    const std::int64_t column1 = grid.column(tile % grid.along + 1);
+    gemm_here(ta, tb, row1 - row0, column1 - column0, k, alpha,
+              ta == Transpose::no ? a + row0 * lda : a + row0, lda,
+              tb == Transpose::no ? b + column0 : b + column0 * ldb, ldb, beta,
+              c + row0 * ldc + column0, ldc);
+    finished(row0, row1, column0, column1);
+  });
+}
+
+}  // namespace detail
+
+/// Matrix products, tiled over the pool.
+struct Gemm {
+  template <real T>
+  static void gemm(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
+                   std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda,
+                   const T* b, std::int64_t ldb, T beta, T* c, std::int64_t ldc) {
+    detail::gemm_tiles(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
+                       [](auto...) {});
+  }
+};
+
+}  // namespace reef::inline v0::nn::host

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <reef/core/element.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+#include <reef/nn/host/gemm.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn::host {
+
+namespace detail {
+
+// rows x columns at out, leading dimension ld: each row += bias.
+struct AddBias {
+  template <class V, class T>
+  void run(T* out, std::int64_t ld, const T* bias, std::int64_t rows, std::int64_t columns) const {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      T* const row = out + r * ld;
+      for (std::int64_t i = 0; i < columns; i += V::width) {
+        (V::load(row + i, columns - i) + V::load(bias + i, columns - i)).store(row + i, columns - i);
+      }
+    }
+  }
+};
+
+// target (columns) = [target +] the sum over rows of from (rows, columns), in blocks of 64 rows.
+struct ColumnSums {
+  template <class V, class T>
+  void run(T* target, const T* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+           bool accumulate) const {
+    const V zero(T(0));
+    for (std::int64_t i = 0; i < columns; i += 4 * V::width) {
+      const std::int64_t n = columns - i;
+      constexpr std::int64_t w = V::width;
+      V s0 = zero, s1 = zero, s2 = zero, s3 = zero;
+      for (std::int64_t begin = 0; begin < rows; begin += 64) {
+        const std::int64_t end = begin + 64 < rows ? begin + 64 : rows;
+        V b0 = zero, b1 = zero, b2 = zero, b3 = zero;
+        for (std::int64_t r = begin; r < end; ++r) {
+          const T* const row = from + r * ld + i;
+          b0 += V::load(row, n);
+          if (n > w) b1 += V::load(row + w, n - w);
+          if (n > 2 * w) b2 += V::load(row + 2 * w, n - 2 * w);
+          if (n > 3 * w) b3 += V::load(row + 3 * w, n - 3 * w);
+        }
+        s0 += b0;
+        s1 += b1;
+        s2 += b2;
+        s3 += b3;
+      }
+      store(s0, target + i, n, accumulate);
+      if (n > w) store(s1, target + i + w, n - w, accumulate);
+      if (n > 2 * w) store(s2, target + i + 2 * w, n - 2 * w, accumulate);
+      if (n > 3 * w) store(s3, target + i + 3 * w, n - 3 * w, accumulate);
+    }
+  }
+
+private:
+  template <class V, class T>
+  static void store(const V& value, T* target, std::int64_t n, bool accumulate) {
+    (accumulate ? V::load(target, n) + value : value).store(target, n);
+  }
+};
+
+}  // namespace detail
+
+/// out = in w + bias and its gradients. The bias is added to each tile while it is in cache.
+struct Linear {
+  template <real T>
+  static void linear_forward(device::Host::Lane& lane, T* out, const T* in, const T* w,
+                             const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
+                             Transpose tw) {
+    detail::gemm_tiles(lane, Transpose::no, tw, R, N, K, T(1), in, K, w,
+                       tw == Transpose::no ? N : K, T(0), out, N,
+                       [&](std::int64_t r0, std::int64_t r1, std::int64_t n0, std::int64_t n1) {
+                         if (bias == nullptr) return;
+                         device::run_vectors<T>(detail::AddBias{}, out + r0 * N + n0, N, bias + n0,
+                                                r1 - r0, n1 - n0);
+                       });
+  }
+
+  template <real T>
+  static void linear_backward_input(device::Host::Lane& lane, T* d_in, const T* d_out, const T* w,
+                                    std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
+                                    bool accumulate) {
+    Gemm::gemm(lane, Transpose::no, tw == Transpose::no ? Transpose::yes : Transpose::no, R, K, N,
+               T(1), d_out, N, w, tw == Transpose::no ? N : K, accumulate ? T(1) : T(0), d_in, K);
+  }
+
+  template <real T>
+  static void linear_backward_weight(device::Host::Lane& lane, T* d_w, T* d_bias, const T* in,
+                                     const T* d_out, std::int64_t R, std::int64_t K, std::int64_t N,
+                                     Transpose tw, bool accumulate) {
+    const T beta = accumulate ? T(1) : T(0);
+    if (tw == Transpose::no) {
+      Gemm::gemm(lane, Transpose::yes, Transpose::no, K, N, R, T(1), in, K, d_out, N, beta, d_w, N);
+    } else {
+      Gemm::gemm(lane, Transpose::yes, Transpose::no, N, K, R, T(1), d_out, N, in, K, beta, d_w, K);
+    }
+    if (d_bias == nullptr) return;
+    constexpr std::int64_t columns = 64;
+    device::for_each_block(lane, N, columns, [&](std::int64_t begin, std::int64_t end) {
+      device::run_vectors<T>(detail::ColumnSums{}, d_bias + begin, d_out + begin, N, R, end - begin,
+                             accumulate);
+    });
+  }
+};
+
+}  // namespace reef::inline v0::nn::host
