@@ -10,18 +10,9 @@
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
 
-#include <reef/core/version.hpp>
+#include <reef/core/policy_tag.hpp>
 
 namespace reef::inline v0 {
-
-/// The axes that a Trainer is composed of. A policy opts in with `using policy_tag = SwapTag;`, so
-/// that nothing fills a role by accident.
-struct SwapTag {};
-struct PipelineTag {};
-struct CompressTag {};
-struct OptimTag {};
-struct DeviceTag {};
-struct PrecisionTag {};
 
 /// The tag of P; void for a type that is no policy.
 template <class P>

@@ -43,7 +43,7 @@ inline std::vector<Lifetime> lifetimes_of(const Program& program) {
   for (std::size_t id = 0; id < lifetimes.size(); ++id) {
     Lifetime& life = lifetimes[id];
     life.region = static_cast<StorageId>(id);
-    if (program.storages[id].persistent && program.storages[id].parent == no_storage) {
+    if (program.storages[id].life != Life::round && program.storages[id].parent == no_storage) {
       life.last = program.round.size();
       life.used = true;
     }
@@ -69,8 +69,9 @@ inline std::vector<Lifetime> lifetimes_of(const Program& program) {
 
 /// Gives every region an offset, and regions whose lifetimes do not meet the same bytes.
 ///
-/// Regions are taken largest first and put at the lowest offset that no region of an overlapping
-/// lifetime holds. Lifetimes are those of the program's order; the lanes keep them, because
+/// What is reserved or persistent comes first, in the order of the program's storages, so that
+/// programs which begin with the same storages agree on where those lie. The other regions are
+/// taken largest first and put at the lowest offset that no region of an overlapping lifetime holds. Lifetimes are those of the program's order; the lanes keep them, because
 /// `derive` makes an instruction wait for the last use of the bytes that it takes over.
 ///
 /// | cost   | O(regions^2)                                              |
@@ -81,7 +82,10 @@ inline Placement place(const Program& program) {
     if (life.used && program.storages[life.region].parent == no_storage) lives.push_back(life);
   }
   std::stable_sort(lives.begin(), lives.end(), [&](const auto& a, const auto& b) {
-    return program.storages[a.region].bytes > program.storages[b.region].bytes;
+    const Storage& first = program.storages[a.region];
+    const Storage& second = program.storages[b.region];
+    if ((first.life == Life::round) != (second.life == Life::round)) return second.life == Life::round;
+    return first.life == Life::round && first.bytes > second.bytes;
   });
 
   Placement result;

@@ -32,6 +32,13 @@ constexpr bool communicates(Lane lane) {
 /// Where a storage lives: in the device's memory, or in host memory that copies are fast from.
 enum class Place : std::uint8_t { device, host };
 
+/// How long a region's bytes are its own.
+///
+/// | round      | from its first use in a round to its last; then others may have the bytes     |
+/// | reserved   | always, but it holds no value when a round begins                             |
+/// | persistent | always, and it holds its value from one round to the next                     |
+enum class Life : std::uint8_t { round, reserved, persistent };
+
 using StorageId = std::uint32_t;
 inline constexpr StorageId no_storage = ~StorageId{0};
 
@@ -40,7 +47,7 @@ struct Storage {
   std::string name;
   Bytes bytes = 0;
   Place place = Place::device;
-  bool persistent = false;          ///< holds its value from one round to the next
+  Life life = Life::round;
   StorageId parent = no_storage;    ///< the storage that this one is a part of
   Bytes offset = 0;                 ///< in the parent; after placement of a region: in the arena
 };
@@ -53,11 +60,13 @@ struct Value {
   friend constexpr bool operator==(const Value&, const Value&) = default;
 };
 
-/// One message between two ranks. The n-th send to a peer under a channel meets the n-th receive.
+/// What one rank sends another at once. The n-th send to a peer under a channel meets the n-th
+/// receive from it.
 struct Message {
   int peer = 0;
-  Bytes bytes = 0;  ///< as they go over the wire, header included
+  Bytes bytes = 0;  ///< as they go over the wire, headers included
   std::uint32_t channel = 0;
+  std::uint64_t pieces = 1;  ///< how many messages of the transport that is
 };
 
 /// What an instruction takes: measured seconds, or operations and bytes to divide by a rate.
@@ -107,8 +116,8 @@ struct Program {
   std::vector<Instruction> round{};
 
   /// Adds a region of its own.
-  StorageId add_storage(std::string name, Bytes bytes, Place place, bool persistent = false) {
-    storages.push_back({std::move(name), bytes, place, persistent, no_storage, 0});
+  StorageId add_storage(std::string name, Bytes bytes, Place place, Life life = Life::round) {
+    storages.push_back({std::move(name), bytes, place, life, no_storage, 0});
     return static_cast<StorageId>(storages.size() - 1);
   }
 
@@ -120,7 +129,7 @@ struct Program {
       throw ScheduleError("reef::schedule::Program::add_part: " + name + " does not lie inside " +
                           whole.name + ".");
     }
-    storages.push_back({std::move(name), bytes, whole.place, whole.persistent, parent, offset});
+    storages.push_back({std::move(name), bytes, whole.place, whole.life, parent, offset});
     return static_cast<StorageId>(storages.size() - 1);
   }
 

@@ -35,7 +35,7 @@ public:
   ValueChecker(const Program& program, const Placement& placement)
       : program_(program), overlaps_(overlaps_of(program, placement)), held_(program.storages.size()) {
     for (std::size_t id = 0; id < held_.size(); ++id) {
-      if (program.storages[id].persistent && program.storages[id].parent == no_storage) {
+      if (program.storages[id].life == Life::persistent && program.storages[id].parent == no_storage) {
         held_[id] = {true, 0, nullptr};
       }
     }
@@ -87,7 +87,7 @@ private:
   void check_exit() const {
     for (std::size_t id = 0; id < held_.size(); ++id) {
       const Storage& storage = program_.storages[id];
-      if (!storage.persistent || storage.parent != no_storage || held_[id].valid) continue;
+      if (storage.life != Life::persistent || storage.parent != no_storage || held_[id].valid) continue;
       throw ScheduleError("reef::schedule::verify: rank " + std::to_string(program_.rank) + ": " +
                           storage.name + " persists, but after " +
                           held_[id].overwritten_by->text() +

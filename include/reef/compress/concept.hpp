@@ -1,0 +1,25 @@
+#pragma once
+
+#include <concepts>
+
+#include <reef/core/policy.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::compress {
+
+/// Says in which form values go over the wire.
+///
+///     add(builder)   rewrites the transfers that are there
+///
+/// | facts  | `lossless`: what arrives is what was sent, bit for bit; `payload`: its form |
+/// | laws   | a lossless compressor changes no bit of a step                              |
+/// | models | Dense                                                                       |
+template <class C>
+concept compressor_policy = std::is_same_v<policy_tag_of<C>, CompressTag> &&
+                            requires(run::StepBuilder& builder) {
+                              { C::lossless } -> std::convertible_to<bool>;
+                              { C::payload } -> std::convertible_to<Payload>;
+                              C::add(builder);
+                            };
+
+}  // namespace reef::inline v0::compress

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <reef/compress/concept.hpp>
+
+namespace reef::inline v0::compress {
+
+/// No compression: every value goes over the wire as it is. The neutral element of its axis.
+struct Dense {
+  using policy_tag = CompressTag;
+  static constexpr bool lossless = true;
+  static constexpr Payload payload = Payload::dense;
+
+  static void add(run::StepBuilder& /*builder*/) {}
+};
+
+static_assert(compressor_policy<Dense>);
+
+}  // namespace reef::inline v0::compress

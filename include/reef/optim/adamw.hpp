@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cmath>
+
+#include <reef/optim/concept.hpp>
+
+namespace reef::inline v0::optim {
+
+/// Adam with decoupled weight decay.
+///
+///     w = w - lr weight_decay w
+///     m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2
+///     w = w - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+///
+/// | state | m, v: zero before the first step                                              |
+/// | decay | on weights that decay: matrices, not biases and norms                         |
+/// | order | as torch.optim.AdamW: the decay comes first; powers of beta in fp64           |
+///
+/// Source: Loshchilov and Hutter, Decoupled weight decay regularization, arXiv 1711.05101,
+/// algorithm 2.
+struct AdamW {
+  struct Options {
+    double beta1 = 0.9;
+    double beta2 = 0.95;
+    double epsilon = 1e-8;
+    double weight_decay = 0.1;
+  };
+
+  static constexpr std::string_view name = "adamw";
+  static constexpr int states = 2;
+
+  template <real T>
+  struct Coefficients {
+    T beta1, one_minus_beta1;
+    T beta2, one_minus_beta2;
+    T step;       ///< lr / (1 - beta1^t)
+    T root;       ///< 1 / sqrt(1 - beta2^t)
+    T epsilon;
+    T keep;       ///< 1 - lr weight_decay
+  };
+
+  AdamW() = default;
+  explicit AdamW(Options o) : options(o) {}
+
+  template <real T>
+  [[nodiscard]] Coefficients<T> coefficients(std::int64_t t, double lr, bool decays) const {
+    const auto exponent = static_cast<double>(t);
+    return {static_cast<T>(options.beta1),
+            static_cast<T>(1 - options.beta1),
+            static_cast<T>(options.beta2),
+            static_cast<T>(1 - options.beta2),
+            static_cast<T>(lr / (1 - std::pow(options.beta1, exponent))),
+            static_cast<T>(1 / std::sqrt(1 - std::pow(options.beta2, exponent))),
+            static_cast<T>(options.epsilon),
+            static_cast<T>(decays ? 1 - lr * options.weight_decay : 1)};
+  }
+
+  template <class V, class C>
+  REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
+    using std::sqrt;
+    state[0] = c.beta1 * state[0] + c.one_minus_beta1 * g;
+    state[1] = c.beta2 * state[1] + c.one_minus_beta2 * g * g;
+    w = c.keep * w - c.step * state[0] / (sqrt(state[1]) * c.root + c.epsilon);
+  }
+
+  Options options{};
+};
+
+static_assert(update_rule<AdamW>);
+
+}  // namespace reef::inline v0::optim

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+#include <reef/core/element.hpp>
+#include <reef/core/policy.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::optim {
+
+/// How one weight follows from its gradient and its state, for a scalar and for a vector of them.
+///
+///     w, state' = update(w, state, g)     element by element, so any cut into shards gives the same bits
+///
+/// | states              | how many numbers a weight keeps from step to step (AdamW: m and v)         |
+/// | Options             | the rule's constants                                                        |
+/// | coefficients<T>     | what is the same for all weights in one step (t from 1, lr, decay or not)   |
+/// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and sqrt(V)     |
+/// | models              | Sgd, Momentum, AdamW                                                        |
+template <class R>
+concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
+  { R::states } -> std::convertible_to<int>;
+  { R::name } -> std::convertible_to<std::string_view>;
+  typename R::Options;
+  requires std::constructible_from<R, typename R::Options>;
+  rule.template coefficients<float>(t, lr, true);
+  rule.template coefficients<double>(t, lr, false);
+} && requires(const R& rule, float w, float* state, float g) {
+  R::update(w, state, g, rule.template coefficients<float>(1, 0.1, true));
+};
+
+/// Says how gradients of all ranks become weights of all ranks.
+///
+///     reserve(builder)   adds the storages that outlive a round: the rule's state
+///     add(builder)       appends the reduction, the scalars, the update and the gathering
+///
+/// | facts  | `sharded`: a rank keeps the state of its shards alone; `accepts`: the payloads that  |
+/// |        | its reduction combines; `needs_scalars`: the update uses a       |
+/// |        | number that all gradients decide (the norm)                                          |
+/// | laws   | P ranks give the bits of one that stands for P (virtual_ranks); the wire carries      |
+/// |        | what the messages of the instructions say                                            |
+/// | models | Ddp, Zero1                                                                           |
+template <class O>
+concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> && update_rule<typename O::Rule> &&
+                           requires(run::StepBuilder& builder) {
+                             { O::sharded } -> std::convertible_to<bool>;
+                             { O::accepts } -> std::convertible_to<Payload>;
+                             { O::needs_scalars } -> std::convertible_to<bool>;
+                             O::reserve(builder);
+                             O::add(builder);
+                           };
+
+}  // namespace reef::inline v0::optim

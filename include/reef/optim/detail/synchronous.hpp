@@ -1,0 +1,244 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/comm/message.hpp>
+#include <reef/comm/shards.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+using run::Instruction;
+using run::Lane;
+using run::Life;
+using run::Place;
+using run::StorageId;
+
+/// What ranks tell each other once a step, in doubles, rank after rank:
+///
+///     (total loss weight, sum of weight * loss) of each fold | sums of squares, bucket after bucket
+///
+/// Read rank by rank and bucket by bucket the numbers come in one order, whatever P is.
+struct ScalarLayout {
+  int folds_per_rank = 1;
+  std::vector<std::int64_t> ranks{0};            ///< P + 1 offsets
+  std::vector<std::vector<std::int64_t>> norms;  ///< by rank, by bucket: offset of the first sum
+
+  static std::int64_t blocks(std::int64_t elements) {
+    return static_cast<std::int64_t>(
+        divide_up(static_cast<std::uint64_t>(elements), static_cast<std::uint64_t>(run::norm_block)));
+  }
+
+  ScalarLayout(const run::StepPlan& plan, run::Purpose purpose) : folds_per_rank(plan.virtual_ranks) {
+    std::int64_t end = 0;
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      end += 2 * folds_per_rank;
+      norms.emplace_back();
+      if (purpose == run::Purpose::training) {
+        for (const run::Bucket& bucket : plan.buckets) {
+          norms.back().push_back(end);
+          end += blocks(bucket.shard_size(rank));
+        }
+      }
+      ranks.push_back(end);
+    }
+  }
+
+  [[nodiscard]] std::int64_t size() const { return ranks.back(); }
+};
+
+/// What a step came to: written once all ranks' scalars are here, the same on every rank.
+struct Verdict {
+  double weight = 0;    ///< of all micro-batches of all ranks
+  double loss = 0;      ///< weighted mean
+  double norm = 0;      ///< of the mean gradient, before clipping
+  double scale = 0;     ///< what the update multiplies the summed gradient by
+  bool finite = false;
+  bool commit = false;  ///< the update changes the weights
+};
+
+/// Channels of the messages that optimizers exchange; pipelines use those below.
+inline constexpr std::uint32_t first_channel = 1U << 30;
+
+/// A direct exchange as messages: to each peer `sent(peer)` elements, from each `received(peer)`.
+template <class Sent, class Received>
+void add_messages(Instruction& instruction, int ranks, int rank, Bytes element, std::uint32_t channel,
+                  const Sent& sent, const Received& received) {
+  const auto add = [&](std::vector<schedule::Message>& to, int peer, std::int64_t elements) {
+    const comm::Cost cost = comm::detail::shard_cost(elements, element, comm::default_piece_bytes);
+    if (cost.messages > 0) to.push_back({peer, cost.bytes, channel, cost.messages});
+  };
+  for (int peer = 0; peer < ranks; ++peer) {
+    if (peer == rank) continue;
+    add(instruction.sends, peer, sent(peer));
+    add(instruction.receives, peer, received(peer));
+  }
+}
+
+/// Writes the step of an optimizer that is done when all ranks have the same new weights.
+///
+///     for each bucket, last first:   ReduceScatter(b)  [GatherGradients(b) unless sharded]
+///     for each bucket:               Norms(b)
+///     Scalars  Decide
+///     for each bucket:               Update(b)  [GatherWeights(b) if sharded]
+///
+/// The reduction of a bucket starts when its gradients are folded, while the backward of the segments
+/// before it still runs. An evaluation has Scalars and Decide alone.
+///
+/// Code finds its operands by their place: ReduceScatter, GatherGradients and GatherWeights read the
+/// source and write the target; Norms reads gradients and writes sums; Update reads (gradient,
+/// verdict, weights), writes the weights and accumulates into the states.
+class SynchronousStep {
+public:
+  SynchronousStep(run::StepBuilder& builder, bool sharded)
+      : builder_(builder), program_(builder.program), plan_(builder.plan), sharded_(sharded) {}
+
+  /// The rule's state: of this rank's shards, or of everything.
+  static void reserve(run::StepBuilder& builder, int states, bool sharded) {
+    for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+      const run::Bucket& bucket = builder.plan.buckets[b];
+      const std::int64_t elements = sharded ? bucket.shard_size(builder.rank()) : bucket.size();
+      for (int state = 0; state < states; ++state) {
+        builder.program.add_storage(state_name(state, b),
+                                    static_cast<Bytes>(elements) * builder.plan.element_bytes(),
+                                    Place::device, Life::persistent);
+      }
+    }
+  }
+
+  static std::string state_name(int state, std::size_t bucket) {
+    return "state " + std::to_string(state) + " of weights " + std::to_string(bucket);
+  }
+
+  void add(int states) {
+    std::vector<StorageId> gradients = builder_.reduced;
+    std::vector<StorageId> owned = builder_.reduced;
+    std::vector<StorageId> norms;
+    if (builder_.purpose == run::Purpose::training) {
+      if (plan_.ranks > 1) {
+        for (std::size_t b = gradients.size(); b-- > 0;) owned[b] = reduce(b);
+      }
+      for (std::size_t b = 0; b < gradients.size(); ++b) norms.push_back(add_norms(b, owned[b]));
+    }
+    const StorageId verdict = decide(norms);
+    if (builder_.purpose == run::Purpose::evaluation) return;
+    for (std::size_t b = 0; b < gradients.size(); ++b) {
+      update(b, sharded_ ? owned[b] : gradients[b], verdict, states);
+    }
+  }
+
+private:
+  [[nodiscard]] int rank() const { return builder_.rank(); }
+  [[nodiscard]] Bytes bytes(std::int64_t elements) const {
+    return static_cast<Bytes>(elements) * plan_.element_bytes();
+  }
+
+  StorageId shard_of(const std::string& name, StorageId whole, const run::Bucket& bucket) {
+    return program_.add_part(name, whole, bytes(bucket.shards[static_cast<std::size_t>(rank())]),
+                             bytes(bucket.shard_size(rank())));
+  }
+
+  /// Appends the reduction of a bucket; returns the part of it that this rank owns.
+  StorageId reduce(std::size_t b) {
+    const run::Bucket& bucket = plan_.buckets[b];
+    const int index = static_cast<int>(b);
+    const StorageId whole = builder_.reduced[b];
+    const StorageId shard = shard_of("gradient shard " + std::to_string(b), whole, bucket);
+    const auto mine = [&](int /*peer*/) { return bucket.shard_size(rank()); };
+    const auto theirs = [&](int peer) { return bucket.shard_size(peer); };
+
+    Instruction& scatter = program_.add("ReduceScatter", Lane::reduce, index);
+    scatter.reads = {{whole, 0}};
+    scatter.writes = {{shard, 0}};
+    add_messages(scatter, plan_.ranks, rank(), plan_.element_bytes(), channel(), theirs, mine);
+    if (sharded_) return shard;
+
+    Instruction& gather = program_.add("GatherGradients", Lane::reduce, index);
+    gather.reads = {{shard, 0}};
+    gather.writes = {{whole, 0}};
+    add_messages(gather, plan_.ranks, rank(), plan_.element_bytes(), channel(), mine, theirs);
+    // Norms are of the shard, which the gathered whole contains.
+    return whole;
+  }
+
+  StorageId add_norms(std::size_t b, StorageId gradient) {
+    const run::Bucket& bucket = plan_.buckets[b];
+    const auto sums = static_cast<Bytes>(ScalarLayout::blocks(bucket.shard_size(rank())));
+    const StorageId norms = program_.add_storage("sums of squares " + std::to_string(b),
+                                                 sums * sizeof(double), Place::device);
+    Instruction& instruction = program_.add("Norms", Lane::compute, static_cast<int>(b));
+    instruction.reads = {{gradient, 0}};
+    instruction.writes = {{norms, 0}};
+    instruction.cost.bytes = bytes(bucket.shard_size(rank()));
+    return norms;
+  }
+
+  StorageId decide(const std::vector<StorageId>& norms) {
+    const ScalarLayout layout(plan_, builder_.purpose);
+    const StorageId scalars = program_.add_storage(
+        "scalars", static_cast<Bytes>(layout.size()) * sizeof(double), Place::host);
+    const StorageId verdict = program_.add_storage("verdict", sizeof(Verdict), Place::host);
+
+    Instruction& gather = program_.add("Scalars", Lane::reduce);
+    for (const auto& storages : builder_.micro_batches) gather.reads.push_back({storages.loss, 0});
+    for (const auto& storages : builder_.micro_batches) gather.reads.push_back({storages.loss_weight, 0});
+    for (const StorageId sums : norms) gather.reads.push_back({sums, 0});
+    gather.writes = {{scalars, 0}};
+    const auto size = [&](int r) {
+      const auto at = static_cast<std::size_t>(r);
+      return layout.ranks[at + 1] - layout.ranks[at];
+    };
+    add_messages(gather, plan_.ranks, rank(), sizeof(double), channel(),
+                 [&](int /*peer*/) { return size(rank()); }, size);
+
+    Instruction& decision = program_.add("Decide", Lane::reduce);
+    decision.reads = {{scalars, 0}};
+    decision.writes = {{verdict, 0}};
+    return verdict;
+  }
+
+  void update(std::size_t b, StorageId gradient, StorageId verdict, int states) {
+    const run::Bucket& bucket = plan_.buckets[b];
+    const int index = static_cast<int>(b);
+    const StorageId weights = builder_.weights[b];
+    const bool gathers = sharded_ && plan_.ranks > 1;
+    const StorageId target =
+        gathers ? shard_of("weight shard " + std::to_string(b), weights, bucket) : weights;
+
+    Instruction& instruction = program_.add("Update", Lane::compute, index);
+    instruction.reads = {{gradient, 0}, {verdict, 0}, {weights, 0}};
+    instruction.writes = {{target, 1}};
+    for (int state = 0; state < states; ++state) {
+      instruction.accumulates.push_back({find(state_name(state, b)), 0});
+    }
+    const std::int64_t elements = sharded_ ? bucket.shard_size(rank()) : bucket.size();
+    instruction.cost.bytes = bytes(elements) * static_cast<Bytes>(3 + 2 * states);
+    if (!gathers) return;
+
+    Instruction& gather = program_.add("GatherWeights", Lane::reduce, index);
+    gather.reads = {{target, 1}};
+    gather.writes = {{weights, 1}};
+    add_messages(gather, plan_.ranks, rank(), plan_.element_bytes(), channel(),
+                 [&](int /*peer*/) { return bucket.shard_size(rank()); },
+                 [&](int peer) { return bucket.shard_size(peer); });
+  }
+
+  StorageId find(const std::string& name) const {
+    for (std::size_t id = 0; id < program_.storages.size(); ++id) {
+      if (program_.storages[id].name == name) return static_cast<StorageId>(id);
+    }
+    throw ScheduleError("reef::optim: no storage '" + name + "' was reserved.");
+  }
+
+  std::uint32_t channel() { return first_channel + next_channel_++; }
+
+  run::StepBuilder& builder_;
+  schedule::Program& program_;
+  const run::StepPlan& plan_;
+  bool sharded_;
+  std::uint32_t next_channel_ = 0;
+};
+
+}  // namespace reef::inline v0::optim::detail

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <reef/optim/concept.hpp>
+
+namespace reef::inline v0::optim {
+
+/// Gradient descent with a heavy ball.
+///
+///     m = momentum m + g + weight_decay w
+///     w = w - lr m
+///
+/// | state | m, zero before the first step: so m = g in it            |
+/// | decay | as an L2 term of the gradient, on weights that decay     |
+///
+/// Source: Polyak, Some methods of speeding up the convergence of iteration methods, 1964, in the
+/// form without dampening.
+struct Momentum {
+  struct Options {
+    double momentum = 0.9;
+    double weight_decay = 0;
+  };
+
+  static constexpr std::string_view name = "momentum";
+  static constexpr int states = 1;
+
+  template <real T>
+  struct Coefficients {
+    T lr;
+    T momentum;
+    T decay;
+  };
+
+  Momentum() = default;
+  explicit Momentum(Options o) : options(o) {}
+
+  template <real T>
+  [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {
+    return {static_cast<T>(lr), static_cast<T>(options.momentum),
+            static_cast<T>(decays ? options.weight_decay : 0)};
+  }
+
+  template <class V, class C>
+  REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
+    state[0] = c.momentum * state[0] + g + c.decay * w;
+    w = w - c.lr * state[0];
+  }
+
+  Options options{};
+};
+
+static_assert(update_rule<Momentum>);
+
+}  // namespace reef::inline v0::optim

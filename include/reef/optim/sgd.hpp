@@ -1,0 +1,45 @@
+#pragma once
+
+#include <reef/optim/concept.hpp>
+
+namespace reef::inline v0::optim {
+
+/// Stochastic gradient descent.
+///
+///     w = w - lr (g + weight_decay w)
+///
+/// | state | none                                                     |
+/// | decay | as an L2 term of the gradient, on weights that decay     |
+struct Sgd {
+  struct Options {
+    double weight_decay = 0;
+  };
+
+  static constexpr std::string_view name = "sgd";
+  static constexpr int states = 0;
+
+  template <real T>
+  struct Coefficients {
+    T lr;
+    T decay;
+  };
+
+  Sgd() = default;
+  explicit Sgd(Options o) : options(o) {}
+
+  template <real T>
+  [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {
+    return {static_cast<T>(lr), static_cast<T>(decays ? options.weight_decay : 0)};
+  }
+
+  template <class V, class C>
+  REEF_HOST_DEVICE static void update(V& w, V* /*state*/, const V& g, const C& c) {
+    w = w - c.lr * (g + c.decay * w);
+  }
+
+  Options options{};
+};
+
+static_assert(update_rule<Sgd>);
+
+}  // namespace reef::inline v0::optim

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <reef/core/policy.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// Says which rank runs which segment of which micro-batch, when, and what goes from rank to rank.
+///
+///     add(builder)   appends Batch, Forward, Backward and the folds of this rank, for every
+///                    micro-batch that is the rank's; sets builder.reduced
+///
+/// | laws   | every segment of every micro-batch runs once; gradients are folded in ascending        |
+/// |        | micro-batch order; a pure function of plan, rank and purpose                           |
+/// | models | Single                                                                                 |
+template <class P>
+concept pipeline_policy = std::is_same_v<policy_tag_of<P>, PipelineTag> &&
+                          requires(run::StepBuilder& builder) {
+                            P::add(builder);
+                          };
+
+}  // namespace reef::inline v0::pipeline

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <reef/pipeline/concept.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// No pipeline: every rank runs the whole model, one micro-batch after the other.
+///
+///     for each micro-batch j:  Forward(0, j) ... Forward(S-1, j)  Backward(S-1, j) ... Backward(0, j)
+///
+/// The neutral element of its axis. Activations of one micro-batch are alive at a time.
+struct Single {
+  using policy_tag = PipelineTag;
+
+  static void add(run::StepBuilder& builder) {
+    run::add_micro_batches(builder);
+    const run::StepPlan& plan = builder.plan;
+    const int segments = static_cast<int>(plan.segments.size());
+    const auto [first, last] = plan.folds_of(builder.rank());
+    int j = 0;
+    for (int fold = first; fold < last; ++fold) {
+      const int count = plan.micro_batches[static_cast<std::size_t>(fold)];
+      for (int k = 0; k < count; ++k, ++j) {
+        for (int s = 0; s < segments; ++s) run::add_forward(builder, s, j);
+        if (builder.purpose == run::Purpose::evaluation) continue;
+        for (int s = segments; s-- > 0;) run::add_backward(builder, s, j, k == 0);
+      }
+      if (builder.purpose == run::Purpose::training) run::add_folds(builder, fold - first);
+    }
+  }
+};
+
+static_assert(pipeline_policy<Single>);
+
+}  // namespace reef::inline v0::pipeline

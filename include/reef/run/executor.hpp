@@ -1,0 +1,225 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <reef/comm/progress.hpp>
+#include <reef/core/error.hpp>
+#include <reef/device/concept.hpp>
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/trace/sink.hpp>
+
+namespace reef::inline v0::run {
+
+/// The code behind the kinds of instructions: one entry per kind, added by whoever adds the kind.
+///
+/// An entry is asked once per instruction, before the first round, so what is fixed for all rounds
+/// (addresses, sizes) is worked out then.
+template <device::device Device>
+class Handlers {
+public:
+  using Lane = typename Device::Lane;
+  using Code = std::function<void(Lane&)>;
+
+  /// What an instruction of a communicating lane does: `task`, after `begin` on the progress thread.
+  struct Communication {
+    std::shared_ptr<comm::Task> task;
+    std::function<void()> begin{};
+  };
+
+  /// Code for a kind that runs on a lane of the device.
+  void on_lane(std::string kind, std::function<Code(const schedule::Instruction&)> make) {
+    lanes_[std::move(kind)] = std::move(make);
+  }
+
+  /// Code for a kind that communicates.
+  void on_wire(std::string kind, std::function<Communication(const schedule::Instruction&)> make) {
+    wires_[std::move(kind)] = std::move(make);
+  }
+
+  [[nodiscard]] Code lane_code(const schedule::Instruction& instruction) const {
+    return find(lanes_, instruction)(instruction);
+  }
+  [[nodiscard]] Communication wire_code(const schedule::Instruction& instruction) const {
+    return find(wires_, instruction)(instruction);
+  }
+
+private:
+  template <class Table>
+  static const typename Table::mapped_type& find(const Table& table,
+                                                 const schedule::Instruction& instruction) {
+    const auto entry = table.find(instruction.kind);
+    if (entry == table.end()) {
+      throw ScheduleError("reef::run: no code for the instruction " + instruction.text() +
+                          " on lane " + std::string(schedule::name_of(instruction.lane)) +
+                          ".\n  fix: add a handler for its kind before the executor is made.");
+    }
+    return entry->second;
+  }
+
+  std::map<std::string, std::function<Code(const schedule::Instruction&)>> lanes_;
+  std::map<std::string, std::function<Communication(const schedule::Instruction&)>> wires_;
+};
+
+/// The waits that make every instruction follow its predecessor in the program: with them an
+/// Executor is the serial reference, whose bits `run` must give.
+inline schedule::Dependencies serial_order(const schedule::Program& program) {
+  const std::size_t count = program.round.size();
+  schedule::Dependencies result(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t before = (i + count - 1) % count;
+    if (program.round[before].lane == program.round[i].lane) continue;
+    result[i].push_back({static_cast<std::uint32_t>(before), i == 0});
+  }
+  return result;
+}
+
+/// The lanes and queues that the programs of one process run on.
+template <device::device Device>
+struct Lanes {
+  using Lane = typename Device::Lane;
+
+  std::array<std::unique_ptr<Lane>, schedule::lane_count> lanes{};       ///< null for queues
+  std::array<comm::Queue*, schedule::lane_count> queues{};               ///< null for lanes
+  std::array<trace::Track*, schedule::lane_count> tracks{};              ///< null for no trace
+
+  Lanes(Device& device, comm::Progress& progress, trace::Sink* sink) {
+    for (std::size_t i = 0; i < schedule::lane_count; ++i) {
+      const auto lane = static_cast<schedule::Lane>(i);
+      const std::string name(schedule::name_of(lane));
+      if (schedule::communicates(lane)) {
+        queues[i] = &progress.queue(name);
+      } else {
+        lanes[i] = std::make_unique<Lane>(device, name);
+        if (sink != nullptr) tracks[i] = &sink->track(name);
+      }
+    }
+  }
+};
+
+/// Runs a program's rounds: every lane walks its own instructions and waits where a dependency says.
+///
+/// | blocks | run() until the round is complete on the device and on the wire                         |
+/// | cost   | per instruction one event, and a wait for each dependency on another lane               |
+/// | errors | what a handler throws; the executor and the other ranks' round are then unusable        |
+/// | life   | device, progress, lanes and program outlive the executor                                |
+template <device::device Device>
+class Executor {
+public:
+  using Lane = typename Device::Lane;
+  using Event = typename Device::Event;
+
+  Executor(Device& device, comm::Progress& progress, Lanes<Device>& lanes,
+           const schedule::Program& program, schedule::Dependencies dependencies,
+           const Handlers<Device>& handlers)
+      : progress_(progress), lanes_(lanes) {
+    for (std::size_t i = 0; i < program.round.size(); ++i) {
+      const schedule::Instruction& instruction = program.round[i];
+      const auto lane = static_cast<std::size_t>(instruction.lane);
+      Step& step = steps_.emplace_back();
+      step.event = std::make_unique<Event>(device);
+      step.name = instruction.text();
+      step.activity = instruction.lane == schedule::Lane::compute ? trace::Activity::compute
+                                                                  : trace::Activity::copy;
+      step.waits = std::move(dependencies[i]);
+      if (schedule::communicates(instruction.lane)) {
+        step.communication = handlers.wire_code(instruction);
+      } else {
+        step.code = handlers.lane_code(instruction);
+      }
+      order_[lane].push_back(i);
+    }
+  }
+
+  /// Runs one round. All ranks call it equally often.
+  void run() {
+    ++round_;
+    progress_.tick();
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      if (order_[lane].empty()) continue;
+      if (lanes_.lanes[lane]) {
+        lanes_.lanes[lane]->submit([this, lane](Lane& self) { walk(self, lane); });
+      } else {
+        for (const std::size_t i : order_[lane]) submit(*lanes_.queues[lane], i);
+      }
+    }
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      if (order_[lane].empty()) continue;
+      if (lanes_.lanes[lane]) {
+        lanes_.lanes[lane]->synchronize();
+      } else {
+        progress_.wait(*steps_[order_[lane].back()].communication.task);
+      }
+    }
+  }
+
+  /// Lets lanes that wait for a communication go, because it will not come: run() then throws what
+  /// the communication failed of. Any thread.
+  void abandon() {
+    abandoned_.store(true);
+    for (const Step& step : steps_) {
+      step.event->signal();
+    }
+  }
+
+private:
+  struct Step {
+    std::unique_ptr<Event> event;
+    std::string name;
+    trace::Activity activity = trace::Activity::compute;
+    std::vector<schedule::Dependency> waits;
+    typename Handlers<Device>::Code code;
+    typename Handlers<Device>::Communication communication;
+  };
+
+  std::uint64_t epoch_of(const schedule::Dependency& wait) const {
+    return round_ - (wait.previous_round ? 1 : 0);
+  }
+
+  void walk(Lane& lane, std::size_t index) {
+    trace::Track* const track = lanes_.tracks[index];
+    for (const std::size_t i : order_[index]) {
+      Step& step = steps_[i];
+      for (const schedule::Dependency& wait : step.waits) {
+        lane.wait(*steps_[wait.instruction].event, epoch_of(wait));
+      }
+      if (abandoned_.load(std::memory_order_relaxed)) return;
+      const Seconds begin = track != nullptr ? trace::now() : 0;
+      step.code(lane);
+      lane.record(*step.event);
+      progress_.tick();
+      progress_.wake();
+      if (track != nullptr) track->span(step.activity, step.name, begin, trace::now());
+    }
+  }
+
+  void submit(comm::Queue& queue, std::size_t i) {
+    Step& step = steps_[i];
+    progress_.submit(
+        queue, *step.communication.task,
+        [this, i] {
+          for (const schedule::Dependency& wait : steps_[i].waits) {
+            if (!steps_[wait.instruction].event->ready(epoch_of(wait))) return false;
+          }
+          if (steps_[i].communication.begin) steps_[i].communication.begin();
+          return true;
+        },
+        [this, i] { steps_[i].event->signal(); });
+  }
+
+  comm::Progress& progress_;
+  Lanes<Device>& lanes_;
+  std::uint64_t round_ = 0;  ///< written between rounds only
+  std::atomic<bool> abandoned_{false};
+  std::vector<Step> steps_;
+  std::array<std::vector<std::size_t>, schedule::lane_count> order_{};
+};
+
+}  // namespace reef::inline v0::run

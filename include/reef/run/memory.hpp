@@ -1,0 +1,67 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+
+#include <reef/device/concept.hpp>
+#include <reef/schedule/placement.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::run {
+
+/// The two arenas that a rank's programs run in: one of the device, one of host memory that copies
+/// are fast from. Allocated once; several programs with the same reserved storages share them.
+template <device::device Device>
+class Arenas {
+public:
+  /// Throws MemoryError when the device has less than a placement needs. New memory is zero.
+  Arenas(Device& device, std::initializer_list<const schedule::Placement*> placements) {
+    Bytes device_bytes = 0;
+    Bytes host_bytes = 0;
+    for (const schedule::Placement* placement : placements) {
+      device_bytes = std::max(device_bytes, placement->device_bytes);
+      host_bytes = std::max(host_bytes, placement->host_bytes);
+    }
+    device_ = device.allocate(device_bytes, "the step's device arena");
+    host_ = device.allocate_pinned(host_bytes, "the step's host arena");
+    typename Device::Lane lane(device, "zero");
+    lane.submit([&](typename Device::Lane& self) { self.fill_zero(device_.data(), device_bytes); });
+    lane.synchronize();
+    std::fill_n(static_cast<std::byte*>(host_.data()), host_bytes, std::byte{});
+  }
+
+  [[nodiscard]] void* base(schedule::Place place) const {
+    return place == schedule::Place::device ? device_.data() : host_.data();
+  }
+  [[nodiscard]] Bytes device_bytes() const { return device_.bytes(); }
+
+private:
+  typename Device::Buffer device_;
+  typename Device::PinnedBuffer host_;
+};
+
+/// A program with the places of its storages in the arenas.
+template <device::device Device>
+class Memory {
+public:
+  Memory(const schedule::Program& program, const schedule::Placement& placement,
+         const Arenas<Device>& arenas)
+      : program_(program), placement_(placement), arenas_(arenas) {}
+
+  [[nodiscard]] const schedule::Program& program() const { return program_; }
+
+  /// The first byte of a storage, in device or host memory as it says.
+  template <class T = void>
+  [[nodiscard]] T* at(schedule::StorageId id) const {
+    auto* const base = static_cast<std::byte*>(arenas_.base(program_.storages[id].place));
+    return static_cast<T*>(static_cast<void*>(base + placement_.address(program_, id)));
+  }
+
+private:
+  const schedule::Program& program_;
+  const schedule::Placement& placement_;
+  const Arenas<Device>& arenas_;
+};
+
+}  // namespace reef::inline v0::run

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <reef/run/executor.hpp>
+#include <reef/run/memory.hpp>
+#include <reef/run/staging.hpp>
+#include <reef/run/step_code.hpp>
+#include <reef/schedule/placement.hpp>
+
+namespace reef::inline v0::run {
+
+/// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
+struct PlacedProgram {
+  StepBuilder builder;
+  schedule::Program program;
+  schedule::Placement placement;
+
+  explicit PlacedProgram(StepBuilder written)
+      : builder(std::move(written)),
+        program(builder.plan.discrete ? stage_transfers(builder.program) : builder.program),
+        placement(schedule::place(program)) {}
+};
+
+/// A placed program in its arenas, with its code, ready to run: one for training, one to evaluate.
+///
+/// | life | placed, arenas, graph, lanes, progress and source outlive it; it stays where it is |
+template <device::device Device, real T>
+class Phase {
+public:
+  using AddCode = std::function<void(Handlers<Device>&, const Site<Device, T>&)>;
+
+  Phase(const PlacedProgram& placed, const Arenas<Device>& arenas, const graph::Graph<Device, T>& graph,
+        Source source, const StepState& state, Device& device, comm::Progress& progress,
+        Lanes<Device>& lanes, bool serial, const AddCode& add_code)
+      : source_(std::move(source)),
+        memory_(placed.program, placed.placement, arenas),
+        site_{placed.builder, memory_, graph, source_, state} {
+    Handlers<Device> handlers;
+    add_step_code(handlers, site_);
+    add_code(handlers, site_);
+    executor_ = std::make_unique<Executor<Device>>(
+        device, progress, lanes, placed.program,
+        serial ? serial_order(placed.program) : schedule::derive(placed.program, placed.placement),
+        handlers);
+  }
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+  void run() { executor_->run(); }
+  void abandon() { executor_->abandon(); }
+
+  [[nodiscard]] const Memory<Device>& memory() const { return memory_; }
+  [[nodiscard]] const Site<Device, T>& site() const { return site_; }
+
+private:
+  Source source_;
+  Memory<Device> memory_;
+  Site<Device, T> site_;
+  std::unique_ptr<Executor<Device>> executor_;
+};
+
+}  // namespace reef::inline v0::run

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::run {
+
+namespace detail {
+
+/// Rewrites a program so that messages are made of host memory.
+class Stager {
+public:
+  explicit Stager(schedule::Program program) : program_(std::move(program)) {}
+
+  schedule::Program run() {
+    std::vector<schedule::Instruction> round;
+    round.swap(program_.round);
+    for (schedule::Instruction& instruction : round) {
+      if (!schedule::communicates(instruction.lane)) {
+        forget(instruction);
+        program_.round.push_back(std::move(instruction));
+        continue;
+      }
+      schedule::Instruction download = transfer("Download", schedule::Lane::evict, instruction);
+      for (schedule::Value& value : instruction.reads) fetch(value, download);
+      for (schedule::Value& value : instruction.accumulates) fetch(value, download);
+      if (!download.reads.empty()) program_.round.push_back(std::move(download));
+
+      schedule::Instruction upload = transfer("Upload", schedule::Lane::load, instruction);
+      for (schedule::Value& value : instruction.writes) bring(value, upload);
+      for (const schedule::Value value : instruction.accumulates) give_back(value, upload);
+      program_.round.push_back(std::move(instruction));
+      if (!upload.reads.empty()) program_.round.push_back(std::move(upload));
+    }
+    return std::move(program_);
+  }
+
+private:
+  static schedule::Instruction transfer(const char* kind, schedule::Lane lane,
+                                        const schedule::Instruction& of) {
+    schedule::Instruction result;
+    result.kind = kind;
+    result.lane = lane;
+    result.index = of.index;
+    result.micro_batch = of.micro_batch;
+    return result;
+  }
+
+  bool on_device(schedule::StorageId id) const {
+    return program_.storages[id].place == schedule::Place::device;
+  }
+
+  /// The storage in host memory that stands for one on the device; a part's is a part.
+  schedule::StorageId twin(schedule::StorageId id) {
+    if (const auto found = twins_.find(id); found != twins_.end()) return found->second;
+    const schedule::Storage original = program_.storages[id];
+    const std::string name = original.name + " on the host";
+    schedule::StorageId copy = schedule::no_storage;
+    if (original.parent == schedule::no_storage) {
+      // A twin never holds a value from round to round, only its region's bytes.
+      copy = program_.add_storage(name, original.bytes, schedule::Place::host,
+                                  original.life == schedule::Life::round ? schedule::Life::round
+                                                                         : schedule::Life::reserved);
+    } else {
+      copy = program_.add_part(name, twin(original.parent), original.offset, original.bytes);
+    }
+    twins_[id] = copy;
+    originals_[copy] = id;
+    return copy;
+  }
+
+  void fetch(schedule::Value& value, schedule::Instruction& download) {
+    if (!on_device(value.storage)) return;
+    const schedule::Value host{twin(value.storage), value.version};
+    if (const auto held = current_.find(value.storage); held == current_.end() || held->second != value.version) {
+      download.reads.push_back(value);
+      download.writes.push_back(host);
+      download.cost.bytes += program_.storages[value.storage].bytes;
+      current_[value.storage] = value.version;
+    }
+    value = host;
+  }
+
+  void bring(schedule::Value& value, schedule::Instruction& upload) {
+    if (!on_device(value.storage)) return;
+    const schedule::Value host{twin(value.storage), value.version};
+    upload.reads.push_back(host);
+    upload.writes.push_back(value);
+    upload.cost.bytes += program_.storages[value.storage].bytes;
+    drop_overlapping(value.storage);
+    current_[value.storage] = value.version;
+    value = host;
+  }
+
+  void give_back(schedule::Value host, schedule::Instruction& upload) {
+    const auto found = originals_.find(host.storage);
+    if (found == originals_.end()) return;
+    upload.reads.push_back(host);
+    upload.writes.push_back({found->second, host.version});
+    upload.cost.bytes += program_.storages[host.storage].bytes;
+  }
+
+  /// What the device writes, its twin no longer holds.
+  void forget(const schedule::Instruction& instruction) {
+    for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
+      for (const schedule::Value value : *list) drop_overlapping(value.storage);
+    }
+  }
+
+  void drop_overlapping(schedule::StorageId written) {
+    const auto [region, begin] = program_.region_of(written);
+    const Bytes end = begin + program_.storages[written].bytes;
+    std::erase_if(current_, [&](const auto& entry) {
+      const auto [other, other_begin] = program_.region_of(entry.first);
+      return other == region && other_begin < end &&
+             begin < other_begin + program_.storages[entry.first].bytes;
+    });
+  }
+
+  schedule::Program program_;
+  std::map<schedule::StorageId, schedule::StorageId> twins_;
+  std::map<schedule::StorageId, schedule::StorageId> originals_;
+  std::map<schedule::StorageId, int> current_;  ///< device storages whose twin holds this version
+};
+
+}  // namespace detail
+
+/// Gives every instruction that communicates host memory to work on, where the device's own memory
+/// cannot be what messages are made of.
+///
+///     Send(x)     becomes   Download(x -> x on the host), Send(x on the host)
+///     Receive(x)  becomes   Receive(x on the host), Upload(x on the host -> x)
+///
+/// Downloads run on the evict lane and uploads on the load lane: the copy engines of swapping. A
+/// value whose host copy is still current is not fetched again.
+inline schedule::Program stage_transfers(schedule::Program program) {
+  return detail::Stager(std::move(program)).run();
+}
+
+}  // namespace reef::inline v0::run

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/graph/parameter_layout.hpp>
+#include <reef/graph/segment.hpp>
+
+namespace reef::inline v0::run {
+
+/// The elements whose squares are summed together. A shard is a whole number of blocks, so the sums
+/// do not depend on the number of ranks.
+inline constexpr std::int64_t norm_block = 4096;
+
+/// The parameters that are first used in one segment: what is reduced, updated and gathered at once.
+struct Bucket {
+  int segment = 0;
+  std::int64_t begin = 0;  ///< elements of the flat parameter layout
+  std::int64_t end = 0;
+  std::vector<std::int64_t> shards;  ///< P + 1 offsets from begin: rank r owns [shards[r], shards[r+1])
+
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+  [[nodiscard]] std::int64_t shard_size(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return shards[r + 1] - shards[r];
+  }
+};
+
+/// Offsets that give each of P ranks a share of n elements in whole blocks: shares differ by at most
+/// one block, and the last block may be short.
+inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks) {
+  const auto blocks = static_cast<std::int64_t>(divide_up(static_cast<std::uint64_t>(n), norm_block));
+  std::vector<std::int64_t> offsets;
+  for (int r = 0; r <= ranks; ++r) {
+    offsets.push_back(std::min(n, blocks * r / ranks * norm_block));
+  }
+  return offsets;
+}
+
+/// What all ranks agree on before the first step. Plain data; every rank builds the same.
+struct StepPlan {
+  const graph::Dag* dag = nullptr;  ///< outlives the plan
+  int ranks = 1;
+  int virtual_ranks = 1;           ///< how many ranks one process stands for; more than 1 only alone
+  std::vector<int> micro_batches;  ///< by rank, or by virtual rank
+  bool discrete = false;           ///< messages cannot be made of the device's memory
+
+  graph::ParameterLayout layout{};
+  std::vector<graph::Segment> segments{};
+  std::vector<Bucket> buckets{};
+  std::vector<int> bucket_of_parameter{};
+  std::vector<int> bucket_of_segment{};  ///< -1: the segment is the first to use no parameter
+
+  [[nodiscard]] Bytes element_bytes() const { return size_of(dag->element); }
+
+  /// The virtual ranks that a process runs: [first, last) of micro_batches.
+  [[nodiscard]] std::pair<int, int> folds_of(int rank) const {
+    return virtual_ranks > 1 ? std::pair{0, virtual_ranks} : std::pair{rank, rank + 1};
+  }
+
+  /// The micro-batches that a process runs in a step.
+  [[nodiscard]] int micro_batches_of(int rank) const {
+    const auto [first, last] = folds_of(rank);
+    return std::accumulate(micro_batches.begin() + first, micro_batches.begin() + last, 0);
+  }
+
+  /// The micro-batches of all ranks in a step.
+  [[nodiscard]] int micro_batches_in_all() const {
+    return std::accumulate(micro_batches.begin(), micro_batches.end(), 0);
+  }
+
+  /// How many micro-batches of a step come before the first of this process.
+  [[nodiscard]] int micro_batches_before(int rank) const {
+    const int first = folds_of(rank).first;
+    return std::accumulate(micro_batches.begin(), micro_batches.begin() + first, 0);
+  }
+};
+
+/// Where a model may be cut: the bounds of segments that hold at least `segment_bytes` of
+/// parameters each, at positions where fewer bytes cross than beside them.
+///
+/// | order  | ascending, first 0, last the number of nodes                          |
+/// | bits   | none change: gradients are folded per use, wherever the cuts are      |
+inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) {
+  const int count = dag.node_count();
+  constexpr Bytes everything = std::numeric_limits<Bytes>::max();
+  // crossing[c]: bytes that nodes before c hand to nodes from c on.
+  std::vector<Bytes> crossing(static_cast<std::size_t>(count) + 1, 0);
+  for (const graph::Tensor& tensor : dag.tensors) {
+    if (tensor.producer < 0 || tensor.consumers.empty()) continue;
+    const int last = *std::max_element(tensor.consumers.begin(), tensor.consumers.end());
+    for (int c = tensor.producer + 1; c <= last; ++c) crossing[static_cast<std::size_t>(c)] += tensor.spec.bytes();
+  }
+  crossing.front() = everything;
+  crossing.back() = everything;
+  const auto narrow = [&](int c) {  // fewer bytes cross than on either side, or as few
+    const auto at = static_cast<std::size_t>(c);
+    return crossing[at] <= crossing[at - 1] && crossing[at] <= crossing[at + 1];
+  };
+
+  std::vector<int> cuts{0};
+  std::vector<bool> seen(dag.parameters.size(), false);
+  Bytes held = 0;
+  for (int node = 0; node < count; ++node) {
+    if (node > 0 && held >= segment_bytes && narrow(node)) {
+      cuts.push_back(node);
+      held = 0;
+    }
+    for (const int use : dag.node_at(node).uses) {
+      const auto parameter = static_cast<std::size_t>(dag.use_at(use).parameter);
+      if (!seen[parameter]) held += dag.parameters[parameter].spec.bytes();
+      seen[parameter] = true;
+    }
+  }
+  cuts.push_back(count);
+  return cuts;
+}
+
+/// Plans the segments between the cuts and the buckets of their parameters.
+///
+/// Throws OptionError when cuts, ranks or counts make no sense.
+inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts, int ranks,
+                               int virtual_ranks, std::vector<int> micro_batches, bool discrete) {
+  if (dag.loss < 0) {
+    throw OptionError("reef::run: the graph has no loss to train on.\n  fix: call graph.loss(tensor).");
+  }
+  if (virtual_ranks < 1 || (virtual_ranks > 1 && ranks > 1)) {
+    throw OptionError("reef::run: virtual_ranks is " + std::to_string(virtual_ranks) + " on " +
+                      std::to_string(ranks) +
+                      " ranks.\n  why: one process stands for several ranks only when it is alone.\n"
+                      "  fix: virtual_ranks = 1, or one rank.");
+  }
+  const auto folds = static_cast<std::size_t>(std::max(ranks, virtual_ranks));
+  if (micro_batches.size() != folds) {
+    throw OptionError("reef::run: " + std::to_string(micro_batches.size()) +
+                      " counts of micro-batches for " + std::to_string(folds) + " ranks.");
+  }
+  for (const int count : micro_batches) {
+    if (count < 1) throw OptionError("reef::run: a rank has no micro-batch; each needs at least 1.");
+  }
+  StepPlan plan{&dag, ranks, virtual_ranks, std::move(micro_batches), discrete};
+  plan.layout = graph::parameter_layout(dag);
+  plan.bucket_of_parameter.assign(dag.parameters.size(), -1);
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    plan.segments.push_back(graph::plan_segment(dag, cuts[i], cuts[i + 1]));
+    const int segment = static_cast<int>(i);
+    Bucket bucket{segment, std::numeric_limits<std::int64_t>::max(), 0, {}};
+    for (const int id : plan.segments.back().parameters) {
+      const auto parameter = static_cast<std::size_t>(id);
+      if (plan.bucket_of_parameter[parameter] >= 0) continue;
+      plan.bucket_of_parameter[parameter] = static_cast<int>(plan.buckets.size());
+      const std::int64_t begin = plan.layout.parameters[parameter];
+      const auto elements = static_cast<Bytes>(dag.parameters[parameter].spec.shape.size());
+      bucket.begin = std::min(bucket.begin, begin);
+      bucket.end = std::max(bucket.end, begin + static_cast<std::int64_t>(round_up(
+                                                    elements, graph::ParameterLayout::alignment)));
+    }
+    plan.bucket_of_segment.push_back(bucket.end > 0 ? static_cast<int>(plan.buckets.size()) : -1);
+    if (bucket.end == 0) continue;
+    bucket.shards = shard_offsets(bucket.size(), ranks);
+    plan.buckets.push_back(std::move(bucket));
+  }
+  return plan;
+}
+
+}  // namespace reef::inline v0::run

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <concepts>
+
+#include <reef/core/policy.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::swap {
+
+/// Says what of the model is in the device's memory when.
+///
+///     add(builder)   refines the instructions that the pipeline wrote, and adds loads and evictions
+///
+/// | facts  | `updates_in_backward`: weights change before the last backward has ended |
+/// | laws   | the weights and losses of a step are those of `Resident`, bit for bit |
+/// | models | Resident                                                              |
+template <class S>
+concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
+                      requires(run::StepBuilder& builder) {
+                        { S::updates_in_backward } -> std::convertible_to<bool>;
+                        S::add(builder);
+                      };
+
+}  // namespace reef::inline v0::swap

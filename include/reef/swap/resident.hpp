@@ -1,0 +1,17 @@
+#pragma once
+
+#include <reef/swap/concept.hpp>
+
+namespace reef::inline v0::swap {
+
+/// No swapping: the whole model stays in the device's memory. The neutral element of its axis.
+struct Resident {
+  using policy_tag = SwapTag;
+  static constexpr bool updates_in_backward = false;
+
+  static void add(run::StepBuilder& /*builder*/) {}
+};
+
+static_assert(swap_policy<Resident>);
+
+}  // namespace reef::inline v0::swap

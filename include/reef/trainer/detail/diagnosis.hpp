@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <reef/comm/call_task.hpp>
+#include <reef/run/phase.hpp>
+
+namespace reef::inline v0::detail {
+
+/// The first loss or gradient of a rank's step that is not finite.
+struct Finding {
+  static constexpr int nothing = -1;
+  static constexpr int loss = -2;
+
+  int use = nothing;  ///< the use of a parameter whose gradient it is, or one of the above
+  int micro_batch = 0;
+};
+
+/// The uses whose gradients a segment's backward writes, in the order in which it does.
+inline std::vector<int> inspected_uses(const graph::Segment& segment) {
+  return {segment.uses.rbegin(), segment.uses.rend()};
+}
+
+inline Bytes inspection_sums(std::int64_t elements) {
+  return divide_up(static_cast<std::uint64_t>(elements), static_cast<std::uint64_t>(run::norm_block));
+}
+
+/// The program that looks for what was not finite: a training step without its optimizer, in which
+/// every backward is followed by `Inspect(s, j)` and `Report(s, j)`, and every loss by a Report.
+///
+/// The weights are those before the step and the samples the same, so what was not finite in the step
+/// is not finite again. Nothing is reduced, so each rank finds its own.
+inline run::StepBuilder diagnosis_of(const run::StepBuilder& training) {
+  run::StepBuilder builder = training;
+  schedule::Program& program = builder.program;
+  std::vector<schedule::Instruction> step;
+  step.swap(program.round);
+  step.resize(builder.model_instructions);
+  const run::StepPlan& plan = builder.plan;
+
+  for (schedule::Instruction& instruction : step) {
+    const bool forward = instruction.kind == "Forward";
+    const bool backward = instruction.kind == "Backward";
+    const int s = instruction.index;
+    const int j = instruction.micro_batch;
+    program.round.push_back(std::move(instruction));
+    if (forward && s + 1 == static_cast<int>(plan.segments.size())) {
+      schedule::Instruction& report = program.add("Report", run::Lane::reduce, -1, j);
+      report.reads = {{builder.micro_batches[static_cast<std::size_t>(j)].loss, 0}};
+    }
+    if (!backward) continue;
+    const graph::Segment& segment = plan.segments[static_cast<std::size_t>(s)];
+    Bytes sums = 0;
+    for (const int use : segment.uses) {
+      const graph::Parameter& parameter = plan.dag->parameter_at(plan.dag->use_at(use).parameter);
+      sums += inspection_sums(parameter.spec.shape.size());
+    }
+    if (sums == 0) continue;
+    const run::StorageId inspection =
+        program.add_storage("inspection " + std::to_string(s) + " of micro-batch " + std::to_string(j),
+                            sums * sizeof(double), run::Place::device);
+    schedule::Instruction& inspect = program.add("Inspect", run::Lane::compute, s, j);
+    inspect.reads = builder.gradients_of(s);
+    inspect.writes = {{inspection, 0}};
+    schedule::Instruction& report = program.add("Report", run::Lane::reduce, s, j);
+    report.reads = {{inspection, 0}};
+  }
+  return builder;
+}
+
+/// Adds the code of Inspect and Report, which notes the first finding.
+template <device::device Device, real T>
+void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device, T>& site,
+                        std::shared_ptr<Finding> first) {
+  using Lane = typename Device::Lane;
+  const auto elements = [&site](int use) {
+    const graph::Dag& dag = *site.plan().dag;
+    return dag.parameter_at(dag.use_at(use).parameter).spec.shape.size();
+  };
+
+  handlers.on_lane("Inspect", [&site, elements](const schedule::Instruction& i) ->
+                   typename run::Handlers<Device>::Code {
+    const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
+    auto bindings = run::detail::bind_segment(site, i.index, i.micro_batch, true);
+    auto* const sums = site.memory.template at<double>(i.writes[0].storage);
+    return [&segment, elements, bindings, sums](Lane& lane) mutable {
+      double* next = sums;
+      for (const int use : inspected_uses(segment)) {
+        const std::int64_t n = elements(use);
+        block_sums_of_squares(lane, n, run::norm_block, static_cast<const T*>(bindings.use(use)), next);
+        next += inspection_sums(n);
+      }
+    };
+  });
+
+  handlers.on_wire("Report", [&site, elements, first](const schedule::Instruction& i) ->
+                   typename run::Handlers<Device>::Communication {
+    if (i.index < 0) {
+      const T* const loss = site.at(i.reads[0]);
+      return {std::make_shared<comm::CallTask>("report", [loss, first, j = i.micro_batch] {
+        if (first->use == Finding::nothing && !std::isfinite(*loss)) *first = {Finding::loss, j};
+      })};
+    }
+    const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
+    const auto* const sums = site.memory.template at<double>(i.reads[0].storage);
+    return {std::make_shared<comm::CallTask>("report", [&segment, elements, sums, first, j = i.micro_batch] {
+      const double* next = sums;
+      for (const int use : inspected_uses(segment)) {
+        const Bytes blocks = inspection_sums(elements(use));
+        for (Bytes block = 0; block < blocks && first->use == Finding::nothing; ++block) {
+          if (!std::isfinite(next[block])) *first = {use, j};
+        }
+        next += blocks;
+      }
+    })};
+  });
+}
+
+}  // namespace reef::inline v0::detail

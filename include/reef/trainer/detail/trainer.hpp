@@ -1,0 +1,216 @@
+#pragma once
+
+// The members of Trainer that a reader of step() need not see.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <reef/schedule/hash.hpp>
+#include <reef/trainer/trainer.hpp>
+
+namespace reef::inline v0 {
+
+template <class... Policies>
+Trainer<Policies...>::Trainer(Model model, run::Source source, Options options, run::Source held_out,
+                              const comm::Communicator& ranks)
+    : options_((options.validate(), std::move(options))),
+      device_(options_.device),
+      model_(std::move(model)) {
+  comm::ProgressOptions communication = options_.communication;
+  communication.trace = options_.trace;
+  communication.on_failure = [this, told = communication.on_failure](const std::string& text) {
+    if (told) told(text);
+    if (training_) training_->abandon();
+    if (evaluation_) evaluation_->abandon();
+  };
+  progress_ = std::make_unique<comm::Progress>(ranks, std::move(communication));
+  lanes_ = std::make_unique<run::Lanes<Device>>(device_, *progress_, options_.trace);
+  state_.seed = options_.seed;
+  evaluation_state_.seed = options_.seed;
+
+  plan_step();
+  training_program_.emplace(build(plan_, rank(), run::Purpose::training));
+  evaluation_program_.emplace(build(plan_, rank(), run::Purpose::evaluation));
+  diagnosis_program_.emplace(detail::diagnosis_of(training_program_->builder));
+  verify_together();
+  arenas_.emplace(device_, std::initializer_list<const schedule::Placement*>{
+                               &training_program_->placement, &evaluation_program_->placement,
+                               &diagnosis_program_->placement});
+  training_ = make_phase(*training_program_, source, state_);
+  if (held_out) evaluation_ = make_phase(*evaluation_program_, std::move(held_out), evaluation_state_);
+  source_ = std::move(source);
+  initialise_weights();
+}
+
+template <class... Policies>
+void Trainer<Policies...>::plan_step() {
+  const graph::Dag& dag = model_.dag();
+  const int count = options_.virtual_ranks;
+  std::vector<int> counts = options_.micro_batches;
+  if (count > 1 && counts.size() == 1) counts.assign(static_cast<std::size_t>(count), counts.front());
+  if (count == 1) {
+    const auto all = detail::gather_numbers(*progress_, "micro-batches", counts.front());
+    counts.assign(all.size(), 0);
+    std::transform(all.begin(), all.end(), counts.begin(), [](double k) { return static_cast<int>(k); });
+  }
+  Bytes bucket = options_.bucket_bytes;
+  if (bucket == 0) {
+    using namespace literals;
+    const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
+    bucket = std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
+  }
+  plan_ = run::make_step_plan(dag, run::choose_cuts(dag, bucket), ranks(), count, std::move(counts),
+                              device_.discrete());
+}
+
+/// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
+template <class... Policies>
+void Trainer<Policies...>::verify_together() {
+  for (const run::Purpose purpose : {run::Purpose::training, run::Purpose::evaluation}) {
+    std::vector<schedule::Program> programs;
+    for (int r = 0; r < ranks(); ++r) {
+      schedule::Program program = build(plan_, r, purpose).program;
+      programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program)) : std::move(program));
+    }
+    schedule::verify(programs);
+    detail::require_agreement(
+        *progress_, "plan of a step", schedule::hash_of(programs),
+        "start every rank with the same program, model, batch, policies and options.");
+  }
+}
+
+template <class... Policies>
+std::unique_ptr<run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>::T>>
+Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
+                                 const run::StepState& state) {
+  const auto add_code = [this](run::Handlers<Device>& handlers, const run::Site<Device, T>& site) {
+    optim::detail::SynchronousCode<Rule, Device, T>(site, options_.rule, {options_.clip_norm})
+        .add(handlers);
+    detail::add_diagnosis_code(handlers, site, finding_);
+  };
+  return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source), state,
+                                                 device_, *progress_, *lanes_, options_.serial, add_code);
+}
+
+template <class... Policies>
+void Trainer<Policies...>::initialise_weights() {
+  const graph::Dag& dag = model_.dag();
+  for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+    const graph::Parameter& parameter = dag.parameters[p];
+    std::vector<T> values(static_cast<std::size_t>(parameter.spec.shape.size()));
+    graph::initialise(parameter, {options_.seed, 0, 0, static_cast<std::uint32_t>(p)}, values.data());
+    set_parameter(parameter.name, values);
+  }
+}
+
+template <class... Policies>
+double Trainer<Policies...>::evaluate(int rounds) {
+  if (!evaluation_) {
+    throw OptionError("reef::Trainer::evaluate: there is no held-out source.\n"
+                      "  fix: give the constructor one.");
+  }
+  double weight = 0;
+  double loss = 0;
+  evaluation_state_.micro_batch = 0;
+  for (int round = 0; round < rounds; ++round) {
+    evaluation_->run();
+    evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
+    const optim::detail::Verdict verdict = this->verdict(*evaluation_);
+    if (verdict.weight == 0) continue;
+    weight += verdict.weight;
+    loss += verdict.weight * verdict.loss;
+  }
+  return loss / weight;
+}
+
+template <class... Policies>
+auto Trainer<Policies...>::address_of(std::string_view name) const -> std::pair<T*, std::int64_t> {
+  const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
+  const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[p]);
+  T* const bucket = training_->memory().template at<T>(training_program_->builder.weights[b]);
+  return {bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin),
+          plan_.dag->parameters[p].spec.shape.size()};
+}
+
+template <class... Policies>
+auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<T> {
+  const auto [from, count] = address_of(name);
+  std::vector<T> values(static_cast<std::size_t>(count));
+  copy(values.data(), from, values.size() * sizeof(T), device::Copy::to_host);
+  return values;
+}
+
+template <class... Policies>
+void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const T> values) {
+  const auto [to, count] = address_of(name);
+  if (static_cast<std::int64_t>(values.size()) != count) {
+    throw ShapeError("reef::Trainer::set_parameter: '" + std::string(name) + "' has " +
+                     std::to_string(count) + " elements, " + std::to_string(values.size()) +
+                     " were given.");
+  }
+  copy(to, values.data(), values.size() * sizeof(T), device::Copy::to_device);
+}
+
+template <class... Policies>
+void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
+  auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
+  lane.submit([=](typename Device::Lane& self) { self.copy(to, from, bytes, direction); });
+  lane.synchronize();
+}
+
+template <class... Policies>
+optim::detail::Verdict Trainer<Policies...>::verdict(const run::Phase<Device, T>& phase) const {
+  const schedule::Program& program = phase.memory().program();
+  for (const schedule::Instruction& instruction : program.round) {
+    if (instruction.kind != "Decide") continue;
+    return *phase.memory().template at<optim::detail::Verdict>(instruction.writes[0].storage);
+  }
+  throw ScheduleError("reef::Trainer: the program has no Decide.");
+}
+
+template <class... Policies>
+StepResult Trainer<Policies...>::result_of(const optim::detail::Verdict& verdict, Seconds seconds) const {
+  const graph::TensorSpec& input = plan_.dag->tensor_at(plan_.dag->inputs.at(0)).spec;
+  const auto micro_batches = static_cast<std::uint64_t>(plan_.micro_batches_in_all());
+  StepResult result;
+  result.step = state_.committed;
+  result.loss = verdict.loss;
+  result.gradient_norm = verdict.norm;
+  result.learning_rate = state_.learning_rate;
+  result.samples = micro_batches * static_cast<std::uint64_t>(input.shape.rank() == 0 ? 1 : input.shape[0]);
+  result.tokens = micro_batches * static_cast<std::uint64_t>(input.shape.size());
+  result.seconds = seconds;
+  result.committed = verdict.commit;
+  return result;
+}
+
+/// All ranks repeat the step; the lowest rank that finds something names it.
+template <class... Policies>
+std::string Trainer<Policies...>::diagnose() {
+  run::StepState before = state_;
+  before.micro_batch -= static_cast<std::uint64_t>(plan_.micro_batches_in_all());
+  *finding_ = {};
+  make_phase(*diagnosis_program_, source_, before)->run();
+  const auto uses = detail::gather_numbers(*progress_, "finding (use)", finding_->use);
+  const auto micro_batches = detail::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
+
+  std::string text = "reef::Trainer::step: the step after " + std::to_string(state_.committed) +
+                     " committed ones is not finite: ";
+  for (std::size_t r = 0; r < uses.size(); ++r) {
+    const int use = static_cast<int>(uses[r]);
+    if (use == detail::Finding::nothing) continue;
+    const std::string tensor =
+        use == detail::Finding::loss
+            ? "the loss"
+            : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
+    return text + tensor + " on rank " + std::to_string(r) + ", in its micro-batch " +
+           std::to_string(static_cast<int>(micro_batches[r])) +
+           ".\n  state: the weights are those of the last committed step.\n"
+           "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.";
+  }
+  return text + "every rank's own gradients are finite, but their sum over ranks is not.\n"
+                "  fix: a lower learning rate, or a smaller loss weight.";
+}
+
+}  // namespace reef::inline v0

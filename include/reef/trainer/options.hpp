@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/comm/options.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/optim/detail/synchronous_code.hpp>
+#include <reef/optim/learning_rate.hpp>
+#include <reef/trace/sink.hpp>
+
+namespace reef::inline v0 {
+
+/// How a Trainer trains, beyond its policies. The defaults train a small GPT.
+template <class Device, class Rule>
+struct TrainerOptions {
+  /// Micro-batches of a step on this rank; with virtual_ranks V > 1 one count for each, or one for all.
+  std::vector<int> micro_batches{1};
+
+  /// How many ranks this process stands for, when it is alone: V ranks with the same counts give the
+  /// same bits.
+  int virtual_ranks = 1;
+
+  std::uint64_t seed = 0;
+
+  Rule rule{};
+  optim::LearningRate learning_rate{};
+  double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
+  optim::NonFinite non_finite = optim::NonFinite::stop;
+
+  /// Parameters that are reduced at once: at least so many bytes; 0 chooses an eighth of the model,
+  /// from 256 KiB to 16 MiB.
+  Bytes bucket_bytes = 0;
+
+  /// Run one instruction at a time, in the program's order: the reference.
+  bool serial = false;
+
+  typename Device::Options device{};
+  comm::ProgressOptions communication{};
+  trace::Sink* trace = nullptr;  ///< outlives the Trainer; null records nothing
+
+  /// Throws OptionError, naming the first option that cannot be.
+  void validate() const {
+    const auto require = [](bool holds, const std::string& text) {
+      if (!holds) throw OptionError("reef::TrainerOptions: " + text);
+    };
+    require(!micro_batches.empty(), "micro_batches is empty.\n  fix: one count of at least 1.");
+    for (const int count : micro_batches) {
+      require(count >= 1, "micro_batches has the count " + std::to_string(count) +
+                              ".\n  fix: every rank gives at least 1.");
+    }
+    require(virtual_ranks >= 1, "virtual_ranks is " + std::to_string(virtual_ranks) + ", at least 1.");
+    require(micro_batches.size() == 1 || micro_batches.size() == static_cast<std::size_t>(virtual_ranks),
+            "micro_batches has " + std::to_string(micro_batches.size()) + " counts for " +
+                std::to_string(virtual_ranks) + " virtual ranks.\n  fix: one count, or one for each.");
+    require(std::isfinite(clip_norm) && clip_norm >= 0,
+            "clip_norm is " + std::to_string(clip_norm) + ".\n  fix: 0 for no clipping, or above 0.");
+    learning_rate.validate();
+  }
+};
+
+/// What a step came to, the same on every rank.
+struct StepResult {
+  std::int64_t step = 0;       ///< committed steps, this one included if it was committed
+  double loss = 0;             ///< weighted mean over all micro-batches of all ranks
+  double gradient_norm = 0;    ///< of the mean gradient, before clipping
+  double learning_rate = 0;
+  std::uint64_t samples = 0;   ///< of all ranks
+  std::uint64_t tokens = 0;    ///< of all ranks: elements of the first input
+  Seconds seconds = 0;         ///< on this rank
+  bool committed = true;       ///< false: skipped, because something was not finite
+};
+
+}  // namespace reef::inline v0

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <reef/compress/concept.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/pipeline/concept.hpp>
+#include <reef/swap/concept.hpp>
+
+/// \file
+/// What two axes must agree on. Each rule is one concept and one text: what, why, fix, see. The
+/// Trainer checks them all; `composable` asks the same without the error.
+
+namespace reef::inline v0::rules {
+
+/// R1. The optimizer's reduction can combine what the compressor sends.
+///
+/// Two sparse messages name different entries of g, so a reduction that adds buffers element by
+/// element would add unrelated numbers.
+template <class Compress, class Optim>
+concept payload_travels = (Compress::payload & Optim::accepts) != Payload::none;
+
+#define REEF_R1_PAYLOAD_TRAVELS                                                                 \
+  "reef R1: this optimizer's reduction cannot combine what this compressor sends.\n"            \
+  "  why: sparse messages name different entries on each rank, so they do not add.\n"           \
+  "  fix: a compressor whose payload is dense (compress::Dense), or an optimizer that accepts " \
+  "sparse payloads.\n"                                                                          \
+  "  see: docs/rules.md#r1"
+
+/// R2. A swap policy that updates weights during the backward meets no optimizer that first needs a
+/// number from all gradients.
+///
+/// Clipping and the finite check use the norm of the whole gradient, which is not known before the
+/// last backward has ended.
+template <class Swap, class Optim>
+concept scalars_in_time = !(Swap::updates_in_backward && Optim::needs_scalars);
+
+#define REEF_R2_SCALARS_IN_TIME                                                              \
+  "reef R2: this swap policy updates weights during the backward, but this optimizer needs " \
+  "the norm of all gradients first.\n"                                                       \
+  "  why: clipping and the finite check use a number that the last gradient decides.\n"      \
+  "  fix: a swap policy that updates after the backward (swap::Resident), or an optimizer "  \
+  "that needs no scalar.\n"                                                                  \
+  "  see: docs/rules.md#r2"
+
+/// The policies can be composed.
+template <class Swap, class Pipeline, class Compress, class Optim>
+concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
+              compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&
+              payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim>;
+
+}  // namespace reef::inline v0::rules

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/progress.hpp>
+#include <reef/compress/dense.hpp>
+#include <reef/core/policy.hpp>
+#include <reef/core/precision.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/optim/ddp.hpp>
+#include <reef/optim/sgd.hpp>
+#include <reef/pipeline/single.hpp>
+#include <reef/run/phase.hpp>
+#include <reef/schedule/verify.hpp>
+#include <reef/swap/resident.hpp>
+#include <reef/trainer/detail/agreement.hpp>
+#include <reef/trainer/detail/diagnosis.hpp>
+#include <reef/trainer/options.hpp>
+#include <reef/trainer/rules.hpp>
+
+namespace reef::inline v0 {
+
+namespace detail {
+
+/// The policies of a Trainer by axis, the neutral element where none is given.
+template <class... Policies>
+struct Composition {
+  using Pack = PolicyPack<Policies...>;
+  using Swap = typename Pack::template get<SwapTag, swap::Resident>;
+  using Pipeline = typename Pack::template get<PipelineTag, pipeline::Single>;
+  using Compress = typename Pack::template get<CompressTag, compress::Dense>;
+  using Optim = typename Pack::template get<OptimTag, optim::Ddp<optim::Sgd>>;
+  using Device = typename Pack::template get<DeviceTag, device::Host>;
+  using Precision = typename Pack::template get<PrecisionTag, precision::Fp32>;
+};
+
+}  // namespace detail
+
+/// The policies can make a Trainer together: the question without the error.
+template <class... Policies>
+concept composable = (policy<Policies> && ...) && one_policy_per_axis<Policies...> &&
+                     rules::all<typename detail::Composition<Policies...>::Swap,
+                                typename detail::Composition<Policies...>::Pipeline,
+                                typename detail::Composition<Policies...>::Compress,
+                                typename detail::Composition<Policies...>::Optim>;
+
+/// Trains a model on all ranks of an MPI job, composed of policies in any order.
+///
+///     Trainer<optim::Zero1<optim::AdamW>> trainer(model, source, options);
+///     while (...) trainer.step();
+///
+/// A step is a program that the policies have written as passes: reserve, pipeline, swap, optim,
+/// compress. Before the first, every rank builds the programs of all ranks, verifies them together
+/// and compares their hash with the others'.
+///
+/// | who    | all ranks construct it, call its members in the same order, and destroy it; one at a time  |
+/// |        | per process; a comm::Environment is alive meanwhile                                         |
+/// | memory | two arenas, allocated once; nothing is allocated by a step                                  |
+/// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, cuts, tracing |
+/// |        | and resuming change none                                                                    |
+/// | errors | OptionError, ScheduleError, MemoryError from the constructor; NonFiniteError from step, the |
+/// |        | weights being those of the last committed step; comm's errors, after which it is unusable   |
+template <class... Policies>
+class Trainer {
+  using Composition = detail::Composition<Policies...>;
+
+public:
+  using Swap = typename Composition::Swap;
+  using Pipeline = typename Composition::Pipeline;
+  using Compress = typename Composition::Compress;
+  using Optim = typename Composition::Optim;
+  using Device = typename Composition::Device;
+  using T = typename Composition::Precision::type;
+  using Rule = typename Optim::Rule;
+  using Model = graph::Graph<Device, T>;
+  using Options = TrainerOptions<Device, Rule>;
+
+  static_assert(swap::swap_policy<Swap>);
+  static_assert(pipeline::pipeline_policy<Pipeline>);
+  static_assert(compress::compressor_policy<Compress>);
+  static_assert(optim::optimizer_policy<Optim>);
+  static_assert(rules::payload_travels<Compress, Optim>, REEF_R1_PAYLOAD_TRAVELS);
+  static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
+
+  /// `source` fills training micro-batches; `held_out`, if given, those that evaluate() asks for.
+  Trainer(Model model, run::Source source, Options options = {}, run::Source held_out = {},
+          const comm::Communicator& ranks = comm::Communicator());
+
+  /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
+  /// update. Blocks until all ranks have the new weights.
+  StepResult step() {
+    const Seconds begin = trace::now();
+    state_.learning_rate = options_.learning_rate.at(state_.committed);
+    training_->run();
+    state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
+    const optim::detail::Verdict verdict = this->verdict(*training_);
+    if (verdict.commit) {
+      ++state_.committed;
+    } else if (options_.non_finite == optim::NonFinite::stop) {
+      throw NonFiniteError(diagnose());
+    }
+    return result_of(verdict, trace::now() - begin);
+  }
+
+  /// The weighted mean loss over `rounds` times this job's micro-batches of the held-out source,
+  /// whose samples are counted from 0. Changes nothing.
+  double evaluate(int rounds);
+
+  [[nodiscard]] int rank() const { return progress_->rank(); }
+  [[nodiscard]] int ranks() const { return progress_->size(); }
+  [[nodiscard]] const Model& model() const { return model_; }
+  [[nodiscard]] const run::StepPlan& plan() const { return plan_; }
+  [[nodiscard]] const run::StepState& state() const { return state_; }
+  [[nodiscard]] const schedule::Program& program() const { return training_program_->program; }
+  [[nodiscard]] comm::Progress& progress() { return *progress_; }
+  [[nodiscard]] Device& device() { return device_; }
+
+  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps.
+  [[nodiscard]] std::vector<T> parameter(std::string_view name);
+  void set_parameter(std::string_view name, std::span<const T> values);
+
+private:
+  static run::StepBuilder build(const run::StepPlan& plan, int rank, run::Purpose purpose) {
+    run::StepBuilder builder(plan, rank, purpose);
+    Optim::reserve(builder);
+    Pipeline::add(builder);
+    Swap::add(builder);
+    builder.model_instructions = builder.program.round.size();
+    Optim::add(builder);
+    Compress::add(builder);
+    return builder;
+  }
+
+  void plan_step();
+  void verify_together();
+  void initialise_weights();
+  std::unique_ptr<run::Phase<Device, T>> make_phase(const run::PlacedProgram& program, run::Source source,
+                                                    const run::StepState& state);
+  std::string diagnose();
+  std::pair<T*, std::int64_t> address_of(std::string_view name) const;
+  void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
+  [[nodiscard]] optim::detail::Verdict verdict(const run::Phase<Device, T>& phase) const;
+  [[nodiscard]] StepResult result_of(const optim::detail::Verdict& verdict, Seconds seconds) const;
+
+  Options options_;
+  Device device_;
+  std::unique_ptr<comm::Progress> progress_;
+  std::unique_ptr<run::Lanes<Device>> lanes_;
+  Model model_;
+  run::StepPlan plan_;
+  run::StepState state_;
+  run::StepState evaluation_state_;
+  std::optional<run::PlacedProgram> training_program_;
+  std::optional<run::PlacedProgram> evaluation_program_;
+  std::optional<run::PlacedProgram> diagnosis_program_;
+  std::optional<run::Arenas<Device>> arenas_;
+  std::unique_ptr<run::Phase<Device, T>> training_;
+  std::unique_ptr<run::Phase<Device, T>> evaluation_;
+  run::Source source_;
+  std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
+};
+
+}  // namespace reef::inline v0
+
+#include <reef/trainer/detail/trainer.hpp>
