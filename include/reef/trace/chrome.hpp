@@ -15,7 +15,7 @@
 
 #include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
-#include <reef/io/quote.hpp>
+#include <reef/io/json_string.hpp>
 #include <reef/trace/span.hpp>
 
 namespace reef::inline v0::trace {
@@ -117,7 +117,7 @@ private:
 
   void write_span(const Span& span, int tid, Nanoseconds begin, Nanoseconds end) {
     out_ += R"({"ph":"X","name":)";
-    io::quote(out_, recording_.name_of(span));
+    io::append_json_string(out_, recording_.name_of(span));
     out_.append(R"(,"cat":")").append(trace::name_of(span.activity)).append("\"");
     place(tid, begin);
     out_ += R"(,"dur":)";
@@ -160,7 +160,7 @@ private:
   void meta(std::string_view kind, int tid, std::string_view name) {
     open_meta(kind, tid);
     out_ += R"(,"args":{"name":)";
-    io::quote(out_, name);
+    io::append_json_string(out_, name);
     out_ += "}},\n";
   }
   void sort_index(std::string_view kind, int tid, int index) {

@@ -36,7 +36,7 @@ inline std::size_t utf8_length(std::string_view text) {
 
 /// Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD, so
 /// that the document stays readable whatever the text holds.
-inline void quote(std::string& out, std::string_view text) {
+inline void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
     const char c = text.front();
@@ -64,9 +64,9 @@ inline void quote(std::string& out, std::string_view text) {
 }
 
 /// `text` as a JSON string, quotes included.
-inline std::string quoted(std::string_view text) {
+inline std::string json_string(std::string_view text) {
   std::string out;
-  quote(out, text);
+  append_json_string(out, text);
   return out;
 }
 

@@ -1,0 +1,12 @@
+#pragma once
+
+/// \file
+/// Everything in io/: JSON, safetensors, checksums, files that appear whole or not at all.
+
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/checksum.hpp>
+#include <reef/io/file.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/json_string.hpp>
+#include <reef/io/manifest.hpp>
+#include <reef/io/safetensors.hpp>

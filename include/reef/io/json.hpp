@@ -1,0 +1,272 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/io/file.hpp>
+
+namespace reef::inline v0::io {
+
+using Json = nlohmann::json;
+
+/// What a JSON reader accepts at most.
+struct JsonLimits {
+  Bytes bytes = 64_MiB;
+  int depth = 64;
+};
+
+namespace detail {
+
+/// "file.json:3:14": the line and column of a byte of the text, counted from 1.
+inline std::string place_of(std::string_view text, std::string_view source, std::size_t byte) {
+  std::size_t line = 1;
+  std::size_t column = 1;
+  for (std::size_t i = 0; i < byte && i < text.size(); ++i) {
+    line += text[i] == '\n' ? 1U : 0U;
+    column = text[i] == '\n' ? 1 : column + 1;
+  }
+  return std::string(source) + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+/// Builds a value, and refuses what JSON leaves open: a key that comes twice, and any depth.
+class StrictSax : public nlohmann::json_sax<Json> {
+public:
+  StrictSax(Json& root, int depth) : root_(root), depth_(depth) {}
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool x) override { return add(x); }
+  bool number_integer(number_integer_t x) override { return add(x); }
+  bool number_unsigned(number_unsigned_t x) override { return add(x); }
+  bool number_float(number_float_t x, const string_t& /*text*/) override { return add(x); }
+  bool string(string_t& x) override { return add(std::move(x)); }
+  bool binary(binary_t& /*x*/) override { return false; }  // not in JSON text
+  bool start_object(std::size_t /*size*/) override { return open(Json::object()); }
+  bool start_array(std::size_t /*size*/) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& x) override {
+    if (open_.back()->contains(x)) {
+      why_ = "the key \"" + x + "\" comes twice in one object";
+      return false;
+    }
+    key_ = std::move(x);
+    return true;
+  }
+  bool parse_error(std::size_t byte, const std::string& /*token*/,
+                   const nlohmann::detail::exception& error) override {
+    byte_ = byte == 0 ? 0 : byte - 1;
+    why_ = error.what();  // "[json.exception...] parse error at line 1, column 2: what is wrong"
+    const std::size_t column = why_.find("column ");
+    const std::size_t colon = column == std::string::npos ? column : why_.find(": ", column);
+    const std::size_t bracket = why_.find("] ");
+    if (colon != std::string::npos) {
+      why_.erase(0, colon + 2);
+    } else if (bracket != std::string::npos) {
+      why_.erase(0, bracket + 2);
+    }
+    return false;
+  }
+
+  [[nodiscard]] const std::string& why() const { return why_; }
+  [[nodiscard]] std::optional<std::size_t> byte() const { return byte_; }
+
+private:
+  bool add(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  Json* place(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    Json& parent = *open_.back();
+    if (parent.is_array()) return &parent.emplace_back(std::move(value));
+    return &(parent[key_] = std::move(value));
+  }
+  bool open(Json container) {
+    if (static_cast<int>(open_.size()) == depth_) {
+      why_ = "it nests deeper than " + std::to_string(depth_);
+      return false;
+    }
+    open_.push_back(place(std::move(container)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json& root_;
+  int depth_;
+  std::vector<Json*> open_;  // a container is not moved while one inside it is open
+  std::string key_;
+  std::string why_;
+  std::optional<std::size_t> byte_;
+};
+
+}  // namespace detail
+
+/// The value that `text` holds; `source` is what errors call it.
+///
+/// | errors | DecodeError with source, line, column and what was expected there: text that is no   |
+/// |        | JSON, a key twice in one object, nesting or size beyond the limits                   |
+inline Json parse_json(std::string_view text, std::string_view source, JsonLimits limits = {}) {
+  if (text.size() > limits.bytes) {
+    throw DecodeError("reef::io: " + std::string(source) + " has " + format_bytes(text.size()) +
+                      ", more than the limit of " + format_bytes(limits.bytes) + ".");
+  }
+  Json value;
+  detail::StrictSax sax(value, limits.depth);
+  if (!Json::sax_parse(text.begin(), text.end(), &sax)) {
+    const std::string place =
+        sax.byte().has_value() ? detail::place_of(text, source, *sax.byte()) : std::string(source);
+    throw DecodeError("reef::io: " + place + ": " + sax.why() + ".");
+  }
+  return value;
+}
+
+/// The value that a file holds. Errors as parse_json, and FileError if it cannot be read.
+inline Json read_json(const std::filesystem::path& path, JsonLimits limits = {}) {
+  return parse_json(read_file(path, limits.bytes), path.string(), limits);
+}
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+
+/// What `require` says that it wanted.
+template <class T>
+std::string expectation() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return "true or false";
+  } else if constexpr (std::is_integral_v<T>) {
+    return "an integer from " + std::to_string(std::numeric_limits<T>::min()) + " to " +
+           std::to_string(std::numeric_limits<T>::max());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return "a number";
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return "a string";
+  } else if constexpr (is_vector<T>) {
+    return "an array, each element " + expectation<typename T::value_type>();
+  } else {
+    static_assert(std::is_same_v<T, Json>,
+                  "reef::io::require<T>: T is bool, an integer, a floating-point type, "
+                  "std::string, a std::vector of these, or io::Json.");
+    return "a value";
+  }
+}
+
+/// Converts only what says exactly this type: no number from a string, no rounding, no wrap.
+template <class T>
+bool convert(const Json& from, T& to) {
+  if constexpr (std::is_same_v<T, Json>) {
+    to = from;
+    return true;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!from.is_boolean()) return false;
+    to = from.get<bool>();
+    return true;
+  } else if constexpr (std::is_integral_v<T>) {
+    if (from.is_number_unsigned()) {
+      const auto value = from.get<std::uint64_t>();
+      to = static_cast<T>(value);
+      return std::in_range<T>(value);
+    }
+    if (!from.is_number_integer()) return false;
+    const auto value = from.get<std::int64_t>();
+    to = static_cast<T>(value);
+    return std::in_range<T>(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (!from.is_number()) return false;
+    to = from.get<T>();
+    return true;
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!from.is_string()) return false;
+    to = from.get<std::string>();
+    return true;
+  } else {
+    if (!from.is_array()) return false;
+    to.clear();
+    for (const Json& element : from) {
+      typename T::value_type value{};
+      if (!convert(element, value)) return false;
+      to.push_back(std::move(value));
+    }
+    return true;
+  }
+}
+
+/// The value at "a.b.0", or null.
+inline const Json* find_at(const Json& root, std::string_view path) {
+  const Json* at = &root;
+  while (!path.empty()) {
+    const std::size_t dot = path.find('.');
+    const std::string step(path.substr(0, dot));
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+    if (at->is_object()) {
+      const auto found = at->find(step);
+      if (found == at->end()) return nullptr;
+      at = &*found;
+    } else if (at->is_array() && !step.empty() && step.size() < 10 &&
+               step.find_first_not_of("0123456789") == std::string::npos) {
+      const auto index = static_cast<std::size_t>(std::stoul(step));
+      if (index >= at->size()) return nullptr;
+      at = &(*at)[index];
+    } else {
+      return nullptr;
+    }
+  }
+  return at;
+}
+
+template <class T>
+T convert_or_throw(const Json& found, std::string_view path, std::string_view source) {
+  T value{};
+  if (!convert(found, value)) {
+    std::string shown = found.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+    throw DecodeError("reef::io: " + std::string(source) + ": '" + std::string(path) +
+                      "' must be " + expectation<T>() + ", it is " + shown + ".");
+  }
+  return value;
+}
+
+}  // namespace detail
+
+/// The value at a dotted path ("device.memory_bytes", "links.0.latency"), as exactly a T.
+///
+/// T is bool, an integer, a floating-point type, std::string, a vector of these, or Json. Throws
+/// DecodeError with source, path, and what is there instead.
+template <class T>
+T require(const Json& root, std::string_view path, std::string_view source = "JSON") {
+  const Json* found = detail::find_at(root, path);
+  if (found == nullptr) {
+    throw DecodeError("reef::io: " + std::string(source) + ": '" + std::string(path) +
+                      "' is missing; it must be " + detail::expectation<T>() + ".");
+  }
+  return detail::convert_or_throw<T>(*found, path, source);
+}
+
+/// The value at a dotted path, or `otherwise` where nothing or null is there. What is there and is
+/// no T is an error all the same.
+template <class T>
+T value_or(const Json& root, std::string_view path, T otherwise, std::string_view source = "JSON") {
+  const Json* found = detail::find_at(root, path);
+  if (found == nullptr || found->is_null()) return otherwise;
+  return detail::convert_or_throw<T>(*found, path, source);
+}
+
+}  // namespace reef::inline v0::io

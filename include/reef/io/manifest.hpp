@@ -1,0 +1,173 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/tensor_view.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/checksum.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/safetensors.hpp>
+
+namespace reef::inline v0::io {
+
+/// What a folder of safetensors shards holds: facts that its owner chooses, and every shard with
+/// its checksums. It is written last, so a folder with a manifest is complete.
+struct Manifest {
+  static constexpr std::string_view file = "manifest.json";
+
+  Json facts = Json::object();
+  std::vector<Shard> shards;
+};
+
+/// A shard's checksums as JSON: what a rank sends to the one that writes the manifest.
+inline Json to_json(const Shard& shard) {
+  Json tensors = Json::object();
+  for (const TensorChecksum& tensor : shard.tensors) tensors[tensor.name] = tensor.crc32c;
+  return {{"file", shard.file},
+          {"bytes", shard.bytes},
+          {"header_crc32c", shard.header_crc32c},
+          {"tensors", std::move(tensors)}};
+}
+
+/// The shard that to_json wrote, its tensors by name. Throws DecodeError, also for a file that is
+/// not a plain name: a manifest names files of its own folder alone.
+inline Shard shard_from_json(const Json& json, std::string_view source) {
+  Shard shard;
+  shard.file = require<std::string>(json, "file", source);
+  shard.bytes = require<Bytes>(json, "bytes", source);
+  shard.header_crc32c = require<std::uint32_t>(json, "header_crc32c", source);
+  if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
+      shard.file.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+    throw DecodeError("reef::io: " + std::string(source) + ": the shard " +
+                      json_string(shard.file) + " is no file of its folder.");
+  }
+  const auto tensors = require<Json>(json, "tensors", source);
+  if (!tensors.is_object()) {
+    throw DecodeError("reef::io: " + std::string(source) + ": 'tensors' is no object.");
+  }
+  for (const auto& [name, checksum] : tensors.items()) {
+    shard.tensors.push_back(
+        {name, detail::convert_or_throw<std::uint32_t>(checksum, name, source)});
+  }
+  return shard;
+}
+
+/// Writes the manifest of a folder, atomically. Call it once every shard is written.
+inline void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  Json shards = Json::array();
+  for (const Shard& shard : manifest.shards) shards.push_back(to_json(shard));
+  const Json json{{"format", "reef.checkpoint"},
+                  {"version", 1},
+                  {"facts", manifest.facts},
+                  {"shards", std::move(shards)}};
+  write_atomically(folder / Manifest::file, json.dump(1) + "\n");
+}
+
+/// The manifest of a folder. Throws FileError if there is none, DecodeError if it is no manifest.
+inline Manifest read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / Manifest::file;
+  const Json json = read_json(path);
+  const std::string source = "'" + path.string() + "'";
+  if (value_or<std::string>(json, "format", "", source) != "reef.checkpoint" ||
+      require<int>(json, "version", source) != 1) {
+    throw DecodeError("reef::io: " + source +
+                      " is no manifest of version 1.\n  fix: read it with the Reef that wrote it.");
+  }
+  Manifest manifest;
+  manifest.facts = require<Json>(json, "facts", source);
+  for (const Json& shard : require<std::vector<Json>>(json, "shards", source)) {
+    manifest.shards.push_back(shard_from_json(shard, source));
+  }
+  return manifest;
+}
+
+/// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
+///
+/// | errors | DecodeError with file and tensor if the size, the header, or a tensor is not what the |
+/// |        | manifest says. The target of a read that throws is unspecified                        |
+class CheckedShard {
+public:
+  CheckedShard(const std::filesystem::path& folder, Shard expected)
+      : file_(folder / expected.file), expected_(std::move(expected)) {
+    if (file_.size() != expected_.bytes) {
+      refuse("it has " + std::to_string(file_.size()) + " bytes, the manifest says " +
+             std::to_string(expected_.bytes));
+    }
+    if (file_.header_crc32c() != expected_.header_crc32c) refuse("its header is damaged");
+    std::sort(expected_.tensors.begin(), expected_.tensors.end(),
+              [](const TensorChecksum& a, const TensorChecksum& b) { return a.name < b.name; });
+  }
+
+  [[nodiscard]] const SafetensorsFile& file() const { return file_; }
+
+  /// Reads a tensor of the view's element type and shape, and compares its checksum.
+  void read(std::string_view name, const AnyView& to) const {
+    file_.read(name, to);
+    const auto found = std::lower_bound(
+        expected_.tensors.begin(), expected_.tensors.end(), name,
+        [](const TensorChecksum& tensor, std::string_view n) { return tensor.name < n; });
+    if (found == expected_.tensors.end() || found->name != name) {
+      refuse("the manifest has no checksum of tensor '" + std::string(name) + "'");
+    }
+    const std::span bytes(static_cast<const std::byte*>(to.data()),
+                          static_cast<std::size_t>(to.bytes()));
+    if (crc32c(bytes) != found->crc32c) {
+      refuse("tensor '" + std::string(name) + "' is damaged: its checksum differs");
+    }
+  }
+
+private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw DecodeError("reef::io: '" + file_.path().string() + "': " + why +
+                      ".\n  fix: resume from an older checkpoint, or copy this one again.");
+  }
+
+  SafetensorsFile file_;
+  Shard expected_;
+};
+
+/// The folder of a checkpoint at that step: DIR/step-000001000.
+inline std::filesystem::path checkpoint_folder(const std::filesystem::path& directory,
+                                               std::uint64_t step) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "step-%09llu", static_cast<unsigned long long>(step));
+  return directory / name.data();
+}
+
+/// The steps of all complete checkpoints of a directory, ascending; none if it does not exist.
+inline std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory) {
+  std::vector<std::uint64_t> steps;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
+       entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    std::uint64_t step = 0;
+    constexpr std::string_view prefix = "step-";
+    if (!name.starts_with(prefix)) continue;
+    const char* const last = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + prefix.size(), last, step);
+    std::error_code ignored;
+    if (error == std::errc() && stop == last &&
+        entry->path() == checkpoint_folder(directory, step) &&
+        std::filesystem::is_regular_file(entry->path() / Manifest::file, ignored)) {
+      steps.push_back(step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+}  // namespace reef::inline v0::io

@@ -1,0 +1,151 @@
+#include <reef/io/atomic_file.hpp>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include <reef/io/file.hpp>
+#include <support/temporary_folder.hpp>
+
+namespace {
+
+using namespace reef;
+namespace fs = std::filesystem;
+
+std::string content(const fs::path& path) { return io::read_file(path, 1 << 20); }
+
+std::ptrdiff_t files_in(const fs::path& folder) {
+  return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+}
+
+TEST(AtomicFile, appears_whole_under_its_name_and_leaves_nothing_beside_it) {
+  const reef_test::TemporaryFolder folder;
+  io::write_atomically(folder / "a", "first");
+  EXPECT_EQ(content(folder / "a"), "first");
+  io::write_atomically(folder / "a", "");
+  EXPECT_EQ(content(folder / "a"), "");
+  EXPECT_EQ(files_in(folder.path()), 1);
+}
+
+TEST(AtomicFile, without_commit_leaves_the_old_file_and_removes_its_own) {
+  const reef_test::TemporaryFolder folder;
+  io::write_atomically(folder / "a", "old");
+  {
+    io::AtomicFile file(folder / "a");
+    file.write("new");
+    EXPECT_EQ(content(folder / "a"), "old");
+    EXPECT_EQ(files_in(folder.path()), 2);
+  }
+  EXPECT_EQ(content(folder / "a"), "old");
+  EXPECT_EQ(files_in(folder.path()), 1);
+}
+
+TEST(AtomicFile, says_which_path_fails_and_why) {
+  const reef_test::TemporaryFolder folder;
+  try {
+    io::write_atomically(folder / "missing/a", "x");
+    FAIL() << "no error";
+  } catch (const FileError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("missing/a': No such file or directory"), std::string::npos) << text;
+    EXPECT_NE(text.find("fix: create its folder first"), std::string::npos) << text;
+  }
+  fs::create_directory(folder / "a");
+  EXPECT_THROW(io::write_atomically(folder / "a", "x"), FileError);
+  EXPECT_TRUE(fs::is_directory(folder / "a"));
+  EXPECT_EQ(files_in(folder.path()), 1);
+}
+
+TEST(AtomicFile, a_file_that_may_not_grow_is_an_error_and_not_a_short_file) {
+  const reef_test::TemporaryFolder folder;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      io::write_atomically(folder / "a", std::string(10'000, 'x'));
+    } catch (const FileError&) {
+      ::_exit(fs::exists(folder / "a") || files_in(folder.path()) != 0 ? 2 : 0);
+    }
+    ::_exit(1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(AtomicFile, a_reader_sees_one_whole_version_while_a_writer_replaces_it) {
+  const reef_test::TemporaryFolder folder;
+  io::write_atomically(folder / "a", std::string(5000, '0'));
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; i < 50; ++i) {
+      io::write_atomically(folder / "a", std::string(5000, static_cast<char>('0' + i % 10)));
+    }
+    done = true;
+  });
+  while (!done) {
+    const std::string seen = content(folder / "a");
+    EXPECT_EQ(seen.size(), 5000U);
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), seen[0]), 5000);
+  }
+  writer.join();
+}
+
+TEST(AtomicFile, a_killed_writer_leaves_the_old_file) {
+  const reef_test::TemporaryFolder folder;
+  io::write_atomically(folder / "a", "old");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    io::AtomicFile file(folder / "a");
+    file.write("new, but not all of it");
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(content(folder / "a"), "old");
+}
+
+TEST(File, reads_at_any_place_and_says_where_it_ends) {
+  const reef_test::TemporaryFolder folder;
+  io::write_atomically(folder / "a", "0123456789");
+  const io::File file(folder / "a");
+  EXPECT_EQ(file.size(), 10U);
+  std::string part(4, ' ');
+  file.read(3, std::as_writable_bytes(std::span(part)));
+  EXPECT_EQ(part, "3456");
+  EXPECT_THROW(file.read(7, std::as_writable_bytes(std::span(part))), FileError);
+  EXPECT_THROW(io::File(folder.path()), FileError);
+  EXPECT_THROW(io::File(folder / "b"), FileError);
+}
+
+TEST(File, is_read_whole_up_to_the_limit_also_from_a_pipe) {
+  const reef_test::TemporaryFolder folder;
+  io::write_atomically(folder / "a", "0123456789");
+  EXPECT_EQ(io::read_file(folder / "a", 10), "0123456789");
+  EXPECT_THROW(io::read_file(folder / "a", 9), DecodeError);
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string text(200'000, 'x');
+  std::thread writer([&] { std::ofstream(pipe) << text; });
+  EXPECT_EQ(io::read_file(pipe, 1 << 20), text);
+  writer.join();
+}
+
+}  // namespace

@@ -1,0 +1,151 @@
+#include <reef/io/manifest.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <support/temporary_folder.hpp>
+
+namespace {
+
+using namespace reef;
+using io::Json;
+
+class Manifest : public testing::Test {
+protected:
+  io::Shard write(const std::string& name) {
+    const std::vector<io::NamedView> views{{"w.0", TensorView<float>(w_.data(), {2, 2})},
+                                           {"m", TensorView<double>(m_.data(), {1})}};
+    return io::write_safetensors(folder_ / name, views);
+  }
+
+  reef_test::TemporaryFolder folder_;
+  std::vector<float> w_{1, 2, 3, 4};
+  std::vector<double> m_{0.1};
+};
+
+TEST_F(Manifest, what_was_written_is_read_back_and_every_shard_checks) {
+  const std::vector<io::Shard> shards{write("rank-0.safetensors"), write("rank-1.safetensors")};
+  io::write_manifest(folder_.path(), {{{"step", 12}, {"loss", 0.1}, {"isa", "avx2"}}, shards});
+  const io::Manifest manifest = io::read_manifest(folder_.path());
+  EXPECT_EQ(manifest.facts["loss"].get<double>(), 0.1);
+  EXPECT_EQ(io::require<int>(manifest.facts, "step"), 12);
+  ASSERT_EQ(manifest.shards.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(manifest.shards[i].file, shards[i].file);
+    const io::CheckedShard shard(folder_.path(), manifest.shards[i]);
+    std::vector<float> w(4);
+    std::vector<double> m(1);
+    shard.read("w.0", TensorView<float>(w.data(), {2, 2}));
+    shard.read("m", TensorView<double>(m.data(), {1}));
+    EXPECT_EQ(w, w_);
+    EXPECT_EQ(m, m_);
+  }
+}
+
+TEST_F(Manifest, a_shard_travels_as_json) {
+  const io::Shard shard = write("a");
+  io::Shard back = io::shard_from_json(io::parse_json(io::to_json(shard).dump(), "x"), "x");
+  EXPECT_EQ(back.bytes, shard.bytes);
+  EXPECT_EQ(back.header_crc32c, shard.header_crc32c);
+  ASSERT_EQ(back.tensors.size(), 2U);
+  EXPECT_EQ(back.tensors[0], shard.tensors[0]);  // m, by name and by width
+}
+
+TEST_F(Manifest, every_damaged_byte_of_a_shard_is_noticed_and_named) {
+  const io::Shard shard = write("a");
+  const std::string whole = io::read_file(folder_ / "a", 4096);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string bytes = whole;
+    bytes[i] = static_cast<char>(bytes[i] ^ 0x10);
+    reef_test::write_file(folder_ / "a", bytes);
+    std::vector<float> w(4);
+    std::vector<double> m(1);
+    try {
+      const io::CheckedShard checked(folder_.path(), shard);
+      checked.read("w.0", TensorView<float>(w.data(), {2, 2}));
+      checked.read("m", TensorView<double>(m.data(), {1}));
+      ADD_FAILURE() << "byte " << i;
+    } catch (const DecodeError& error) {
+      EXPECT_NE(std::string(error.what()).find((folder_ / "a").string()), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST_F(Manifest, a_shard_that_was_cut_off_or_swapped_is_noticed) {
+  const io::Shard shard = write("a");
+  w_[0] = 9;
+  const io::Shard other = write("b");
+  std::filesystem::rename(folder_ / "b", folder_ / "a");
+  const io::CheckedShard checked(folder_.path(), shard);
+  std::vector<float> w(4);
+  EXPECT_THROW(checked.read("w.0", TensorView<float>(w.data(), {2, 2})), DecodeError);
+  reef_test::write_file(folder_ / "a", "short");
+  EXPECT_THROW(io::CheckedShard(folder_.path(), shard), DecodeError);
+  std::filesystem::remove(folder_ / "a");
+  EXPECT_THROW(io::CheckedShard(folder_.path(), shard), FileError);
+  EXPECT_NE(shard.tensors, other.tensors);
+}
+
+TEST_F(Manifest, a_shard_outside_the_folder_is_refused) {
+  Json json = io::to_json(write("a"));
+  for (const char* file : {"", ".", "..", "../a", "/etc/passwd", "x/y", "a\\b"}) {
+    json["file"] = file;
+    EXPECT_THROW(io::shard_from_json(json, "x"), DecodeError) << file;
+  }
+  json["file"] = std::string("a\0b", 3);
+  EXPECT_THROW(io::shard_from_json(json, "x"), DecodeError);
+}
+
+TEST_F(Manifest, what_is_no_manifest_is_refused) {
+  EXPECT_THROW(io::read_manifest(folder_.path()), FileError);
+  const char* good =
+      R"({"format":"reef.checkpoint","version":1,"facts":{},"shards":[{"file":"a","bytes":1,"header_crc32c":2,"tensors":{"t":3}}]})";
+  const Json valid = io::parse_json(good, "x");
+  const auto try_reading = [&](const Json& json) {
+    reef_test::write_file(folder_ / "manifest.json", json.dump());
+    return io::read_manifest(folder_.path());
+  };
+  EXPECT_EQ(try_reading(valid).shards.at(0).tensors.at(0), (io::TensorChecksum{"t", 3}));
+  for (const auto& [path, value] :
+       std::vector<std::pair<std::string, Json>>{{"/format", "other"},
+                                                 {"/version", 2},
+                                                 {"/version", "1"},
+                                                 {"/shards", 1},
+                                                 {"/shards/0", 1},
+                                                 {"/shards/0/bytes", -1},
+                                                 {"/shards/0/tensors", Json::array({1})},
+                                                 {"/shards/0/tensors/t", 4294967296},
+                                                 {"/shards/0/tensors/t", "3"},
+                                                 {"/shards/0/header_crc32c", 0.5}}) {
+    Json bad = valid;
+    bad[Json::json_pointer(path)] = value;
+    EXPECT_THROW(try_reading(bad), DecodeError) << path;
+  }
+  for (const auto& [key, ignored] : valid.items()) {
+    Json bad = valid;
+    bad.erase(key);
+    EXPECT_THROW(try_reading(bad), DecodeError) << key;
+  }
+}
+
+TEST_F(Manifest, only_checkpoints_with_a_manifest_are_complete) {
+  EXPECT_TRUE(io::complete_checkpoints(folder_ / "none").empty());
+  for (const std::uint64_t step : {1000U, 20U, 300U}) {
+    const auto folder = io::checkpoint_folder(folder_.path(), step);
+    std::filesystem::create_directory(folder);
+    if (step != 300) io::write_manifest(folder, {});
+  }
+  for (const char* name : {"step-", "step-x", "step-1", "step-0000000001x", "other"}) {
+    std::filesystem::create_directory(folder_ / name);
+    io::write_manifest(folder_ / name, {});
+  }
+  EXPECT_EQ(io::complete_checkpoints(folder_.path()), (std::vector<std::uint64_t>{20, 1000}));
+  EXPECT_EQ(io::checkpoint_folder("d", 20).string(), "d/step-000000020");
+}
+
+}  // namespace
