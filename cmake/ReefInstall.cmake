@@ -1,16 +1,14 @@
-# Install rules: headers, one export set per component, package config, version file, reef.pc.
+# Install rules: headers, package config, version file, reef.pc.
 
 include(CMakePackageConfigHelpers)
 
 set(reef_package_dir "${CMAKE_INSTALL_DATADIR}/cmake/reef")
 
+# reef::reef and reef::cuda are two lines each, written in the config itself: the MPI and the toolkit
+# are the consumer's, and may be there when ours were not.
 install(TARGETS reef_core EXPORT reef-core FILE_SET HEADERS)
-install(TARGETS reef_reef EXPORT reef-reef)
 install(EXPORT reef-core NAMESPACE reef:: DESTINATION "${reef_package_dir}" FILE reef-core.cmake)
-install(EXPORT reef-reef NAMESPACE reef:: DESTINATION "${reef_package_dir}" FILE reef-reef.cmake)
 
-# reef::cuda is two lines, written in the config itself: the toolkit is the consumer's, and may be
-# there when ours was not.
 configure_package_config_file(cmake/reef-config.cmake.in "${PROJECT_BINARY_DIR}/reef-config.cmake"
   INSTALL_DESTINATION "${reef_package_dir}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/reef-config-version.cmake"
