@@ -57,7 +57,8 @@ struct Share {
 /// | *_workspace            | bytes of scratch memory that one call needs, 64-byte aligned           |
 /// | backward_reads_*       | whether backward reads the values of the inputs, of the outputs        |
 /// | forward_shares         | output may lie where input lies: forward then runs in place            |
-/// | gradient_shares        | the input's gradient may lie where the output's lies                   |
+/// | gradient_shares        | the input's gradient may lie where the output's lies: backward in place |
+/// | gradient_passes        | the input's gradient is the output's: it may lie there, read by others |
 /// | gradient_over_input    | the gradient of this input may lie where the input's value lies        |
 /// | overwrites_gradients   | backward cannot add to an input's gradient; the graph adds for it      |
 struct Signature {
@@ -72,6 +73,7 @@ struct Signature {
   bool backward_reads_outputs = false;
   std::vector<Share> forward_shares;
   std::vector<Share> gradient_shares;
+  std::vector<Share> gradient_passes;
   std::vector<int> gradient_over_input;
   bool overwrites_gradients = false;
 };

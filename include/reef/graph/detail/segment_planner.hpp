@@ -13,7 +13,7 @@ inline GradientFlow gradient_flow(const Dag& dag) {
   GradientFlow flow{std::vector<bool>(dag.tensors.size()), std::vector<bool>(dag.nodes.size())};
   const auto decide = [&](int id) {
     const Tensor& tensor = dag.tensor_at(id);
-    bool leads = dag.loss >= 0 ? id == dag.loss : tensor.consumers.empty();
+    bool leads = dag.loss >= 0 ? id == dag.loss : tensor.consumers.empty() && tensor.producer >= 0;
     for (const int consumer : tensor.consumers) {
       leads = leads || flow.nodes[static_cast<std::size_t>(consumer)];
     }
@@ -265,16 +265,19 @@ private:
     });
   }
 
-  [[nodiscard]] bool may_join(const Buffer& buffer, int id, int now) const {
+  /// Whether a gradient that is first written at `now` may lie in the buffer of an output's, which
+  /// dies now. `passes`: it is that gradient, so others may go on reading it there.
+  [[nodiscard]] bool may_join(const Buffer& buffer, int id, int now, bool passes) const {
     if (buffer.bytes != dag_.tensor_at(id).spec.bytes()) return false;
     if (buffer.read_only) {
       const std::vector<int>& consumers = dag_.tensor_at(id).consumers;
-      return std::all_of(consumers.begin(), consumers.end(),
-                         [&](int n) { return !inside(n) || !active(n) || time(n) <= now; });
+      return passes && std::all_of(consumers.begin(), consumers.end(), [&](int n) {
+               return !inside(n) || !active(n) || time(n) <= now;
+             });
     }
     return std::all_of(buffer.tensors.begin(), buffer.tensors.end(), [&](int other) {
-      return last_read(other) <= now ||
-             (writes_after_reads(id, other, now) && writes_after_reads(other, id, now));
+      return last_read(other) <= now || (passes && writes_after_reads(id, other, now) &&
+                                         writes_after_reads(other, id, now));
     });
   }
 
@@ -379,12 +382,16 @@ private:
                                   const std::vector<int>& buffer_of, int now) const {
     const int input = node.inputs[index(i)];
     if (std::count(node.inputs.begin(), node.inputs.end(), input) > 1) return -1;
-    for (const Share& share : node.signature.gradient_shares) {
-      if (share.input != i) continue;
-      const int buffer = buffer_of[index(node.outputs[index(share.output)])];
-      if (buffer >= 0 && may_join(buffers[index(buffer)], input, now)) return buffer;
-    }
-    return -1;
+    const auto find = [&](const std::vector<Share>& shares, bool passes) {
+      for (const Share& share : shares) {
+        if (share.input != i) continue;
+        const int buffer = buffer_of[index(node.outputs[index(share.output)])];
+        if (buffer >= 0 && may_join(buffers[index(buffer)], input, now, passes)) return buffer;
+      }
+      return -1;
+    };
+    const int passed = find(node.signature.gradient_passes, true);
+    return passed >= 0 ? passed : find(node.signature.gradient_shares, false);
   }
 
   [[nodiscard]] bool over_input(int n, int i) const {

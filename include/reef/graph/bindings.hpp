@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <reef/graph/segment.hpp>
+
+namespace reef::inline v0::graph {
+
+/// Where the caller's memory for one run of a segment lies: tables by id, null where nothing is.
+///
+/// | tensors    | values of boundary tensors                                                        |
+/// | gradients  | of boundary tensors; those of outputs are used up, but for a result's (the loss's) |
+/// | parameters | values, read by forward and backward                                              |
+/// | uses       | gradients of parameters, one accumulator for each use                             |
+/// | saved      | Segment::saved_bytes from forward to backward; not needed for inference           |
+/// | workspace  | the *_workspace_bytes of the call, free after it                                  |
+/// | life       | until the lane has passed what forward and backward enqueue                       |
+/// | alignment  | 64 bytes each                                                                     |
+struct SegmentBindings {
+  SegmentBindings() = default;
+  explicit SegmentBindings(const Dag& dag)
+      : tensors(dag.tensors.size()),
+        gradients(dag.tensors.size()),
+        parameters(dag.parameters.size()),
+        uses(dag.uses.size()) {}
+
+  void*& tensor(int id) { return tensors[static_cast<std::size_t>(id)]; }
+  void*& gradient(int id) { return gradients[static_cast<std::size_t>(id)]; }
+  void*& parameter(int id) { return parameters[static_cast<std::size_t>(id)]; }
+  void*& use(int id) { return uses[static_cast<std::size_t>(id)]; }
+
+  std::vector<void*> tensors;
+  std::vector<void*> gradients;
+  std::vector<void*> parameters;
+  std::vector<void*> uses;
+  void* saved = nullptr;
+  void* workspace = nullptr;
+};
+
+}  // namespace reef::inline v0::graph

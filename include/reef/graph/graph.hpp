@@ -1,0 +1,331 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/device/concept.hpp>
+#include <reef/device/detail/thread_pool.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/graph/bindings.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/graph/operator.hpp>
+#include <reef/graph/segment.hpp>
+
+namespace reef::inline v0::graph {
+
+namespace detail {
+
+/// target[i] += source[i].
+template <real T>
+struct AddTo {
+  T* target;
+  const T* source;
+  REEF_HOST_DEVICE void operator()(std::int64_t i) const { target[i] += source[i]; }
+};
+
+/// An operator whose type is known only where it was added.
+template <class Device, real T>
+class AnyOperator {
+public:
+  virtual ~AnyOperator() = default;
+  virtual void forward(const ForwardCall<Device, T>& call) const = 0;
+  virtual void backward(const BackwardCall<Device, T>& call) const = 0;
+};
+
+template <class Op, class Device, real T>
+class StoredOperator final : public AnyOperator<Device, T> {
+public:
+  explicit StoredOperator(Op op) : op_(std::move(op)) {}
+  void forward(const ForwardCall<Device, T>& call) const override { op_.forward(call); }
+  void backward(const BackwardCall<Device, T>& call) const override { op_.backward(call); }
+
+private:
+  Op op_;
+};
+
+}  // namespace detail
+
+/// A model: the Dag that planners read, and the code of its operators on one kind of device.
+///
+///     backward: d(t) = sum over consumers c of t, in reverse topological order, of J_c^T d(outputs of c)
+///
+/// | build    | input, add, loss; a node reads only what exists, so there is no cycle                 |
+/// | run      | forward and backward of a Segment, inside a function submitted to the lane            |
+/// | state    | none: one Graph serves any number of lanes and micro-batches at once                  |
+/// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or places in memory |
+/// | errors   | ShapeError from building, the graph unchanged; OptionError for bindings that lack     |
+/// |          | something, before any operator has run                                                |
+template <device::device Device, real T>
+class Graph {
+public:
+  using device_type = Device;
+  using element_type = T;
+  using Lane = typename Device::Lane;
+  using Ref = int;
+
+  /// `threads`: the most that a kernel may use, for which scratch memory is planned.
+  explicit Graph(int threads = device::detail::available_cores()) : threads_(threads) {
+    dag_.element = element_of<T>;
+  }
+
+  Ref input(std::string name, TensorSpec spec, bool differentiable = false) {
+    return dag_.add_input(std::move(name), spec, differentiable);
+  }
+
+  /// Applies the operator after all others; returns its outputs. Names: see Dag::add_node.
+  template <operator_for<Device, T> Op>
+  std::vector<Ref> add(std::string name, Op op, std::vector<Ref> inputs,
+                       std::vector<std::string> parameter_names = {}) {
+    std::vector<TensorSpec> specs;
+    std::vector<std::string_view> names;
+    for (const Ref input : inputs) {
+      if (input < 0 || input >= static_cast<Ref>(dag_.tensors.size())) {
+        throw ShapeError("reef::graph: the node '" + name + "' reads the tensor " +
+                         std::to_string(input) + ", but the graph has " +
+                         std::to_string(dag_.tensors.size()) + ".");
+      }
+      specs.push_back(dag_.tensor_at(input).spec);
+      names.emplace_back(dag_.tensor_at(input).name);
+    }
+    const SignatureCall<Device, T> call{name, Op::kind, specs, names, threads_};
+    Signature signature = op.signature(call);
+    auto stored = std::make_shared<detail::StoredOperator<Op, Device, T>>(std::move(op));
+    operators_.reserve(operators_.size() + 1);
+    const int node = dag_.add_node(std::move(name), std::string(Op::kind), std::move(inputs),
+                                   std::move(signature), std::move(parameter_names));
+    operators_.push_back(std::move(stored));
+    return dag_.node_at(node).outputs;
+  }
+
+  /// The scalar that backward starts from. Nobody reads it.
+  void loss(Ref scalar) { dag_.set_loss(scalar); }
+
+  void rename(Ref tensor, std::string name) { dag_.rename(tensor, std::move(name)); }
+
+  [[nodiscard]] const Dag& dag() const { return dag_; }
+  [[nodiscard]] int threads() const { return threads_; }
+
+  /// Enqueues nodes [first, last) in order. With `training`, what backward needs is kept in the
+  /// saved blob, and dropout drops; without, no blob is needed and nothing is kept.
+  void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
+               bool training) const {
+    const auto& locations = training ? segment.forward : segment.inference;
+    check(segment, bindings, lane, training ? segment.saved_bytes : 0,
+          training ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
+    check_tensors("value", segment.boundary_inputs, bindings.tensors);
+    check_tensors("value", segment.boundary_outputs, bindings.tensors);
+    Views views;
+    for (int n = segment.first; n < segment.last; ++n) {
+      const NodePlan& plan = segment.plan(n);
+      views.gather(dag_, n, locations, training ? plan.saved : plan.inference_saved, bindings);
+      const Location& workspace = training ? plan.forward_workspace : plan.inference_workspace;
+      key.op = static_cast<std::uint32_t>(n);
+      const ForwardCall<Device, T> call{lane,
+                                        views.inputs,
+                                        views.outputs,
+                                        views.parameters,
+                                        views.saved,
+                                        at(workspace, bindings, bindings.tensors),
+                                        key,
+                                        training};
+      operators_[static_cast<std::size_t>(n)]->forward(call);
+    }
+  }
+
+  /// Enqueues the backward of nodes [first, last), last node first, after a forward that trained
+  /// with the same key. Gradients of uses are added to, or overwritten: the first micro-batch.
+  void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
+                bool accumulate_parameters) const {
+    check(segment, bindings, lane, segment.saved_bytes, segment.backward_workspace_bytes);
+    check_tensors("value", segment.backward_reads, bindings.tensors);
+    check_tensors("gradient", segment.output_gradients, bindings.gradients);
+    check_tensors("gradient", segment.input_gradients, bindings.gradients);
+    for (const int use : segment.uses) {
+      if (bindings.uses[static_cast<std::size_t>(use)] == nullptr) {
+        throw missing("gradient of the parameter",
+                      dag_.parameter_at(dag_.use_at(use).parameter).name);
+      }
+    }
+    Views views;
+    for (int n = segment.last - 1; n >= segment.first; --n) {
+      const NodePlan& plan = segment.plan(n);
+      if (!plan.active) {
+        if (!accumulate_parameters) clear_uses(n, bindings, lane);
+        continue;
+      }
+      views.gather(dag_, n, segment.forward, plan.saved, bindings);
+      views.gather_gradients(dag_, n, segment, bindings);
+      for (std::size_t i = 0; i < plan.zero_gradient.size(); ++i) {
+        const AnyView& gradient = views.output_gradients[i];
+        if (plan.zero_gradient[i] && gradient) lane.fill_zero(gradient.data(), gradient.bytes());
+      }
+      key.op = static_cast<std::uint32_t>(n);
+      const BackwardCall<Device, T> call{lane,
+                                         views.inputs,
+                                         views.outputs,
+                                         views.parameters,
+                                         views.saved,
+                                         views.output_gradients,
+                                         views.input_gradients,
+                                         plan.input_gradient,
+                                         views.parameter_gradients,
+                                         accumulate_parameters,
+                                         at(plan.backward_workspace, bindings, bindings.tensors),
+                                         key};
+      operators_[static_cast<std::size_t>(n)]->backward(call);
+      add_scratch(n, plan, segment, bindings, lane, views);
+    }
+  }
+
+private:
+  /// The address of a location; `bound` is the table that it may name.
+  static void* at(const Location& location, const SegmentBindings& bindings,
+                  const std::vector<void*>& bound) {
+    switch (location.place) {
+      case Location::Place::none: return nullptr;
+      case Location::Place::bound: return bound[static_cast<std::size_t>(location.tensor)];
+      case Location::Place::saved: return static_cast<std::byte*>(bindings.saved) + location.offset;
+      case Location::Place::workspace:
+        return static_cast<std::byte*>(bindings.workspace) + location.offset;
+    }
+    return nullptr;
+  }
+
+  /// The views of one node's operands. Kept over the nodes of a call, so that it allocates once.
+  struct Views {
+    std::vector<AnyView> inputs, outputs, parameters, saved;
+    std::vector<AnyView> output_gradients, input_gradients, parameter_gradients;
+
+    void gather(const Dag& dag, int n, const std::vector<Location>& locations,
+                const std::vector<Location>& saved_locations, const SegmentBindings& bindings) {
+      const Node& node = dag.node_at(n);
+      const auto values = [&](std::vector<AnyView>& views, const std::vector<int>& ids) {
+        views.clear();
+        for (const int id : ids) {
+          const Location& location = locations[static_cast<std::size_t>(id)];
+          views.push_back(view(at(location, bindings, bindings.tensors), dag.tensor_at(id).spec));
+        }
+      };
+      values(inputs, node.inputs);
+      values(outputs, node.outputs);
+      parameters.clear();
+      for (const int use : node.uses) {
+        const int id = dag.use_at(use).parameter;
+        parameters.push_back(
+            view(bindings.parameters[static_cast<std::size_t>(id)], dag.parameter_at(id).spec));
+      }
+      saved.clear();
+      for (std::size_t i = 0; i < node.signature.saved.size(); ++i) {
+        saved.push_back(
+            view(at(saved_locations[i], bindings, bindings.tensors), node.signature.saved[i]));
+      }
+    }
+
+    void gather_gradients(const Dag& dag, int n, const Segment& segment,
+                          const SegmentBindings& bindings) {
+      const Node& node = dag.node_at(n);
+      const NodePlan& plan = segment.plan(n);
+      const auto gradient = [&](int id) {
+        const Location& location = segment.gradient[static_cast<std::size_t>(id)];
+        return view(at(location, bindings, bindings.gradients), dag.tensor_at(id).spec);
+      };
+      output_gradients.clear();
+      for (const int id : node.outputs) output_gradients.push_back(gradient(id));
+      input_gradients.clear();
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const int id = node.inputs[i];
+        switch (plan.input_gradient[i]) {
+          case GradientWrite::none: input_gradients.emplace_back(); break;
+          case GradientWrite::scratch:
+            input_gradients.push_back(
+                view(at(plan.scratch[i], bindings, bindings.gradients), dag.tensor_at(id).spec));
+            break;
+          case GradientWrite::write:
+          case GradientWrite::add: input_gradients.push_back(gradient(id)); break;
+        }
+      }
+      parameter_gradients.clear();
+      for (const int use : node.uses) {
+        parameter_gradients.push_back(
+            view(bindings.uses[static_cast<std::size_t>(use)],
+                 dag.parameter_at(dag.use_at(use).parameter).spec));
+      }
+    }
+
+    static AnyView view(void* data, const TensorSpec& spec) {
+      return {data, spec.shape, spec.element};
+    }
+  };
+
+  void add_scratch(int n, const NodePlan& plan, const Segment& segment,
+                   const SegmentBindings& bindings, Lane& lane, const Views& views) const {
+    const Node& node = dag_.node_at(n);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (plan.input_gradient[i] != GradientWrite::scratch) continue;
+      const Location& target = segment.gradient[static_cast<std::size_t>(node.inputs[i])];
+      const TensorView<T> source = views.input_gradients[i].template as<T>();
+      for_each_index(lane, source.size(),
+                     detail::AddTo<T>{static_cast<T*>(at(target, bindings, bindings.gradients)),
+                                      source.data()});
+    }
+  }
+
+  /// The gradients of a node that no result depends on.
+  void clear_uses(int n, const SegmentBindings& bindings, Lane& lane) const {
+    for (const int use : dag_.node_at(n).uses) {
+      lane.fill_zero(bindings.uses[static_cast<std::size_t>(use)],
+                     dag_.parameter_at(dag_.use_at(use).parameter).spec.bytes());
+    }
+  }
+
+  static OptionError missing(const std::string& what, const std::string& name) {
+    return OptionError("reef::graph: the bindings have no memory for the " + what + " '" + name +
+                       "', which this segment needs. Set its entry before the call.");
+  }
+
+  void check(const Segment& segment, const SegmentBindings& bindings, const Lane& lane, Bytes saved,
+             Bytes workspace) const {
+    if (segment.forward.size() != dag_.tensors.size() || segment.last > dag_.node_count() ||
+        bindings.tensors.size() != dag_.tensors.size() ||
+        bindings.gradients.size() != dag_.tensors.size() ||
+        bindings.parameters.size() != dag_.parameters.size() ||
+        bindings.uses.size() != dag_.uses.size()) {
+      throw OptionError(
+          "reef::graph: the segment or its bindings were made for another graph. Plan segments and "
+          "make bindings after the last node is added.");
+    }
+    if (lane.threads() > threads_) {
+      throw OptionError("reef::graph: the lane has " + std::to_string(lane.threads()) +
+                        " threads, but scratch memory was planned for " + std::to_string(threads_) +
+                        ". Make the Graph with the number of threads of its device.");
+    }
+    if (saved != 0 && bindings.saved == nullptr) throw missing("saved blob of", format_bytes(saved));
+    if (workspace != 0 && bindings.workspace == nullptr) {
+      throw missing("workspace of", format_bytes(workspace));
+    }
+    for (const int id : segment.parameters) {
+      if (bindings.parameters[static_cast<std::size_t>(id)] == nullptr) {
+        throw missing("parameter", dag_.parameter_at(id).name);
+      }
+    }
+  }
+
+  void check_tensors(const char* what, const std::vector<int>& ids,
+                     const std::vector<void*>& table) const {
+    for (const int id : ids) {
+      const Tensor& tensor = dag_.tensor_at(id);
+      if (table[static_cast<std::size_t>(id)] == nullptr && tensor.spec.bytes() != 0) {
+        throw missing(std::string(what) + " of the tensor", tensor.name);
+      }
+    }
+  }
+
+  int threads_;
+  Dag dag_;
+  std::vector<std::shared_ptr<const detail::AnyOperator<Device, T>>> operators_;
+};
+
+}  // namespace reef::inline v0::graph

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/core/random.hpp>
+#include <reef/core/tensor_view.hpp>
+#include <reef/graph/segment.hpp>
+#include <reef/graph/signature.hpp>
+
+namespace reef::inline v0::graph {
+
+/// What an operator knows when it states its signature: its inputs, not their values.
+template <class Device, real T>
+struct SignatureCall {
+  using element_type = T;
+
+  std::string_view node;
+  std::string_view kind;
+  std::span<const TensorSpec> inputs;
+  std::span<const std::string_view> input_names;
+  int threads = 1;  ///< that a kernel may use at most; scratch memory can depend on it
+
+  /// A tensor of the graph's element type.
+  [[nodiscard]] TensorSpec tensor(Shape shape) const { return {shape, element_of<T>}; }
+
+  /// Throws ShapeError unless there are `count` inputs.
+  void expect_inputs(std::size_t count) const {
+    if (inputs.size() == count) return;
+    throw ShapeError(place() + " takes " + std::to_string(count) + " inputs, " +
+                     std::to_string(inputs.size()) + " were given.");
+  }
+
+  /// Throws ShapeError unless input i `fits`; `expected` says in words what would.
+  void expect(std::size_t i, bool fits, std::string_view expected) const {
+    if (fits) return;
+    throw ShapeError(place() + ": its input " + std::to_string(i) + ", '" +
+                     std::string(input_names[i]) + "', is " + inputs[i].text() + ", expected " +
+                     std::string(expected) + ".");
+  }
+
+  /// Throws ShapeError unless input i has this shape and element type.
+  void expect(std::size_t i, const TensorSpec& expected) const {
+    expect(i, inputs[i] == expected, expected.text());
+  }
+
+  /// Throws ShapeError unless input i has at least one axis and the graph's element type.
+  void expect_rows(std::size_t i) const {
+    expect(i, inputs[i].shape.rank() >= 1 && inputs[i].element == element_of<T>,
+           "rows (..., C) of " + std::string(name_of(element_of<T>)));
+  }
+
+private:
+  [[nodiscard]] std::string place() const {
+    return "reef::graph: the node '" + std::string(node) + "' of kind " + std::string(kind);
+  }
+};
+
+/// One forward application of an operator. Views are in the device's memory; what is enqueued on
+/// the lane may read them until the lane has passed it.
+template <class Device, real T>
+struct ForwardCall {
+  using device_type = Device;
+  using element_type = T;
+
+  typename Device::Lane& lane;
+  std::span<const AnyView> inputs;
+  std::span<const AnyView> outputs;
+  std::span<const AnyView> parameters;
+  std::span<const AnyView> saved;
+  void* workspace = nullptr;
+  DrawKey key;  ///< sample: of row 0 of the micro-batch; op: the node
+  bool training = false;
+
+  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return inputs[i].as<const T>(); }
+  [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
+    return inputs[i].as<const std::int32_t>();
+  }
+  [[nodiscard]] TensorView<T> output(std::size_t i) const { return outputs[i].as<T>(); }
+  [[nodiscard]] TensorView<const T> parameter(std::size_t i) const {
+    return parameters[i].as<const T>();
+  }
+  [[nodiscard]] TensorView<T> kept(std::size_t i) const { return saved[i].as<T>(); }
+};
+
+/// One backward application: the same node, the same values, the same key.
+///
+///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i)
+///
+/// | input_gradient    | empty where nobody wants it; (+)= where accumulates(i), = elsewhere        |
+/// | parameter_gradient| (+)= where accumulate_parameters, = elsewhere                              |
+/// | input, output     | valid only if the signature says that backward reads them                  |
+template <class Device, real T>
+struct BackwardCall {
+  using device_type = Device;
+  using element_type = T;
+
+  typename Device::Lane& lane;
+  std::span<const AnyView> inputs;
+  std::span<const AnyView> outputs;
+  std::span<const AnyView> parameters;
+  std::span<const AnyView> saved;
+  std::span<const AnyView> output_gradients;
+  std::span<const AnyView> input_gradients;
+  std::span<const GradientWrite> writes;
+  std::span<const AnyView> parameter_gradients;
+  bool accumulate_parameters = false;
+  void* workspace = nullptr;
+  DrawKey key;
+
+  [[nodiscard]] TensorView<const T> input(std::size_t i) const { return inputs[i].as<const T>(); }
+  [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
+    return inputs[i].as<const std::int32_t>();
+  }
+  [[nodiscard]] TensorView<const T> output(std::size_t i) const { return outputs[i].as<const T>(); }
+  [[nodiscard]] TensorView<const T> parameter(std::size_t i) const {
+    return parameters[i].as<const T>();
+  }
+  [[nodiscard]] TensorView<const T> kept(std::size_t i) const { return saved[i].as<const T>(); }
+  [[nodiscard]] TensorView<const T> output_gradient(std::size_t i) const {
+    return output_gradients[i].as<const T>();
+  }
+  [[nodiscard]] bool wants(std::size_t i) const { return writes[i] != GradientWrite::none; }
+  [[nodiscard]] bool accumulates(std::size_t i) const { return writes[i] == GradientWrite::add; }
+  [[nodiscard]] TensorView<T> input_gradient(std::size_t i) const {
+    return input_gradients[i].as<T>();
+  }
+  [[nodiscard]] TensorView<T> parameter_gradient(std::size_t i) const {
+    return parameter_gradients[i].as<T>();
+  }
+};
+
+/// A differentiable function with parameters that a graph can apply on this device to elements T.
+///
+///     backward is the transposed Jacobian of forward, at the same inputs, parameters and key
+///     equal calls give equal bits, whatever the number of threads
+///     forward writes every output and saved element; backward every gradient that is wanted
+///
+/// The three functions can be templates over the call: `void forward(const auto& call) const`.
+///
+/// Models: everything in nn/; a user's struct with `kind`, `signature`, `forward` and `backward`.
+template <class Op, class Device, class T>
+concept operator_for =
+    std::copy_constructible<Op> &&
+    requires(const Op& op, const SignatureCall<Device, T>& signature,
+             const ForwardCall<Device, T>& forward, const BackwardCall<Device, T>& backward) {
+      { Op::kind } -> std::convertible_to<std::string_view>;
+      { op.signature(signature) } -> std::same_as<Signature>;
+      { op.forward(forward) } -> std::same_as<void>;
+      { op.backward(backward) } -> std::same_as<void>;
+    };
+
+}  // namespace reef::inline v0::graph

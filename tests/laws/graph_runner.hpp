@@ -1,0 +1,417 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/graph/graph.hpp>
+#include <reef/graph/parameter_layout.hpp>
+
+namespace reef_test {
+
+using namespace reef;
+
+/// Runs a Graph cut into segments, with memory of its own that reports misuse: everything begins as
+/// NaN, boundary values that backward does not read are NaN again when it runs, and guards behind
+/// each piece of memory must stay whole. Values go in and out as vectors of the host.
+template <class Device, real T>
+class GraphRunner {
+public:
+  using Lane = typename Device::Lane;
+
+  /// `cuts`: where segments end, ascending, without 0 and the number of nodes; none: one segment.
+  GraphRunner(Device& device, const graph::Graph<Device, T>& graph, const std::vector<int>& cuts = {},
+              int last = -1)
+      : device_(device),
+        lane_(device, "runner"),
+        graph_(graph),
+        dag_(graph.dag()),
+        layout_(graph::parameter_layout(dag_)),
+        bindings_(dag_),
+        values_(dag_.tensors.size()),
+        gradients_(dag_.tensors.size()) {
+    std::vector<int> ends = cuts;
+    ends.push_back(last < 0 ? dag_.node_count() : last);
+    int first = 0;
+    for (const int end : ends) {
+      segments_.push_back(graph::plan_segment(dag_, first, end));
+      first = end;
+    }
+    Bytes workspace = 0;
+    for (const graph::Segment& segment : segments_) {
+      saved_.push_back(make(segment.saved_bytes));
+      workspace = std::max({workspace, segment.forward_workspace_bytes,
+                            segment.inference_workspace_bytes, segment.backward_workspace_bytes});
+      const auto bind = [&](const std::vector<int>& ids) {
+        for (const int id : ids) {
+          const std::size_t i = static_cast<std::size_t>(id);
+          if (values_[i].buffer.data() != nullptr) continue;
+          values_[i] = make(dag_.tensor_at(id).spec.bytes());
+          gradients_[i] = make(dag_.tensor_at(id).spec.bytes());
+          bindings_.tensors[i] = values_[i].buffer.data();
+          bindings_.gradients[i] = gradients_[i].buffer.data();
+        }
+      };
+      bind(segment.boundary_inputs);
+      bind(segment.boundary_outputs);
+    }
+    workspace_ = make(workspace);
+    parameters_ = make(static_cast<Bytes>(layout_.parameter_elements) * sizeof(T));
+    uses_ = make(static_cast<Bytes>(layout_.gradient_elements) * sizeof(T));
+    for (std::size_t i = 0; i < dag_.parameters.size(); ++i) {
+      bindings_.parameters[i] = static_cast<T*>(parameters_.buffer.data()) + layout_.parameters[i];
+    }
+    for (std::size_t i = 0; i < dag_.uses.size(); ++i) {
+      bindings_.uses[i] = static_cast<T*>(uses_.buffer.data()) + layout_.uses[i];
+    }
+  }
+
+  [[nodiscard]] const std::vector<graph::Segment>& segments() const { return segments_; }
+  [[nodiscard]] const graph::Dag& dag() const { return dag_; }
+
+  /// Sets a boundary tensor, its gradient, or a parameter. An input that nobody reads has no memory.
+  template <class U>
+  void set(int tensor, const std::vector<U>& value) {
+    put(bindings_.tensors[static_cast<std::size_t>(tensor)], value);
+  }
+  void set_gradient(int tensor, const std::vector<T>& value) {
+    put(bindings_.gradients[static_cast<std::size_t>(tensor)], value);
+  }
+  void set_parameter(int parameter, const std::vector<T>& value) {
+    put(bindings_.parameters[static_cast<std::size_t>(parameter)], value);
+  }
+
+  [[nodiscard]] std::vector<T> value(int tensor) {
+    return get(bindings_.tensors[static_cast<std::size_t>(tensor)],
+               dag_.tensor_at(tensor).spec.shape.size());
+  }
+  [[nodiscard]] std::vector<T> gradient(int tensor) {
+    return get(bindings_.gradients[static_cast<std::size_t>(tensor)],
+               dag_.tensor_at(tensor).spec.shape.size());
+  }
+  [[nodiscard]] std::vector<T> use_gradient(int use) {
+    const int parameter = dag_.use_at(use).parameter;
+    return get(bindings_.uses[static_cast<std::size_t>(use)],
+               dag_.parameter_at(parameter).spec.shape.size());
+  }
+  /// The sum over all uses.
+  [[nodiscard]] std::vector<T> parameter_gradient(int parameter) {
+    std::vector<T> sum;
+    for (const int use : dag_.parameter_at(parameter).uses) {
+      const std::vector<T> part = use_gradient(use);
+      if (sum.empty()) sum.resize(part.size());
+      for (std::size_t i = 0; i < part.size(); ++i) sum[i] += part[i];
+    }
+    return sum;
+  }
+
+  void forward(DrawKey key = {}, bool training = true) {
+    for (std::size_t s = 0; s < segments_.size(); ++s) {
+      poison(workspace_);
+      poison(saved_[s]);
+      bindings_.saved = training ? saved_[s].buffer.data() : nullptr;
+      bindings_.workspace = workspace_.buffer.data();
+      run([&](Lane& lane) { graph_.forward(segments_[s], bindings_, lane, key, training); });
+    }
+    check_guards();
+  }
+
+  /// Backward of all segments, the last first. What a segment says that it does not read is NaN.
+  void backward(DrawKey key = {}, bool accumulate = false) {
+    for (std::size_t s = segments_.size(); s-- > 0;) {
+      poison(workspace_);
+      poison_unread(s);
+      bindings_.saved = saved_[s].buffer.data();
+      bindings_.workspace = workspace_.buffer.data();
+      run([&](Lane& lane) { graph_.backward(segments_[s], bindings_, lane, key, accumulate); });
+    }
+    check_guards();
+  }
+
+private:
+  static constexpr Bytes guard_bytes = 256;
+
+  struct Piece {
+    typename Device::Buffer buffer;
+    Bytes bytes = 0;
+  };
+
+  Piece make(Bytes bytes) {
+    Piece piece{device_.allocate(bytes + guard_bytes, "graph runner"), bytes};
+    const std::vector<unsigned char> guard(static_cast<std::size_t>(guard_bytes), guard_byte);
+    poison(piece);
+    copy(static_cast<std::byte*>(piece.buffer.data()) + bytes, guard.data(), guard_bytes,
+         device::Copy::to_device);
+    return piece;
+  }
+
+  static constexpr unsigned char guard_byte = 0xA5;
+
+  void poison(Piece& piece) {
+    if (piece.bytes == 0) return;
+    const std::vector<unsigned char> nan(static_cast<std::size_t>(piece.bytes), 0xFF);
+    copy(piece.buffer.data(), nan.data(), piece.bytes, device::Copy::to_device);
+  }
+
+  /// Boundary values of segment s that neither it nor an earlier segment reads in backward.
+  void poison_unread(std::size_t s) {
+    const auto reads = [&](int id) {
+      for (std::size_t earlier = 0; earlier <= s; ++earlier) {
+        const std::vector<int>& list = segments_[earlier].backward_reads;
+        if (std::find(list.begin(), list.end(), id) != list.end()) return true;
+      }
+      return false;
+    };
+    for (std::size_t id = 0; id < values_.size(); ++id) {
+      const int tensor = static_cast<int>(id);
+      const bool result = dag_.tensor_at(tensor).consumers.empty();
+      if (values_[id].buffer.data() != nullptr && !result && dag_.tensor_at(tensor).producer >= 0 &&
+          !reads(tensor)) {
+        poison(values_[id]);
+      }
+    }
+  }
+
+  void check_guards() {
+    const auto check = [&](Piece& piece, const std::string& what) {
+      if (piece.buffer.data() == nullptr) return;
+      std::vector<unsigned char> guard(static_cast<std::size_t>(guard_bytes));
+      copy(guard.data(), static_cast<std::byte*>(piece.buffer.data()) + piece.bytes, guard_bytes,
+           device::Copy::to_host);
+      for (const unsigned char byte : guard) {
+        if (byte != guard_byte) throw std::runtime_error("something wrote behind the " + what);
+      }
+    };
+    check(workspace_, "workspace");
+    check(parameters_, "parameters");
+    check(uses_, "parameter gradients");
+    for (Piece& piece : saved_) check(piece, "saved blob");
+    for (std::size_t id = 0; id < values_.size(); ++id) {
+      check(values_[id], "value of " + dag_.tensors[id].name);
+      check(gradients_[id], "gradient of " + dag_.tensors[id].name);
+    }
+  }
+
+  template <class U>
+  void put(void* target, const std::vector<U>& value) {
+    if (target == nullptr) return;
+    copy(target, value.data(), value.size() * sizeof(U), device::Copy::to_device);
+  }
+  std::vector<T> get(const void* source, std::int64_t size) {
+    std::vector<T> value(static_cast<std::size_t>(size));
+    copy(value.data(), source, value.size() * sizeof(T), device::Copy::to_host);
+    return value;
+  }
+  void copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
+    if (bytes != 0) run([=](Lane& lane) { lane.copy(to, from, bytes, direction); });
+  }
+
+  template <class F>
+  void run(F&& function) {
+    lane_.submit(std::forward<F>(function));
+    lane_.synchronize();
+  }
+
+  Device& device_;
+  Lane lane_;
+  const graph::Graph<Device, T>& graph_;
+  const graph::Dag& dag_;
+  graph::ParameterLayout layout_;
+  graph::SegmentBindings bindings_;
+  std::vector<graph::Segment> segments_;
+  std::vector<Piece> values_;
+  std::vector<Piece> gradients_;
+  std::vector<Piece> saved_;
+  Piece workspace_;
+  Piece parameters_;
+  Piece uses_;
+};
+
+/// Pseudo-random numbers in [-1, 1), the same in fp32 and fp64 and on every device.
+template <class T>
+std::vector<T> noise(std::int64_t size, std::uint32_t stream) {
+  std::vector<T> values(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<T>(2 * uniform(DrawKey{7, 0, 1, stream}, i) - 1);
+  }
+  return values;
+}
+
+/// Every input, parameter and result's gradient of a graph, by id: one point at which it is run.
+template <class T>
+struct Point {
+  std::map<int, std::vector<T>> inputs;
+  std::map<int, std::vector<std::int32_t>> integers;
+  std::map<int, std::vector<T>> parameters;
+  std::map<int, std::vector<T>> seeds;
+
+  /// `classes`: integers cycle through [0, classes).
+  static Point make(const graph::Dag& dag, std::int32_t classes) {
+    Point point;
+    for (const int id : dag.inputs) {
+      const graph::TensorSpec& spec = dag.tensor_at(id).spec;
+      if (spec.element == Element::int32) {
+        std::vector<std::int32_t>& values = point.integers[id];
+        for (std::int64_t i = 0; i < spec.shape.size(); ++i) {
+          const std::uint32_t bits = random_bits(DrawKey{3, 0, 0, static_cast<std::uint32_t>(id)},
+                                                 static_cast<std::uint64_t>(i));
+          values.push_back(static_cast<std::int32_t>(bits % static_cast<std::uint32_t>(classes)));
+        }
+      } else {
+        point.inputs[id] = noise<T>(spec.shape.size(), static_cast<std::uint32_t>(100 + id));
+      }
+    }
+    for (std::size_t i = 0; i < dag.parameters.size(); ++i) {
+      const graph::Parameter& parameter = dag.parameters[i];
+      std::vector<T> values =
+          noise<T>(parameter.spec.shape.size(), static_cast<std::uint32_t>(1000 + i));
+      const bool scale = parameter.init.law == graph::Init::Law::ones;
+      for (T& value : values) value = (scale ? T(1) : T(0)) + T(0.5) * value;
+      point.parameters[static_cast<int>(i)] = std::move(values);
+    }
+    for (std::size_t id = 0; id < dag.tensors.size(); ++id) {
+      const graph::Tensor& tensor = dag.tensors[id];
+      const bool result = dag.loss >= 0 ? static_cast<int>(id) == dag.loss
+                                        : tensor.consumers.empty() && tensor.producer >= 0;
+      if (!result || !graph::Dag::is_real(tensor.spec.element)) continue;
+      point.seeds[static_cast<int>(id)] =
+          noise<T>(tensor.spec.shape.size(), static_cast<std::uint32_t>(2000 + id));
+    }
+    return point;
+  }
+
+  template <class Device>
+  void apply(GraphRunner<Device, T>& runner) const {
+    for (const auto& [id, values] : inputs) runner.set(id, values);
+    for (const auto& [id, values] : integers) runner.set(id, values);
+    for (const auto& [id, values] : parameters) runner.set_parameter(id, values);
+  }
+  template <class Device>
+  void apply_seeds(GraphRunner<Device, T>& runner) const {
+    for (const auto& [id, values] : seeds) {
+      if (runner.dag().tensor_at(id).differentiable) runner.set_gradient(id, values);
+    }
+  }
+};
+
+/// The results and all gradients of one forward and backward, by readable names.
+template <class T>
+using Outcome = std::map<std::string, std::vector<T>>;
+
+template <class Device, real T>
+Outcome<T> run_once(GraphRunner<Device, T>& runner, const Point<T>& point, DrawKey key = {},
+                    bool accumulate = false) {
+  const graph::Dag& dag = runner.dag();
+  point.apply(runner);
+  runner.forward(key);
+  Outcome<T> outcome;
+  for (const auto& [id, seed] : point.seeds) {
+    outcome["value of " + dag.tensor_at(id).name] = runner.value(id);
+  }
+  point.apply_seeds(runner);
+  runner.backward(key, accumulate);
+  const graph::GradientFlow flow = graph::gradient_flow(dag);
+  for (const auto& [id, values] : point.inputs) {
+    if (flow.tensors[static_cast<std::size_t>(id)]) {
+      outcome["gradient of " + dag.tensor_at(id).name] = runner.gradient(id);
+    }
+  }
+  for (std::size_t use = 0; use < dag.uses.size(); ++use) {
+    const graph::Parameter& parameter = dag.parameter_at(dag.uses[use].parameter);
+    outcome["gradient of use " + std::to_string(use) + " of " + parameter.name] =
+        runner.use_gradient(static_cast<int>(use));
+  }
+  return outcome;
+}
+
+/// d F / d x[i] of F = sum over results of <seed, result>, by fourth-order central differences.
+///
+///     (8 (F(x + h) - F(x - h)) - (F(x + 2h) - F(x - 2h))) / 12 h,   error h^4 F'''''/30 + eps F / h
+template <class F>
+std::vector<double> finite_differences(std::vector<double>& x, const F& evaluate, double h = 2e-3) {
+  std::vector<double> result(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double at = x[i];
+    const auto value = [&](double step) {
+      x[i] = at + step;
+      return evaluate();
+    };
+    const double near = value(h) - value(-h);
+    const double far = value(2 * h) - value(-2 * h);
+    x[i] = at;
+    result[i] = (8 * near - far) / (12 * h);
+  }
+  return result;
+}
+
+/// The largest difference as a part of the largest entry of either; 0 for two zeros.
+template <class T, class U>
+double relative_error(const std::vector<T>& a, const std::vector<U>& b) {
+  if (a.size() != b.size()) return HUGE_VAL;
+  double difference = 0;
+  double scale = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = static_cast<double>(a[i]);
+    const double y = static_cast<double>(b[i]);
+    if (!std::isfinite(x) || !std::isfinite(y)) return HUGE_VAL;
+    difference = std::max(difference, std::abs(x - y));
+    scale = std::max({scale, std::abs(x), std::abs(y)});
+  }
+  return difference == 0 ? 0 : difference / scale;
+}
+
+/// The greatest relative error of any gradient against finite differences, and whose it is.
+template <class Device>
+std::pair<double, std::string> gradient_error(Device& device,
+                                              const graph::Graph<Device, double>& graph,
+                                              std::int32_t classes, DrawKey key = {}) {
+  GraphRunner<Device, double> runner(device, graph);
+  const graph::Dag& dag = graph.dag();
+  Point<double> point = Point<double>::make(dag, classes);
+  run_once(runner, point, key);
+  std::map<int, std::vector<double>> inputs;
+  std::map<int, std::vector<double>> parameters;
+  const graph::GradientFlow flow = graph::gradient_flow(dag);
+  for (auto& [id, values] : point.inputs) {
+    if (flow.tensors[static_cast<std::size_t>(id)]) inputs[id] = runner.gradient(id);
+  }
+  for (auto& [id, values] : point.parameters) parameters[id] = runner.parameter_gradient(id);
+
+  const auto evaluate = [&] {
+    runner.forward(key);
+    double sum = 0;
+    for (const auto& [id, seed] : point.seeds) {
+      const std::vector<double> value = runner.value(id);
+      for (std::size_t i = 0; i < value.size(); ++i) sum += value[i] * seed[i];
+    }
+    return sum;
+  };
+  std::pair<double, std::string> worst{0, "none"};
+  const auto compare = [&](const std::vector<double>& got, const std::vector<double>& wanted,
+                           const std::string& name) {
+    const double error = relative_error(got, wanted);
+    if (error > worst.first) worst = {error, name};
+  };
+  for (const auto& [id, got] : inputs) {
+    std::vector<double>& x = point.inputs[id];
+    compare(got, finite_differences(x, [&] { runner.set(id, x); return evaluate(); }),
+            dag.tensor_at(id).name);
+    runner.set(id, x);
+  }
+  for (const auto& [id, got] : parameters) {
+    std::vector<double>& x = point.parameters[id];
+    compare(got, finite_differences(x, [&] { runner.set_parameter(id, x); return evaluate(); }),
+            dag.parameter_at(id).name);
+    runner.set_parameter(id, x);
+  }
+  return worst;
+}
+
+}  // namespace reef_test
