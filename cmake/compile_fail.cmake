@@ -3,6 +3,8 @@
 # Compiles SOURCE twice. As it is it must fail with the text of its first line; with -DFIXED it must
 # compile, so that the way out which the message recommends is itself tested.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(command "${COMPILER}" -std=c++20 -fsyntax-only -x c++)
 foreach(directory IN LISTS INCLUDES)
   list(APPEND command "-I${directory}")

@@ -3,6 +3,8 @@
 # The folders are the architecture: a header includes from its own folder and from those below it. The
 # four axes never include each other. profile, schedule and plan stand on core, io and trace alone.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(order core io trace device comm data profile schedule plan graph nn run
   swap pipeline compress optim trainer swarm)
 set(axes swap pipeline compress optim)

@@ -4,6 +4,8 @@
 # Configures, builds and runs one consumer from an empty build folder. With NO_MPI it does so as if
 # no MPI and no BLAS were installed, and checks that the program needs neither.
 
+cmake_minimum_required(VERSION 3.25)
+
 function(reef_step what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
