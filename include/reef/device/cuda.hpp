@@ -95,6 +95,9 @@ public:
   /// Page-locked host memory: not part of the budget.
   PinnedBuffer allocate_pinned(Bytes bytes, std::string_view what);
 
+  /// The device's memory is not the host's: messages and files need copies over the link.
+  [[nodiscard]] static constexpr bool discrete() { return true; }
+
   [[nodiscard]] MemoryReport memory() const { return ledger_.report(); }
   [[nodiscard]] int threads() const { return 1; }
   [[nodiscard]] int ordinal() const { return options_.ordinal; }
@@ -307,19 +310,23 @@ private:
 
   // On the lane's thread, whose current device is the stream's.
   void record_on(cudaStream_t stream, int ordinal) {
-    const std::uint64_t epoch = issued_.load() + 1;
-    if (epoch > places) await_device(epoch - places);
-    {
-      const std::lock_guard lock(mutex_);
-      cudaEvent_t& place = slots_[epoch % places];
-      if (place == nullptr) {
-        detail::check_cuda(
-            cudaEventCreateWithFlags(&place, cudaEventDisableTiming | cudaEventBlockingSync),
-            "cudaEventCreateWithFlags", ordinal);
-      }
-      detail::check_cuda(cudaEventRecord(place, stream), "cudaEventRecord", ordinal);
-      issued_.store(epoch);
+    std::unique_lock lock(mutex_);
+    while (issued_.load() + 1 > places && issued_.load() + 1 - places > happened_) {
+      const std::uint64_t former = issued_.load() + 1 - places;
+      lock.unlock();
+      await_device(former);
+      lock.lock();
     }
+    const std::uint64_t epoch = issued_.load() + 1;
+    cudaEvent_t& place = slots_[epoch % places];
+    if (place == nullptr) {
+      detail::check_cuda(
+          cudaEventCreateWithFlags(&place, cudaEventDisableTiming | cudaEventBlockingSync),
+          "cudaEventCreateWithFlags", ordinal);
+    }
+    detail::check_cuda(cudaEventRecord(place, stream), "cudaEventRecord", ordinal);
+    issued_.store(epoch);
+    lock.unlock();
     bell_.ring();
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <reef/core/element.hpp>
-#include <reef/device/cuda.hpp>
+#include <reef/device/cuda.cuh>
 #include <reef/nn/cuda/attention.cuh>
 #include <reef/nn/cuda/cross_entropy.cuh>
 #include <reef/nn/cuda/elementwise.cuh>

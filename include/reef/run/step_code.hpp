@@ -120,7 +120,7 @@ auto copies(const Site<Device, T>& site, device::Copy direction) {
 /// Adds the code of Batch, Forward, Backward, FoldUses, FoldRank, Download and Upload.
 template <device::device Device, real T>
 void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
-  using Lane = typename Device::Lane;
+  using DeviceLane = typename Device::Lane;
   using Code = typename Handlers<Device>::Code;
   using Communication = typename Handlers<Device>::Communication;
   const bool trains = site.builder.purpose == Purpose::training;
@@ -143,7 +143,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     const int j = forward.micro_batch;
     const auto& segment = site.plan().segments[static_cast<std::size_t>(forward.index)];
     return [&site, &segment, trains, j,
-            bindings = detail::bind_segment(site, forward.index, j, false)](Lane& lane) {
+            bindings = detail::bind_segment(site, forward.index, j, false)](DeviceLane& lane) {
       site.graph.forward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0}, trains);
     };
   });
@@ -157,7 +157,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
         !gradients.empty() && std::find(backward.writes.begin(), backward.writes.end(),
                                         gradients.front()) == backward.writes.end();
     return [&site, &segment, j, accumulate,
-            bindings = detail::bind_segment(site, backward.index, j, true)](Lane& lane) {
+            bindings = detail::bind_segment(site, backward.index, j, true)](DeviceLane& lane) {
       site.graph.backward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
                           accumulate);
     };
@@ -180,7 +180,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
                              site.at(extra), plan.dag->parameters[p].spec.shape.size()});
       }
     }
-    return [additions = std::move(additions)](Lane& lane) {
+    return [additions = std::move(additions)](DeviceLane& lane) {
       for (const Addition& a : additions) {
         nn::Kernels<Device>::template copy_or_add<T>(lane, a.to, a.from, a.elements, true);
       }
@@ -191,7 +191,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     const bool accumulate = !fold.accumulates.empty();
     const Value target = accumulate ? fold.accumulates[0] : fold.writes[0];
     return [to = site.at(target), from = site.at(fold.reads[0]), n = site.elements(target),
-            accumulate](Lane& lane) {
+            accumulate](DeviceLane& lane) {
       nn::Kernels<Device>::template copy_or_add<T>(lane, to, from, n, accumulate);
     };
   });

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -20,7 +19,7 @@ struct RuleKernel {
 
   T* w = nullptr;
   const T* g = nullptr;
-  std::array<T*, states> state{};
+  T* state[states + 1]{};  // not std::array, whose members kernels cannot call
   T scale = 1;
   Coefficients c{};
 

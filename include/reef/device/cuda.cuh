@@ -1,0 +1,5 @@
+#pragma once
+
+#include <reef/device/cuda.hpp>
+#include <reef/device/for_each_index.cuh>
+#include <reef/device/transform.cuh>
