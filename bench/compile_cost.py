@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Compile time and peak memory of every umbrella header and every example program.
+
+    python3 bench/compile_cost.py [--build build/release] [--compiler g++] [--output docs/compile_cost.md]
+
+One translation unit at a time, as the release preset compiles it (its flags are read from
+compile_commands.json), without ccache; the least of three runs, in user + system seconds. An umbrella
+header is one that does nothing but include: reef/reef.hpp and reef/FOLDER/FOLDER.hpp or
+reef/FOLDER.hpp. Writes a table in Markdown.
+"""
+
+import argparse
+import json
+import os
+import re
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+
+
+def cost(command, directory):
+    """User + system seconds and the peak resident MiB of the largest process."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        line = f"{usage.ru_utime + usage.ru_stime} {usage.ru_maxrss / 1024} {done.returncode}"
+        os.write(write, line.encode())
+        if done.returncode:
+            sys.stderr.write(done.stderr[:4000])
+        os._exit(0)
+    os.close(write)
+    seconds, peak, status = os.read(read, 200).decode().split()
+    os.close(read)
+    os.waitpid(child, 0)
+    if status != "0":
+        sys.exit(f"compile_cost.py: failed: {shlex.join(command)}")
+    return float(seconds), float(peak)
+
+
+def best(command, directory, runs):
+    measured = [cost(command, directory) for _ in range(runs)]
+    return min(m[0] for m in measured), max(m[1] for m in measured)
+
+
+def plain(entry, compiler):
+    """The compile command without ccache, the output thrown away."""
+    words = shlex.split(entry["command"])
+    while "ccache" in words[0]:
+        words = words[1:]
+    if compiler:
+        words[0] = compiler
+    words[words.index("-o") + 1] = "/dev/null"
+    return words
+
+
+def umbrellas(include):
+    found = [os.path.join(folder, name) for folder, _, names in os.walk(include) for name in names
+             if name.endswith(".hpp")]
+    for path in sorted(found):
+        name = os.path.relpath(path, include)
+        parts = name[: -len(".hpp")].split("/")
+        if parts == ["reef", "reef"] or len(parts) == 2 or (len(parts) == 3 and parts[1] == parts[2]):
+            yield name
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--build", default="build/release")
+    parser.add_argument("--compiler", default="")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--output", default="docs/compile_cost.md")
+    options = parser.parse_args()
+
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(root, options.build, "compile_commands.json")) as file:
+        entries = json.load(file)
+
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        # The flags of a user of reef::reef: those with which the headers are checked, optimised.
+        sample = next(e for e in entries if "/headers/" in e["file"] and e["file"].endswith("first.cpp"))
+        for name in umbrellas(os.path.join(root, "include")):
+            source = os.path.join(scratch, "unit.cpp")
+            with open(source, "w") as file:
+                file.write(f"#include <{name}>\n")
+            command = [source if word == sample["file"] else word for word in plain(sample, options.compiler)]
+            command = [word for word in command if word not in ("-O0", "-g0")]
+            rows.append((f"`<{name}>`", *best(command, scratch, options.runs)))
+        for entry in entries:
+            match = re.match(re.escape(root) + r"/examples/(.+\.cpp)$", entry["file"])
+            if match:
+                command = plain(entry, options.compiler)
+                rows.append((f"`examples/{match[1]}`", *best(command, entry["directory"], options.runs)))
+
+    compiler = options.compiler or plain(sample, "")[0]
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+    table = [
+        "# What including Reef costs",
+        "",
+        f"{version}, release preset, one translation unit at a time; the least of {options.runs} runs.",
+        "Made by `python3 bench/compile_cost.py`.",
+        "",
+        "| translation unit | seconds | peak MiB |",
+        "|---|---:|---:|",
+    ]
+    table += [f"| {name} | {seconds:.1f} | {peak:.0f} |" for name, seconds, peak in rows]
+    text = "\n".join(table) + "\n"
+    with open(os.path.join(root, options.output), "w") as file:
+        file.write(text)
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
