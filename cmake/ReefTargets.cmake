@@ -31,6 +31,10 @@ if(REEF_CCACHE)
   endif()
 endif()
 
+# ISO C++: what compiles here compiles for a user who has turned the extensions off.
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+
 # Linked privately by our programs only, so a user of reef::reef never sees these.
 add_library(reef_own INTERFACE)
 target_compile_options(reef_own INTERFACE
