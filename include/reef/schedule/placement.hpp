@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <reef/schedule/detail/deriver.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::schedule {
@@ -30,77 +31,105 @@ struct Placement {
 
 namespace detail {
 
-/// The instructions between which a region must keep what it holds.
-struct Lifetime {
-  StorageId region = no_storage;
-  std::size_t first = 0;
-  std::size_t last = 0;
-  bool used = false;
-};
-
-inline std::vector<Lifetime> lifetimes_of(const Program& program) {
-  std::vector<Lifetime> lifetimes(program.storages.size());
-  for (std::size_t id = 0; id < lifetimes.size(); ++id) {
-    Lifetime& life = lifetimes[id];
-    life.region = static_cast<StorageId>(id);
-    if (program.storages[id].life != Life::round && program.storages[id].parent == no_storage) {
-      life.last = program.round.size();
-      life.used = true;
-    }
-  }
-  for (std::size_t i = 0; i < program.round.size(); ++i) {
-    const Instruction& instruction = program.round[i];
-    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
-      for (const Value value : *list) {
-        Lifetime& life = lifetimes[program.region_of(value.storage).first];
-        if (!life.used) {
-          life.first = i;
-          life.last = i;
-          life.used = true;
+/// Which regions are alive, and which of two is certainly done with its bytes before the other
+/// begins, whatever the speed of the lanes.
+class Lifetimes {
+public:
+  explicit Lifetimes(const Program& program)
+      : program_(program), accesses_(program.storages.size()) {
+    const Overlaps overlaps = overlaps_by_region(program);
+    Deriver deriver(program, overlaps, 1);
+    for (std::size_t i = 0; i < program.round.size(); ++i) {
+      deriver.step(static_cast<std::int64_t>(i));
+      const Instruction& instruction = program.round[i];
+      for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+        for (const Value value : *list) {
+          accesses_[program.region_of(value.storage).first].push_back(static_cast<std::int64_t>(i));
         }
-        life.last = std::max(life.last, i);
       }
     }
+    for (std::size_t i = 0; i < program.round.size(); ++i) {
+      clocks_.push_back(deriver.clock(static_cast<std::int64_t>(i)));
+    }
   }
-  return lifetimes;
-}
+
+  /// Something uses the region, or it is kept whether or not something does.
+  [[nodiscard]] bool alive(StorageId region) const {
+    return program_.storages[region].life != Life::round || !accesses_[region].empty();
+  }
+
+  /// Their bytes must differ.
+  [[nodiscard]] bool meet(StorageId a, StorageId b) const {
+    const Storage& first = program_.storages[a];
+    const Storage& second = program_.storages[b];
+    if (first.place != second.place) return false;
+    if (first.life != Life::round || second.life != Life::round) return true;
+    return !before(a, b) && !before(b, a);
+  }
+
+private:
+  /// Every access to `a` is complete when the first to `b` starts.
+  [[nodiscard]] bool before(StorageId a, StorageId b) const {
+    Clock last{};
+    last.fill(-1);
+    for (const std::int64_t i : accesses_[a]) {
+      std::int64_t& latest = last[static_cast<std::size_t>(program_.round[static_cast<std::size_t>(i)].lane)];
+      latest = std::max(latest, i);
+    }
+    for (const std::int64_t i : accesses_[b]) {
+      const auto position = static_cast<std::size_t>(i);
+      const Clock& known = clocks_[position];
+      const auto lane = static_cast<std::size_t>(program_.round[position].lane);
+      for (std::size_t l = 0; l < lane_count; ++l) {
+        // Its own position is in its clock: an access of the instruction itself is not before it.
+        if (last[l] > known[l] || (l == lane && last[l] >= i)) return false;
+      }
+    }
+    return true;
+  }
+
+  const Program& program_;
+  std::vector<std::vector<std::int64_t>> accesses_;
+  std::vector<Clock> clocks_;
+};
 
 }  // namespace detail
 
-/// Gives every region an offset, and regions whose lifetimes do not meet the same bytes.
+/// Gives every region an offset, and the same bytes to regions of which one is certainly done before
+/// the other begins: sharing never makes a lane wait that would not wait anyway.
 ///
 /// What is reserved or persistent comes first, in the order of the program's storages, so that
 /// programs which begin with the same storages agree on where those lie. The other regions are
-/// taken largest first and put at the lowest offset that no region of an overlapping lifetime holds. Lifetimes are those of the program's order; the lanes keep them, because
-/// `derive` makes an instruction wait for the last use of the bytes that it takes over.
+/// taken largest first and put at the lowest offset that no region they meet holds.
 ///
-/// | cost   | O(regions^2)                                              |
-/// | order  | deterministic: equal programs get equal placements        |
+/// | cost   | O(regions^2 * accesses of a region)                 |
+/// | order  | deterministic: equal programs get equal placements  |
 inline Placement place(const Program& program) {
-  std::vector<detail::Lifetime> lives;
-  for (const detail::Lifetime& life : detail::lifetimes_of(program)) {
-    if (life.used && program.storages[life.region].parent == no_storage) lives.push_back(life);
+  const detail::Lifetimes lifetimes(program);
+  std::vector<StorageId> regions;
+  for (StorageId id = 0; id < program.storages.size(); ++id) {
+    if (program.storages[id].parent == no_storage && lifetimes.alive(id)) regions.push_back(id);
   }
-  std::stable_sort(lives.begin(), lives.end(), [&](const auto& a, const auto& b) {
-    const Storage& first = program.storages[a.region];
-    const Storage& second = program.storages[b.region];
+  std::stable_sort(regions.begin(), regions.end(), [&](StorageId a, StorageId b) {
+    const Storage& first = program.storages[a];
+    const Storage& second = program.storages[b];
     if ((first.life == Life::round) != (second.life == Life::round)) return second.life == Life::round;
     return first.life == Life::round && first.bytes > second.bytes;
   });
 
+  struct Range {
+    Bytes begin, end;
+  };
   Placement result;
   result.offset.assign(program.storages.size(), 0);
-  std::vector<detail::Lifetime> placed;
-  for (const detail::Lifetime& life : lives) {
-    const Storage& storage = program.storages[life.region];
-    struct Range {
-      Bytes begin, end;
-    };
+  std::vector<StorageId> placed;
+  for (const StorageId id : regions) {
+    const Storage& storage = program.storages[id];
     std::vector<Range> taken;
-    for (const detail::Lifetime& other : placed) {
-      const Storage& held = program.storages[other.region];
-      if (held.place != storage.place || other.last < life.first || life.last < other.first) continue;
-      taken.push_back({result.offset[other.region], result.offset[other.region] + held.bytes});
+    for (const StorageId other : placed) {
+      if (!lifetimes.meet(id, other)) continue;
+      const Bytes begin = result.offset[other];
+      taken.push_back({begin, begin + program.storages[other].bytes});
     }
     std::sort(taken.begin(), taken.end(), [](Range a, Range b) { return a.begin < b.begin; });
     Bytes offset = 0;
@@ -108,10 +137,10 @@ inline Placement place(const Program& program) {
       if (offset + storage.bytes <= range.begin) break;
       offset = std::max(offset, round_up(range.end, Placement::alignment));
     }
-    result.offset[life.region] = offset;
+    result.offset[id] = offset;
     Bytes& arena = storage.place == Place::device ? result.device_bytes : result.host_bytes;
     arena = std::max(arena, round_up(offset + storage.bytes, Placement::alignment));
-    placed.push_back(life);
+    placed.push_back(id);
   }
   return result;
 }
@@ -127,40 +156,12 @@ inline bool overlap(const Program& program, const Placement& placement, StorageI
   return begin_a < begin_b + second.bytes && begin_b < begin_a + first.bytes;
 }
 
-/// For every storage, the storages that share bytes with it, itself included.
-inline std::vector<std::vector<StorageId>> overlaps_of(const Program& program,
-                                                       const Placement& placement) {
-  struct Interval {
-    Bytes begin, end;
-    StorageId id;
-  };
-  const std::size_t count = program.storages.size();
-  std::vector<std::vector<StorageId>> result(count);
-  std::vector<bool> used(count, false);
-  for (const Instruction& instruction : program.round) {
-    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
-      for (const Value value : *list) used[value.storage] = true;
-    }
-  }
-  for (const Place place : {Place::device, Place::host}) {
-    std::vector<Interval> intervals;
-    for (StorageId id = 0; id < count; ++id) {
-      if (!used[id] || program.storages[id].place != place) continue;
-      const Bytes begin = placement.address(program, id);
-      intervals.push_back({begin, begin + program.storages[id].bytes, id});
-    }
-    std::sort(intervals.begin(), intervals.end(),
-              [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
-    for (std::size_t i = 0; i < intervals.size(); ++i) {
-      result[intervals[i].id].push_back(intervals[i].id);
-      for (std::size_t j = i + 1; j < intervals.size() && intervals[j].begin < intervals[i].end; ++j) {
-        if (intervals[j].begin == intervals[j].end) continue;
-        result[intervals[i].id].push_back(intervals[j].id);
-        result[intervals[j].id].push_back(intervals[i].id);
-      }
-    }
-  }
-  return result;
+/// For every storage that is used, the storages that share bytes with it, itself included.
+inline detail::Overlaps overlaps_of(const Program& program, const Placement& placement) {
+  return detail::overlaps_by_address(program, [&](StorageId id) {
+    return std::pair<std::uint64_t, Bytes>(static_cast<std::uint64_t>(program.storages[id].place),
+                                           placement.address(program, id));
+  });
 }
 
 }  // namespace reef::inline v0::schedule

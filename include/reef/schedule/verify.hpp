@@ -96,7 +96,7 @@ private:
   }
 
   const Program& program_;
-  std::vector<std::vector<StorageId>> overlaps_;
+  Overlaps overlaps_;
   std::vector<Held> held_;
 };
 

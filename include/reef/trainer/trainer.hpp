@@ -116,9 +116,10 @@ public:
 
   [[nodiscard]] int rank() const { return progress_->rank(); }
   [[nodiscard]] int ranks() const { return progress_->size(); }
+  [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] const run::StepPlan& plan() const { return plan_; }
-  [[nodiscard]] const run::StepState& state() const { return state_; }
+  [[nodiscard]] const run::StepState& progress_state() const { return state_; }
   [[nodiscard]] const schedule::Program& program() const { return training_program_->program; }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
@@ -126,6 +127,25 @@ public:
   /// Copies a parameter out, or in on this rank; all ranks set the same, between steps.
   [[nodiscard]] std::vector<T> parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const T> values);
+
+  /// A part of the optimizer's state that this rank keeps: elements [begin, begin + elements) of a
+  /// bucket. Without sharding every rank keeps all.
+  struct StateRange {
+    int state = 0;
+    int bucket = 0;
+    std::int64_t begin = 0;
+    std::int64_t elements = 0;
+  };
+  [[nodiscard]] std::vector<StateRange> state_ranges() const;
+  [[nodiscard]] std::vector<T> state(const StateRange& range);
+  void set_state(const StateRange& range, std::span<const T> values);
+
+  /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
+  /// the end of a resume.
+  void set_progress(std::int64_t committed, std::uint64_t micro_batches) {
+    state_.committed = committed;
+    state_.micro_batch = micro_batches;
+  }
 
 private:
   static run::StepBuilder build(const run::StepPlan& plan, int rank, run::Purpose purpose) {
@@ -146,6 +166,7 @@ private:
                                                     const run::StepState& state);
   std::string diagnose();
   std::pair<T*, std::int64_t> address_of(std::string_view name) const;
+  T* address_of(const StateRange& range) const;
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
   [[nodiscard]] optim::detail::Verdict verdict(const run::Phase<Device, T>& phase) const;
   [[nodiscard]] StepResult result_of(const optim::detail::Verdict& verdict, Seconds seconds) const;

@@ -112,6 +112,14 @@ public:
     return "state " + std::to_string(state) + " of weights " + std::to_string(bucket);
   }
 
+  /// The storage of that name. Throws ScheduleError when there is none.
+  static StorageId find(const schedule::Program& program, const std::string& name) {
+    for (std::size_t id = 0; id < program.storages.size(); ++id) {
+      if (program.storages[id].name == name) return static_cast<StorageId>(id);
+    }
+    throw ScheduleError("reef::optim: no storage '" + name + "' was reserved.");
+  }
+
   void add(int states) {
     std::vector<StorageId> gradients = builder_.reduced;
     std::vector<StorageId> owned = builder_.reduced;
@@ -211,7 +219,7 @@ private:
     instruction.reads = {{gradient, 0}, {verdict, 0}, {weights, 0}};
     instruction.writes = {{target, 1}};
     for (int state = 0; state < states; ++state) {
-      instruction.accumulates.push_back({find(state_name(state, b)), 0});
+      instruction.accumulates.push_back({find(program_, state_name(state, b)), 0});
     }
     const std::int64_t elements = sharded_ ? bucket.shard_size(rank()) : bucket.size();
     instruction.cost.bytes = bytes(elements) * static_cast<Bytes>(3 + 2 * states);
@@ -223,13 +231,6 @@ private:
     add_messages(gather, plan_.ranks, rank(), plan_.element_bytes(), channel(),
                  [&](int /*peer*/) { return bucket.shard_size(rank()); },
                  [&](int peer) { return bucket.shard_size(peer); });
-  }
-
-  StorageId find(const std::string& name) const {
-    for (std::size_t id = 0; id < program_.storages.size(); ++id) {
-      if (program_.storages[id].name == name) return static_cast<StorageId>(id);
-    }
-    throw ScheduleError("reef::optim: no storage '" + name + "' was reserved.");
   }
 
   std::uint32_t channel() { return first_channel + next_channel_++; }

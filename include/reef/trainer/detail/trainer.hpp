@@ -153,6 +153,44 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
 }
 
 template <class... Policies>
+auto Trainer<Policies...>::state_ranges() const -> std::vector<StateRange> {
+  std::vector<StateRange> ranges;
+  for (int state = 0; state < Rule::states; ++state) {
+    for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
+      const run::Bucket& bucket = plan_.buckets[b];
+      const auto r = static_cast<std::size_t>(rank());
+      ranges.push_back({state, static_cast<int>(b), Optim::sharded ? bucket.shards[r] : 0,
+                        Optim::sharded ? bucket.shard_size(rank()) : bucket.size()});
+    }
+  }
+  return ranges;
+}
+
+template <class... Policies>
+auto Trainer<Policies...>::address_of(const StateRange& range) const -> T* {
+  const std::string name =
+      optim::detail::SynchronousStep::state_name(range.state, static_cast<std::size_t>(range.bucket));
+  return training_->memory().template at<T>(
+      optim::detail::SynchronousStep::find(training_program_->program, name));
+}
+
+template <class... Policies>
+auto Trainer<Policies...>::state(const StateRange& range) -> std::vector<T> {
+  std::vector<T> values(static_cast<std::size_t>(range.elements));
+  copy(values.data(), address_of(range), values.size() * sizeof(T), device::Copy::to_host);
+  return values;
+}
+
+template <class... Policies>
+void Trainer<Policies...>::set_state(const StateRange& range, std::span<const T> values) {
+  if (static_cast<std::int64_t>(values.size()) != range.elements) {
+    throw ShapeError("reef::Trainer::set_state: the range has " + std::to_string(range.elements) +
+                     " elements, " + std::to_string(values.size()) + " were given.");
+  }
+  copy(address_of(range), values.data(), values.size() * sizeof(T), device::Copy::to_device);
+}
+
+template <class... Policies>
 void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
   auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
   lane.submit([=](typename Device::Lane& self) { self.copy(to, from, bytes, direction); });

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::schedule::detail {
+
+/// What is known to be complete, by lane: the position of the last instruction.
+using Clock = std::array<std::int64_t, lane_count>;
+
+/// For every storage, the storages that share bytes with it, itself included.
+using Overlaps = std::vector<std::vector<StorageId>>;
+
+/// The storages that instructions name, and those that hold a value before any does.
+inline std::vector<bool> used_storages(const Program& program) {
+  std::vector<bool> used(program.storages.size(), false);
+  for (std::size_t id = 0; id < used.size(); ++id) {
+    used[id] = program.storages[id].life == Life::persistent && program.storages[id].parent == no_storage;
+  }
+  for (const Instruction& instruction : program.round) {
+    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+      for (const Value value : *list) used[value.storage] = true;
+    }
+  }
+  return used;
+}
+
+/// Overlaps by address: `begin_of(id)` is where a used storage begins, in a space of its place.
+template <class BeginOf>
+Overlaps overlaps_by_address(const Program& program, const BeginOf& begin_of) {
+  struct Interval {
+    std::pair<std::uint64_t, Bytes> begin;  // the space, and where in it
+    StorageId id;
+  };
+  const std::vector<bool> used = used_storages(program);
+  std::vector<Interval> intervals;
+  Overlaps result(program.storages.size());
+  for (StorageId id = 0; id < used.size(); ++id) {
+    if (!used[id]) continue;
+    result[id].push_back(id);
+    if (program.storages[id].bytes != 0) intervals.push_back({begin_of(id), id});
+  }
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    const auto [space, begin] = intervals[i].begin;
+    const Bytes end = begin + program.storages[intervals[i].id].bytes;
+    for (std::size_t j = i + 1; j < intervals.size(); ++j) {
+      if (intervals[j].begin.first != space || intervals[j].begin.second >= end) break;
+      result[intervals[i].id].push_back(intervals[j].id);
+      result[intervals[j].id].push_back(intervals[i].id);
+    }
+  }
+  return result;
+}
+
+/// Overlaps of parts and wholes alone, before regions have places.
+inline Overlaps overlaps_by_region(const Program& program) {
+  return overlaps_by_address(program, [&](StorageId id) {
+    const auto [region, offset] = program.region_of(id);
+    return std::pair<std::uint64_t, Bytes>(region, offset);
+  });
+}
+
+/// Walks rounds in program order and finds, for each instruction, the least set of waits that orders
+/// every two accesses to the same bytes of which one writes.
+class Deriver {
+public:
+  Deriver(const Program& program, const Overlaps& overlaps, std::int64_t rounds)
+      : program_(program),
+        overlaps_(overlaps),
+        history_(program.storages.size()),
+        clocks_(static_cast<std::size_t>(rounds) * program.round.size()) {
+    last_.fill(-1);
+  }
+
+  /// The positions that the instruction at position `i`, counted over rounds, waits for. Called once
+  /// for each position, ascending.
+  std::vector<std::int64_t> step(std::int64_t i) {
+    const Instruction& instruction = at(i);
+    std::vector<std::int64_t> wanted;
+    const auto after = [&](const std::vector<Value>& values, bool writes) {
+      for (const Value value : values) {
+        for (const StorageId other : overlaps_[value.storage]) {
+          const History& history = history_[other];
+          if (history.writer >= 0) wanted.push_back(history.writer);
+          if (writes) wanted.insert(wanted.end(), history.readers.begin(), history.readers.end());
+        }
+      }
+    };
+    after(instruction.reads, false);
+    after(instruction.writes, true);
+    after(instruction.accumulates, true);
+
+    const auto lane = static_cast<std::size_t>(instruction.lane);
+    Clock clock{};
+    clock.fill(-1);
+    if (last_[lane] >= 0) clock = clocks_[static_cast<std::size_t>(last_[lane])];
+    std::vector<std::int64_t> waits;
+    std::sort(wanted.begin(), wanted.end(), std::greater<>());
+    for (const std::int64_t wait : wanted) {
+      if (clock[static_cast<std::size_t>(at(wait).lane)] >= wait) continue;  // known already
+      const Clock& other = clocks_[static_cast<std::size_t>(wait)];
+      for (std::size_t l = 0; l < lane_count; ++l) clock[l] = std::max(clock[l], other[l]);
+      waits.push_back(wait);
+    }
+    clock[lane] = i;
+    clocks_[static_cast<std::size_t>(i)] = clock;
+    last_[lane] = i;
+
+    for (const Value value : instruction.reads) history_[value.storage].readers.push_back(i);
+    for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
+      for (const Value value : *list) {
+        history_[value.storage].writer = i;
+        history_[value.storage].readers.clear();
+      }
+    }
+    return waits;
+  }
+
+  /// What is complete when that instruction is, itself included.
+  [[nodiscard]] const Clock& clock(std::int64_t i) const { return clocks_[static_cast<std::size_t>(i)]; }
+
+private:
+  struct History {
+    std::int64_t writer = -1;
+    std::vector<std::int64_t> readers;
+  };
+
+  [[nodiscard]] const Instruction& at(std::int64_t i) const {
+    return program_.round[static_cast<std::size_t>(i) % program_.round.size()];
+  }
+
+  const Program& program_;
+  const Overlaps& overlaps_;
+  std::vector<History> history_;
+  std::vector<Clock> clocks_;
+  Clock last_{};
+};
+
+}  // namespace reef::inline v0::schedule::detail

@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include <reef/schedule/hash.hpp>
+
+#include "programs.hpp"
+
+namespace reef::test {
+
+TEST(Hash, equal_programs_have_equal_hashes_and_any_change_changes_it) {
+  const auto base = [] {
+    Writer w;
+    const StorageId x = w.storage("x");
+    w.writes("A", Lane::compute, x);
+    w.reads("B", Lane::send, x).sends = {{1, 96, 0}};
+    return w.program;
+  };
+  const auto hash = [](const Program& program) { return schedule::hash_of(std::vector{program}); };
+  EXPECT_EQ(hash(base()), hash(base()));
+
+  std::set<std::uint64_t> hashes{hash(base())};
+  const auto changed = [&](auto change) {
+    Program program = base();
+    change(program);
+    EXPECT_TRUE(hashes.insert(hash(program)).second);
+  };
+  changed([](Program& p) { p.storages[0].bytes += 1; });
+  changed([](Program& p) { p.storages[0].name = "y"; });
+  changed([](Program& p) { p.storages[0].life = Life::persistent; });
+  changed([](Program& p) { p.round[0].kind = "C"; });
+  changed([](Program& p) { p.round[0].lane = Lane::load; });
+  changed([](Program& p) { p.round[0].index = 3; });
+  changed([](Program& p) { p.round[0].writes[0].version = 1; });
+  changed([](Program& p) { p.round[1].sends[0].bytes = 97; });
+  changed([](Program& p) { p.round[1].sends[0].channel = 1; });
+  changed([](Program& p) { p.round.pop_back(); });
+}
+
+}  // namespace reef::test

@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/placement.hpp>
+
+#include "programs.hpp"
+
+namespace reef::test {
+
+using schedule::Placement;
+
+namespace {
+
+/// The waits of a program whose regions all have bytes of their own.
+schedule::Dependencies waits_without_sharing(Program program) {
+  for (schedule::Storage& storage : program.storages) {
+    if (storage.life == Life::round) storage.life = Life::reserved;
+  }
+  return schedule::derive(program, schedule::place(program));
+}
+
+}  // namespace
+
+TEST(Placement, sharing_bytes_adds_no_wait_inside_a_round) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Program program = random_program(seed);
+    const auto apart = waits_without_sharing(program);
+    const auto shared = schedule::derive(program, schedule::place(program));
+    for (std::size_t i = 0; i < program.round.size(); ++i) {
+      for (const schedule::Dependency wait : shared[i]) {
+        if (wait.previous_round) continue;
+        EXPECT_NE(std::find(apart[i].begin(), apart[i].end(), wait), apart[i].end()) << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(Placement, storages_that_may_be_alive_at_once_never_share_a_byte) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const Program program = random_program(seed);
+    const Placement placement = schedule::place(program);
+    const schedule::detail::Lifetimes lifetimes(program);
+    for (StorageId a = 0; a < program.storages.size(); ++a) {
+      for (StorageId b = 0; b < a; ++b) {
+        if (lifetimes.alive(a) && lifetimes.alive(b) && lifetimes.meet(a, b)) {
+          EXPECT_FALSE(schedule::overlap(program, placement, a, b)) << "seed " << seed;
+        }
+      }
+    }
+  }
+}
+
+TEST(Placement, storages_of_two_lanes_do_not_share_where_neither_waits_for_the_other) {
+  Writer w;
+  const StorageId sent = w.storage("sent");
+  const StorageId received = w.storage("received");
+  w.writes("Make", Lane::compute, sent);
+  w.reads("Send", Lane::send, sent);
+  w.writes("Receive", Lane::receive, received);
+  const Placement placement = schedule::place(w.program);
+  EXPECT_FALSE(schedule::overlap(w.program, placement, sent, received));
+}
+
+TEST(Placement, storages_that_follow_each_other_share_their_bytes) {
+  Writer w;
+  const StorageId first = w.storage("first", 1024);
+  const StorageId second = w.storage("second", 1024);
+  w.writes("A", Lane::compute, first);
+  w.writes("B", Lane::compute, second);
+  const Placement placement = schedule::place(w.program);
+  EXPECT_EQ(placement.device_bytes, 1024U);
+  EXPECT_TRUE(schedule::overlap(w.program, placement, first, second));
+}
+
+TEST(Placement, reserved_storages_come_first_in_their_order_whatever_follows) {
+  Writer small;
+  Writer large;
+  for (Writer* w : {&small, &large}) {
+    w->storage("weights", 100, Life::persistent);
+    w->storage("gradients", 200, Life::reserved);
+  }
+  large.writes("A", Lane::compute, large.storage("activation", 1 << 20));
+  const Placement a = schedule::place(small.program);
+  const Placement b = schedule::place(large.program);
+  EXPECT_EQ(a.offset[0], 0U);
+  EXPECT_EQ(a.offset[1], 128U);
+  EXPECT_EQ(b.offset[0], a.offset[0]);
+  EXPECT_EQ(b.offset[1], a.offset[1]);
+  EXPECT_GE(b.offset[2], b.offset[1] + 200);
+}
+
+TEST(Placement, a_part_lies_inside_its_whole) {
+  Writer w;
+  const StorageId whole = w.storage("whole", 256);
+  const StorageId part = w.program.add_part("part", whole, 64, 128);
+  const StorageId inner = w.program.add_part("inner", part, 32, 32);
+  w.writes("A", Lane::compute, inner);
+  const Placement placement = schedule::place(w.program);
+  EXPECT_EQ(placement.address(w.program, inner), placement.address(w.program, whole) + 96);
+  EXPECT_THROW(w.program.add_part("outside", part, 100, 64), ScheduleError);
+}
+
+TEST(Placement, host_and_device_are_two_arenas) {
+  Writer w;
+  const StorageId device = w.storage("device", 64);
+  const StorageId host = w.program.add_storage("host", 128, Place::host);
+  w.moves("A", Lane::evict, device, host);
+  const Placement placement = schedule::place(w.program);
+  EXPECT_EQ(placement.device_bytes, 64U);
+  EXPECT_EQ(placement.host_bytes, 128U);
+  EXPECT_FALSE(schedule::overlap(w.program, placement, device, host));
+}
+
+}  // namespace reef::test
