@@ -240,6 +240,7 @@ private:
         switch (plan.input_gradient[i]) {
           case GradientWrite::none: input_gradients.emplace_back(); break;
           case GradientWrite::scratch:
+          case GradientWrite::discard:
             input_gradients.push_back(
                 view(at(plan.scratch[i], bindings, bindings.gradients), dag.tensor_at(id).spec));
             break;

@@ -91,7 +91,7 @@ struct ForwardCall {
 ///
 ///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i)
 ///
-/// | input_gradient    | empty where nobody wants it; (+)= where accumulates(i), = elsewhere        |
+/// | input_gradient    | empty where not wants(i); (+)= where accumulates(i), = elsewhere           |
 /// | parameter_gradient| (+)= where accumulate_parameters, = elsewhere                              |
 /// | input, output     | valid only if the signature says that backward reads them                  |
 template <class Device, real T>

@@ -29,7 +29,8 @@ struct Location {
 /// | write   | overwrites: the first contribution                                              |
 /// | add     | adds to what stands there                                                       |
 /// | scratch | writes to `NodePlan::scratch`, which the graph adds to what stands there        |
-enum class GradientWrite : std::uint8_t { none, write, add, scratch };
+/// | discard | writes to `NodePlan::scratch`, which nobody reads                               |
+enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 
 /// One node's part of a Segment.
 struct NodePlan {
@@ -39,7 +40,7 @@ struct NodePlan {
   Location forward_workspace;
   Location inference_workspace;
   Location backward_workspace;
-  std::vector<Location> scratch;              ///< for each input that is written through scratch
+  std::vector<Location> scratch;              ///< for each input, if it is written there
   std::vector<GradientWrite> input_gradient;  ///< for each input
   std::vector<bool> zero_gradient;            ///< for each output: nobody uses it, its gradient is zero
 };

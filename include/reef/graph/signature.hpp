@@ -61,6 +61,7 @@ struct Share {
 /// | gradient_passes        | the input's gradient is the output's: it may lie there, read by others |
 /// | gradient_over_input    | the gradient of this input may lie where the input's value lies        |
 /// | overwrites_gradients   | backward cannot add to an input's gradient; the graph adds for it      |
+/// | writes_all_gradients   | backward writes an input's gradient also where nobody wants it         |
 struct Signature {
   std::vector<TensorSpec> outputs;
   std::vector<TensorSpec> saved;
@@ -76,6 +77,7 @@ struct Signature {
   std::vector<Share> gradient_passes;
   std::vector<int> gradient_over_input;
   bool overwrites_gradients = false;
+  bool writes_all_gradients = false;
 };
 
 }  // namespace reef::inline v0::graph

@@ -337,7 +337,13 @@ private:
       node_plan.scratch.resize(node.inputs.size());
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const int input = node.inputs[i];
-        if (!flow_.tensors[index(input)]) continue;
+        if (!flow_.tensors[index(input)]) {
+          const TensorSpec& spec = dag_.tensor_at(input).spec;
+          if (!node.signature.writes_all_gradients || !Dag::is_real(spec.element)) continue;
+          node_plan.input_gradient[i] = GradientWrite::discard;
+          need(node_plan.scratch[i], spec.bytes(), now, now);
+          continue;
+        }
         const auto here = node.inputs.begin() + static_cast<std::ptrdiff_t>(i);
         const bool again = std::find(node.inputs.begin(), here, input) != here;
         if (written[index(input)]) {

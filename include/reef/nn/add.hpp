@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include <reef/graph/operator.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// The sum of two tensors: a residual connection.
+///
+///     out = a + b
+///
+/// | shape  | a, b, out: the same, any                                                       |
+/// | memory | out lies where b lies if nobody else reads b; both gradients are the output's,  |
+/// |        | copied only where something else must stay apart                               |
+struct Add {
+  static constexpr std::string_view kind = "Add";
+
+  template <class Device, real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    call.expect_inputs(2);
+    call.expect(0, call.tensor(call.inputs[0].shape));
+    call.expect(1, call.inputs[0]);
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    result.backward_reads_inputs = false;
+    result.forward_shares = {{1, 0}, {0, 0}};
+    result.gradient_passes = {{0, 0}, {1, 0}};
+    result.forward_flops = static_cast<double>(call.inputs[0].shape.size());
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    const auto out = call.output(0);
+    Kernels<Device>::template add_forward<T>(call.lane, out.data(), call.input(0).data(),
+                                             call.input(1).data(), out.size());
+  }
+
+  template <class Device, real T>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    const auto d_out = call.output_gradient(0);
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (!call.wants(i)) continue;
+      Kernels<Device>::template copy_or_add<T>(call.lane, call.input_gradient(i).data(),
+                                               d_out.data(), d_out.size(), call.accumulates(i));
+    }
+  }
+};
+
+}  // namespace reef::inline v0::nn

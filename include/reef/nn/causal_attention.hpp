@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/graph/operator.hpp>
+#include <reef/nn/dropout.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// Multi-head self-attention in which a token sees itself and what stands before it.
+///
+///     out = softmax(q k^T / sqrt(C / H) + mask) v      for each of H heads
+///
+/// | shape   | qkv: (B, T, 3C), the columns are q, k, v, each H heads of C / H; out: (B, T, C)      |
+/// | saved   | the log-sum-exp of each row of scores, (B, H, T): no T x T tensor is kept            |
+/// | dropout | of the probabilities; element (h T + t) T + s of a sample, as nn::Dropout draws      |
+/// | cost    | forward 2 B T^2 C, backward 5 B T^2 C operations: half of T x T is masked            |
+///
+/// Source: Vaswani et al., arXiv 1706.03762; Dao et al., FlashAttention, arXiv 2205.14135.
+struct CausalAttention {
+  static constexpr std::string_view kind = "CausalAttention";
+
+  std::int64_t heads = 1;
+  float dropout = 0;
+
+  template <class Device, real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    check_dropout_rate(dropout);
+    call.expect_inputs(1);
+    call.expect_rows(0);
+    const Shape& qkv = call.inputs[0].shape;
+    call.expect(0, heads >= 1 && qkv.rank() == 3 && qkv.last() % (3 * heads) == 0,
+                "(B, T, 3C) with C a multiple of the " + std::to_string(heads) + " heads");
+    const Extents e(qkv);
+    graph::Signature result;
+    result.outputs = {call.tensor({e.B, e.T_, e.C})};
+    result.saved = {call.tensor({e.B, heads, e.T_})};
+    result.forward_workspace = Kernels<Device>::template attention_forward_workspace<T>(
+        e.B, e.T_, e.C, heads, call.threads);
+    result.backward_workspace = Kernels<Device>::template attention_backward_workspace<T>(
+        e.B, e.T_, e.C, heads, call.threads);
+    result.backward_reads_outputs = true;
+    result.overwrites_gradients = true;
+    const auto square = static_cast<double>(e.B) * static_cast<double>(e.T_ * e.T_);
+    result.forward_flops = 2.0 * square * static_cast<double>(e.C);
+    result.backward_flops = 5.0 * square * static_cast<double>(e.C);
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    const auto qkv = call.input(0);
+    const Extents e(qkv.shape());
+    Kernels<Device>::template attention_forward<T>(
+        call.lane, call.output(0).data(), call.kept(0).data(), qkv.data(), e.B, e.T_, e.C, heads,
+        call.workspace, call.training ? dropout : 0.0F, call.key);
+  }
+
+  template <class Device, real T>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    if (!call.wants(0)) return;
+    const auto qkv = call.input(0);
+    const Extents e(qkv.shape());
+    Kernels<Device>::template attention_backward<T>(
+        call.lane, call.input_gradient(0).data(), call.output_gradient(0).data(), qkv.data(),
+        call.output(0).data(), call.kept(0).data(), e.B, e.T_, e.C, heads, call.workspace, dropout,
+        call.key);
+  }
+
+private:
+  struct Extents {
+    explicit Extents(const Shape& qkv) : B(qkv[0]), T_(qkv[1]), C(qkv[2] / 3) {}
+    std::int64_t B;
+    std::int64_t T_;
+    std::int64_t C;
+  };
+};
+
+}  // namespace reef::inline v0::nn

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <reef/graph/operator.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// The mean negative log-likelihood of the targets, in nats.
+///
+///     loss = - 1/n sum over rows r with target[r] >= 0 of log softmax(logits[r])[target[r]]
+///
+/// | shape  | logits: (..., V); targets: the same without V, int32, -1 where a row does not count |
+/// | saved  | the log-sum-exp of each row                                                         |
+/// | memory | the gradient of the logits lies where the logits lie                                |
+struct CrossEntropy {
+  static constexpr std::string_view kind = "CrossEntropy";
+
+  template <class Device, real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    call.expect_inputs(2);
+    call.expect_rows(0);
+    const Shape& logits = call.inputs[0].shape;
+    call.expect(1,
+                call.inputs[1].element == Element::int32 &&
+                    call.inputs[1].shape.size() == logits.rows(),
+                std::to_string(logits.rows()) + " int32, one for each row of logits " +
+                    logits.text());
+    graph::Signature result;
+    result.outputs = {call.tensor({})};
+    result.saved = {call.tensor({logits.rows()})};
+    result.forward_workspace = Kernels<Device>::template cross_entropy_forward_workspace<T>(
+        logits.rows(), logits.last());
+    result.gradient_over_input = {0};
+    result.overwrites_gradients = true;
+    result.forward_flops = 3.0 * static_cast<double>(logits.size());
+    result.backward_flops = 3.0 * static_cast<double>(logits.size());
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    const auto logits = call.input(0);
+    Kernels<Device>::template cross_entropy_forward<T>(
+        call.lane, call.output(0).data(), call.kept(0).data(), logits.data(),
+        call.integers(1).data(), logits.shape().rows(), logits.shape().last(), call.workspace);
+  }
+
+  template <class Device, real T>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    if (!call.wants(0)) return;
+    const auto logits = call.input(0);
+    Kernels<Device>::template cross_entropy_backward<T>(
+        call.lane, call.input_gradient(0).data(), call.output_gradient(0).data(), logits.data(),
+        call.kept(0).data(), call.integers(1).data(), logits.shape().rows(),
+        logits.shape().last());
+  }
+};
+
+}  // namespace reef::inline v0::nn

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/graph/operator.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// Throws OptionError unless 0 <= rate < 1.
+inline void check_dropout_rate(float rate) {
+  if (rate >= 0 && rate < 1) return;
+  throw OptionError("reef::nn: the dropout rate is " + std::to_string(rate) +
+                    ", expected at least 0 and less than 1.");
+}
+
+/// Zeroes elements at random while training, and scales the others up.
+///
+///     out[i] = in[i] m[i] / (1 - rate)      m[i] = draw i of sample s >= rate
+///
+/// | shape  | in, out: (B, ...): row b belongs to sample key.sample + b; i counts inside a sample |
+/// | bits   | what is dropped depends on seed, sample and node: not on ranks, cuts or batches     |
+/// | state  | none: backward draws the same numbers again                                         |
+///
+/// Source: Srivastava et al., Dropout, JMLR 15, 2014.
+struct Dropout {
+  static constexpr std::string_view kind = "Dropout";
+
+  float rate = 0.1F;
+
+  template <class Device, real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    check_dropout_rate(rate);
+    call.expect_inputs(1);
+    call.expect_rows(0);
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    result.backward_reads_inputs = false;
+    result.forward_shares = {{0, 0}};
+    result.gradient_shares = {{0, 0}};
+    result.forward_flops = static_cast<double>(call.inputs[0].shape.size());
+    result.backward_flops = result.forward_flops;
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    apply<Device, T>(call.lane, call.output(0), call.input(0), call.training ? rate : 0.0F,
+                     call.key, false);
+  }
+
+  template <class Device, real T>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    if (!call.wants(0)) return;
+    apply<Device, T>(call.lane, call.input_gradient(0), call.output_gradient(0), rate, call.key,
+                     call.accumulates(0));
+  }
+
+private:
+  template <class Device, real T>
+  static void apply(typename Device::Lane& lane, TensorView<T> out, TensorView<const T> in,
+                    float rate, DrawKey key, bool accumulate) {
+    const std::int64_t samples = in.shape()[0];
+    if (samples == 0) return;
+    Kernels<Device>::template dropout<T>(lane, out.data(), in.data(), in.size() / samples, samples,
+                                         rate, key, accumulate);
+  }
+};
+
+}  // namespace reef::inline v0::nn

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <reef/graph/operator.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// Normalises each row, then scales and shifts it.
+///
+///     out = (in - mean) rstd w + b      mean over the last axis, rstd = 1 / sqrt(variance + epsilon)
+///
+/// | shape      | in, out: (..., C); weight, bias: (C); saved: mean, rstd, one for each row     |
+/// | parameters | weight: ones; bias: zeros; neither decays                                     |
+/// | memory     | the input's gradient lies where the output's gradient lies, unless it is a sum |
+///
+/// Source: Ba, Kiros and Hinton, Layer normalization, arXiv 1607.06450.
+struct LayerNorm {
+  static constexpr std::string_view kind = "LayerNorm";
+
+  double epsilon = 1e-5;
+
+  template <class Device, real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    call.expect_inputs(1);
+    call.expect_rows(0);
+    const Shape& in = call.inputs[0].shape;
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    result.saved = {call.tensor({in.rows()}), call.tensor({in.rows()})};
+    result.parameters = {{"weight", {in.last()}, graph::Init::ones(), false},
+                         {"bias", {in.last()}, graph::Init::zeros(), false}};
+    result.backward_workspace =
+        Kernels<Device>::template layer_norm_backward_workspace<T>(in.rows(), in.last());
+    result.gradient_shares = {{0, 0}};
+    result.writes_all_gradients = true;
+    result.forward_flops = 7.0 * static_cast<double>(in.size());
+    result.backward_flops = 14.0 * static_cast<double>(in.size());
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    const auto in = call.input(0);
+    Kernels<Device>::template layer_norm_forward<T>(
+        call.lane, call.output(0).data(), call.kept(0).data(), call.kept(1).data(), in.data(),
+        call.parameter(0).data(), call.parameter(1).data(), in.shape().rows(), in.shape().last(),
+        static_cast<T>(epsilon));
+  }
+
+  template <class Device, real T>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    const auto in = call.input(0);
+    Kernels<Device>::template layer_norm_backward<T>(
+        call.lane, call.input_gradient(0).data(), call.parameter_gradient(0).data(), call.parameter_gradient(1).data(),
+        call.output_gradient(0).data(), in.data(), call.parameter(0).data(), call.kept(0).data(),
+        call.kept(1).data(), in.shape().rows(), in.shape().last(), call.accumulates(0),
+        call.accumulate_parameters, call.workspace);
+  }
+};
+
+}  // namespace reef::inline v0::nn

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <reef/graph/operator.hpp>
+#include <reef/nn/kernels.hpp>
+
+namespace reef::inline v0::nn {
+
+/// An affine map of the last axis.
+///
+///     out = in W + b        W: (K, N), as GPT-2 stores it;  or W^T with W: (N, K), `transpose`
+///
+/// | shape      | in: (..., K); out: (..., N); weight: (K, N) or (N, K); bias: (N), if wanted      |
+/// | parameters | weight: normal of deviation `deviation`, decays; bias: zeros, does not           |
+/// | cost       | forward 2 R K N, backward 4 R K N operations for R rows                          |
+struct Linear {
+  static constexpr std::string_view kind = "Linear";
+
+  std::int64_t features = 0;  ///< N
+  bool bias = true;
+  Transpose transpose = Transpose::no;
+  double deviation = 0.02;
+
+  template <class Device, real T>
+  [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
+    call.expect_inputs(1);
+    call.expect_rows(0);
+    const Shape& in = call.inputs[0].shape;
+    const std::int64_t K = in.last();
+    const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};
+    graph::Signature result;
+    result.outputs = {call.tensor(in.with_last(features))};
+    result.parameters = {{"weight", weight, graph::Init::normal(deviation), true}};
+    if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});
+    result.forward_flops =
+        2.0 * static_cast<double>(in.size()) * static_cast<double>(features);
+    result.backward_flops = 2.0 * result.forward_flops;
+    return result;
+  }
+
+  template <class Device, real T>
+  void forward(const graph::ForwardCall<Device, T>& call) const {
+    const auto in = call.input(0);
+    Kernels<Device>::template linear_forward<T>(
+        call.lane, call.output(0).data(), in.data(), call.parameter(0).data(),
+        bias ? call.parameter(1).data() : nullptr, in.shape().rows(), in.shape().last(), features,
+        transpose);
+  }
+
+  template <class Device, real T>
+  void backward(const graph::BackwardCall<Device, T>& call) const {
+    const auto in = call.input(0);
+    const T* const d_out = call.output_gradient(0).data();
+    const std::int64_t R = in.shape().rows();
+    const std::int64_t K = in.shape().last();
+    Kernels<Device>::template linear_backward_weight<T>(
+        call.lane, call.parameter_gradient(0).data(),
+        bias ? call.parameter_gradient(1).data() : nullptr, in.data(), d_out, R, K, features,
+        transpose, call.accumulate_parameters);
+    if (!call.wants(0)) return;
+    Kernels<Device>::template linear_backward_input<T>(
+        call.lane, call.input_gradient(0).data(), d_out, call.parameter(0).data(), R, K, features,
+        transpose, call.accumulates(0));
+  }
+};
+
+}  // namespace reef::inline v0::nn
