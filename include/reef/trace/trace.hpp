@@ -7,6 +7,7 @@
 #include <reef/trace/exchange.hpp>
 #include <reef/trace/nvtx.hpp>
 #include <reef/trace/overlap.hpp>
+#include <reef/trace/report.hpp>
 #include <reef/trace/scope.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trace/span.hpp>

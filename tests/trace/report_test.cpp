@@ -1,0 +1,172 @@
+#include <reef/trace/report.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <reef/io/file.hpp>
+#include <reef/trace/sink.hpp>
+#include <support/temporary_folder.hpp>
+
+namespace {
+
+using namespace reef;
+using trace::Activity;
+
+/// A run of four ranks whose reduction hides behind the backward pass.
+trace::Report sample() {
+  trace::Report report;
+  report.title = "reef-train <ddp> & co";
+  report.subtitle = "GPT 4x4x128, 1.0 M parameters";
+  for (int i = 1; i <= 800; ++i) {
+    const double noise = 0.08 * std::sin(i * 12.9898) * std::cos(i * 3.1);
+    report.steps.push_back({i, i * 4096LL, i * 0.12, 1.7 + 3.8 * std::exp(-i / 90.0) + noise,
+                            34'000 + 2'000 * std::sin(i * 0.7)});
+  }
+  report.validation_loss = 1.8125;
+  for (int rank = 0; rank < 4; ++rank) {
+    trace::Sink sink(rank);
+    trace::Track& compute = sink.track("compute");
+    trace::Track& reduce = sink.track("reduce");
+    for (int step = 0; step < 3; ++step) {
+      double t = 100 + step * 0.12 + rank * 0.002;
+      for (int layer = 0; layer < 12; ++layer) {
+        compute.span(Activity::compute, "forward h." + std::to_string(layer), t, t + 0.003);
+        t += 0.0031;
+      }
+      for (int layer = 11; layer >= 0; --layer) {
+        compute.span(Activity::compute, "backward h." + std::to_string(layer), t, t + 0.005);
+        t += 0.0051;
+        reduce.span(Activity::communication, "reduce_scatter " + std::to_string(layer), t,
+                    t + 0.004, 1 << 20);
+      }
+      compute.span(Activity::wait, "wait", t, t + 0.006);
+      compute.span(Activity::compute, "update", t + 0.006, t + 0.008);
+      reduce.span(Activity::communication, "all_gather", t + 0.008, t + 0.014, 4 << 20);
+    }
+    trace::Recording recording;
+    sink.collect(recording);
+    report.overlaps.push_back(trace::analyze(recording.spans, 100, 100.36));
+    report.recordings.push_back(std::move(recording));
+  }
+  report.sample = "template <class T>\nvoid f(T&& x);  // \xff\x01 & more";
+  report.facts = {{"recipe", "ddp"}, {"ranks", "4"}};
+  return report;
+}
+
+/// Each tag that is opened is closed, in order.
+bool well_formed(const std::string& html) {
+  std::vector<std::string> open;
+  for (std::size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    const std::size_t end = html.find('>', at);
+    if (end == std::string::npos) return false;
+    const bool closes = html[at + 1] == '/';
+    const std::size_t name_at = at + (closes ? 2 : 1);
+    const std::string name = html.substr(name_at, html.find_first_of(" />", name_at) - name_at);
+    if (name == "!doctype" || name == "meta" || html[end - 1] == '/') continue;
+    if (!closes) {
+      open.push_back(name);
+    } else if (open.empty() || open.back() != name) {
+      return false;
+    } else {
+      open.pop_back();
+    }
+  }
+  return open.empty();
+}
+
+TEST(Report, is_one_well_formed_page_without_outside_resources_or_scripts) {
+  const std::string html = trace::report_html(sample());
+  EXPECT_TRUE(well_formed(html));
+  for (const char* outside : {"http:", "https:", "src=", "href=", "<script", "@import", "url("}) {
+    EXPECT_EQ(html.find(outside), std::string::npos) << outside;
+  }
+  EXPECT_LT(html.size(), 500'000U);
+}
+
+TEST(Report, shows_the_figures_the_lanes_and_the_text_escaped) {
+  const std::string html = trace::report_html(sample());
+  for (const char* part : {"reef-train &lt;ddp&gt; &amp; co", "<b>1.812</b>", "reduce_scatter 11",
+                           "backward h.11", "rank 3", "template &lt;class T&gt;",
+                           "\xEF\xBF\xBD\xEF\xBF\xBD &amp; more", "<td>mean</td>"}) {
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(html.find("<class T>"), std::string::npos);
+}
+
+TEST(Report, leaves_out_what_is_empty) {
+  const std::string html = trace::report_html({});
+  EXPECT_TRUE(well_formed(html));
+  EXPECT_EQ(html.find("<svg"), std::string::npos);
+  EXPECT_EQ(html.find("<table"), std::string::npos);
+}
+
+TEST(Report, survives_values_that_are_no_numbers_and_a_single_step) {
+  trace::Report report;
+  report.steps = {{1, 0, 0, std::numeric_limits<double>::quiet_NaN(), 0}};
+  EXPECT_TRUE(well_formed(trace::report_html(report)));
+  report.steps[0].loss = 2;
+  const std::string html = trace::report_html(report);
+  EXPECT_TRUE(well_formed(html));
+  EXPECT_EQ(html.find("nan"), std::string::npos);
+  EXPECT_EQ(html.find("inf"), std::string::npos);
+}
+
+TEST(Report, stays_small_however_long_the_run_was) {
+  trace::Report report;
+  for (int i = 0; i < 100'000; ++i)
+    report.steps.push_back({i, i, i * 0.1, 2.0 + i % 7, 100.0 + i % 9});
+  trace::Sink sink(0, {.spans_per_track = std::size_t{1} << 17});
+  trace::Track& track = sink.track("compute");
+  for (int i = 0; i < 100'000; ++i) track.span(Activity::compute, "op", i * 1e-3, i * 1e-3 + 5e-4);
+  trace::Recording recording;
+  sink.collect(recording);
+  report.recordings.push_back(std::move(recording));
+  EXPECT_LT(trace::report_html(report).size(), 700'000U);
+}
+
+TEST(Report, shows_only_the_stretch_of_time_that_was_asked_for) {
+  trace::Report report = sample();
+  report.from = 100;
+  report.to = 100.02;
+  const std::string html = trace::report_html(report);
+  EXPECT_NE(html.find("forward h.0"), std::string::npos);
+  EXPECT_EQ(html.find("backward h.0"), std::string::npos);
+}
+
+TEST(Report, is_written_whole) {
+  const reef_test::TemporaryFolder folder;
+  trace::write_report(folder / "report.html", sample());
+  EXPECT_EQ(io::read_file(folder / "report.html", 1 << 20), trace::report_html(sample()));
+}
+
+TEST(Compact, keeps_numbers_short) {
+  using trace::detail::compact;
+  EXPECT_EQ(compact(0), "0");
+  EXPECT_EQ(compact(-1e-9), "0");
+  EXPECT_EQ(compact(0.125), "0.125");
+  EXPECT_EQ(compact(30), "30");
+  EXPECT_EQ(compact(2.5), "2.5");
+  EXPECT_EQ(compact(1234.5), "1234");
+  EXPECT_EQ(compact(34'120), "34.1k");
+  EXPECT_EQ(compact(30'000), "30k");
+  EXPECT_EQ(compact(3'276'800), "3.28M");
+}
+
+TEST(Ticks, are_round_and_inside) {
+  EXPECT_EQ(trace::detail::ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(trace::detail::ticks(3, 3, 5), (std::vector<double>{3}));
+  for (double high = 1e-6; high < 1e9; high *= 1.37) {
+    const std::vector<double> ticks = trace::detail::ticks(0, high, 6);
+    EXPECT_GE(ticks.size(), 3U);
+    EXPECT_LE(ticks.size(), 7U);
+    EXPECT_LE(ticks.back(), high * (1 + 1e-9));
+  }
+}
+
+}  // namespace
