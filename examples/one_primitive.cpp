@@ -1,6 +1,6 @@
 // Purpose  Uses one primitive of Reef alone: an all-reduce that gives the same bits on every run,
 //          where MPI_Allreduce promises no order of summation. Nothing else of Reef is included.
-// Command  mpiexec -n 4 build/release/examples/one_primitive
+// Command  mpiexec -n 4 build/release/examples/one-primitive
 // Output   sum of 1000003 floats over 4 ranks, 10 times
 //          bits equal from run to run and on all ranks: yes
 //          sent by rank 0 per all-reduce: 0 messages, 0 B (0.00 MiB through shared memory: ...)

@@ -99,7 +99,7 @@ public:
     check_submission(task);
     {
       const std::scoped_lock lock(mutex_);
-      if (failure_ != nullptr) std::rethrow_exception(failure_);
+      rethrow();
       task.progress_ = this;
       task.ready_ = std::move(ready);
       task.completed_ = std::move(completed);
@@ -118,20 +118,14 @@ public:
   void wait(const Task& task) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&task] { return !task.in_flight(); });
-    if (task.state_ == Task::State::failed) {
-      told_ = true;
-      std::rethrow_exception(failure_);
-    }
+    if (task.state_ == Task::State::failed) rethrow();
   }
 
   /// Blocks until no task is in flight; throws what went wrong.
   void wait_all() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return tasks_ == 0; });
-    if (failure_ != nullptr) {
-      told_ = true;
-      std::rethrow_exception(failure_);
-    }
+    rethrow();
   }
 
   /// Says that this rank does something: a compute lane calls it per instruction, so that peers who
@@ -157,6 +151,13 @@ private:
   struct Overdue {
     std::string text;
   };
+
+  /// Throws the failure, if there is one. Under the lock.
+  void rethrow() {
+    if (failure_ == nullptr) return;
+    told_ = true;
+    std::rethrow_exception(failure_);
+  }
 
   // -- set-up ------------------------------------------------------------------------------------
 
@@ -380,7 +381,9 @@ private:
         dumps_[static_cast<std::size_t>(peer)] = text;
       }
     } else if (signal == detail::Signal::failure && !failed_) {
-      fail("reef::comm: rank " + std::to_string(peer) + " reported: " + text, Why::reported);
+      const std::size_t own = text.rfind(prefix, 0) == 0 ? prefix.size() : 0;
+      fail(prefix + "rank " + std::to_string(peer) + " reported: " + text.substr(own),
+           Why::reported);
     }
   }
 
@@ -468,16 +471,18 @@ private:
       const std::scoped_lock lock(mutex_);
       failure_ = reason;
       failure_text_ = text;
-      for (const auto& queue : queues_) {
-        for (Task* task = queue->head_; task != nullptr; task = task->next_) {
-          task->state_.store(Task::State::failed, std::memory_order_release);
-        }
-        queue->head_ = queue->tail_ = nullptr;
-      }
-      tasks_ = 0;
-      changed_.notify_all();
     }
     if (options_.on_failure) options_.on_failure(text);
+    const std::scoped_lock lock(mutex_);
+    told_ = told_ || static_cast<bool>(options_.on_failure);
+    for (const auto& queue : queues_) {
+      for (Task* task = queue->head_; task != nullptr; task = task->next_) {
+        task->state_.store(Task::State::failed, std::memory_order_release);
+      }
+      queue->head_ = queue->tail_ = nullptr;
+    }
+    tasks_ = 0;
+    changed_.notify_all();
   }
 
   void gather_dumps() {
@@ -518,13 +523,13 @@ private:
       retired = retired_;
     }
     if (retired && !failed_) {
-      fail("a task was destroyed while it was in flight.\n  fix: keep tasks until wait() returns.",
+      fail(prefix + "a task was destroyed while it was in flight.\n  fix: keep tasks until wait() returns.",
            Why::unwinding);
     }
     if (how == Stop::no) return;
     const std::int64_t now = detail::now_ns();
     if (how == Stop::unwinding && !failed_) {
-      fail("it was ended by an exception.", Why::unwinding);
+      fail(prefix + "it was ended by an exception.", Why::unwinding);
       return;
     }
     if (!idle) return;
@@ -534,10 +539,12 @@ private:
       control_.broadcast(detail::Signal::farewell, {}, activity_);
     }
     parted_ = !failed_ && control_.all_left();
-    // After a failure nobody can be counted on; without one, a peer that went silent is dead.
+    // After a failure nobody can be counted on; without one, a peer that went silent is dead. Who
+    // is ended by an exception has the reason, and must print it before the launcher ends the job.
     const Seconds patience = failed_ ? 0.5 : options_.deadline;
     const bool enough = patience > 0 && detail::to_seconds(now - last_sign()) > patience;
-    if ((control_.all_left() && control_.flushed()) || enough) {
+    const bool others_wait = how == Stop::drain && !control_.all_left();
+    if ((!others_wait && control_.flushed()) || enough) {
       leave_ = true;
       if (failed_ && !told_ && how == Stop::drain) {
         std::fprintf(stderr, "%s\n", failure_text_.c_str());
@@ -593,6 +600,7 @@ private:
 #else
   static constexpr int polls_per_round = 1;
 #endif
+  static inline const std::string prefix = "reef::comm: ";
   static constexpr std::int64_t spin_ns = 50'000;
   static constexpr std::int64_t longest_nap_ns = 1'000'000;
 

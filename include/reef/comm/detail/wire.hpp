@@ -133,7 +133,7 @@ public:
   /// still on its way after that may write to its buffer until the process ends.
   void cancel(std::int64_t patience_ns) {
     for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (slots_[i].receive) MPI_Cancel(&requests_[i]);
+      if (slots_[i].receive && requests_[i] != MPI_REQUEST_NULL) MPI_Cancel(&requests_[i]);
     }
     const std::int64_t until = now_ns() + patience_ns;
     int all = requests_.empty() ? 1 : 0;

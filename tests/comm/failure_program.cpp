@@ -1,0 +1,73 @@
+// A job in which rank 1 does not do what it should: failure_test starts it and looks at its end.
+//
+//   failure_program MODE messages|window
+//
+// Every rank adds up four numbers, named sum0 to sum3, in the queue "reduce". Before sum2, rank 1
+//   stop    stops itself (SIGSTOP)
+//   kill    is killed (SIGKILL)
+//   skip    leaves sum2 out and does nothing for a minute, alive
+//   next    leaves sum2 out and goes on with sum3
+//   leave   ends as if all were done
+//   throw   ends with an exception
+//   late    is later than the deadline, alive
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include <reef/comm/functions.hpp>
+
+namespace {
+
+using namespace reef::comm;
+
+void misbehave(const std::string& mode) {
+  if (mode == "stop") std::raise(SIGSTOP);
+  if (mode == "kill") std::raise(SIGKILL);
+  if (mode == "skip") std::this_thread::sleep_for(std::chrono::seconds(60));
+  if (mode == "late") std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  if (mode == "throw") throw std::runtime_error("rank 1 has had enough");
+}
+
+int work(const std::string& mode, Transport transport) {
+  const Environment environment;
+  const Communicator world;
+  ProgressOptions options;
+  options.deadline = 1;
+  options.operation_deadline = mode == "skip" ? 1.5 : 20;
+  options.transport = transport;
+  Progress progress(world, options);
+  std::vector<double> data(40, world.rank());
+  for (int i = 0; i < 4; ++i) {
+    AllReduceTask<double> task("sum" + std::to_string(i), std::span(data), world.size());
+    if (i == 2 && world.rank() == 1) {
+      misbehave(mode);
+      if (mode == "next") continue;
+      if (mode == "leave") return 0;
+    }
+    progress.submit(progress.queue("reduce"), task);
+    progress.wait(task);
+  }
+  if (world.rank() == 0) std::printf("all sums are there\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const Transport transport =
+      std::strcmp(argv[2], "window") == 0 ? Transport::window : Transport::messages;
+  try {
+    return work(argv[1], transport);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,116 @@
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdio>
+#include <array>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+// How jobs end in which a rank stops, dies, or does not do its part: real jobs of four ranks.
+
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Ending {
+  int status = 0;
+  double seconds = 0;
+  std::string output;
+};
+
+Ending run_job(const std::string& mode, const std::string& transport) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string command = std::string("timeout -k 2 40 ") + REEF_TEST_MPIEXEC + " -n 4 " +
+                              REEF_FAILURE_PROGRAM + " " + mode + " " + transport + " 2>&1";
+  Ending ending;
+  std::FILE* const job = popen(command.c_str(), "r");
+  if (job == nullptr) {
+    ADD_FAILURE() << "cannot run " << command;
+    return ending;
+  }
+  std::array<char, 4096> part{};
+  while (std::fgets(part.data(), static_cast<int>(part.size()), job) != nullptr) {
+    ending.output += part.data();
+  }
+  const int status = pclose(job);
+  ending.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  ending.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return ending;
+}
+
+class EndOfAJob : public testing::TestWithParam<const char*> {};
+
+TEST_P(EndOfAJob, a_rank_that_does_its_part_ends_well) {
+  const Ending ending = run_job("none", GetParam());
+  EXPECT_EQ(ending.status, 0) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr("all sums are there"));
+}
+
+TEST_P(EndOfAJob, a_stopped_rank_ends_it_by_the_deadline_and_is_named) {
+  const Ending ending = run_job("stop", GetParam());
+  EXPECT_NE(ending.status, 0);
+  EXPECT_LT(ending.seconds, 25);
+  EXPECT_THAT(ending.output, HasSubstr("all-reduce 'sum2' number 2 in queue 'reduce'"));
+  EXPECT_THAT(ending.output, HasSubstr("rank 1 is silent since"));
+  EXPECT_THAT(ending.output, HasSubstr("rank 1 does not answer"));
+  // The last operations of those who answer.
+  EXPECT_THAT(ending.output, HasSubstr("all-reduce 'sum1' number 1 in queue 'reduce', 320 B: done"));
+  EXPECT_THAT(ending.output, Not(HasSubstr("all sums are there")));
+}
+
+TEST_P(EndOfAJob, a_living_rank_that_leaves_a_collective_out_ends_it_by_the_operation_deadline) {
+  const Ending ending = run_job("skip", GetParam());
+  EXPECT_NE(ending.status, 0);
+  EXPECT_LT(ending.seconds, 25);
+  EXPECT_THAT(ending.output, HasSubstr("all-reduce 'sum2' number 2 in queue 'reduce'"));
+  EXPECT_THAT(ending.output, HasSubstr("rank 1 is alive"));
+  EXPECT_THAT(ending.output, HasSubstr("did it leave this operation out?"));
+}
+
+TEST_P(EndOfAJob, a_rank_at_another_collective_ends_it_at_once_and_both_are_named) {
+  const Ending ending = run_job("next", GetParam());
+  EXPECT_NE(ending.status, 0);
+  EXPECT_LT(ending.seconds, 25);
+  EXPECT_THAT(ending.output, HasSubstr("do not do the same thing"));
+  EXPECT_THAT(ending.output, HasSubstr("all-reduce 'sum2' number 2"));
+  EXPECT_THAT(ending.output, HasSubstr("all-reduce 'sum3'"));
+}
+
+TEST_P(EndOfAJob, a_rank_that_ends_early_is_said_to_have_left) {
+  const Ending ending = run_job("leave", GetParam());
+  EXPECT_NE(ending.status, 0);
+  EXPECT_LT(ending.seconds, 25);
+  EXPECT_THAT(ending.output, HasSubstr("rank 1 ended its communication"));
+  EXPECT_THAT(ending.output, HasSubstr("all-reduce 'sum2' number 2 in queue 'reduce'"));
+}
+
+TEST_P(EndOfAJob, an_exception_on_one_rank_ends_all) {
+  const Ending ending = run_job("throw", GetParam());
+  EXPECT_NE(ending.status, 0);
+  EXPECT_LT(ending.seconds, 25);
+  EXPECT_THAT(ending.output, HasSubstr("rank 1 has had enough"));
+}
+
+TEST_P(EndOfAJob, a_killed_rank_ends_it_within_5_seconds) {
+  const Ending ending = run_job("kill", GetParam());
+  EXPECT_NE(ending.status, 0);
+  EXPECT_LT(ending.seconds, 5);
+  EXPECT_THAT(ending.output, Not(HasSubstr("all sums are there")));
+}
+
+TEST_P(EndOfAJob, a_late_rank_that_is_alive_is_waited_for) {
+  const Ending ending = run_job("late", GetParam());
+  EXPECT_EQ(ending.status, 0) << ending.output;
+  EXPECT_GT(ending.seconds, 2.5);
+  EXPECT_THAT(ending.output, HasSubstr("all sums are there"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, EndOfAJob, testing::Values("messages", "window"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+}  // namespace

@@ -1,0 +1,168 @@
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <comm/reference.hpp>
+#include <reef/comm/functions.hpp>
+
+// What the library says it sent against what MPI was asked to send: this program defines MPI's
+// sending functions itself, counts, and passes on to their PMPI twins.
+
+namespace {
+
+struct Count {
+  std::atomic<std::uint64_t> messages{0};
+  std::atomic<std::uint64_t> bytes{0};
+};
+Count sent_data;
+Count sent_control;
+std::atomic<int> other_calls{0};
+
+void count_message(int count, MPI_Datatype type, MPI_Comm comm) {
+  std::array<char, MPI_MAX_OBJECT_NAME> text{};
+  int length = 0;
+  PMPI_Comm_get_name(comm, text.data(), &length);
+  const std::string_view name(text.data(), static_cast<std::size_t>(length));
+  int size = 0;
+  PMPI_Type_size(type, &size);
+  Count& to = name.find(".control") != std::string_view::npos ? sent_control : sent_data;
+  to.messages += 1;
+  to.bytes += static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
+  count_message(count, type, comm);
+  return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+int MPI_Send(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  count_message(count, type, comm);
+  return PMPI_Send(data, count, type, to, tag, comm);
+}
+int MPI_Start(MPI_Request* request) {
+  ++other_calls;
+  return PMPI_Start(request);
+}
+int MPI_Put(const void* data, int count, MPI_Datatype type, int to, MPI_Aint place, int there,
+            MPI_Datatype there_type, MPI_Win window) {
+  ++other_calls;
+  return PMPI_Put(data, count, type, to, place, there, there_type, window);
+}
+int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm, MPI_Request* request) {
+  ++other_calls;
+  return PMPI_Iallreduce(from, to, count, type, op, comm, request);
+}
+
+}  // extern "C"
+
+namespace {
+
+using namespace reef;
+using namespace reef::comm;
+
+/// Runs one of each collective and returns what cost says of them.
+template <class T>
+Cost use_all(Progress& progress, std::int64_t n, const std::vector<std::int64_t>& offsets) {
+  const auto rank = static_cast<std::size_t>(progress.rank());
+  const int ranks = progress.size();
+  const auto begin = static_cast<std::size_t>(offsets[rank]);
+  const auto length = static_cast<std::size_t>(offsets[rank + 1]) - begin;
+  std::vector<T> data = test::inputs_of<T>(progress.rank(), n);
+  reduce_scatter(progress, "all", std::span<const T>(data), std::span(data).subspan(begin, length),
+                 offsets);
+  all_gather(progress, "all", std::span<const T>(data).subspan(begin, length), std::span(data),
+             offsets);
+  AllReduceTask<T> both("all", std::span(data), offsets);
+  run(progress, both);
+  const Transport way = progress.transport();
+  const Bytes piece = progress.piece_bytes();
+  return ReduceScatterTask<T>::cost(ranks, progress.rank(), offsets, sizeof(T), way, piece) +
+         AllGatherTask<T>::cost(ranks, progress.rank(), offsets, sizeof(T), way, piece) +
+         AllReduceTask<T>::cost(ranks, progress.rank(), offsets, sizeof(T), way, piece);
+}
+
+class Metering : public testing::TestWithParam<Transport> {};
+
+TEST_P(Metering, mpi_is_asked_to_send_what_cost_and_meter_say) {
+  const Communicator world;
+  ProgressOptions options;
+  options.transport = GetParam();
+  options.piece_bytes = 1000;
+  Progress progress(world, options);
+  const std::uint64_t messages = sent_data.messages;
+  const std::uint64_t bytes = sent_data.bytes;
+  Cost expected;
+  for (const std::int64_t n : {0, 1, 3, 500, 20'011}) {
+    const auto even = even_offsets(n, world.size());
+    std::vector<std::int64_t> first(static_cast<std::size_t>(world.size()) + 1, n);
+    first.front() = 0;
+    expected = expected + use_all<float>(progress, n, even) + use_all<double>(progress, n, first);
+  }
+  const int next = (world.rank() + 1) % world.size();
+  const int previous = (world.rank() + world.size() - 1) % world.size();
+  if (world.size() > 1) {
+    std::vector<char> out(4321, 'o');
+    std::vector<char> in(4321);
+    SendTask send("ring", next, std::span(out));
+    ReceiveTask receive("ring", previous, std::span(in));
+    progress.submit(progress.queue("send"), send);
+    progress.submit(progress.queue("receive"), receive);
+    progress.wait_all();
+    expected = expected + SendTask::cost(4321, 1000);
+  }
+  EXPECT_EQ(progress.meter().operations(), expected);
+  EXPECT_EQ(sent_data.messages - messages, expected.messages);
+  EXPECT_EQ(sent_data.bytes - bytes, expected.bytes);
+  EXPECT_EQ(other_calls, 0);
+  if (GetParam() == Transport::window && world.size() > 1) {
+    EXPECT_EQ(expected.messages, SendTask::cost(4321, 1000).messages);
+    EXPECT_GT(expected.window_bytes, 0U);
+  }
+}
+
+TEST_P(Metering, signs_of_life_are_counted_too) {
+  const Communicator world;
+  const std::uint64_t messages = sent_control.messages;
+  const std::uint64_t bytes = sent_control.bytes;
+  ProgressOptions options;
+  options.transport = GetParam();
+  options.heartbeat = 0.01;
+  Progress progress(world, options);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // They go on while we look: the two agree at some moment, or they never do.
+  bool agreed = false;
+  Cost control;
+  for (int i = 0; i < 1000 && !agreed; ++i) {
+    control = progress.meter().of(Kind::control);
+    agreed = sent_control.messages - messages == control.messages &&
+             sent_control.bytes - bytes == control.bytes;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(agreed);
+  if (world.size() > 1) {
+    EXPECT_GT(control.messages, 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Metering,
+                         testing::Values(Transport::messages, Transport::window),
+                         [](const auto& tested) {
+                           return tested.param == Transport::messages ? "messages" : "window";
+                         });
+
+}  // namespace

@@ -1,0 +1,165 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <comm/reference.hpp>
+#include <reef/comm/functions.hpp>
+#include <reef/comm/network_file.hpp>
+
+namespace {
+
+using namespace reef;
+using namespace reef::comm;
+using reef::test::inputs_of;
+using reef::test::same_bits;
+using reef::test::sum_of_ranks;
+
+std::string case_file(const std::string& name) {
+  const char* const folder = std::getenv("REEF_CASES");
+  return (folder != nullptr ? std::string(folder) : "tests/data") + "/" + name;
+}
+
+ProgressOptions shaped(NetworkShape shape) {
+  ProgressOptions options;
+  options.deadline = 60;
+  options.network = std::move(shape);
+  return options;
+}
+
+TEST(NetworkFile, the_links_of_the_first_devices_of_a_case_are_read) {
+  const NetworkShape shape = read_network(case_file("allocate_case5.json"), 9);
+  EXPECT_EQ(shape.ranks(), 9);
+  EXPECT_DOUBLE_EQ(shape.latency(0, 1), 0.005);
+  EXPECT_DOUBLE_EQ(shape.bandwidth(0, 1), 2e9 / 8);
+  EXPECT_DOUBLE_EQ(shape.latency(0, 8), 0.067);
+  EXPECT_DOUBLE_EQ(shape.bandwidth(0, 8), 0.79e9 / 8);
+}
+
+TEST(NetworkFile, what_is_no_network_is_refused) {
+  const std::string path = "/tmp/reef-network-" + std::to_string(getpid()) + ".json";
+  const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
+  EXPECT_THROW((void)read_network("/nowhere/at/all.json", 2), FileError);
+  for (const char* const text :
+       {"", "[]", "{", "{}", R"({"latency_ms": [[0, 1], [1, 0]]})",
+        R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1]]})",
+        R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, "fast"]]})",
+        R"({"latency_ms": [[0, 1], 5], "bandwidth_gbps": [[1, 1], [1, 1]]})"}) {
+    write(text);
+    EXPECT_THROW((void)read_network(path, 2), DecodeError) << text;
+  }
+  write(R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]]})");
+  EXPECT_EQ(read_network(path, 2).ranks(), 2);
+  EXPECT_THROW((void)read_network(path, 3), DecodeError);
+  write(R"({"latency_ms": [[0, -1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]]})");
+  EXPECT_THROW((void)read_network(path, 2), OptionError);
+  write(R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 0], [1, 1]]})");
+  EXPECT_THROW((void)read_network(path, 2), OptionError);
+  std::remove(path.c_str());
+}
+
+TEST(NetworkShapeTest, sizes_that_do_not_fit_are_refused) {
+  EXPECT_THROW(NetworkShape(2, {0, 1, 1}, {1, 1, 1, 1}), OptionError);
+  EXPECT_THROW(NetworkShape(0, {}, {}), OptionError);
+  EXPECT_THROW(NetworkShape(-1, {}, {}), OptionError);
+  EXPECT_THROW(NetworkShape::uniform(2, std::numeric_limits<double>::infinity(), 1), OptionError);
+  EXPECT_THROW(NetworkShape::uniform(2, 0, std::nan("")), OptionError);
+}
+
+TEST(ShapedLinks, collectives_keep_their_bits_and_travel_as_messages) {
+  const Communicator world;
+  Progress progress(world, shaped(read_network(case_file("allocate_case5.json"), world.size())));
+  EXPECT_EQ(progress.transport(), Transport::messages);
+  for (const std::int64_t n : {1, 3, 50'003}) {
+    std::vector<float> data = inputs_of<float>(world.rank(), n);
+    all_reduce(progress, "sum", std::span(data));
+    EXPECT_TRUE(same_bits(data, sum_of_ranks<float>(world.size(), n))) << "n = " << n;
+  }
+}
+
+TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_is_idle) {
+  const Communicator world;
+  if (world.size() == 1) GTEST_SKIP() << "no link";
+  // Rank 0 sends three messages over one link: they queue, and each takes its bytes and the latency.
+  const Seconds latency = 0.1;
+  const double bandwidth = 10e6;
+  const Bytes bytes = 2'000'000;
+  Progress progress(world, shaped(NetworkShape::uniform(world.size(), latency, bandwidth)));
+  std::array<std::vector<std::int64_t>, 3> data;
+  for (auto& part : data) part.resize(bytes / sizeof(std::int64_t));
+  if (world.rank() == 0) {
+    const std::int64_t begin = comm::detail::now_ns();
+    for (auto& part : data) part.front() = begin;
+    SendTask first("0", 1, std::span(data[0]));
+    SendTask second("1", 1, std::span(data[1]));
+    SendTask third("2", 1, std::span(data[2]));
+    progress.submit(progress.queue("0"), first);
+    progress.submit(progress.queue("0"), second);
+    progress.submit(progress.queue("0"), third);
+    progress.wait_all();
+    EXPECT_GE(comm::detail::to_seconds(comm::detail::now_ns() - begin), 3 * bytes / bandwidth);
+  } else if (world.rank() == 1) {
+    rusage before{};
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < 3; ++i) {
+      auto& part = data[static_cast<std::size_t>(i)];
+      receive(progress, std::to_string(i), 0, std::span(part));
+      const Seconds took = comm::detail::to_seconds(comm::detail::now_ns() - part.front());
+      const Seconds model = (i + 1) * bytes / bandwidth + latency;
+      EXPECT_GE(took, model) << i;
+      EXPECT_LT(took, model + 5) << i;
+    }
+    rusage after{};
+    getrusage(RUSAGE_SELF, &after);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    const double busy = seconds(after.ru_utime) - seconds(before.ru_utime) +
+                        seconds(after.ru_stime) - seconds(before.ru_stime);
+    EXPECT_LT(busy, 0.35) << "of at least 0.7 s";
+  }
+}
+
+TEST(ShapedLinks, each_ordered_pair_has_its_own_link) {
+  const Communicator world;
+  if (world.size() == 1) GTEST_SKIP() << "no link";
+  // Only the link from 0 to 1 is slow.
+  const auto ranks = static_cast<std::size_t>(world.size());
+  std::vector<Seconds> latency(ranks * ranks, 0.0);
+  latency[1] = 0.3;
+  Progress progress(world, shaped(NetworkShape(world.size(), latency,
+                                               std::vector<double>(ranks * ranks, 1e9))));
+  std::vector<std::int64_t> there(10, comm::detail::now_ns());
+  std::vector<std::int64_t> back(10);
+  if (world.rank() == 0) {
+    send(progress, "there", 1, std::span(there));
+    receive(progress, "back", 1, std::span(back));
+  } else if (world.rank() == 1) {
+    receive(progress, "there", 0, std::span(back));
+    const std::int64_t now = comm::detail::now_ns();
+    EXPECT_GE(comm::detail::to_seconds(now - back.front()), 0.3);
+    there.assign(10, now);
+    send(progress, "back", 0, std::span(there));
+  }
+}
+
+TEST(ShapedLinks, a_network_for_fewer_ranks_is_refused) {
+  const Communicator world;
+  if (world.size() == 1) GTEST_SKIP() << "one rank fits every network";
+  EXPECT_THROW(Progress(world, shaped(NetworkShape::uniform(world.size() - 1, 0, 1e9))),
+               OptionError);
+}
+
+}  // namespace

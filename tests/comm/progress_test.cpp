@@ -1,0 +1,307 @@
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <comm/reference.hpp>
+#include <reef/comm/functions.hpp>
+
+namespace {
+
+using namespace reef;
+using namespace reef::comm;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+ProgressOptions patient(Transport transport) {
+  ProgressOptions options;
+  options.deadline = 40;
+  options.transport = transport;
+  return options;
+}
+
+/// What wait says when it fails; "" if it does not.
+std::string failure_of(Progress& progress, const Task& task) {
+  try {
+    progress.wait(task);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class ProgressThread : public testing::TestWithParam<Transport> {
+protected:
+  Communicator world;
+};
+
+TEST_P(ProgressThread, a_task_starts_when_it_is_ready_and_says_when_it_is_complete) {
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(100, 1);
+  AllReduceTask<float> task("gated", std::span(data), world.size());
+  std::atomic<bool> open{false};
+  std::atomic<bool> called{false};
+  progress.submit(
+      progress.queue("q"), task, [&] { return open.load(); }, [&] { called = true; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(task.in_flight());
+  EXPECT_FALSE(called);
+  EXPECT_EQ(data[0], 1.0F);
+  open = true;
+  progress.wait(task);
+  EXPECT_TRUE(called);
+  EXPECT_TRUE(task.complete());
+  EXPECT_EQ(data, std::vector<float>(100, static_cast<float>(world.size())));
+}
+
+TEST_P(ProgressThread, a_queue_keeps_its_order) {
+  Progress progress(world, patient(GetParam()));
+  std::vector<double> data(10, 1);
+  std::vector<int> order;
+  std::vector<std::unique_ptr<AllReduceTask<double>>> tasks;
+  for (int i = 0; i < 20; ++i) {
+    tasks.push_back(std::make_unique<AllReduceTask<double>>("t" + std::to_string(i),
+                                                            std::span(data), world.size()));
+    progress.submit(progress.queue("q"), *tasks.back(), {}, [&order, i] { order.push_back(i); });
+  }
+  progress.wait_all();
+  std::vector<int> expected(20);
+  for (int i = 0; i < 20; ++i) expected[static_cast<std::size_t>(i)] = i;
+  EXPECT_EQ(order, expected);
+}
+
+TEST_P(ProgressThread, completion_may_submit_the_next_task) {
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(10, 1);
+  AllReduceTask<float> first("first", std::span(data), world.size());
+  AllReduceTask<float> second("second", std::span(data), world.size());
+  progress.submit(progress.queue("q"), first, {},
+                  [&] { progress.submit(progress.queue("q"), second); });
+  progress.wait(first);
+  progress.wait(second);
+  EXPECT_EQ(data[0], static_cast<float>(world.size() * world.size()));
+}
+
+TEST_P(ProgressThread, a_task_in_flight_is_not_taken_twice) {
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(10, 1);
+  AllReduceTask<float> task("twice", std::span(data), world.size());
+  std::atomic<bool> open{false};
+  progress.submit(progress.queue("q"), task, [&] { return open.load(); });
+  EXPECT_THROW(progress.submit(progress.queue("q"), task), OptionError);
+  open = true;
+  progress.wait(task);
+}
+
+TEST_P(ProgressThread, different_operations_at_the_same_place_are_both_named) {
+  if (world.size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(64, 1);
+  const bool odd = world.rank() == world.size() - 1;
+  AllReduceTask<float> task(odd ? "norm" : "loss", std::span(data), world.size());
+  progress.submit(progress.queue("q"), task);
+  const std::string text = failure_of(progress, task);
+  EXPECT_THAT(text, HasSubstr("do not do the same thing"));
+  EXPECT_THAT(text, HasSubstr("all-reduce 'loss' number 0"));
+  EXPECT_THAT(text, HasSubstr("'norm' number 0"));
+  EXPECT_THROW(progress.submit(progress.queue("q"), task), MpiError);
+}
+
+TEST_P(ProgressThread, a_larger_array_on_one_rank_is_refused_and_nothing_is_overwritten) {
+  if (world.size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  Progress progress(world, patient(GetParam()));
+  const bool odd = world.rank() == world.size() - 1;
+  const std::size_t n = odd ? 4096 : 64;
+  std::vector<float> data(n + 1000, -7);
+  AllReduceTask<float> task("loss", std::span(data).first(n), world.size());
+  progress.submit(progress.queue("q"), task);
+  EXPECT_THAT(failure_of(progress, task), HasSubstr("all-reduce 'loss' number 0"));
+  for (std::size_t i = n; i < data.size(); ++i) EXPECT_EQ(data[i], -7.0F);
+}
+
+TEST_P(ProgressThread, a_receive_of_another_size_is_refused_and_nothing_is_overwritten) {
+  if (world.size() == 1) GTEST_SKIP() << "nobody to receive from";
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(2000, -7);
+  std::string text;
+  if (world.rank() == 0) {
+    SendTask send("activation", 1, std::span(data));
+    progress.submit(progress.queue("q"), send);
+    text = failure_of(progress, send);
+    // Its own send may have left before the news came.
+    if (text.empty()) {
+      ReceiveTask never("never", 1, std::span(data));
+      try {
+        progress.submit(progress.queue("q"), never);
+        progress.wait(never);
+      } catch (const MpiError& error) {
+        text = error.what();
+      }
+    }
+  } else if (world.rank() == 1) {
+    ReceiveTask receive("activation", 0, std::span(data).first(500));
+    progress.submit(progress.queue("q"), receive);
+    text = failure_of(progress, receive);
+    for (std::size_t i = 500; i < data.size(); ++i) EXPECT_EQ(data[i], -7.0F);
+  } else {
+    ReceiveTask receive("never", 0, std::span(data));
+    progress.submit(progress.queue("q"), receive);
+    text = failure_of(progress, receive);
+  }
+  EXPECT_THAT(text, HasSubstr("transfer 'activation' number 0"));
+}
+
+TEST_P(ProgressThread, what_a_callback_throws_comes_out_of_wait) {
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(10, 1);
+  AllReduceTask<float> task("thrown", std::span(data), world.size());
+  progress.submit(progress.queue("q"), task, {}, [] { throw std::domain_error("no such number"); });
+  EXPECT_THAT(failure_of(progress, task), HasSubstr("no such number"));
+}
+
+TEST_P(ProgressThread, a_task_that_dies_in_flight_ends_the_progress_object_not_the_memory) {
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(10, 1);
+  try {
+    AllReduceTask<float> task("dying", std::span(data), world.size());
+    progress.submit(progress.queue("q"), task, [] { return false; });
+  } catch (const MpiError&) {
+    // Another rank's task died first, and this one was told.
+  }
+  AllReduceTask<float> next("next", std::span(data), world.size());
+  EXPECT_THROW(progress.submit(progress.queue("q"), next), MpiError);
+}
+
+TEST_P(ProgressThread, an_exception_that_ends_one_rank_reaches_all) {
+  if (world.size() == 1) GTEST_SKIP() << "nobody to tell";
+  std::vector<float> data(10, 1);
+  if (world.rank() == 0) {
+    EXPECT_THROW(
+        {
+          Progress progress(world, patient(GetParam()));
+          throw std::runtime_error("out of data");
+        },
+        std::runtime_error);
+  } else {
+    Progress progress(world, patient(GetParam()));
+    AllReduceTask<float> task("orphan", std::span(data), world.size());
+    const std::string text = [&] {
+      try {
+        progress.submit(progress.queue("q"), task);
+      } catch (const MpiError& error) {
+        return std::string(error.what());
+      }
+      return failure_of(progress, task);
+    }();
+    EXPECT_THAT(text, HasSubstr("rank 0 reported: it was ended by an exception"));
+  }
+}
+
+TEST_P(ProgressThread, a_missed_deadline_can_be_caught) {
+  if (world.size() == 1) GTEST_SKIP() << "nobody to miss";
+  ProgressOptions options = patient(GetParam());
+  options.deadline = 5;
+  options.operation_deadline = 0.5;
+  options.abort_on_deadline = false;
+  std::atomic<int> failures{0};
+  options.on_failure = [&](const std::string&) { ++failures; };
+  Progress progress(world, options);
+  std::vector<float> data(10, 1);
+  AllReduceTask<float> task("lonely", std::span(data), world.size());
+  const auto begin = std::chrono::steady_clock::now();
+  if (world.rank() != 0) {
+    progress.submit(progress.queue("q"), task);
+    const std::string text = failure_of(progress, task);
+    EXPECT_THAT(text, HasSubstr("all-reduce 'lonely' number 0"));
+    EXPECT_THAT(text, HasSubstr("rank 0 is alive"));
+  } else {
+    while (failures == 0 && std::chrono::steady_clock::now() < begin + std::chrono::seconds(30)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_THROW(progress.submit(progress.queue("q"), task), MpiError);
+  }
+  EXPECT_EQ(failures, 1);
+}
+
+TEST_P(ProgressThread, a_peer_that_says_it_is_busy_is_waited_for) {
+  ProgressOptions options = patient(GetParam());
+  options.operation_deadline = 0.5;
+  options.abort_on_deadline = false;
+  Progress progress(world, options);
+  std::vector<float> data(10, 1);
+  AllReduceTask<float> task("busy", std::span(data), world.size());
+  if (world.rank() == 0) {
+    for (int i = 0; i < 15; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      progress.tick();
+    }
+  }
+  progress.submit(progress.queue("q"), task);
+  EXPECT_EQ(failure_of(progress, task), "");
+}
+
+TEST_P(ProgressThread, every_task_is_in_the_trace) {
+  trace::Sink sink(world.rank());
+  ProgressOptions options = patient(GetParam());
+  options.trace = &sink;
+  Progress progress(world, options);
+  std::vector<float> data(10, 1);
+  all_reduce(progress, "traced", std::span(data));
+  trace::Recording recording;
+  const auto spans = sink.collect(recording);
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(recording.name_of(spans[0]), "traced");
+  EXPECT_EQ(recording.tracks[spans[0].track], "comm.default");
+  EXPECT_EQ(spans[0].activity, trace::Activity::communication);
+  EXPECT_EQ(spans[0].bytes, 40U);
+  EXPECT_LE(spans[0].begin, spans[0].end);
+}
+
+TEST_P(ProgressThread, options_that_make_no_sense_are_refused) {
+  const auto refused = [&](auto change) {
+    ProgressOptions options = patient(GetParam());
+    change(options);
+    EXPECT_THROW(Progress(world, options), OptionError);
+  };
+  refused([](auto& options) { options.heartbeat = 0; });
+  refused([](auto& options) { options.deadline = -1; });
+  refused([](auto& options) { options.operation_deadline = -1; });
+  refused([](auto& options) { options.piece_bytes = 0; });
+  refused([&](auto& options) {
+    options.network = NetworkShape::uniform(1, 0.0, 1e9);
+    options.transport = Transport::window;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, ProgressThread,
+                         testing::Values(Transport::messages, Transport::window),
+                         [](const auto& tested) {
+                           return tested.param == Transport::messages ? "messages" : "window";
+                         });
+
+TEST(EnvironmentTest, a_second_environment_leaves_mpi_running) {
+  { const Environment second; }
+  EXPECT_TRUE(Environment::active());
+  const Communicator world;
+  EXPECT_GE(world.size(), 1);
+}
+
+TEST(CommunicatorTest, ranks_split_by_color_in_the_order_of_their_keys) {
+  const Communicator world;
+  const Communicator half = world.split(world.rank() % 2, -world.rank(), "half");
+  EXPECT_EQ(half.size(), (world.size() + (world.rank() % 2 == 0 ? 1 : 0)) / 2);
+  EXPECT_EQ(half.rank(), half.size() - 1 - world.rank() / 2);
+  EXPECT_EQ(half.name(), "half");
+  Communicator moved = world.shared_node();
+  const Communicator taken = std::move(moved);
+  EXPECT_GE(taken.size(), 1);
+}
+
+}  // namespace
