@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include <reef/core/element.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+
+namespace reef::inline v0::device {
+
+namespace detail {
+
+inline constexpr std::int64_t square_lanes = 16;
+
+// lane[j % 16] += x[j]^2, j ascending. The square of a float is exact in fp64, so that a fused
+// multiply-add gives the same bits as two steps.
+template <class T>
+void add_squares(double* lane, const T* x, std::int64_t n) {
+  std::int64_t j = 0;
+  for (; j + square_lanes <= n; j += square_lanes) {
+    for (std::int64_t i = 0; i < square_lanes; ++i) {
+      const auto value = static_cast<double>(x[j + i]);
+      lane[i] += value * value;
+    }
+  }
+  for (; j < n; ++j) {
+    const auto value = static_cast<double>(x[j]);
+    lane[j % square_lanes] += value * value;
+  }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+REEF_TARGET_AVX512 inline void add_squares_avx512(double* lane, const float* x, std::int64_t n) {
+  __m512d low = _mm512_loadu_pd(lane);
+  __m512d high = _mm512_loadu_pd(lane + 8);
+  std::int64_t j = 0;
+  for (; j + square_lanes <= n; j += square_lanes) {
+    const __m512d a = _mm512_maskz_cvtps_pd(0xFF, _mm256_loadu_ps(x + j));
+    const __m512d b = _mm512_maskz_cvtps_pd(0xFF, _mm256_loadu_ps(x + j + 8));
+    low = _mm512_fmadd_pd(a, a, low);
+    high = _mm512_fmadd_pd(b, b, high);
+  }
+  _mm512_storeu_pd(lane, low);
+  _mm512_storeu_pd(lane + 8, high);
+  add_squares(lane, x + j, n - j);
+}
+
+REEF_TARGET_AVX2 inline void add_squares_avx2(double* lane, const float* x, std::int64_t n) {
+  __m256d sum[4];
+  for (int i = 0; i < 4; ++i) sum[i] = _mm256_loadu_pd(lane + 4 * i);
+  std::int64_t j = 0;
+  for (; j + square_lanes <= n; j += square_lanes) {
+    for (int i = 0; i < 4; ++i) {
+      const __m256d value = _mm256_cvtps_pd(_mm_loadu_ps(x + j + 4 * i));
+      sum[i] = _mm256_fmadd_pd(value, value, sum[i]);
+    }
+  }
+  for (int i = 0; i < 4; ++i) _mm256_storeu_pd(lane + 4 * i, sum[i]);
+  add_squares(lane, x + j, n - j);
+}
+
+#endif
+
+/// The sum of x[j]^2 over [0, n) in fp64, n at most a few thousand: sixteen interleaved sums, then
+/// halves onto halves. The same bits under every instruction set.
+template <real T>
+double sum_of_squares(const T* x, std::int64_t n) {
+  double lane[square_lanes] = {};
+#if defined(__x86_64__) && defined(__GNUC__)
+  if constexpr (std::is_same_v<T, float>) {
+    switch (instruction_set()) {
+      case InstructionSet::avx512: add_squares_avx512(lane, x, n); break;
+      case InstructionSet::avx2: add_squares_avx2(lane, x, n); break;
+      case InstructionSet::baseline: add_squares(lane, x, n); break;
+    }
+  } else {
+    add_squares(lane, x, n);
+  }
+#else
+  add_squares(lane, x, n);
+#endif
+  for (std::int64_t half = square_lanes / 2; half > 0; half /= 2) {
+    for (std::int64_t i = 0; i < half; ++i) lane[i] += lane[i + half];
+  }
+  return lane[0];
+}
+
+}  // namespace detail
+
+/// sums[i] = the sum of squares of x[i block], ..., x[min(n, (i + 1) block) - 1] in fp64, on the pool.
+/// Called on the lane's thread; on Host it blocks. `sums` holds ceil(n / block) numbers.
+///
+/// | order | inside a block: element j goes to sum j % 16, ascending; then sum i + sum i + 8, and   |
+/// |       | so on. The same bits for any number of threads; for float under any instruction set  |
+/// | NaN   | a block with a NaN or infinity has a sum that is not finite                           |
+template <real T>
+void block_sums_of_squares(Host::Lane& lane, std::int64_t n, const T* x, double* sums,
+                           std::int64_t block = 4096) {
+  constexpr std::int64_t together = 8;  // blocks of one part
+  for_each_block(lane, (n + block - 1) / block, together, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t begin = i * block;
+      sums[i] = detail::sum_of_squares(x + begin, n - begin < block ? n - begin : block);
+    }
+  });
+}
+
+}  // namespace reef::inline v0::device

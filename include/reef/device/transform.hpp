@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include <reef/core/config.hpp>
+#include <reef/device/for_each.hpp>
+#include <reef/device/host.hpp>
+#include <reef/device/simd.hpp>
+
+namespace reef::inline v0::device {
+
+/// Elements [index, index + V::width) of every array that a rule reads and writes; the last ones of
+/// an array may be fewer.
+template <class V>
+struct VectorAt {
+  using Vector = V;
+
+  std::int64_t index;
+  std::int64_t count;
+
+  [[nodiscard]] V load(const typename V::element_type* from) const {
+    return V::load(from + index, count);
+  }
+  void store(typename V::element_type* to, const V& value) const { value.store(to + index, count); }
+};
+
+/// Element `index` alone: what a rule gets on a device whose threads take one element each.
+template <class T>
+struct ElementAt {
+  using Vector = T;
+
+  std::int64_t index;
+
+  [[nodiscard]] REEF_HOST_DEVICE T load(const T* from) const { return from[index]; }
+  REEF_HOST_DEVICE void store(T* to, T value) const { to[index] = value; }
+};
+
+// What Vector has as friends, for single numbers: a rule says `using device::sqrt;`.
+REEF_HOST_DEVICE inline float sqrt(float x) { return ::sqrtf(x); }
+REEF_HOST_DEVICE inline double sqrt(double x) { return ::sqrt(x); }
+REEF_HOST_DEVICE inline float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+REEF_HOST_DEVICE inline double fma(double a, double b, double c) { return ::fma(a, b, c); }
+REEF_HOST_DEVICE inline float max(float a, float b) { return a > b ? a : b; }
+REEF_HOST_DEVICE inline double max(double a, double b) { return a > b ? a : b; }
+REEF_HOST_DEVICE inline float min(float a, float b) { return a < b ? a : b; }
+REEF_HOST_DEVICE inline double min(double a, double b) { return a < b ? a : b; }
+
+namespace detail {
+
+struct Transform {
+  template <class V, class Rule>
+  void run(const Rule* rule, std::int64_t begin, std::int64_t end) const {
+    const Rule here = *rule;  // its pointers and factors cannot be changed by what it stores
+    for (std::int64_t i = begin; i < end; i += V::width) here(VectorAt<V>{i, end - i});
+  }
+};
+
+}  // namespace detail
+
+/// rule(at) for vectors of T that cover [0, n), on the pool, under the instruction set in use.
+/// Called on the lane's thread; on Host it blocks.
+///
+///     struct Decay {
+///       float* w;
+///       float factor;
+///       template <class At>
+///       REEF_HOST_DEVICE void operator()(const At& at) const {
+///         using V = typename At::Vector;
+///         at.store(w, at.load(w) * V(factor));
+///       }
+///     };
+///     device::transform_vectors<float>(lane, n, Decay{w, 0.99F});
+///
+/// | order | an element's bits depend neither on its place in a vector nor on n: all go through  |
+/// |       | the same code, so an array may be cut anywhere                                       |
+/// | cost  | one pass over memory at its speed, if the rule's arithmetic is light                  |
+/// | rule  | copied; arithmetic by operators, and sqrt, fma, max, min, select_less, exp           |
+template <class T, class Rule>
+void transform_vectors(Host::Lane& lane, std::int64_t n, const Rule& rule) {
+  for_each_block(lane, n, elementwise_block, [&](std::int64_t begin, std::int64_t end) {
+    run_vectors<T>(detail::Transform{}, &rule, begin, end);
+  });
+}
+
+}  // namespace reef::inline v0::device
