@@ -58,9 +58,9 @@ inline std::vector<std::uint8_t> read_text(const std::filesystem::path& path) {
 /// joined without a mark between them. Of ten or more files, every tenth is held out. Of fewer, the
 /// last tenth of each file is.
 ///
-/// | memory | one byte a token                                                                  |
-/// | errors | FileError names a file that is missing, unreadable, a folder or empty;            |
-/// |        | OptionError for no files, a file named twice, or too little text to hold any out  |
+/// | memory | one byte a token                                                                 |
+/// | errors | FileError names a file that is missing, unreadable, a folder or empty;           |
+/// |        | OptionError for no files, a file named twice, or too little text to hold any out |
 class Corpus {
 public:
   static constexpr std::size_t held_out_share = 10;

@@ -10,9 +10,9 @@ namespace reef::inline v0::data {
 /// A permutation of 0 .. size - 1 that is computed, not stored: a Feistel network over the next
 /// power of four, walked along its cycle until it is back inside.
 ///
-/// | cost   | rounds * Philox * fewer than 4 walks on average; no memory                        |
-/// | order  | a function of (size, key): the same on every machine                              |
-/// | size   | 1 to 2^62                                                                         |
+/// | cost   | rounds * Philox * fewer than 4 walks on average; no memory |
+/// | order  | a function of (size, key): the same on every machine       |
+/// | size   | 1 to 2^62                                                  |
 ///
 /// Source: Black, Rogaway, Ciphers with arbitrary finite domains, CT-RSA 2002, section 4 (cycle
 /// walking) and 5 (Feistel).

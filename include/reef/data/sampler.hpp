@@ -34,11 +34,11 @@ inline void require_window(std::size_t tokens, std::int64_t context, const char*
 /// Each epoch visits each of its W windows of T tokens once, in an order of its own. shift_e, below
 /// T, moves the windows' borders from epoch to epoch; it is 0 in the first.
 ///
-/// | state  | the cursor, one number: a sampler that skips to it goes on with exactly what it    |
-/// |        | would have seen. seed, T and the tokens must be the same                           |
-/// | shape  | tokens, targets: (B, T) int32; targets are the tokens one further                  |
-/// | memory | none but the view of the tokens, which must outlive the sampler                    |
-/// | errors | OptionError if the tokens do not fill one window                                   |
+/// | state  | the cursor, one number: a sampler that skips to it goes on with exactly what it |
+/// |        | would have seen. seed, T and the tokens must be the same                        |
+/// | shape  | tokens, targets: (B, T) int32; targets are the tokens one further               |
+/// | memory | none but the view of the tokens, which must outlive the sampler                 |
+/// | errors | OptionError if the tokens do not fill one window                                |
 class Sampler {
 public:
   Sampler(std::span<const std::uint8_t> tokens, std::int64_t context, std::uint64_t seed)

@@ -59,7 +59,7 @@ inline std::uint32_t crc32c_sse42(std::uint32_t crc, const std::byte* data, std:
 
 /// CRC-32C (Castagnoli) of bytes; give the checksum of what came before to go on.
 ///
-/// | cost   | several GB/s with SSE 4.2, which is used where the machine has it; else about 2 GB/s |
+/// | cost   | several GB/s with SSE 4.2, where the machine has it; else about 2 GB/s |
 ///
 /// Source: RFC 3720, section 12.1 and appendix B.4.
 inline std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0) {

@@ -118,8 +118,8 @@ private:
 
 /// The value that `text` holds; `source` is what errors call it.
 ///
-/// | errors | DecodeError with source, line, column and what was expected there: text that is no   |
-/// |        | JSON, a key twice in one object, nesting or size beyond the limits                   |
+/// | errors | DecodeError with source, line, column and what was expected there: text that is no |
+/// |        | JSON, a key twice in one object, nesting or size beyond the limits                 |
 inline Json parse_json(std::string_view text, std::string_view source, JsonLimits limits = {}) {
   if (text.size() > limits.bytes) {
     throw DecodeError("reef::io: " + std::string(source) + " has " + format_bytes(text.size()) +

@@ -96,8 +96,8 @@ inline Manifest read_manifest(const std::filesystem::path& folder) {
 
 /// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
 ///
-/// | errors | DecodeError with file and tensor if the size, the header, or a tensor is not what the |
-/// |        | manifest says. The target of a read that throws is unspecified                        |
+/// | errors | DecodeError with file and tensor if size, header or a tensor is not what the |
+/// |        | manifest says. The target of a read that throws is unspecified               |
 class CheckedShard {
 public:
   CheckedShard(const std::filesystem::path& folder, Shard expected)

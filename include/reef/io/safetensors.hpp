@@ -115,10 +115,10 @@ inline std::span<const std::int64_t> extents_of(const Shape& shape,
 
 /// A safetensors file open for reading. Trusts no number in it.
 ///
-/// | accepts | what the format's reference reader accepts: a header of at most 100 MB that begins   |
-/// |         | with "{", known dtypes, tensors that fill the data without a gap or an overlap       |
-/// | memory  | the header; tensors are read straight into the caller's memory                       |
-/// | errors  | FileError if it cannot be read; DecodeError with file and tensor for anything else   |
+/// | accepts | what the format's reference reader accepts: a header of at most 100 MB that begins |
+/// |         | with "{", known dtypes, tensors that fill the data without a gap or an overlap     |
+/// | memory  | the header; tensors are read straight into the caller's memory                     |
+/// | errors  | FileError if it cannot be read; DecodeError with file and tensor for anything else |
 ///
 /// Source: huggingface/safetensors, README.md (format) and tensor.rs (validation).
 class SafetensorsFile {
@@ -286,8 +286,8 @@ struct NamedView {
 /// Wider elements come first and then smaller names, so equal tensors give equal files in whatever
 /// order they are given, and each tensor is aligned to its element.
 ///
-/// | errors | OptionError for a name that comes twice, is "__metadata__" or is no UTF-8;            |
-/// |        | FileError as AtomicFile. An older file of that name is unchanged                      |
+/// | errors | OptionError for a name that comes twice, is "__metadata__" or is no UTF-8; |
+/// |        | FileError as AtomicFile. An older file of that name is unchanged           |
 inline Shard write_safetensors(const std::filesystem::path& path,
                                std::span<const NamedView> tensors, const Metadata& metadata = {}) {
   const auto check_text = [&](std::string_view text, const char* what) {

@@ -127,7 +127,7 @@ private:
       out_.append(std::to_string(span.bytes)).append("}");
     }
     out_ += "},\n";
-    // An arrow ends in the slice that is open at its time: the start of one, the last ns of another.
+    // An arrow ties the slices that are open at its times: a first and a last nanosecond.
     if (span.flow_in != 0) flow('f', span.flow_in, tid, begin);
     if (span.flow_out != 0) flow('s', span.flow_out, tid, std::max(begin, end - 1));
   }
@@ -188,10 +188,10 @@ inline Seconds first_begin(std::span<const Recording> recordings) {
 
 /// The recordings as JSON in Chrome's trace format, which Perfetto and chrome://tracing open.
 ///
-/// | pid    | the rank                                                                             |
-/// | tid    | the lane; spans that overlap in part get rows "lane (2)", ..., since rows must nest   |
-/// | ts,dur | us with three decimals, from the first span of all                                   |
-/// | flows  | s at a span's end, f at the other's begin, same id on any rank                        |
+/// | pid    | the rank                                                                            |
+/// | tid    | the lane; spans that overlap in part get rows "lane (2)", ..., since rows must nest |
+/// | ts,dur | us with three decimals, from the first span of all                                  |
+/// | flows  | s at a span's end, f at the other's begin, same id on any rank                      |
 inline std::string chrome_json(std::span<const Recording> recordings) {
   const Seconds origin = first_begin(recordings);
   std::uint64_t dropped = 0;

@@ -76,7 +76,8 @@ private:
 /// How one rank spent the time from `from` to `to`. Each figure is the length of a union, so that
 /// spans that nest or run on several lanes count once.
 ///
-///     exposed = |compute u communication| - |compute|        overlap = compute + communication - union
+///     exposed = |compute u communication| - |compute|
+///     overlap = |compute| + |communication| - |compute u communication|
 struct Overlap {
   Seconds compute = 0;
   Seconds communication = 0;

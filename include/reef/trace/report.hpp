@@ -187,9 +187,10 @@ inline std::string overlap_html(std::span<const Overlap> ranks) {
 }  // namespace detail
 
 /// A run as one HTML page that needs nothing else: curves of loss and throughput, the lanes' time
-/// line, the table of overlap, a sample of generated text. No scripts, no outside resources; it
-/// follows the reader's light or dark setting. Its size does not grow with the run: at most two points
-/// a pixel and some thousand boxes a lane.
+/// line, the table of overlap, a sample of generated text.
+///
+/// No scripts, no outside resources; light or dark as the reader's system is. Its size does not
+/// grow with the run: at most two points a pixel and some thousand boxes a lane.
 inline std::string report_html(const Report& report) {
   using namespace detail;
   std::string out =

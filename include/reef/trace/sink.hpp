@@ -65,9 +65,9 @@ private:
 
 /// Where one lane writes what it did: a bounded queue from one writer to one reader.
 ///
-/// | writer | one thread at a time; it neither locks nor allocates, but for a name's first use    |
-/// | cost   | some tens of ns a span; a load and a branch while the sink is disabled              |
-/// | memory | fixed; a span that finds no room is dropped and counted                             |
+/// | writer | one thread at a time; it neither locks nor allocates, but for a name's first use |
+/// | cost   | some tens of ns a span; a load and a branch while the sink is disabled           |
+/// | memory | fixed; a span that finds no room is dropped and counted                          |
 class Track {
 public:
   Track(Sink& sink, std::uint16_t index, std::string lane, std::size_t capacity);
@@ -147,9 +147,9 @@ private:
 /// A lane asks once for its Track, then writes alone. `collect` moves what was written into a
 /// Recording, at any time, from any thread.
 ///
-/// | memory | 48 bytes * spans_per_track a track, touched as used                                 |
-/// | life   | outlives whoever writes to its tracks                                               |
-/// | bits   | tracing reads clocks and changes nothing that is computed                           |
+/// | memory | 48 bytes * spans_per_track a track, touched as used       |
+/// | life   | outlives whoever writes to its tracks                     |
+/// | bits   | tracing reads clocks and changes nothing that is computed |
 class Sink {
 public:
   struct Options {
