@@ -1,0 +1,94 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include <reef/graph/segment.hpp>
+#include <reef/profile/profile.hpp>
+
+namespace reef::inline v0::graph {
+
+/// What a device can do at best, as an estimate needs it.
+struct Speed {
+  double flops_per_second = 0;
+  double bytes_per_second = 0;  ///< of its memory; 0: not the limit
+};
+
+/// The figures of every operator that follow from the Dag alone; all times are zero.
+///
+/// The operators' `saved_bytes` add up to those of the Dag as one segment.
+inline profile::Profile workload(const Dag& dag) {
+  const Segment segment = plan_segment(dag);
+  profile::Profile result;
+  for (int n = 0; n < dag.node_count(); ++n) {
+    const Node& node = dag.node_at(n);
+    const Signature& signature = node.signature;
+    profile::OperatorProfile entry;
+    entry.name = node.name;
+    entry.kind = node.kind;
+    for (const int use : node.uses) {
+      entry.parameter_bytes += dag.parameter_at(dag.use_at(use).parameter).spec.bytes();
+    }
+    if (segment.plan(n).active) {
+      for (const TensorSpec& spec : signature.saved) {
+        entry.saved_bytes += round_up(spec.bytes(), detail::alignment);
+      }
+    }
+    for (const int output : node.outputs) {
+      const Bytes bytes = dag.tensor_at(output).spec.bytes();
+      entry.output_bytes += bytes;
+      // A tensor computed in place of another is counted once, where its memory comes from.
+      const Location& location = segment.forward[static_cast<std::size_t>(output)];
+      const bool kept = location.place == Location::Place::saved;
+      const std::vector<int>& consumers = dag.tensor_at(output).consumers;
+      const bool passes_on = std::any_of(consumers.begin(), consumers.end(), [&](int consumer) {
+        const std::vector<int>& next = dag.node_at(consumer).outputs;
+        return std::any_of(next.begin(), next.end(), [&](int id) {
+          return segment.forward[static_cast<std::size_t>(id)] == location;
+        });
+      });
+      if (kept && !passes_on) entry.saved_bytes += round_up(bytes, detail::alignment);
+    }
+    entry.forward_workspace_bytes = signature.forward_workspace;
+    entry.backward_workspace_bytes = signature.backward_workspace;
+    entry.forward_flops = signature.forward_flops;
+    entry.backward_flops = segment.plan(n).active ? signature.backward_flops : 0;
+    result.operators.push_back(std::move(entry));
+  }
+  return result;
+}
+
+/// A profile computed without running anything: operations over speed, or bytes over bandwidth
+/// where that takes longer.
+///
+///     forward_s = max(flops / F, (inputs + outputs + parameters) / M),   backward_s: twice the bytes
+///
+/// Throws OptionError unless the speed is positive.
+inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
+  if (!(speed.flops_per_second > 0) || speed.bytes_per_second < 0) {
+    throw OptionError("reef::graph::estimate: " + std::to_string(speed.flops_per_second) +
+                      " operations and " + std::to_string(speed.bytes_per_second) +
+                      " bytes per second are no speed; give a positive one.");
+  }
+  profile::Profile result = workload(dag);
+  result.device = "estimate";
+  for (int n = 0; n < dag.node_count(); ++n) {
+    profile::OperatorProfile& entry = result.operators[static_cast<std::size_t>(n)];
+    Bytes moved = entry.output_bytes + entry.parameter_bytes;
+    for (const int input : dag.node_at(n).inputs) moved += dag.tensor_at(input).spec.bytes();
+    const Seconds memory =
+        speed.bytes_per_second > 0 ? static_cast<double>(moved) / speed.bytes_per_second : 0;
+    entry.forward_s = std::max(entry.forward_flops / speed.flops_per_second, memory);
+    if (entry.backward_flops > 0) {
+      entry.backward_s = std::max(entry.backward_flops / speed.flops_per_second, 2 * memory);
+    }
+  }
+  return result;
+}
+
+/// estimate() by operations alone.
+inline profile::Profile estimate(const Dag& dag, double flops_per_second) {
+  return estimate(dag, Speed{flops_per_second, 0});
+}
+
+}  // namespace reef::inline v0::graph

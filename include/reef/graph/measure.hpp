@@ -1,0 +1,177 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/graph/estimate.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/profile/profile.hpp>
+
+namespace reef::inline v0::graph {
+
+struct MeasureOptions {
+  int repeats = 5;            ///< runs of which the median counts, after one that does not
+  std::int32_t classes = 1;   ///< integer inputs are drawn from [0, classes)
+};
+
+namespace detail {
+
+/// One operator's memory on the device, filled with numbers that are neither zero nor alike.
+template <class Device, real T>
+class MeasuredNode {
+public:
+  using Lane = typename Device::Lane;
+
+  MeasuredNode(Device& device, const Graph<Device, T>& graph, int node, const MeasureOptions& options)
+      : device_(device),
+        graph_(graph),
+        segment_(plan_segment(graph.dag(), node, node + 1)),
+        bindings_(graph.dag()),
+        event_(device),
+        classes_(options.classes) {
+    const Dag& dag = graph.dag();
+    for (const int id : segment_.boundary_inputs) bindings_.tensor(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.boundary_outputs) bindings_.tensor(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.output_gradients) bindings_.gradient(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.input_gradients) bindings_.gradient(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.parameters) bindings_.parameter(id) = make(dag.parameter_at(id).spec);
+    for (const int id : segment_.uses) {
+      bindings_.use(id) = make(dag.parameter_at(dag.use_at(id).parameter).spec);
+    }
+    bindings_.saved = reserve(segment_.saved_bytes);
+    bindings_.workspace =
+        reserve(std::max(segment_.forward_workspace_bytes, segment_.backward_workspace_bytes));
+  }
+
+  /// Runs on the lane's thread.
+  void fill(Lane& lane) {
+    for (const Filling& filling : fillings_) {
+      lane.copy(filling.target, filling.values.data(), filling.values.size(), device::Copy::to_device);
+      wait(lane);
+    }
+    fillings_.clear();
+  }
+  Seconds time_forward(Lane& lane) {
+    return time(lane, [&] { graph_.forward(segment_, bindings_, lane, {}, true); });
+  }
+  Seconds time_backward(Lane& lane) {
+    return time(lane, [&] { graph_.backward(segment_, bindings_, lane, {}, true); });
+  }
+
+private:
+  struct Filling {
+    void* target;
+    std::vector<std::byte> values;
+  };
+
+  void* reserve(Bytes bytes) {
+    if (bytes == 0) return nullptr;
+    buffers_.push_back(device_.allocate(bytes, "profile"));
+    return buffers_.back().data();
+  }
+
+  void* make(const TensorSpec& spec) {
+    void* const target = reserve(spec.bytes());
+    if (target == nullptr) return nullptr;
+    Filling filling{target, std::vector<std::byte>(static_cast<std::size_t>(spec.bytes()))};
+    const auto fill_with = [&]<class U>(U* values) {
+      for (std::int64_t i = 0; i < spec.shape.size(); ++i) {
+        // A period that is no power of two, so that rows differ, and large parameters are quick.
+        const DrawKey key{1, 0, 0, static_cast<std::uint32_t>(buffers_.size())};
+        const auto at = static_cast<std::uint64_t>(i);
+        if (i >= 4093) {
+          values[i] = values[i - 4093];
+        } else if constexpr (std::is_integral_v<U>) {
+          values[i] = static_cast<U>(random_bits(key, at) % static_cast<std::uint32_t>(classes_));
+        } else {
+          values[i] = static_cast<U>(uniform(key, at) - 0.5F);
+        }
+      }
+    };
+    void* const memory = filling.values.data();
+    switch (spec.element) {
+      case Element::float32: fill_with(static_cast<float*>(memory)); break;
+      case Element::float64: fill_with(static_cast<double*>(memory)); break;
+      case Element::int32: fill_with(static_cast<std::int32_t*>(memory)); break;
+      case Element::uint8: fill_with(static_cast<std::uint8_t*>(memory)); break;
+    }
+    fillings_.push_back(std::move(filling));
+    return target;
+  }
+
+  void wait(Lane& lane) {
+    lane.record(event_);
+    event_.synchronize(++epoch_);
+  }
+
+  template <class F>
+  Seconds time(Lane& lane, const F& function) {
+    const auto begin = std::chrono::steady_clock::now();
+    function();
+    wait(lane);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  Device& device_;
+  const Graph<Device, T>& graph_;
+  Segment segment_;
+  SegmentBindings bindings_;
+  typename Device::Event event_;
+  std::uint64_t epoch_ = 0;
+  std::int32_t classes_;
+  std::vector<typename Device::Buffer> buffers_;
+  std::vector<Filling> fillings_;
+};
+
+}  // namespace detail
+
+/// Times every operator alone on the device, one after another: medians of wall-clock seconds as the
+/// lane sees them, with drawn values in memory of its own.
+///
+/// | memory | one operator's operands at a time                                            |
+/// | blocks | until all are measured; the lane is made here                                |
+/// | errors | MemoryError when one operator alone does not fit; OptionError for the options |
+template <class Device, real T>
+profile::Profile measure(Device& device, const Graph<Device, T>& graph, MeasureOptions options = {}) {
+  if (options.repeats < 1 || options.classes < 1) {
+    throw OptionError("reef::graph::measure: repeats is " + std::to_string(options.repeats) +
+                      " and classes " + std::to_string(options.classes) + ", expected at least 1.");
+  }
+  profile::Profile result = workload(graph.dag());
+  result.device = std::string(Device::name);
+  result.measured = true;
+  typename Device::Lane lane(device, "profile");
+  result.threads = lane.threads();
+  const auto median = [](std::vector<Seconds>& times) {
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    return *middle;
+  };
+  for (int n = 0; n < graph.dag().node_count(); ++n) {
+    profile::OperatorProfile& entry = result.operators[static_cast<std::size_t>(n)];
+    detail::MeasuredNode<Device, T> node(device, graph, n, options);
+    const bool backward = plan_segment(graph.dag(), n, n + 1).nodes[0].active;
+    std::vector<Seconds> forward_times;
+    std::vector<Seconds> backward_times;
+    lane.submit([&](typename Device::Lane& own) {
+      node.fill(own);
+      for (int repeat = 0; repeat <= options.repeats; ++repeat) {
+        const Seconds forward_s = node.time_forward(own);
+        const Seconds backward_s = backward ? node.time_backward(own) : 0;
+        if (repeat == 0) continue;
+        forward_times.push_back(forward_s);
+        backward_times.push_back(backward_s);
+      }
+    });
+    lane.synchronize();
+    entry.forward_s = median(forward_times);
+    entry.backward_s = median(backward_times);
+  }
+  return result;
+}
+
+}  // namespace reef::inline v0::graph

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::profile {
+
+/// One operator's figures, for one micro-batch.
+struct OperatorProfile {
+  std::string name;
+  std::string kind;
+  Seconds forward_s = 0;
+  Seconds backward_s = 0;
+  Bytes parameter_bytes = 0;  ///< that it reads; a tied parameter counts at each of its uses
+  Bytes saved_bytes = 0;      ///< what it alone keeps from forward to backward
+  Bytes output_bytes = 0;
+  Bytes forward_workspace_bytes = 0;
+  Bytes backward_workspace_bytes = 0;
+  double forward_flops = 0;
+  double backward_flops = 0;
+
+  friend bool operator==(const OperatorProfile&, const OperatorProfile&) = default;
+};
+
+/// A model's operators in the order of its Dag, as planners and simulators read them: plain data.
+struct Profile {
+  std::string device;     ///< on which the times were measured, or for which they were estimated
+  bool measured = false;  ///< or estimated
+  int threads = 1;
+  std::vector<OperatorProfile> operators;
+
+  [[nodiscard]] Seconds forward_s() const { return sum(&OperatorProfile::forward_s); }
+  [[nodiscard]] Seconds backward_s() const { return sum(&OperatorProfile::backward_s); }
+  [[nodiscard]] double forward_flops() const { return sum(&OperatorProfile::forward_flops); }
+  [[nodiscard]] double backward_flops() const { return sum(&OperatorProfile::backward_flops); }
+
+  /// The operator of this name. Throws OptionError when there is none.
+  [[nodiscard]] const OperatorProfile& at(std::string_view name) const {
+    for (const OperatorProfile& entry : operators) {
+      if (entry.name == name) return entry;
+    }
+    throw OptionError("reef::profile: there is no operator '" + std::string(name) +
+                      "' among the profile's " + std::to_string(operators.size()) + ".");
+  }
+
+  friend bool operator==(const Profile&, const Profile&) = default;
+
+private:
+  [[nodiscard]] double sum(double OperatorProfile::*figure) const {
+    double total = 0;
+    for (const OperatorProfile& entry : operators) total += entry.*figure;
+    return total;
+  }
+};
+
+}  // namespace reef::inline v0::profile

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/json.hpp>
+#include <reef/profile/profile.hpp>
+
+namespace reef::inline v0::profile {
+
+/// The format's name and version, first in every file.
+inline constexpr std::string_view profile_format = "reef-profile-1";
+
+/// The profile as JSON; numbers round-trip.
+inline io::Json to_json(const Profile& profile) {
+  io::Json operators = io::Json::array();
+  for (const OperatorProfile& entry : profile.operators) {
+    operators.push_back({{"name", entry.name},
+                         {"kind", entry.kind},
+                         {"forward_s", entry.forward_s},
+                         {"backward_s", entry.backward_s},
+                         {"parameter_bytes", entry.parameter_bytes},
+                         {"saved_bytes", entry.saved_bytes},
+                         {"output_bytes", entry.output_bytes},
+                         {"forward_workspace_bytes", entry.forward_workspace_bytes},
+                         {"backward_workspace_bytes", entry.backward_workspace_bytes},
+                         {"forward_flops", entry.forward_flops},
+                         {"backward_flops", entry.backward_flops}});
+  }
+  return {{"format", profile_format},
+          {"device", profile.device},
+          {"measured", profile.measured},
+          {"threads", profile.threads},
+          {"operators", std::move(operators)}};
+}
+
+/// The profile that the JSON says. Throws DecodeError, naming `source` and the member at fault.
+inline Profile from_json(const io::Json& json, std::string_view source = "profile") {
+  const auto format = io::require<std::string>(json, "format", source);
+  if (format != profile_format) {
+    throw DecodeError("reef::profile: " + std::string(source) + " has the format '" + format +
+                      "', expected '" + std::string(profile_format) + "'. Measure it again.");
+  }
+  Profile profile;
+  profile.device = io::require<std::string>(json, "device", source);
+  profile.measured = io::require<bool>(json, "measured", source);
+  profile.threads = io::require<int>(json, "threads", source);
+  const auto operators = io::require<std::vector<io::Json>>(json, "operators", source);
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const std::string place = std::string(source) + ", operator " + std::to_string(i);
+    const auto read = [&]<class T>(T& target, const char* member) {
+      target = io::require<T>(operators[i], member, place);
+    };
+    OperatorProfile& entry = profile.operators.emplace_back();
+    read(entry.name, "name");
+    read(entry.kind, "kind");
+    read(entry.forward_s, "forward_s");
+    read(entry.backward_s, "backward_s");
+    read(entry.parameter_bytes, "parameter_bytes");
+    read(entry.saved_bytes, "saved_bytes");
+    read(entry.output_bytes, "output_bytes");
+    read(entry.forward_workspace_bytes, "forward_workspace_bytes");
+    read(entry.backward_workspace_bytes, "backward_workspace_bytes");
+    read(entry.forward_flops, "forward_flops");
+    read(entry.backward_flops, "backward_flops");
+  }
+  return profile;
+}
+
+/// Writes the profile to a file, which holds either the old or the new one whole.
+inline void save(const Profile& profile, const std::filesystem::path& path) {
+  io::write_atomically(path, to_json(profile).dump(1) + "\n");
+}
+
+/// Reads what save wrote. Throws FileError or DecodeError.
+inline Profile load(const std::filesystem::path& path) {
+  return from_json(io::read_json(path), path.string());
+}
+
+}  // namespace reef::inline v0::profile

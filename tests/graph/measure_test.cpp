@@ -1,0 +1,84 @@
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <reef/device/host.hpp>
+#include <reef/graph/measure.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
+
+namespace {
+
+using namespace reef;
+using device::Host;
+
+nn::GptConfig small() {
+  nn::GptConfig config;
+  config.layers = 2;
+  config.heads = 4;
+  config.channels = 64;
+  config.vocabulary = 256;
+  config.context = 64;
+  config.batch = 2;
+  return config;
+}
+
+TEST(Workload, saved_bytes_of_all_operators_are_those_of_the_whole) {
+  for (const float dropout : {0.0F, 0.1F}) {
+    nn::GptConfig config = small();
+    config.dropout = dropout;
+    const auto g = nn::gpt<Host, float>(config, 2);
+    Bytes sum = 0;
+    for (const auto& entry : graph::workload(g.dag()).operators) sum += entry.saved_bytes;
+    EXPECT_EQ(sum, graph::plan_segment(g.dag()).saved_bytes);
+  }
+}
+
+TEST(Estimate, counts_the_operations_of_a_gpt_as_the_literature_does) {
+  const auto g = nn::gpt<Host, float>(small(), 1);
+  const profile::Profile p = graph::estimate(g.dag(), 1e9);
+  // 2 (12 L C^2 + V C) a token for the products, 2 T C a token and layer for the causal scores.
+  const double tokens = 128;
+  const double products = 2.0 * (12 * 2 * 64 * 64 + 256 * 64);
+  const double scores = 2 * 2.0 * 64 * 64;
+  EXPECT_NEAR(p.forward_flops(), tokens * (products + scores), 0.05 * p.forward_flops());
+  EXPECT_NEAR(p.backward_flops() / p.forward_flops(), 2.0, 0.1);
+  EXPECT_DOUBLE_EQ(p.forward_s(), p.forward_flops() / 1e9);
+  EXPECT_FALSE(p.measured);
+  EXPECT_EQ(p.at("transformer.h.1.mlp.c_fc").forward_flops, 2.0 * 128 * 64 * 256);
+  EXPECT_EQ(p.at("lm_head").parameter_bytes, 256U * 64 * 4);
+}
+
+TEST(Estimate, takes_the_slower_of_operations_and_memory) {
+  const auto g = nn::gpt<Host, float>(small(), 1);
+  const auto& add = graph::estimate(g.dag(), {1e15, 1e9}).at("transformer.h.0.attn.residual");
+  EXPECT_DOUBLE_EQ(add.forward_s, 3.0 * 128 * 64 * 4 / 1e9);
+  EXPECT_THROW(graph::estimate(g.dag(), 0), OptionError);
+  EXPECT_THROW(graph::estimate(g.dag(), {1, -1}), OptionError);
+}
+
+TEST(Measure, times_every_operator_and_gives_its_memory_back) {
+  Host device({.threads = 2});
+  const auto g = nn::gpt<Host, float>(small(), 2);
+  const profile::Profile p = graph::measure(device, g, {.repeats = 3, .classes = 256});
+  EXPECT_TRUE(p.measured);
+  EXPECT_EQ(p.device, "host");
+  EXPECT_EQ(p.threads, 2);
+  ASSERT_EQ(p.operators.size(), g.dag().nodes.size());
+  for (const auto& entry : p.operators) {
+    EXPECT_GT(entry.forward_s, 0) << entry.name;
+    EXPECT_GT(entry.backward_s, 0) << entry.name;
+    EXPECT_LT(entry.forward_s, 5) << entry.name;
+  }
+  EXPECT_EQ(device.memory().used, 0U);
+  EXPECT_THROW(graph::measure(device, g, {.repeats = 0}), OptionError);
+}
+
+TEST(Measure, an_operator_that_does_not_fit_is_refused_by_the_device) {
+  Host device({.memory_bytes = 4096, .threads = 1});
+  const auto g = nn::gpt<Host, float>(small(), 1);
+  EXPECT_THROW(graph::measure(device, g), MemoryError);
+}
+
+}  // namespace

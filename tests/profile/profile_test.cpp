@@ -1,0 +1,63 @@
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <reef/profile/profile_json.hpp>
+
+namespace {
+
+using namespace reef;
+using profile::Profile;
+
+Profile two_operators() {
+  Profile result{"host", true, 2, {}};
+  result.operators.push_back({"a.b", "Linear", 0.1, 1.0 / 3.0, 12, 1ULL << 60, 5, 0, 64, 1e300, 2});
+  result.operators.push_back({"quote \" and \\", "Gelu", 1e-9, 0, 0, 0, 0, 0, 0, 0, 0});
+  return result;
+}
+
+TEST(Profile, sums_and_finds_its_operators) {
+  const Profile p = two_operators();
+  EXPECT_DOUBLE_EQ(p.forward_s(), 0.1 + 1e-9);
+  EXPECT_DOUBLE_EQ(p.backward_s(), 1.0 / 3.0);
+  EXPECT_DOUBLE_EQ(p.backward_flops(), 2);
+  EXPECT_EQ(p.at("a.b").kind, "Linear");
+  EXPECT_THROW((void)p.at("a"), OptionError);
+}
+
+TEST(Profile, comes_back_from_json_bit_for_bit) {
+  const Profile p = two_operators();
+  EXPECT_EQ(profile::from_json(io::parse_json(profile::to_json(p).dump(), "text")), p);
+}
+
+TEST(Profile, comes_back_from_a_file) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "reef_profile_test.json";
+  profile::save(two_operators(), path);
+  EXPECT_EQ(profile::load(path), two_operators());
+  std::filesystem::remove(path);
+  EXPECT_THROW(profile::load(path), FileError);
+}
+
+TEST(Profile, a_member_that_is_missing_or_wrong_is_named_with_its_operator) {
+  const auto message = [](const io::Json& json) {
+    try {
+      (void)profile::from_json(json, "p.json");
+    } catch (const DecodeError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  io::Json json = profile::to_json(two_operators());
+  json["operators"][1]["saved_bytes"] = -1;
+  EXPECT_NE(message(json).find("saved_bytes"), std::string::npos) << message(json);
+  EXPECT_NE(message(json).find("p.json, operator 1"), std::string::npos) << message(json);
+  json = profile::to_json(two_operators());
+  json.erase("device");
+  EXPECT_NE(message(json).find("device"), std::string::npos) << message(json);
+  json = profile::to_json(two_operators());
+  json["format"] = "reef-profile-0";
+  EXPECT_NE(message(json).find("reef-profile-1"), std::string::npos) << message(json);
+}
+
+}  // namespace
