@@ -22,7 +22,8 @@
 ///     };
 ///
 /// and `INSTANTIATE_TYPED_TEST_SUITE_P(Host, OperatorLaws, Types<Subject<device::Host, LinearCase>>)`
-/// proves it. Every run is in a GraphRunner: uninitialised or undeclared memory is NaN, and guarded.
+/// proves it. A subject whose device may be missing has `static std::string unavailable()`, the reason
+/// to skip or nothing. Every run is in a GraphRunner: uninitialised or undeclared memory is NaN, and guarded.
 namespace reef_test {
 
 struct InputCase {
@@ -43,6 +44,12 @@ protected:
   using Device = typename S::Device;
   using Case = typename S::Case;
   static constexpr DrawKey key{11, 5, 0, 0};
+
+  void SetUp() override {
+    if constexpr (requires { S::unavailable(); }) {
+      if (const std::string why = S::unavailable(); !why.empty()) GTEST_SKIP() << why;
+    }
+  }
 
   /// The operator alone: its inputs and outputs are the graph's.
   template <real T>

@@ -606,27 +606,5 @@ TYPED_TEST(CudaKernels, products_do_not_depend_on_where_their_matrices_lie) {
   EXPECT_TRUE(this->same_bits(product(0), product(1)));
 }
 
-/// 3 i + 1 into element i, and a mark that element i was visited once more.
-struct Visit {
-  std::int32_t* visits;
-  __device__ void operator()(std::int64_t i) const {
-    visits[i] += static_cast<std::int32_t>(i % 7) + 1;
-  }
-};
-
-TYPED_TEST(CudaKernels, for_each_index_visits_every_index_once) {
-  REEF_TEST_NAMES;
-  static_assert(sizeof(T) > 0);
-  for (const std::size_t n : {0, 1, 255, 256, 257, 100'000}) {
-    auto visits = this->device(Tokens(n, 0));
-    this->run([&](Lane& lane) {
-      device::for_each_index(lane, static_cast<std::int64_t>(n), Visit{visits});
-    });
-    Tokens wanted(n);
-    for (std::size_t i = 0; i < n; ++i) wanted[i] = static_cast<std::int32_t>(i % 7) + 1;
-    EXPECT_EQ(visits.get(), wanted) << n;
-  }
-}
-
 }  // namespace
 }  // namespace reef

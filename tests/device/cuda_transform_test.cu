@@ -1,0 +1,125 @@
+#include <reef/device/cuda.cuh>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <reef/core/random.hpp>
+
+namespace reef {
+namespace {
+
+using device::Copy;
+using device::Cuda;
+
+class CudaTransform : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string why;
+    if (!device::cuda_available(&why)) GTEST_SKIP() << why;
+    cuda_.emplace(Cuda::Options{.poison_freed = true});
+    lane_.emplace(*cuda_, "compute");
+  }
+
+  /// Values on the device after `function(lane, pointer)`; a guard of one element behind them.
+  template <class U, class F>
+  std::vector<U> after(std::vector<U> values, const F& function) {
+    values.push_back(U(77));
+    const Bytes bytes = values.size() * sizeof(U);
+    auto buffer = cuda_->allocate(bytes, "values");
+    lane_->submit([&](Cuda::Lane& lane) {
+      lane.copy(buffer.data(), values.data(), bytes, Copy::to_device);
+      function(lane, static_cast<U*>(buffer.data()));
+      lane.copy(values.data(), buffer.data(), bytes, Copy::to_host);
+    });
+    lane_->synchronize();
+    EXPECT_EQ(values.back(), U(77)) << "something wrote behind the end";
+    values.pop_back();
+    return values;
+  }
+
+  std::optional<Cuda> cuda_;
+  std::optional<Cuda::Lane> lane_;
+};
+
+constexpr std::int64_t sizes[] = {0, 1, 255, 256, 257, 4095, 4096, 4097, 100'000};
+
+struct Visit {
+  std::int32_t* visits;
+  __device__ void operator()(std::int64_t i) const {
+    visits[i] += static_cast<std::int32_t>(i % 7) + 1;
+  }
+};
+
+TEST_F(CudaTransform, for_each_index_visits_every_index_once) {
+  for (const std::int64_t n : sizes) {
+    const auto count = static_cast<std::size_t>(n);
+    std::vector<std::int32_t> wanted(count);
+    for (std::size_t i = 0; i < count; ++i) wanted[i] = static_cast<std::int32_t>(i % 7) + 1;
+    const auto got = after(
+        std::vector<std::int32_t>(count, 0),
+        [&](Cuda::Lane& lane, std::int32_t* at) { device::for_each_index(lane, n, Visit{at}); });
+    EXPECT_EQ(got, wanted) << n;
+  }
+}
+
+template <class T>
+struct Decay {
+  T* w;
+  T factor;
+  template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    using V = typename At::Vector;
+    at.store(w, at.load(w) * V(factor));
+  }
+};
+
+TEST_F(CudaTransform, a_rule_written_for_vectors_runs_element_by_element) {
+  for (const std::int64_t n : sizes) {
+    std::vector<double> values(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal(DrawKey{4}, i);
+    std::vector<double> wanted = values;
+    for (double& value : wanted) value *= 0.75;
+    const auto got = after(values, [&](Cuda::Lane& lane, double* at) {
+      device::transform_vectors<double>(lane, n, Decay<double>{at, 0.75});
+    });
+    EXPECT_EQ(got, wanted) << n;
+  }
+}
+
+TEST_F(CudaTransform, sums_of_squares_are_of_whole_blocks_and_carry_nans) {
+  for (const std::int64_t n : sizes) {
+    for (const std::int64_t block : {std::int64_t{100}, std::int64_t{4096}}) {
+      std::vector<float> values(static_cast<std::size_t>(n));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(normal(DrawKey{5}, i));
+      const auto of_block = static_cast<std::size_t>(block);
+      std::vector<double> wanted(static_cast<std::size_t>((n + block - 1) / block), 0.0);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        wanted[i / of_block] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+      }
+      const auto sums = [&] {
+        auto x = cuda_->allocate(static_cast<Bytes>(n) * sizeof(float), "values");
+        return after(std::vector<double>(wanted.size(), -1.0), [&](Cuda::Lane& lane, double* to) {
+          lane.copy(x.data(), values.data(), x.bytes(), Copy::to_device);
+          device::block_sums_of_squares(lane, n, static_cast<const float*>(x.data()), to, block);
+        });
+      };
+      const std::vector<double> got = sums();
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(got[i], wanted[i], 1e-12 * wanted[i]);
+      EXPECT_EQ(sums(), got) << "not the same bits again";
+      if (n == 0) continue;
+      values.back() = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_TRUE(std::isnan(sums().back()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reef
