@@ -36,7 +36,8 @@ namespace reef::inline v0::comm {
 /// The one thread of a process that makes MPI calls: it runs the tasks of all queues.
 ///
 /// | who      | all ranks construct and destroy it: collective, both block. One per process            |
-/// | calls    | while it lives nobody else calls MPI, unless MPI grants MPI_THREAD_MULTIPLE             |
+/// | calls    | while it lives nobody else calls MPI, unless MPI grants MPI_THREAD_MULTIPLE; errors     |
+/// |          | on MPI_COMM_WORLD and MPI_COMM_SELF are returned meanwhile, not fatal                   |
 /// | polling  | at once while something moves, else after a nap of 1/64 of the wait so far, 50 us to    |
 /// |          | 1 ms; it sleeps between signs of life when there is no task                             |
 /// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a slow  |
@@ -64,7 +65,11 @@ public:
   ~Progress() {
     stop(std::uncaught_exceptions() > exceptions_ ? Stop::unwinding : Stop::drain);
     thread_.join();
-    if (window_ != nullptr) window_->release = parted_;
+    if (parted_) return;
+    // Freeing is for ranks that ended together.
+    if (window_ != nullptr) window_->release = false;
+    data_.abandon();
+    control_comm_.abandon();
   }
 
   [[nodiscard]] int rank() const { return data_.rank(); }
@@ -308,11 +313,11 @@ private:
   }
 
   void start(Queue& queue, Task& task) {
-    const bool collective = task.peer() == -1;
+    const bool collective = is_collective(task);
     if (collective && window_ != nullptr && queue.window_ == nullptr) {
       queue.window_ = &window_->channel(queue.name_);
     }
-    task.sequence_ = collective ? queue.collectives_++ : transfers_[transfer_key(task)]++;
+    task.sequence_ = collective ? queue.collectives_++ : own_[own_key(task)]++;
     task.begin_ = task.moved_ = detail::now_ns();
     task.record_ = recorder_.started(task.kind(), task.name(), task.sequence_, queue.name_,
                                      task.payload());
@@ -341,7 +346,13 @@ private:
     changed_.notify_all();
   }
 
-  static std::uint64_t transfer_key(const Task& task) {
+  /// All ranks take part; a call is this rank's alone and counts by its own name.
+  static bool is_collective(const Task& task) {
+    return task.peer() == -1 && task.kind() != Kind::call;
+  }
+
+  /// What numbers the uses of a transfer or a call.
+  static std::uint64_t own_key(const Task& task) {
     return detail::mix(task.operation_ + static_cast<std::uint64_t>(task.peer()) * 2 +
                        (task.kind() == Kind::send ? 1 : 0));
   }
@@ -606,6 +617,7 @@ private:
 
   const int exceptions_ = std::uncaught_exceptions();
   const ProgressOptions options_;
+  detail::ReturnedErrors returned_errors_;
   Communicator data_;
   Communicator control_comm_;
   detail::LiveMeter meter_;
@@ -631,7 +643,7 @@ private:
   detail::Wire wire_;
   detail::Control control_;
   detail::FlightRecorder recorder_;
-  std::unordered_map<std::uint64_t, std::uint32_t> transfers_;
+  std::unordered_map<std::uint64_t, std::uint32_t> own_;
   std::vector<Queue*> turn_;
   std::vector<int> missing_;
   std::vector<std::string> dumps_;

@@ -6,14 +6,25 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/for_each_index.cuh>
 #include <reef/device/launch.cuh>
+#include <reef/device/transform.hpp>
 
 namespace reef::inline v0::device {
 
-/// kernel(i) for every i in [0, n): a kernel that vectors of the host run as kernel.run<V>(begin, end)
-/// does one element in each of the device's threads.
-template <class Kernel>
-void transform_vectors(Cuda::Lane& lane, std::int64_t n, const Kernel& kernel) {
-  for_each_index(lane, n, kernel);
+namespace detail {
+
+template <class T, class Rule>
+struct RuleOfElement {
+  Rule rule;
+  __device__ void operator()(std::int64_t i) const { rule(ElementAt<T>{i}); }
+};
+
+}  // namespace detail
+
+/// rule(at) for every element of [0, n): what the host does by vectors (transform.hpp), one element in
+/// each of the device's threads.
+template <class T, class Rule>
+void transform_vectors(Cuda::Lane& lane, std::int64_t n, const Rule& rule) {
+  for_each_index(lane, n, detail::RuleOfElement<T, Rule>{rule});
 }
 
 namespace detail {
@@ -35,13 +46,13 @@ REEF_HIDDEN __global__ void sums_of_squares_kernel(std::int64_t n, std::int64_t 
 
 }  // namespace detail
 
-/// sums[p] = sum of x[i]^2 over part p of [0, n), parts of `part` elements, the last one shorter.
+/// sums[p] = sum of x[i]^2 over block p of [0, n), the last one shorter.
 ///
 /// | shape | x: (n,); sums: (ceil(n / part),), both in device memory |
 /// | order | within a part fixed by `part` alone, in fp64            |
 template <real T>
-void block_sums_of_squares(Cuda::Lane& lane, std::int64_t n, std::int64_t part, const T* x,
-                           double* sums) {
+void block_sums_of_squares(Cuda::Lane& lane, std::int64_t n, const T* x, double* sums,
+                           std::int64_t part = 4096) {
   launch(lane, "block_sums_of_squares", &detail::sums_of_squares_kernel<T>, (n + part - 1) / part,
          cuda_block, 0, n, part, x, sums);
 }

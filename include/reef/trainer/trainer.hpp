@@ -14,7 +14,10 @@
 #include <reef/core/policy.hpp>
 #include <reef/core/precision.hpp>
 #include <reef/device/host.hpp>
+#include <reef/device/sum_of_squares.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/pipeline/single.hpp>

@@ -23,28 +23,16 @@ struct RuleKernel {
   T scale = 1;
   Coefficients c{};
 
-  /// Element i, on any device.
-  REEF_HOST_DEVICE void operator()(std::int64_t i) const {
-    T s[states + 1];
-    for (std::size_t k = 0; k < states; ++k) s[k] = state[k][i];
-    T weight = w[i];
-    Rule::update(weight, s, scale * g[i], c);
-    w[i] = weight;
-    for (std::size_t k = 0; k < states; ++k) state[k][i] = s[k];
-  }
-
-  /// Elements [begin, end) as vectors V of the host.
-  template <class V>
-  void run(std::int64_t begin, std::int64_t end) const {
-    for (std::int64_t i = begin; i < end; i += V::width) {
-      const std::int64_t left = end - i;
-      V s[states + 1];
-      for (std::size_t k = 0; k < states; ++k) s[k] = V::load(state[k] + i, left);
-      V weight = V::load(w + i, left);
-      Rule::update(weight, s, V(scale) * V::load(g + i, left), c);
-      weight.store(w + i, left);
-      for (std::size_t k = 0; k < states; ++k) s[k].store(state[k] + i, left);
-    }
+  /// The elements that `at` names: one of a GPU's thread, a vector on the host.
+  template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    using V = typename At::Vector;
+    V s[states + 1];
+    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
+    V weight = at.load(w);
+    Rule::update(weight, s, V(scale) * at.load(g), c);
+    at.store(w, weight);
+    for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
   }
 };
 

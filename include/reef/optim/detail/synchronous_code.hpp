@@ -111,7 +111,7 @@ private:
     const T* const gradient = site_.at(i.reads[0]) + shard_begin(i, i.reads[0]);
     auto* const sums = site_.memory.template at<double>(i.writes[0].storage);
     return [gradient, sums, n = bucket(i).shard_size(site_.rank())](Lane& lane) {
-      block_sums_of_squares(lane, n, run::norm_block, gradient, sums);
+      block_sums_of_squares(lane, n, gradient, sums, run::norm_block);
     };
   }
 
@@ -216,7 +216,7 @@ private:
         RuleKernel<Rule, T> kernel = run.kernel;
         kernel.scale = static_cast<T>(verdict->scale);
         kernel.c = run.decays ? decaying : plain;
-        transform_vectors(lane, run.elements, kernel);
+        transform_vectors<T>(lane, run.elements, kernel);
       }
     };
   }

@@ -91,7 +91,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
       double* next = sums;
       for (const int use : inspected_uses(segment)) {
         const std::int64_t n = elements(use);
-        block_sums_of_squares(lane, n, run::norm_block, static_cast<const T*>(bindings.use(use)), next);
+        block_sums_of_squares(lane, n, static_cast<const T*>(bindings.use(use)), next, run::norm_block);
         next += inspection_sums(n);
       }
     };

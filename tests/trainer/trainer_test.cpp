@@ -1,0 +1,262 @@
+#include <gtest/gtest.h>
+
+#include <mpi.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/zero1.hpp>
+
+#include "small_gpt.hpp"
+
+namespace reef::test {
+
+namespace {
+
+using DdpTrainer = Trainer<optim::Ddp<optim::AdamW>>;
+using Zero1Trainer = Trainer<optim::Zero1<optim::AdamW>>;
+using Options = Zero1Trainer::Options;
+
+int world_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int world_size() {
+  int size = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+/// Rank r gives 1, 2 or 3 micro-batches a step.
+int uneven_count(int rank) { return 1 + (2 * rank + 1) % 3; }
+
+Options uneven_options() {
+  Options options = small_options<Zero1Trainer>();
+  options.micro_batches = {uneven_count(world_rank())};
+  return options;
+}
+
+/// One process in the place of all: rank 0 runs it alone, the others wait in the next collective.
+Options alone_options() {
+  Options options = small_options<Zero1Trainer>();
+  options.virtual_ranks = world_size();
+  options.micro_batches.clear();
+  for (int r = 0; r < world_size(); ++r) options.micro_batches.push_back(uneven_count(r));
+  return options;
+}
+
+}  // namespace
+
+TEST(Trainer, p_ranks_give_the_bits_of_one_process_that_stands_for_p) {
+  const auto together = train<Zero1Trainer>(uneven_options());
+  EXPECT_EQ(together, train<Zero1Trainer>(alone_options(), 4, MPI_COMM_SELF));
+}
+
+TEST(Trainer, zero1_gives_the_bits_of_ddp) {
+  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<DdpTrainer>(uneven_options()));
+}
+
+TEST(Trainer, concurrent_lanes_give_the_bits_of_one_instruction_at_a_time) {
+  Options serial = uneven_options();
+  serial.serial = true;
+  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(serial));
+}
+
+TEST(Trainer, threads_change_no_bit) {
+  Options more = uneven_options();
+  more.device.threads = 3;
+  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(more));
+}
+
+TEST(Trainer, the_transport_changes_no_bit) {
+  Options messages = uneven_options();
+  messages.communication.transport = comm::Transport::messages;
+  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(messages));
+}
+
+TEST(Trainer, tracing_changes_no_bit_and_records_every_lane) {
+  trace::Sink sink(world_rank());
+  Options traced = uneven_options();
+  traced.trace = &sink;
+  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(traced));
+  trace::Recording recording;
+  EXPECT_GT(sink.collect(recording).size(), 4U * 2U);
+}
+
+TEST(Trainer, cuts_and_buckets_change_no_bit) {
+  // Sums of squares are taken bucket by bucket, so the norm itself belongs to a plan: without
+  // clipping no weight depends on it.
+  Options small = uneven_options();
+  Options large = uneven_options();
+  small.clip_norm = large.clip_norm = 0;
+  small.bucket_bytes = 1;
+  large.bucket_bytes = Bytes{1} << 30;
+  const auto a = train<Zero1Trainer>(small);
+  const auto b = train<Zero1Trainer>(large);
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.weights, b.weights);
+}
+
+TEST(Trainer, an_emulated_device_behind_a_link_gives_the_bits_of_the_host) {
+  Options discrete = uneven_options();
+  discrete.device.memory_bytes = Bytes{64} << 20;
+  discrete.device.link_bytes_per_second = 4e9;
+  discrete.device.poison_freed = true;
+  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(discrete));
+}
+
+TEST(Trainer, repeats_itself_bit_for_bit) {
+  EXPECT_EQ(train<DdpTrainer>(uneven_options()), train<DdpTrainer>(uneven_options()));
+}
+
+TEST(Trainer, learns) {
+  Options options = small_options<Zero1Trainer>();
+  options.learning_rate = {.peak = 0.01};
+  const auto outcome = train<Zero1Trainer>(options, 30);
+  EXPECT_NEAR(outcome.losses.front(), std::log(37.0), 0.3);
+  EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.8);
+}
+
+TEST(Trainer, the_wire_carries_what_the_program_says) {
+  Options options = uneven_options();
+  options.communication.transport = comm::Transport::messages;
+  const comm::Communicator world;
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+  trainer.step();
+  const comm::Cost before = trainer.progress().meter().operations();
+  trainer.step();
+  trainer.step();
+  const comm::Cost sent = trainer.progress().meter().operations() - before;
+  comm::Cost said;
+  for (const schedule::Instruction& instruction : trainer.program().round) {
+    for (const schedule::Message& message : instruction.sends) {
+      said.messages += 2 * message.pieces;
+      said.bytes += 2 * message.bytes;
+    }
+  }
+  EXPECT_EQ(sent.messages, said.messages);
+  EXPECT_EQ(sent.bytes, said.bytes);
+}
+
+TEST(Trainer, evaluation_changes_nothing) {
+  const comm::Communicator world;
+  const auto run = [&](bool evaluate) {
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(),
+                         uneven_options(), small_source(), world);
+    auto first = outcome_of(trainer, 2);
+    if (evaluate) {
+      const double loss = trainer.evaluate(3);
+      EXPECT_TRUE(std::isfinite(loss));
+      EXPECT_EQ(loss, trainer.evaluate(3));
+    }
+    return outcome_of(trainer, 2);
+  };
+  EXPECT_EQ(run(false), run(true));
+}
+
+TEST(Trainer, stops_at_a_loss_that_is_not_finite_and_keeps_the_weights) {
+  const comm::Communicator world;
+  Options options = uneven_options();
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+  trainer.step();
+  const std::string broken = "transformer.h.1.mlp.c_proj.bias";
+  std::vector<float> values = trainer.parameter(broken);
+  values[3] = std::numeric_limits<float>::quiet_NaN();
+  trainer.set_parameter(broken, values);
+  const auto before = trainer.parameter("transformer.wte.weight");
+  try {
+    trainer.step();
+    ADD_FAILURE() << "no NonFiniteError";
+  } catch (const NonFiniteError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("the loss on rank 0"), std::string::npos) << text;
+    EXPECT_NE(text.find("after 1 committed"), std::string::npos) << text;
+  }
+  EXPECT_EQ(trainer.parameter("transformer.wte.weight"), before);
+  EXPECT_EQ(trainer.progress_state().committed, 1);
+}
+
+TEST(Trainer, names_the_rank_and_the_tensor_whose_gradient_is_not_finite) {
+  // The last rank's weight is huge, so that its gradients overflow while its loss does not.
+  const int culprit = world_size() - 1;
+  const run::Source plain = small_source();
+  const run::Source source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+    plain(first, inputs);
+    return world_rank() == culprit ? 3e38 : 1.0;
+  };
+  Options options = small_options<Zero1Trainer>();
+  options.micro_batches = {4};
+  const comm::Communicator world;
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, options, {}, world);
+  for (const char* name : {"transformer.h.0.ln_1.weight", "transformer.h.0.attn.c_attn.weight"}) {
+    std::vector<float> values = trainer.parameter(name);
+    for (float& value : values) value *= 3000;
+    trainer.set_parameter(name, values);
+  }
+  try {
+    trainer.step();
+    ADD_FAILURE() << "no NonFiniteError";
+  } catch (const NonFiniteError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("the gradient of transformer."), std::string::npos) << text;
+    EXPECT_NE(text.find("on rank " + std::to_string(culprit)), std::string::npos) << text;
+  }
+}
+
+TEST(Trainer, skips_a_step_that_is_not_finite_and_goes_on) {
+  const run::Source plain = small_source();
+  int calls = 0;
+  const run::Source source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+    const double weight = plain(first, inputs);
+    return ++calls == 2 ? std::numeric_limits<double>::infinity() : weight;
+  };
+  Options options = small_options<Zero1Trainer>();
+  options.non_finite = optim::NonFinite::skip;
+  const comm::Communicator world;
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, options, {}, world);
+  EXPECT_TRUE(trainer.step().committed);
+  const auto before = trainer.parameter("transformer.wte.weight");
+  EXPECT_FALSE(trainer.step().committed);
+  EXPECT_EQ(trainer.parameter("transformer.wte.weight"), before);
+  const StepResult third = trainer.step();
+  EXPECT_TRUE(third.committed);
+  EXPECT_EQ(third.step, 2);
+  EXPECT_NE(trainer.parameter("transformer.wte.weight"), before);
+}
+
+TEST(Trainer, refuses_ranks_with_different_plans) {
+  if (world_size() == 1) GTEST_SKIP() << "needs two ranks";
+  Options options = small_options<Zero1Trainer>();
+  options.bucket_bytes = world_rank() == 1 ? 1 : Bytes{1} << 30;
+  try {
+    train<Zero1Trainer>(options);
+    ADD_FAILURE() << "no OptionError";
+  } catch (const OptionError& error) {
+    EXPECT_NE(std::string(error.what()).find("rank 1 and rank 0 differ"), std::string::npos);
+  }
+}
+
+TEST(Trainer, names_the_option_that_cannot_be) {
+  const auto refused = [](auto change, const char* word) {
+    Options options = small_options<Zero1Trainer>();
+    change(options);
+    try {
+      options.validate();
+      ADD_FAILURE() << word;
+    } catch (const OptionError& error) {
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    }
+  };
+  refused([](Options& o) { o.micro_batches = {}; }, "micro_batches");
+  refused([](Options& o) { o.micro_batches = {0}; }, "micro_batches");
+  refused([](Options& o) { o.virtual_ranks = 0; }, "virtual_ranks");
+  refused([](Options& o) { o.micro_batches = {1, 2}; o.virtual_ranks = 3; }, "micro_batches");
+  refused([](Options& o) { o.clip_norm = -1; }, "clip_norm");
+  refused([](Options& o) { o.learning_rate.peak = std::nan(""); }, "peak");
+}
+
+}  // namespace reef::test
