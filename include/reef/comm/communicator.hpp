@@ -45,6 +45,10 @@ public:
     }
   }
 
+  /// Never frees it: messages that nobody received would meet the next communicator to which MPI
+  /// gives the same number.
+  void abandon() { handle_ = MPI_COMM_NULL; }
+
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const std::string& name() const { return name_; }

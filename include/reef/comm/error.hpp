@@ -40,6 +40,30 @@ inline void check_mpi(int code, const char* call) {
                  ": " + mpi_error_text(code));
 }
 
+/// While it lives, errors of calls that belong to no communicator (MPI_Testsome) come back as codes
+/// too: MPI reports them to MPI_COMM_WORLD, or to MPI_COMM_SELF since MPI 4.0.
+class ReturnedErrors {
+public:
+  ReturnedErrors() {
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &world_);
+    MPI_Comm_get_errhandler(MPI_COMM_SELF, &self_);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  }
+  ReturnedErrors(const ReturnedErrors&) = delete;
+  ReturnedErrors& operator=(const ReturnedErrors&) = delete;
+  ~ReturnedErrors() {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, world_);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, self_);
+    MPI_Errhandler_free(&world_);
+    MPI_Errhandler_free(&self_);
+  }
+
+private:
+  MPI_Errhandler world_{};
+  MPI_Errhandler self_{};
+};
+
 }  // namespace detail
 
 }  // namespace reef::inline v0::comm
