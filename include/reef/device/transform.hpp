@@ -8,6 +8,14 @@
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 
+/// Stands before the template of a rule's operator(). nvcc compiles a rule for the host and for the
+/// device, and would complain that the host's vectors are no device code, which nobody asked for.
+#if defined(__CUDACC__)
+#define REEF_RULE _Pragma("nv_exec_check_disable")
+#else
+#define REEF_RULE
+#endif
+
 namespace reef::inline v0::device {
 
 /// Elements [index, index + V::width) of every array that a rule reads and writes; the last ones of
@@ -64,8 +72,8 @@ struct Transform {
 ///     struct Decay {
 ///       float* w;
 ///       float factor;
-///       template <class At>
-///       REEF_HOST_DEVICE void operator()(const At& at) const {
+///       REEF_RULE template <class At>
+///       REEF_ALWAYS_INLINE REEF_HOST_DEVICE void operator()(const At& at) const {
 ///         using V = typename At::Vector;
 ///         at.store(w, at.load(w) * V(factor));
 ///       }

@@ -19,96 +19,106 @@ template <class T>
 struct Vector<T, Portable> {
   using element_type = T;
   static constexpr std::int64_t width = 16 / static_cast<std::int64_t>(sizeof(T));
-  typedef T Raw __attribute__((vector_size(16)));
 
-  Raw raw;
+  alignas(16) T lane[width];
 
   Vector() = default;
-  Vector(T value) : raw(Raw{} + value) {}  // NOLINT(google-explicit-constructor)
-  static Vector of(Raw raw) {
-    Vector result;
-    result.raw = raw;
-    return result;
+  Vector(T value) {  // NOLINT(google-explicit-constructor)
+    for (T& x : lane) x = value;
   }
 
   static Vector load(const T* from) {
     Vector result;
-    __builtin_memcpy(&result.raw, from, sizeof result.raw);
+    __builtin_memcpy(result.lane, from, sizeof result.lane);
     return result;
   }
   static Vector load(const T* from, std::int64_t count) {
     if (count >= width) return load(from);
     Vector result(T(0));
-    for (std::int64_t i = 0; i < count; ++i) result.raw[i] = from[i];
+    for (std::int64_t i = 0; i < count; ++i) result.lane[i] = from[i];
     return result;
   }
   static Vector load(const T* from, std::int64_t count, const Vector& other) {
     if (count >= width) return load(from);
     Vector result = other;
-    for (std::int64_t i = 0; i < count; ++i) result.raw[i] = from[i];
+    for (std::int64_t i = 0; i < count; ++i) result.lane[i] = from[i];
     return result;
   }
   friend Vector keep(const Vector& a, std::int64_t count) {
     Vector result = a;
-    for (std::int64_t i = count < 0 ? 0 : count; i < width; ++i) result.raw[i] = T(0);
+    for (std::int64_t i = count < 0 ? 0 : count; i < width; ++i) result.lane[i] = T(0);
     return result;
   }
-  void store(T* to) const { __builtin_memcpy(to, &raw, sizeof raw); }
+  void store(T* to) const { __builtin_memcpy(to, lane, sizeof lane); }
   void store(T* to, std::int64_t count) const {
     if (count >= width) return store(to);
-    for (std::int64_t i = 0; i < count; ++i) to[i] = raw[i];
+    for (std::int64_t i = 0; i < count; ++i) to[i] = lane[i];
   }
 
-  friend Vector operator+(const Vector& a, const Vector& b) { return of(a.raw + b.raw); }
-  friend Vector operator-(const Vector& a, const Vector& b) { return of(a.raw - b.raw); }
-  friend Vector operator*(const Vector& a, const Vector& b) { return of(a.raw * b.raw); }
-  friend Vector operator/(const Vector& a, const Vector& b) { return of(a.raw / b.raw); }
-  friend Vector operator-(const Vector& a) { return of(-a.raw); }
+  friend Vector operator+(const Vector& a, const Vector& b) { return of(a.raw() + b.raw()); }
+  friend Vector operator-(const Vector& a, const Vector& b) { return of(a.raw() - b.raw()); }
+  friend Vector operator*(const Vector& a, const Vector& b) { return of(a.raw() * b.raw()); }
+  friend Vector operator/(const Vector& a, const Vector& b) { return of(a.raw() / b.raw()); }
+  friend Vector operator-(const Vector& a) { return of(-a.raw()); }
   friend Vector fma(const Vector& a, const Vector& b, const Vector& c) {
-    return of(a.raw * b.raw + c.raw);
+    return of(a.raw() * b.raw() + c.raw());
   }
-  friend Vector max(const Vector& a, const Vector& b) { return of(a.raw > b.raw ? a.raw : b.raw); }
-  friend Vector min(const Vector& a, const Vector& b) { return of(a.raw < b.raw ? a.raw : b.raw); }
+  friend Vector max(const Vector& a, const Vector& b) { return of(a.raw() > b.raw() ? a.raw() : b.raw()); }
+  friend Vector min(const Vector& a, const Vector& b) { return of(a.raw() < b.raw() ? a.raw() : b.raw()); }
   friend Vector select_less(const Vector& a, const Vector& b, const Vector& yes, const Vector& no) {
-    return of(a.raw < b.raw ? yes.raw : no.raw);
+    return of(a.raw() < b.raw() ? yes.raw() : no.raw());
   }
   friend Vector sqrt(const Vector& a) {
 #if defined(__x86_64__)
     if constexpr (sizeof(T) == 4) {
-      return of(_mm_sqrt_ps(a.raw));
+      return of(_mm_sqrt_ps(a.raw()));
     } else {
-      return of(_mm_sqrt_pd(a.raw));
+      return of(_mm_sqrt_pd(a.raw()));
     }
 #else
     Vector result;
-    for (std::int64_t i = 0; i < width; ++i) result.raw[i] = std::sqrt(a.raw[i]);
+    for (std::int64_t i = 0; i < width; ++i) result.lane[i] = std::sqrt(a.lane[i]);
     return result;
 #endif
   }
   /// The nearest integers, |a| < 2^22.
   friend Vector round(const Vector& a) {
     Vector result;
-    for (std::int64_t i = 0; i < width; ++i) result.raw[i] = std::nearbyint(a.raw[i]);
+    for (std::int64_t i = 0; i < width; ++i) result.lane[i] = std::nearbyint(a.lane[i]);
     return result;
   }
   /// a 2^n for integral n with a normal result.
   friend Vector scale(const Vector& a, const Vector& n) {
     Vector result;
     for (std::int64_t i = 0; i < width; ++i) {
-      result.raw[i] = std::ldexp(a.raw[i], static_cast<int>(n.raw[i]));
+      result.lane[i] = std::ldexp(a.lane[i], static_cast<int>(n.lane[i]));
     }
     return result;
   }
   friend T sum(const Vector& a) {
     if constexpr (width == 4) {
-      return (a.raw[0] + a.raw[2]) + (a.raw[1] + a.raw[3]);
+      return (a.lane[0] + a.lane[2]) + (a.lane[1] + a.lane[3]);
     } else {
-      return a.raw[0] + a.raw[1];
+      return a.lane[0] + a.lane[1];
     }
   }
   friend T largest(const Vector& a) {
-    T result = a.raw[0];
-    for (std::int64_t i = 1; i < width; ++i) result = a.raw[i] > result ? a.raw[i] : result;
+    T result = a.lane[0];
+    for (std::int64_t i = 1; i < width; ++i) result = a.lane[i] > result ? a.lane[i] : result;
+    return result;
+  }
+
+private:
+  typedef T Raw __attribute__((vector_size(16)));
+
+  [[nodiscard]] Raw raw() const {
+    Raw value;
+    __builtin_memcpy(&value, lane, sizeof value);
+    return value;
+  }
+  static Vector of(Raw value) {
+    Vector result;
+    __builtin_memcpy(result.lane, &value, sizeof value);
     return result;
   }
 };
