@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -7,6 +8,7 @@
 #include <reef/comm/meter.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/network_shape.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 #include <reef/trace/sink.hpp>
 
@@ -45,5 +47,31 @@ struct ProgressOptions {
   /// Payloads are cut into pieces of this size. Smaller overlaps more, larger costs less.
   Bytes piece_bytes = default_piece_bytes;
 };
+
+/// The options with their defaults filled in; throws OptionError where they make no sense.
+inline ProgressOptions checked(ProgressOptions options, int ranks) {
+  const auto refuse = [](const std::string& why) {
+    throw OptionError("reef::comm::ProgressOptions: " + why);
+  };
+  if (!(options.heartbeat > 0)) refuse("heartbeat must be above 0.");
+  if (options.deadline < 0 || options.operation_deadline < 0) refuse("a deadline is negative.");
+  if (options.piece_bytes < 1 || options.piece_bytes > (Bytes{1} << 30)) {
+    refuse("piece_bytes must be from 1 B to 1 GiB.");
+  }
+  if (!options.network.empty()) {
+    if (options.network.ranks() < ranks) {
+      refuse("the network has links for " + std::to_string(options.network.ranks()) +
+             " ranks, but there are " + std::to_string(ranks) + ".");
+    }
+    if (options.transport == Transport::window) {
+      refuse("an emulated network carries messages; leave transport unset.");
+    }
+  }
+  if (options.deadline > 0) {
+    options.heartbeat = std::min(options.heartbeat, options.deadline / 4);
+    if (options.operation_deadline == 0) options.operation_deadline = 10 * options.deadline;
+  }
+  return options;
+}
 
 }  // namespace reef::inline v0::comm

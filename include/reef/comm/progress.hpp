@@ -1,7 +1,6 @@
 #pragma once
 
 #include <mpi.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,6 +23,7 @@
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
 #include <reef/comm/detail/names.hpp>
+#include <reef/comm/detail/naps.hpp>
 #include <reef/comm/detail/report.hpp>
 #include <reef/comm/detail/window.hpp>
 #include <reef/comm/detail/wire.hpp>
@@ -53,8 +53,8 @@ public:
       : options_(checked(std::move(options), communicator.size())),
         data_(communicator.handle(), communicator.name() + ".data"),
         control_comm_(communicator.handle(), communicator.name() + ".control"),
-        names_(largest_tag(data_)),
-        window_(open_window()),
+        names_(detail::largest_tag(data_)),
+        window_(detail::open_window(data_, options_)),
         wire_(data_.handle(), rank(), size(), options_.network, meter_),
         control_(control_comm_.handle(), rank(), size(), meter_) {
     thread_ = std::thread([this] { serve(); });
@@ -138,12 +138,7 @@ public:
   void tick() { activity_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Ends a nap: a lane calls it when what a `ready` waits for has come. Any thread.
-  void wake() {
-    if (napping_.exchange(false)) {
-      const std::scoped_lock lock(nap_mutex_);
-      nap_.notify_one();
-    }
-  }
+  void wake() { naps_.wake(); }
 
   /// What this rank sent so far. Any thread.
   [[nodiscard]] Meter meter() const { return meter_.read(); }
@@ -162,66 +157,6 @@ private:
     if (failure_ == nullptr) return;
     told_ = true;
     std::rethrow_exception(failure_);
-  }
-
-  // -- set-up ------------------------------------------------------------------------------------
-
-  static ProgressOptions checked(ProgressOptions options, int ranks) {
-    const auto refuse = [](const std::string& why) {
-      throw OptionError("reef::comm::ProgressOptions: " + why);
-    };
-    if (!(options.heartbeat > 0)) refuse("heartbeat must be above 0.");
-    if (options.deadline < 0 || options.operation_deadline < 0) refuse("a deadline is negative.");
-    if (options.piece_bytes < 1 || options.piece_bytes > (Bytes{1} << 30)) {
-      refuse("piece_bytes must be from 1 B to 1 GiB.");
-    }
-    if (!options.network.empty()) {
-      if (options.network.ranks() < ranks) {
-        refuse("the network has links for " + std::to_string(options.network.ranks()) +
-               " ranks, but there are " + std::to_string(ranks) + ".");
-      }
-      if (options.transport == Transport::window) {
-        refuse("an emulated network carries messages; leave transport unset.");
-      }
-    }
-    if (options.deadline > 0) {
-      options.heartbeat = std::min(options.heartbeat, options.deadline / 4);
-      if (options.operation_deadline == 0) options.operation_deadline = 10 * options.deadline;
-    }
-    return options;
-  }
-
-  static int largest_tag(const Communicator& communicator) {
-    int* largest = nullptr;
-    int found = 0;
-    MPI_Comm_get_attr(communicator.handle(), MPI_TAG_UB, &largest, &found);
-    return found != 0 ? *largest : 32767;
-  }
-
-  std::unique_ptr<detail::SharedWindow> open_window() {
-    const Communicator node = data_.shared_node();
-    int together = node.size() == size() ? 1 : 0;
-    detail::check_mpi(
-        MPI_Allreduce(MPI_IN_PLACE, &together, 1, MPI_INT, MPI_MIN, data_.handle()),
-        "MPI_Allreduce");
-    if (!options_.network.empty() && together == 0) {
-      throw OptionError(
-          "reef::comm: an emulated network needs all ranks on one machine.\n  why: messages carry "
-          "their arrival on the machine's clock.\n  fix: start all ranks on one node.");
-    }
-    if (options_.transport == Transport::window && together == 0) {
-      throw OptionError("reef::comm: shared windows need all ranks on one node.");
-    }
-    const bool wanted = options_.network.empty() && size() > 1 && together != 0 &&
-                        options_.transport.value_or(Transport::window) == Transport::window;
-    if (!wanted) return nullptr;
-    try {
-      return std::make_unique<detail::SharedWindow>(data_);
-    } catch (const MpiError&) {
-      // All ranks are here together: they agreed on the failure.
-      if (options_.transport.has_value()) throw;
-      return nullptr;
-    }
   }
 
   void check_submission(Task& task) {
@@ -266,8 +201,13 @@ private:
       } catch (const std::exception& error) {
         fail(error.what(), Why::thrown);
       }
-      rest(moved);
+      naps_.rest(moved, next_beat_, wire_.next_arrival(), [this] { return busy(); });
     }
+  }
+
+  bool busy() {
+    const std::scoped_lock lock(mutex_);
+    return tasks_ > 0 || stop_ != Stop::no;
   }
 
   bool poll() {
@@ -423,30 +363,18 @@ private:
   }
 
   [[nodiscard]] std::string overdue(const Queue& queue, const Task& task, std::int64_t now) const {
-    std::string text =
-        "reef::comm: rank " + std::to_string(rank()) + " waits at " +
-        describe(task.kind(), task.name(), task.sequence_) + " in queue '" + queue.name_ +
-        "', since " + format_seconds(detail::to_seconds(now - task.begin_)) + ": " +
-        detail::list_ranks(missing_) + " did not arrive.";
+    std::vector<detail::Absent> absent;
     for (const int peer : missing_) {
       const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
-      text += "\n  rank " + std::to_string(peer);
-      const std::string silence = format_seconds(detail::to_seconds(now - heard));
-      if (control_.left(peer)) {
-        text += " ended its communication " + silence + " ago, without this operation";
-      } else if (detail::to_seconds(now - heard) > options_.deadline) {
-        text += " is silent since " + silence + " (deadline " + format_seconds(options_.deadline) +
-                "): stopped, dead or cut off";
-      } else {
-        text += " is alive (heard of " + silence + " ago), but did nothing since " +
-                format_seconds(detail::to_seconds(now - control_.active_since(peer))) +
-                " (operation deadline " + format_seconds(options_.operation_deadline) +
-                "): did it leave this operation out?";
-      }
+      absent.push_back({peer, detail::to_seconds(now - heard),
+                        detail::to_seconds(now - control_.active_since(peer)),
+                        control_.left(peer)});
     }
-    return text +
-           "\n  fix: look at that rank's own output and machine; if it is only slow, give a longer "
-           "deadline.";
+    return "reef::comm: rank " + std::to_string(rank()) + " waits at " +
+           describe(task.kind(), task.name(), task.sequence_) + " in queue '" + queue.name_ +
+           "', since " + format_seconds(detail::to_seconds(now - task.begin_)) + ": " +
+           detail::list_ranks(missing_) + " did not arrive." +
+           detail::list_absent(absent, options_.deadline, options_.operation_deadline);
   }
 
   enum class Why : std::uint8_t { mismatch, deadline, thrown, reported, unwinding };
@@ -572,39 +500,6 @@ private:
     return last;
   }
 
-  // -- naps --------------------------------------------------------------------------------------
-
-  void rest(bool moved) {
-    const std::int64_t now = detail::now_ns();
-    if (moved) {
-      still_since_ = now;
-      return;
-    }
-    bool busy = false;
-    {
-      const std::scoped_lock lock(mutex_);
-      busy = tasks_ > 0 || stop_ != Stop::no;
-    }
-    const std::int64_t still = now - still_since_;
-    if (busy && still < spin_ns) {
-      sched_yield();
-      return;
-    }
-    std::int64_t nap = std::max<std::int64_t>(next_beat_ - now, spin_ns);
-    if (busy) nap = std::min(nap, std::clamp(still / 64, spin_ns, longest_nap_ns));
-    nap = std::min(nap, wire_.next_arrival() - now);
-    if (nap <= 0) return;
-    std::unique_lock lock(nap_mutex_);
-    napping_.store(true);
-    // Whatever came before napping_ was set is seen by this last look; what comes after wakes.
-    if (!busy) {
-      const std::scoped_lock look(mutex_);
-      if (tasks_ > 0 || stop_ != Stop::no) napping_.store(false);
-    }
-    nap_.wait_for(lock, std::chrono::nanoseconds(nap), [this] { return !napping_.load(); });
-    napping_.store(false);
-  }
-
   // MPICH moves little per test in shared memory: test more often before each nap.
 #if defined(MPICH_VERSION)
   static constexpr int polls_per_round = 16;
@@ -612,8 +507,6 @@ private:
   static constexpr int polls_per_round = 1;
 #endif
   static inline const std::string prefix = "reef::comm: ";
-  static constexpr std::int64_t spin_ns = 50'000;
-  static constexpr std::int64_t longest_nap_ns = 1'000'000;
 
   const int exceptions_ = std::uncaught_exceptions();
   const ProgressOptions options_;
@@ -635,9 +528,7 @@ private:
   bool retired_ = false;  // a task died in flight
   Stop stop_ = Stop::no;
 
-  std::mutex nap_mutex_;
-  std::condition_variable nap_;
-  std::atomic<bool> napping_{false};
+  detail::Naps naps_;
 
   // The progress thread's own.
   detail::Wire wire_;
@@ -652,7 +543,6 @@ private:
   std::int64_t next_beat_ = 0;
   std::int64_t next_watch_ = 0;
   std::int64_t quiet_until_ = 0;
-  std::int64_t still_since_ = 0;
   std::int64_t parting_ = 0;
   bool failed_ = false;
   bool farewell_ = false;

@@ -1,15 +1,26 @@
 #pragma once
 
+#include <mpi.h>
+
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include <reef/comm/communicator.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
 
 namespace reef::inline v0::comm::detail {
+
+/// The largest tag that MPI takes.
+inline int largest_tag(const Communicator& communicator) {
+  int* largest = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(communicator.handle(), MPI_TAG_UB, &largest, &found);
+  return found != 0 ? *largest : 32767;
+}
 
 /// The operations that this rank knows, and the MPI tags that they use. Any thread.
 class Names {

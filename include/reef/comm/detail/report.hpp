@@ -7,6 +7,7 @@
 #include <reef/comm/detail/names.hpp>
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
+#include <reef/core/units.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -18,6 +19,37 @@ inline std::string list_ranks(const std::vector<int>& ranks) {
     text += std::to_string(ranks[i]);
   }
   return text;
+}
+
+/// A rank that somebody waits for in vain.
+struct Absent {
+  int rank = 0;
+  Seconds silence = 0;     ///< since a message or sign of life
+  Seconds inactivity = 0;  ///< since it started or ended anything
+  bool left = false;       ///< it has destroyed its Progress object
+};
+
+/// One line for each absent rank: what is known of it, and what to do.
+inline std::string list_absent(const std::vector<Absent>& ranks, Seconds deadline,
+                               Seconds operation_deadline) {
+  std::string text;
+  for (const Absent& absent : ranks) {
+    const std::string silence = format_seconds(absent.silence);
+    text += "\n  rank " + std::to_string(absent.rank);
+    if (absent.left) {
+      text += " ended its communication " + silence + " ago, without this operation";
+    } else if (absent.silence > deadline) {
+      text += " is silent since " + silence + " (deadline " + format_seconds(deadline) +
+              "): stopped, dead or cut off";
+    } else {
+      text += " is alive (heard of " + silence + " ago), but did nothing since " +
+              format_seconds(absent.inactivity) + " (operation deadline " +
+              format_seconds(operation_deadline) + "): did it leave this operation out?";
+    }
+  }
+  return text +
+         "\n  fix: look at that rank's own output and machine; if it is only slow, give a longer "
+         "deadline.";
 }
 
 /// What a rank says when a message is not the one that it expected.

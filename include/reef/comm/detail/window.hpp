@@ -16,6 +16,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/message.hpp>
+#include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
 
 namespace reef::inline v0::comm::detail {
@@ -140,5 +141,34 @@ private:
   std::vector<std::byte*> bases_;
   std::array<std::unique_ptr<WindowChannel>, channel_count> channels_;
 };
+
+/// The shared memory of all ranks, or nothing where messages are to be used. Throws OptionError if
+/// the options ask for what these ranks cannot have. All ranks; collective, blocks.
+inline std::unique_ptr<SharedWindow> open_window(const Communicator& ranks,
+                                                 const ProgressOptions& options) {
+  const Communicator node = ranks.shared_node();
+  int together = node.size() == ranks.size() ? 1 : 0;
+  check_mpi(
+      MPI_Allreduce(MPI_IN_PLACE, &together, 1, MPI_INT, MPI_MIN, ranks.handle()),
+      "MPI_Allreduce");
+  if (!options.network.empty() && together == 0) {
+    throw OptionError(
+        "reef::comm: an emulated network needs all ranks on one machine.\n  why: messages carry "
+        "their arrival on the machine's clock.\n  fix: start all ranks on one node.");
+  }
+  if (options.transport == Transport::window && together == 0) {
+    throw OptionError("reef::comm: shared windows need all ranks on one node.");
+  }
+  const bool wanted = options.network.empty() && ranks.size() > 1 && together != 0 &&
+                      options.transport.value_or(Transport::window) == Transport::window;
+  if (!wanted) return nullptr;
+  try {
+    return std::make_unique<SharedWindow>(ranks);
+  } catch (const MpiError&) {
+    // All ranks are here together: they agreed on the failure.
+    if (options.transport.has_value()) throw;
+    return nullptr;
+  }
+}
 
 }  // namespace reef::inline v0::comm::detail

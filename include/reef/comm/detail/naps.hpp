@@ -1,0 +1,69 @@
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include <reef/comm/detail/clock.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+/// When the progress thread rests, and for how long.
+///
+/// While something moves it does not. Then it yields for 50 us, then naps for 1/64 of the time that
+/// nothing has moved, 50 us to 1 ms: what it finds late, it finds late by less than 2 %, and a long
+/// wait costs a few polls a millisecond. With nothing to do it sleeps until the next sign of life is
+/// due, or somebody wakes it.
+class Naps {
+public:
+  /// Ends a nap. Any thread; next to nothing when there is none.
+  void wake() {
+    if (napping_.exchange(false)) {
+      const std::scoped_lock lock(mutex_);
+      changed_.notify_one();
+    }
+  }
+
+  /// The progress thread, once a round; at the latest it goes on at `beat` or `arrival`. `busy` says
+  /// whether there are tasks.
+  template <class Busy>
+  void rest(bool moved, std::int64_t beat, std::int64_t arrival, Busy&& busy) {
+    const std::int64_t now = now_ns();
+    if (moved) {
+      still_since_ = now;
+      return;
+    }
+    const bool working = busy();
+    const std::int64_t still = now - still_since_;
+    if (working && still < spin_ns) {
+      sched_yield();
+      return;
+    }
+    std::int64_t nap = std::max(beat - now, spin_ns);
+    if (working) nap = std::min(nap, std::clamp(still / 64, spin_ns, longest_ns));
+    nap = std::min(nap, arrival - now);
+    if (nap <= 0) return;
+    std::unique_lock lock(mutex_);
+    napping_.store(true);
+    // What came before napping_ was set is seen by this last look; what comes after wakes.
+    if (!working && busy()) napping_.store(false);
+    changed_.wait_for(lock, std::chrono::nanoseconds(nap), [this] { return !napping_.load(); });
+    napping_.store(false);
+  }
+
+private:
+  static constexpr std::int64_t spin_ns = 50'000;
+  static constexpr std::int64_t longest_ns = 1'000'000;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<bool> napping_{false};
+  std::int64_t still_since_ = 0;
+};
+
+}  // namespace reef::inline v0::comm::detail
