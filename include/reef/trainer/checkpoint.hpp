@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include <reef/comm/point_to_point.hpp>
+#include <reef/comm/gather.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/trainer/detail/agreement.hpp>
@@ -19,63 +18,135 @@ namespace reef::inline v0::checkpoint {
 
 namespace detail {
 
-/// The text of every rank, on rank 0; nothing elsewhere. Collective; blocks.
-inline std::vector<std::string> gather_texts(comm::Progress& progress, const std::string& what,
-                                             const std::string& mine) {
-  const auto sizes = reef::detail::gather_numbers(progress, what + " (bytes)",
-                                                  static_cast<double>(mine.size()));
-  if (progress.rank() != 0) {
-    comm::SendTask send(what, 0, std::span<const char>(mine));
-    progress.submit(progress.queue("send"), send);
-    progress.wait(send);
-    return {};
-  }
-  std::vector<std::string> texts{mine};
-  for (int r = 1; r < progress.size(); ++r) {
-    texts.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]), '\0');
-    comm::ReceiveTask receive(what, r, std::span<char>(texts.back()));
-    progress.submit(progress.queue("receive"), receive);
-    progress.wait(receive);
-  }
-  return texts;
-}
+inline constexpr const char* model_file = "model.safetensors";
 
-/// Throws on every rank what any of them failed of: nobody goes on alone.
-inline void require_success(comm::Progress& progress, const std::string& what, const std::string& failure) {
-  const auto failed = reef::detail::gather_numbers(progress, what, failure.empty() ? 0 : 1);
-  if (!failure.empty()) throw FileError(failure);
-  for (std::size_t r = 0; r < failed.size(); ++r) {
-    if (failed[r] != 0) {
-      throw FileError("reef::checkpoint: rank " + std::to_string(r) + " failed in: " + what +
-                      ". Its own message says why.");
-    }
-  }
-}
-
+/// Runs `work` on every rank and throws on all what it failed of on any: nobody goes on alone.
 template <class F>
-std::string failure_of(const F& work) {
+void together(comm::Progress& progress, const std::string& what, const F& work) {
+  std::string failure;
   try {
     work();
-    return {};
-  } catch (const Error& error) {
-    return error.what();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  const auto failed = comm::gather_numbers(progress, what, failure.empty() ? 0 : 1);
+  if (!failure.empty()) throw FileError(failure);
+  for (std::size_t rank = 0; rank < failed.size(); ++rank) {
+    if (failed[rank] == 0) continue;
+    throw FileError("reef::checkpoint: " + what + " failed on rank " + std::to_string(rank) +
+                    ". Its own message says why.");
   }
 }
 
-inline std::string state_tensor(int state, int bucket, std::int64_t begin) {
-  return "state." + std::to_string(state) + ".bucket." + std::to_string(bucket) + ".from." +
-         std::to_string(begin);
+/// "state.K.bucket.B.from." and the offset: the name of a range of the optimizer's state.
+inline std::string state_stem(int state, int bucket) {
+  return "state." + std::to_string(state) + ".bucket." + std::to_string(bucket) + ".from.";
 }
 
-/// The offset that ends a state tensor's name. Throws DecodeError when it is no number.
-inline std::int64_t offset_in(const std::string& name, std::size_t at) {
+inline std::int64_t offset_after(const std::string& name, std::size_t at) {
   std::int64_t value = 0;
   const char* const last = name.data() + name.size();
   const auto [end, error] = std::from_chars(name.data() + at, last, value);
   if (error != std::errc() || end != last || value < 0) {
-    throw DecodeError("reef::checkpoint::resume: '" + name + "' is no name of an optimizer's state.");
+    throw DecodeError("reef::checkpoint: '" + name + "' is no name of an optimizer's state.");
   }
   return value;
+}
+
+/// The tensors of one file of a checkpoint, copied out of a trainer.
+template <class T>
+class Shard {
+public:
+  void add(const std::string& name, const Shape& shape, std::vector<T> values) {
+    values_.push_back(std::move(values));
+    tensors_.push_back({name, {values_.back().data(), shape, element_of<T>}});
+  }
+  [[nodiscard]] io::Json write(const std::filesystem::path& path) const {
+    return io::to_json(io::write_safetensors(path, tensors_));
+  }
+
+private:
+  std::vector<std::vector<T>> values_;  // moving a vector leaves its elements where they are
+  std::vector<io::NamedView> tensors_;
+};
+
+/// Fills a trainer from the shards of a checkpoint, whatever the number of ranks that wrote it.
+template <class TrainerType>
+class Loader {
+  using T = typename TrainerType::T;
+
+public:
+  explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
+    for (const auto& range : ranges_) states_.emplace_back(static_cast<std::size_t>(range.elements));
+    filled_.assign(ranges_.size(), 0);
+  }
+
+  void read(const io::CheckedShard& shard, bool is_model) {
+    for (const io::StoredTensor& tensor : shard.file().tensors()) {
+      is_model ? read_parameter(shard, tensor) : read_state(shard, tensor);
+    }
+  }
+
+  /// Sets the state; throws DecodeError unless everything was there.
+  void finish(const std::string& source) {
+    bool complete = parameters_ == trainer_.model().dag().parameters.size();
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      complete = complete && filled_[i] == ranges_[i].elements;
+    }
+    if (!complete) {
+      throw DecodeError("reef::checkpoint::resume: " + source +
+                        " does not hold all parameters and state of this model.\n  fix: resume with "
+                        "the model that the run was started with.");
+    }
+    for (std::size_t i = 0; i < ranges_.size(); ++i) trainer_.set_state(ranges_[i], states_[i]);
+  }
+
+private:
+  void read_parameter(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
+    const graph::Dag& dag = trainer_.model().dag();
+    const Shape& shape = dag.parameter_at(dag.parameter(tensor.name)).spec.shape;
+    std::vector<T> values(static_cast<std::size_t>(shape.size()));
+    shard.read(tensor.name, {values.data(), shape, element_of<T>});
+    trainer_.set_parameter(tensor.name, values);
+    ++parameters_;
+  }
+
+  void read_state(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const std::string stem = state_stem(ranges_[i].state, ranges_[i].bucket);
+      if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
+      const std::int64_t begin = offset_after(tensor.name, stem.size());
+      const std::int64_t size = tensor.shape[0];
+      const std::int64_t from = std::max(begin, ranges_[i].begin);
+      const std::int64_t to = std::min(begin + size, ranges_[i].begin + ranges_[i].elements);
+      if (from >= to) continue;
+      std::vector<T> values(static_cast<std::size_t>(size));
+      shard.read(tensor.name, {values.data(), Shape{size}, element_of<T>});
+      std::copy(values.begin() + (from - begin), values.begin() + (to - begin),
+                states_[i].begin() + (from - ranges_[i].begin));
+      filled_[i] += to - from;
+    }
+  }
+
+  TrainerType& trainer_;
+  std::vector<typename TrainerType::StateRange> ranges_;
+  std::vector<std::vector<T>> states_;
+  std::vector<std::int64_t> filled_;
+  std::size_t parameters_ = 0;
+};
+
+template <class TrainerType>
+void require_same_run(const TrainerType& trainer, const io::Json& facts, const std::string& source) {
+  const auto expect = [&](const char* fact, const auto& wanted) {
+    using Fact = std::remove_cvref_t<decltype(wanted)>;
+    if (io::require<Fact>(facts, fact, source) == wanted) return;
+    throw DecodeError("reef::checkpoint::resume: " + source + " was written with another " + fact +
+                      ".\n  fix: resume with the options that the run was started with, or give "
+                      "another directory.");
+  };
+  expect("rule", std::string(TrainerType::Rule::name));
+  expect("element", std::string(name_of(element_of<typename TrainerType::T>)));
+  expect("seed", trainer.progress_state().seed);
 }
 
 }  // namespace detail
@@ -85,48 +156,41 @@ inline std::int64_t offset_in(const std::string& name, std::size_t at) {
 ///
 /// | who    | all ranks, between steps, with the same directory on a file system that they share   |
 /// | files  | model.safetensors, optimizer-R.safetensors, manifest.json with a checksum per tensor |
+/// | facts  | what the caller wants back from resume                                               |
 /// | errors | FileError on every rank; without a manifest the folder is no checkpoint, and older   |
 /// |        | ones are unchanged                                                                   |
 template <class... Policies>
 std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
                            const io::Json& facts = io::Json::object()) {
   using T = typename Trainer<Policies...>::T;
-  using Optim = typename Trainer<Policies...>::Optim;
-  comm::Progress& progress = trainer.progress();
   const run::StepState& state = trainer.progress_state();
   const auto folder = io::checkpoint_folder(directory, static_cast<std::uint64_t>(state.committed));
+  const bool first = trainer.rank() == 0;
 
   io::Json shards = io::Json::array();
-  const auto write = [&](const std::string& file, const std::vector<io::NamedView>& tensors) {
-    shards.push_back(io::to_json(io::write_safetensors(folder / file, tensors)));
-  };
-  const std::string failure = detail::failure_of([&] {
+  detail::together(trainer.progress(), "writing a checkpoint", [&] {
     std::filesystem::create_directories(folder);
-    if (trainer.rank() == 0) {
-      std::vector<std::vector<T>> values;
-      std::vector<io::NamedView> tensors;
+    if (first) {
+      detail::Shard<T> model;
       for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
-        values.push_back(trainer.parameter(parameter.name));
-        tensors.push_back({parameter.name, {values.back().data(), parameter.spec.shape, element_of<T>}});
+        model.add(parameter.name, parameter.spec.shape, trainer.parameter(parameter.name));
       }
-      write("model.safetensors", tensors);
+      shards.push_back(model.write(folder / detail::model_file));
     }
-    if (Optim::sharded || trainer.rank() == 0) {
-      std::vector<std::vector<T>> values;
-      std::vector<io::NamedView> tensors;
+    if (first || Trainer<Policies...>::Optim::sharded) {
+      detail::Shard<T> optimizer;
       for (const auto& range : trainer.state_ranges()) {
-        values.push_back(trainer.state(range));
-        tensors.push_back({detail::state_tensor(range.state, range.bucket, range.begin),
-                           {values.back().data(), Shape{range.elements}, element_of<T>}});
+        optimizer.add(detail::state_stem(range.state, range.bucket) + std::to_string(range.begin),
+                      Shape{range.elements}, trainer.state(range));
       }
-      write("optimizer-" + std::to_string(trainer.rank()) + ".safetensors", tensors);
+      shards.push_back(
+          optimizer.write(folder / ("optimizer-" + std::to_string(trainer.rank()) + ".safetensors")));
     }
   });
-  detail::require_success(progress, "writing a checkpoint", failure);
 
-  const std::vector<std::string> texts = detail::gather_texts(progress, "shards", shards.dump());
-  const std::string manifest_failure = detail::failure_of([&] {
-    if (trainer.rank() != 0) return;
+  const auto texts = comm::gather_texts(trainer.progress(), "checkpoint shards", shards.dump());
+  detail::together(trainer.progress(), "writing a checkpoint's manifest", [&] {
+    if (!first) return;
     io::Manifest manifest;
     manifest.facts = {{"user", facts},
                       {"committed", state.committed},
@@ -143,93 +207,41 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     }
     io::write_manifest(folder, manifest);
   });
-  detail::require_success(progress, "writing a checkpoint's manifest", manifest_failure);
   return folder;
 }
 
-/// Reads the latest complete checkpoint of the directory into the trainer; returns its facts, or
-/// nothing if there is none.
+/// Reads the latest complete checkpoint of the directory into the trainer; returns the caller's facts,
+/// or nothing if there is none.
 ///
 /// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, options and
-/// instruction set are the same. Another number of ranks reads its shards from those of before.
+/// instruction set are the same. Another number of ranks takes its shards from those of before.
 ///
 /// | who    | all ranks, before the first step                                                     |
-/// | errors | FileError, DecodeError: a damaged file, or a checkpoint of another model, rule, seed |
-/// |        | or element; the trainer is then unusable                                             |
+/// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
+/// |        | seed or element; the trainer's weights are then unspecified                          |
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer, const std::filesystem::path& directory) {
-  using T = typename Trainer<Policies...>::T;
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
-  const std::uint64_t latest = steps.empty() ? 0 : steps.back() + 1;
-  reef::detail::require_agreement(trainer.progress(), "latest checkpoint", latest,
+  reef::detail::require_agreement(trainer.progress(), "latest checkpoint",
+                                  steps.empty() ? 0 : steps.back() + 1,
                                   "give all ranks the same directory on a shared file system.");
   if (steps.empty()) return std::nullopt;
+
   const auto folder = io::checkpoint_folder(directory, steps.back());
-
+  const std::string source = "'" + (folder / io::Manifest::file).string() + "'";
   io::Manifest manifest;
-  const std::string failure = detail::failure_of([&] {
+  detail::together(trainer.progress(), "reading a checkpoint", [&] {
     manifest = io::read_manifest(folder);
-    const std::string source = "'" + (folder / io::Manifest::file).string() + "'";
-    const auto expect = [&](const char* fact, const auto& wanted) {
-      using Fact = std::remove_cvref_t<decltype(wanted)>;
-      const auto found = io::require<Fact>(manifest.facts, fact, source);
-      if (found == wanted) return;
-      throw DecodeError("reef::checkpoint::resume: " + source + " has another " + fact +
-                        ".\n  fix: resume with the options that the run was started with, or give "
-                        "another directory.");
-    };
-    expect("rule", std::string(Trainer<Policies...>::Rule::name));
-    expect("element", std::string(name_of(element_of<T>)));
-    expect("seed", trainer.progress_state().seed);
-
-    const auto ranges = trainer.state_ranges();
-    std::vector<std::vector<T>> states;
-    std::vector<std::int64_t> filled(ranges.size(), 0);
-    for (const auto& range : ranges) states.emplace_back(static_cast<std::size_t>(range.elements));
-    std::size_t parameters = 0;
+    detail::require_same_run(trainer, manifest.facts, source);
+    detail::Loader loader(trainer);
     for (const io::Shard& shard : manifest.shards) {
-      const io::CheckedShard checked(folder, shard);
-      for (const io::StoredTensor& tensor : checked.file().tensors()) {
-        if (shard.file == "model.safetensors") {
-          const graph::Dag& dag = trainer.model().dag();
-          const graph::Parameter& parameter = dag.parameter_at(dag.parameter(tensor.name));
-          std::vector<T> values(static_cast<std::size_t>(parameter.spec.shape.size()));
-          checked.read(tensor.name, {values.data(), parameter.spec.shape, element_of<T>});
-          trainer.set_parameter(tensor.name, values);
-          ++parameters;
-          continue;
-        }
-        for (std::size_t i = 0; i < ranges.size(); ++i) {
-          const std::string prefix = detail::state_tensor(ranges[i].state, ranges[i].bucket, 0);
-          const std::string stem = prefix.substr(0, prefix.size() - 1);
-          if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
-          const std::int64_t begin = detail::offset_in(tensor.name, stem.size());
-          const std::int64_t from = std::max(begin, ranges[i].begin);
-          const std::int64_t to =
-              std::min(begin + tensor.shape[0], ranges[i].begin + ranges[i].elements);
-          if (from >= to) continue;
-          std::vector<T> values(static_cast<std::size_t>(tensor.shape[0]));
-          checked.read(tensor.name, {values.data(), Shape{tensor.shape[0]}, element_of<T>});
-          std::copy(values.begin() + (from - begin), values.begin() + (to - begin),
-                    states[i].begin() + (from - ranges[i].begin));
-          filled[i] += to - from;
-        }
-      }
+      loader.read(io::CheckedShard(folder, shard), shard.file == detail::model_file);
     }
-    const bool complete = parameters == trainer.model().dag().parameters.size() &&
-                          std::equal(ranges.begin(), ranges.end(), filled.begin(),
-                                     [](const auto& range, std::int64_t n) { return range.elements == n; });
-    if (!complete) {
-      throw DecodeError("reef::checkpoint::resume: " + source +
-                        " does not hold all parameters and state of this model.\n  fix: resume with the "
-                        "model that the run was started with.");
-    }
-    for (std::size_t i = 0; i < ranges.size(); ++i) trainer.set_state(ranges[i], states[i]);
+    loader.finish(source);
     trainer.set_progress(io::require<std::int64_t>(manifest.facts, "committed", source),
                          io::require<std::uint64_t>(manifest.facts, "micro_batches", source));
   });
-  detail::require_success(trainer.progress(), "reading a checkpoint", failure);
-  return io::require<io::Json>(manifest.facts, "user", "a checkpoint's manifest");
+  return io::require<io::Json>(manifest.facts, "user", source);
 }
 
 }  // namespace reef::inline v0::checkpoint

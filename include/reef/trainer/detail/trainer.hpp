@@ -50,7 +50,7 @@ void Trainer<Policies...>::plan_step() {
   std::vector<int> counts = options_.micro_batches;
   if (count > 1 && counts.size() == 1) counts.assign(static_cast<std::size_t>(count), counts.front());
   if (count == 1) {
-    const auto all = detail::gather_numbers(*progress_, "micro-batches", counts.front());
+    const auto all = comm::gather_numbers(*progress_, "micro-batches", counts.front());
     counts.assign(all.size(), 0);
     std::transform(all.begin(), all.end(), counts.begin(), [](double k) { return static_cast<int>(k); });
   }
@@ -230,8 +230,8 @@ std::string Trainer<Policies...>::diagnose() {
   before.micro_batch -= static_cast<std::uint64_t>(plan_.micro_batches_in_all());
   *finding_ = {};
   make_phase(*diagnosis_program_, source_, before)->run();
-  const auto uses = detail::gather_numbers(*progress_, "finding (use)", finding_->use);
-  const auto micro_batches = detail::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
+  const auto uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
+  const auto micro_batches = comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
 
   std::string text = "reef::Trainer::step: the step after " + std::to_string(state_.committed) +
                      " committed ones is not finite: ";
