@@ -92,7 +92,8 @@ TEST(Dag, refuses_what_does_not_fit_and_says_what) {
   Dag dag;
   const int x = dag.add_input("x", rows);
   dag.add_node("a", "Scale", {x}, with_weight({4}), {"w"});
-  const auto expect = [&](const std::function<void(Dag&)>& call, const std::vector<std::string>& parts) {
+  const auto expect = [&](const std::function<void(Dag&)>& call,
+                          const std::vector<std::string>& parts) {
     const std::string text = refusal(dag, call);
     for (const std::string& part : parts) {
       EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;

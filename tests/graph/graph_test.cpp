@@ -45,8 +45,9 @@ HostGraph random_graph(std::uint32_t seed) {
     std::vector<int> made;
     switch (draw(6)) {
       case 0:
-        made = g.add(name, Scale{}, {pick()},
-                     draw(2) == 0 ? std::vector<std::string>{"shared"} : std::vector<std::string>{});
+        made =
+            g.add(name, Scale{}, {pick()},
+                  draw(2) == 0 ? std::vector<std::string>{"shared"} : std::vector<std::string>{});
         break;
       case 1: made = g.add(name, Multiply{}, {pick(), pick()}); break;
       case 2: made = g.add(name, Fork{}, {pick()}); break;

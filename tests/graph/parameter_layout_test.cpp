@@ -49,7 +49,8 @@ TEST(Initialise, makes_any_part_with_the_same_bits) {
 }
 
 TEST(Initialise, follows_the_law_of_the_parameter) {
-  graph::Parameter parameter{"w", {{100000}, Element::float64}, graph::Init::normal(0.25), true, {}};
+  graph::Parameter parameter{
+      "w", {{100000}, Element::float64}, graph::Init::normal(0.25), true, {}};
   std::vector<double> values(100000);
   graph::initialise(parameter, {3, 0, 0, 7}, values.data());
   double sum = 0;

@@ -200,7 +200,8 @@ struct MeanSquare {
     const auto x = call.input(0).span();
     auto& loss = call.output(0).span()[0];
     loss = 0;
-    for (const auto value : x) loss += value * value / static_cast<std::decay_t<decltype(loss)>>(x.size());
+    for (const auto value : x)
+      loss += value * value / static_cast<std::decay_t<decltype(loss)>>(x.size());
   }
   void backward(const auto& call) const {
     if (!call.wants(0)) return;

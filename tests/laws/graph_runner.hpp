@@ -27,8 +27,8 @@ public:
   using Lane = typename Device::Lane;
 
   /// `cuts`: where segments end, ascending, without 0 and the number of nodes; none: one segment.
-  GraphRunner(Device& device, const graph::Graph<Device, T>& graph, const std::vector<int>& cuts = {},
-              int last = -1)
+  GraphRunner(Device& device, const graph::Graph<Device, T>& graph,
+              const std::vector<int>& cuts = {}, int last = -1)
       : device_(device),
         lane_(device, "runner"),
         graph_(graph),
@@ -399,17 +399,24 @@ std::pair<double, std::string> gradient_error(Device& device,
     const double error = relative_error(got, wanted);
     if (error > worst.first) worst = {error, name};
   };
-  for (const auto& [id, got] : inputs) {
+  const auto differentiate = [&](std::vector<double>& x, const auto& set) {
+    const std::vector<double> result = finite_differences(x, [&] {
+      set();
+      return evaluate();
+    });
+    set();
+    return result;
+  };
+  for (auto& entry : inputs) {
+    const int id = entry.first;
     std::vector<double>& x = point.inputs[id];
-    compare(got, finite_differences(x, [&] { runner.set(id, x); return evaluate(); }),
-            dag.tensor_at(id).name);
-    runner.set(id, x);
+    compare(entry.second, differentiate(x, [&, id] { runner.set(id, x); }), dag.tensor_at(id).name);
   }
-  for (const auto& [id, got] : parameters) {
+  for (auto& entry : parameters) {
+    const int id = entry.first;
     std::vector<double>& x = point.parameters[id];
-    compare(got, finite_differences(x, [&] { runner.set_parameter(id, x); return evaluate(); }),
+    compare(entry.second, differentiate(x, [&, id] { runner.set_parameter(id, x); }),
             dag.parameter_at(id).name);
-    runner.set_parameter(id, x);
   }
   return worst;
 }

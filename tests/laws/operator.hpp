@@ -57,7 +57,8 @@ protected:
     graph::Graph<Device, T> g(threads);
     std::vector<int> refs;
     for (const InputCase& input : Case::inputs()) {
-      refs.push_back(g.input(input.name, {input.shape, input.integers ? Element::int32 : element_of<T>},
+      refs.push_back(g.input(input.name,
+                             {input.shape, input.integers ? Element::int32 : element_of<T>},
                              !input.integers));
     }
     g.add("op", Case::op(), refs);
@@ -71,8 +72,7 @@ protected:
     std::vector<int> refs;
     std::vector<int> beside;
     for (const InputCase& input : Case::inputs()) {
-      const graph::TensorSpec spec{input.shape,
-                                   input.integers ? Element::int32 : Element::float64};
+      const graph::TensorSpec spec{input.shape, input.integers ? Element::int32 : Element::float64};
       const int ref = g.input(input.name, spec, !input.integers);
       if (input.integers) {
         refs.push_back(ref);
@@ -116,8 +116,7 @@ TYPED_TEST_SUITE_P(OperatorLaws);
 TYPED_TEST_P(OperatorLaws, gradients_equal_finite_differences_in_fp64) {
   typename TestFixture::Device device = TestFixture::make_device(2);
   const auto g = TestFixture::template alone<double>(2);
-  const auto [error, whose] =
-      gradient_error(device, g, TypeParam::Case::classes, TestFixture::key);
+  const auto [error, whose] = gradient_error(device, g, TypeParam::Case::classes, TestFixture::key);
   EXPECT_LT(error, 1e-7) << "the gradient of " << whose;
   EXPECT_NE(whose, "none") << "finite differences of something that has no derivative";
 }

@@ -116,8 +116,7 @@ TEST(Gpt, a_cut_at_any_node_changes_no_bit) {
   for (int cut = 1; cut < g.dag().node_count(); ++cut) {
     everywhere.push_back(cut);
     GraphRunner<Host, float> two(device, g, {cut});
-    EXPECT_EQ(run_once(two, point, key), wanted)
-        << "cut before " << g.dag().node_at(cut).name;
+    EXPECT_EQ(run_once(two, point, key), wanted) << "cut before " << g.dag().node_at(cut).name;
   }
   GraphRunner<Host, float> apart(device, g, everywhere);
   EXPECT_EQ(run_once(apart, point, key), wanted);

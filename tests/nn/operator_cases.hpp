@@ -56,12 +56,16 @@ struct DropoutCase : LinearCase {
 
 struct EmbeddingCase : LinearCase {
   static std::vector<InputCase> inputs() { return {{"tokens", {3, 5}, true}}; }
-  static auto op() { return nn::Embedding{6, 7, 3}; }  // a token twice, another never; 5 of 7 positions
+  static auto op() {
+    return nn::Embedding{6, 7, 3};
+  }  // a token twice, another never; 5 of 7 positions
   static constexpr std::int32_t classes = 5;
 };
 
 struct CrossEntropyCase : LinearCase {
-  static std::vector<InputCase> inputs() { return {{"logits", {3, 2, 13}}, {"targets", {3, 2}, true}}; }
+  static std::vector<InputCase> inputs() {
+    return {{"logits", {3, 2, 13}}, {"targets", {3, 2}, true}};
+  }
   static auto op() { return nn::CrossEntropy{}; }
   static constexpr std::int32_t classes = 13;
 };

@@ -16,9 +16,9 @@ namespace reef::inline v0::graph {
 struct Tensor {
   std::string name;
   TensorSpec spec;
-  int producer = -1;           ///< the node, or -1 for an input of the graph
-  std::vector<int> consumers;  ///< nodes in ascending order; a node that reads it twice stands twice
-  bool differentiable = false; ///< a gradient of it exists: a parameter or such an input is upstream
+  int producer = -1;            ///< the node, or -1 for an input of the graph
+  std::vector<int> consumers;   ///< ascending; a node that reads it twice stands twice
+  bool differentiable = false;  ///< it depends on a parameter, or on a differentiable input
 };
 
 /// One occurrence of a parameter in a node. Each has a gradient of its own.
@@ -100,8 +100,8 @@ struct Dag {
   /// Outputs are named after the node, with ".0", ".1" behind where there are several. Parameters
   /// are named `parameter_names`, or else node name + "." + the signature's name. A parameter that
   /// exists with the same shape is shared: one more use, and the first use's Init counts.
-  int add_node(std::string name, std::string kind, std::vector<int> node_inputs, Signature signature,
-               std::vector<std::string> parameter_names = {});
+  int add_node(std::string name, std::string kind, std::vector<int> node_inputs,
+               Signature signature, std::vector<std::string> parameter_names = {});
 
   /// Makes a scalar that nobody reads the loss: the one result that backward starts from.
   void set_loss(int id) {
@@ -113,7 +113,8 @@ struct Dag {
     }
     if (!tensor.consumers.empty()) {
       throw ShapeError("reef::graph: the loss '" + tensor.name + "' is read by the node '" +
-                       node_at(tensor.consumers[0]).name + "'. Only a last result can be the loss.");
+                       node_at(tensor.consumers[0]).name +
+                       "'. Only a last result can be the loss.");
     }
     loss = id;
   }
@@ -143,7 +144,8 @@ private:
   }
 
   template <class Entry>
-  static void check_new(const std::vector<Entry>& entries, const char* what, std::string_view name) {
+  static void check_new(const std::vector<Entry>& entries, const char* what,
+                        std::string_view name) {
     for (const Entry& entry : entries) {
       if (entry.name == name) {
         throw ShapeError("reef::graph: a " + std::string(what) + " '" + std::string(name) +
@@ -193,7 +195,7 @@ inline int Dag::add_node(std::string name, std::string kind, std::vector<int> no
                        "' as " + spec.shape.text() + ", but it is " + shape.text() +
                        ". Tied parameters have one shape.");
     };
-    for (const Parameter& parameter : parameters) check_shared(parameter.name, parameter.spec.shape);
+    for (const Parameter& other : parameters) check_shared(other.name, other.spec.shape);
     for (std::size_t i = 0; i < slot; ++i) {
       check_shared(parameter_names[i], signature.parameters[i].shape);
     }

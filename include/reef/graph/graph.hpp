@@ -123,14 +123,10 @@ public:
       views.gather(dag_, n, locations, training ? plan.saved : plan.inference_saved, bindings);
       const Location& workspace = training ? plan.forward_workspace : plan.inference_workspace;
       key.op = static_cast<std::uint32_t>(n);
-      const ForwardCall<Device, T> call{lane,
-                                        views.inputs,
-                                        views.outputs,
-                                        views.parameters,
-                                        views.saved,
-                                        at(workspace, bindings, bindings.tensors),
-                                        key,
-                                        training};
+      const ForwardCall<Device, T> call{lane,          views.inputs,
+                                        views.outputs, views.parameters,
+                                        views.saved,   at(workspace, bindings, bindings.tensors),
+                                        key,           training};
       operators_[static_cast<std::size_t>(n)]->forward(call);
     }
   }
@@ -250,9 +246,8 @@ private:
       }
       parameter_gradients.clear();
       for (const int use : node.uses) {
-        parameter_gradients.push_back(
-            view(bindings.uses[static_cast<std::size_t>(use)],
-                 dag.parameter_at(dag.use_at(use).parameter).spec));
+        parameter_gradients.push_back(view(bindings.uses[static_cast<std::size_t>(use)],
+                                           dag.parameter_at(dag.use_at(use).parameter).spec));
       }
     }
 
@@ -303,7 +298,8 @@ private:
                         " threads, but scratch memory was planned for " + std::to_string(threads_) +
                         ". Make the Graph with the number of threads of its device.");
     }
-    if (saved != 0 && bindings.saved == nullptr) throw missing("saved blob of", format_bytes(saved));
+    if (saved != 0 && bindings.saved == nullptr)
+      throw missing("saved blob of", format_bytes(saved));
     if (workspace != 0 && bindings.workspace == nullptr) {
       throw missing("workspace of", format_bytes(workspace));
     }

@@ -14,8 +14,8 @@
 namespace reef::inline v0::graph {
 
 struct MeasureOptions {
-  int repeats = 5;            ///< runs of which the median counts, after one that does not
-  std::int32_t classes = 1;   ///< integer inputs are drawn from [0, classes)
+  int repeats = 5;           ///< runs of which the median counts, after one that does not
+  std::int32_t classes = 1;  ///< integer inputs are drawn from [0, classes)
 };
 
 namespace detail {
@@ -26,7 +26,8 @@ class MeasuredNode {
 public:
   using Lane = typename Device::Lane;
 
-  MeasuredNode(Device& device, const Graph<Device, T>& graph, int node, const MeasureOptions& options)
+  MeasuredNode(Device& device, const Graph<Device, T>& graph, int node,
+               const MeasureOptions& options)
       : device_(device),
         graph_(graph),
         segment_(plan_segment(graph.dag(), node, node + 1)),
@@ -34,11 +35,16 @@ public:
         event_(device),
         classes_(options.classes) {
     const Dag& dag = graph.dag();
-    for (const int id : segment_.boundary_inputs) bindings_.tensor(id) = make(dag.tensor_at(id).spec);
-    for (const int id : segment_.boundary_outputs) bindings_.tensor(id) = make(dag.tensor_at(id).spec);
-    for (const int id : segment_.output_gradients) bindings_.gradient(id) = make(dag.tensor_at(id).spec);
-    for (const int id : segment_.input_gradients) bindings_.gradient(id) = make(dag.tensor_at(id).spec);
-    for (const int id : segment_.parameters) bindings_.parameter(id) = make(dag.parameter_at(id).spec);
+    for (const int id : segment_.boundary_inputs)
+      bindings_.tensor(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.boundary_outputs)
+      bindings_.tensor(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.output_gradients)
+      bindings_.gradient(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.input_gradients)
+      bindings_.gradient(id) = make(dag.tensor_at(id).spec);
+    for (const int id : segment_.parameters)
+      bindings_.parameter(id) = make(dag.parameter_at(id).spec);
     for (const int id : segment_.uses) {
       bindings_.use(id) = make(dag.parameter_at(dag.use_at(id).parameter).spec);
     }
@@ -50,7 +56,8 @@ public:
   /// Runs on the lane's thread.
   void fill(Lane& lane) {
     for (const Filling& filling : fillings_) {
-      lane.copy(filling.target, filling.values.data(), filling.values.size(), device::Copy::to_device);
+      lane.copy(filling.target, filling.values.data(), filling.values.size(),
+                device::Copy::to_device);
       wait(lane);
     }
     fillings_.clear();
@@ -136,7 +143,8 @@ private:
 /// | blocks | until all are measured; the lane is made here                                |
 /// | errors | MemoryError when one operator alone does not fit; OptionError for the options |
 template <class Device, real T>
-profile::Profile measure(Device& device, const Graph<Device, T>& graph, MeasureOptions options = {}) {
+profile::Profile measure(Device& device, const Graph<Device, T>& graph,
+                         MeasureOptions options = {}) {
   if (options.repeats < 1 || options.classes < 1) {
     throw OptionError("reef::graph::measure: repeats is " + std::to_string(options.repeats) +
                       " and classes " + std::to_string(options.classes) + ", expected at least 1.");

@@ -144,14 +144,13 @@ struct BackwardCall {
 ///
 /// Models: everything in nn/; a user's struct with `kind`, `signature`, `forward` and `backward`.
 template <class Op, class Device, class T>
-concept operator_for =
-    std::copy_constructible<Op> &&
+concept operator_for = std::copy_constructible<Op> &&
     requires(const Op& op, const SignatureCall<Device, T>& signature,
              const ForwardCall<Device, T>& forward, const BackwardCall<Device, T>& backward) {
-      { Op::kind } -> std::convertible_to<std::string_view>;
-      { op.signature(signature) } -> std::same_as<Signature>;
-      { op.forward(forward) } -> std::same_as<void>;
-      { op.backward(backward) } -> std::same_as<void>;
-    };
+  { Op::kind } -> std::convertible_to<std::string_view>;
+  { op.signature(signature) } -> std::same_as<Signature>;
+  { op.forward(forward) } -> std::same_as<void>;
+  { op.backward(backward) } -> std::same_as<void>;
+};
 
 }  // namespace reef::inline v0::graph

@@ -34,15 +34,15 @@ enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 
 /// One node's part of a Segment.
 struct NodePlan {
-  bool active = false;                    ///< backward runs it: a gradient arrives at it and leaves it
-  std::vector<Location> saved;            ///< what forward keeps: in the blob, or workspace if not active
+  bool active = false;          ///< backward runs it: a gradient arrives at it and leaves it
+  std::vector<Location> saved;  ///< what forward keeps: in the blob, or workspace if not active
   std::vector<Location> inference_saved;  ///< the same where nothing is kept
   Location forward_workspace;
   Location inference_workspace;
   Location backward_workspace;
   std::vector<Location> scratch;              ///< for each input, if it is written there
   std::vector<GradientWrite> input_gradient;  ///< for each input
-  std::vector<bool> zero_gradient;            ///< for each output: nobody uses it, its gradient is zero
+  std::vector<bool> zero_gradient;  ///< for each output: nobody uses it, its gradient is zero
 };
 
 /// Nodes [first, last) of a Dag as a unit that runs alone: what crosses its boundary, and where

@@ -17,7 +17,9 @@ struct TensorSpec {
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(shape.size()) * size_of(element); }
 
   /// "(8, 64, 128) fp32".
-  [[nodiscard]] std::string text() const { return shape.text() + " " + std::string(name_of(element)); }
+  [[nodiscard]] std::string text() const {
+    return shape.text() + " " + std::string(name_of(element));
+  }
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };

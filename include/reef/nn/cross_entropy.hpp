@@ -23,16 +23,14 @@ struct CrossEntropy {
     call.expect_inputs(2);
     call.expect_rows(0);
     const Shape& logits = call.inputs[0].shape;
-    call.expect(1,
-                call.inputs[1].element == Element::int32 &&
-                    call.inputs[1].shape.size() == logits.rows(),
-                std::to_string(logits.rows()) + " int32, one for each row of logits " +
-                    logits.text());
+    call.expect(
+        1, call.inputs[1].element == Element::int32 && call.inputs[1].shape.size() == logits.rows(),
+        std::to_string(logits.rows()) + " int32, one for each row of logits " + logits.text());
     graph::Signature result;
     result.outputs = {call.tensor({})};
     result.saved = {call.tensor({logits.rows()})};
-    result.forward_workspace = Kernels<Device>::template cross_entropy_forward_workspace<T>(
-        logits.rows(), logits.last());
+    result.forward_workspace =
+        Kernels<Device>::template cross_entropy_forward_workspace<T>(logits.rows(), logits.last());
     result.gradient_over_input = {0};
     result.overwrites_gradients = true;
     result.forward_flops = 3.0 * static_cast<double>(logits.size());
@@ -54,8 +52,7 @@ struct CrossEntropy {
     const auto logits = call.input(0);
     Kernels<Device>::template cross_entropy_backward<T>(
         call.lane, call.input_gradient(0).data(), call.output_gradient(0).data(), logits.data(),
-        call.kept(0).data(), call.integers(1).data(), logits.shape().rows(),
-        logits.shape().last());
+        call.kept(0).data(), call.integers(1).data(), logits.shape().rows(), logits.shape().last());
   }
 };
 

@@ -36,8 +36,8 @@ struct Embedding {
     result.outputs = {call.tensor({B, T_, channels})};
     result.parameters = {{"wte.weight", {vocabulary, channels}, graph::Init::normal(0.02), true},
                          {"wpe.weight", {positions, channels}, graph::Init::normal(0.02), true}};
-    result.backward_workspace = Kernels<Device>::template embedding_backward_workspace<T>(
-        B, T_, channels, vocabulary);
+    result.backward_workspace =
+        Kernels<Device>::template embedding_backward_workspace<T>(B, T_, channels, vocabulary);
     result.forward_flops = static_cast<double>(result.outputs[0].shape.size());
     result.backward_flops = 2.0 * result.forward_flops;
     return result;

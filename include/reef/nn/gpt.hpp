@@ -20,16 +20,16 @@ namespace reef::inline v0::nn {
 
 /// The shape of a GPT-2. The default is its smallest, with 124 439 808 parameters.
 struct GptConfig {
-  std::int64_t layers = 12;                ///< L
-  std::int64_t heads = 12;                 ///< H, divides C
-  std::int64_t channels = 768;             ///< C
-  std::int64_t vocabulary = 50257;         ///< V
-  std::int64_t context = 1024;             ///< positions that have a vector
-  std::int64_t batch = 1;                  ///< B
-  std::int64_t sequence = 0;               ///< T, at most the context; 0: the context
-  std::int64_t padded_vocabulary = 0;      ///< rows of wte, for kernels that like round numbers; 0: V
-  float dropout = 0;                       ///< of embedding, attention and residual branches
-  bool bias = true;                        ///< of the four projections of a layer
+  std::int64_t layers = 12;            ///< L
+  std::int64_t heads = 12;             ///< H, divides C
+  std::int64_t channels = 768;         ///< C
+  std::int64_t vocabulary = 50257;     ///< V
+  std::int64_t context = 1024;         ///< positions that have a vector
+  std::int64_t batch = 1;              ///< B
+  std::int64_t sequence = 0;           ///< T, at most the context; 0: the context
+  std::int64_t padded_vocabulary = 0;  ///< rows of wte, for kernels that like round numbers; 0: V
+  float dropout = 0;                   ///< of embedding, attention and residual branches
+  bool bias = true;                    ///< of the four projections of a layer
 
   /// Throws OptionError, naming the first member that cannot be.
   void check() const {

@@ -54,10 +54,10 @@ struct LayerNorm {
   void backward(const graph::BackwardCall<Device, T>& call) const {
     const auto in = call.input(0);
     Kernels<Device>::template layer_norm_backward<T>(
-        call.lane, call.input_gradient(0).data(), call.parameter_gradient(0).data(), call.parameter_gradient(1).data(),
-        call.output_gradient(0).data(), in.data(), call.parameter(0).data(), call.kept(0).data(),
-        call.kept(1).data(), in.shape().rows(), in.shape().last(), call.accumulates(0),
-        call.accumulate_parameters, call.workspace);
+        call.lane, call.input_gradient(0).data(), call.parameter_gradient(0).data(),
+        call.parameter_gradient(1).data(), call.output_gradient(0).data(), in.data(),
+        call.parameter(0).data(), call.kept(0).data(), call.kept(1).data(), in.shape().rows(),
+        in.shape().last(), call.accumulates(0), call.accumulate_parameters, call.workspace);
   }
 };
 

@@ -34,8 +34,7 @@ struct Linear {
     result.outputs = {call.tensor(in.with_last(features))};
     result.parameters = {{"weight", weight, graph::Init::normal(deviation), true}};
     if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});
-    result.forward_flops =
-        2.0 * static_cast<double>(in.size()) * static_cast<double>(features);
+    result.forward_flops = 2.0 * static_cast<double>(in.size()) * static_cast<double>(features);
     result.backward_flops = 2.0 * result.forward_flops;
     return result;
   }
@@ -60,9 +59,9 @@ struct Linear {
         bias ? call.parameter_gradient(1).data() : nullptr, in.data(), d_out, R, K, features,
         transpose, call.accumulate_parameters);
     if (!call.wants(0)) return;
-    Kernels<Device>::template linear_backward_input<T>(
-        call.lane, call.input_gradient(0).data(), d_out, call.parameter(0).data(), R, K, features,
-        transpose, call.accumulates(0));
+    Kernels<Device>::template linear_backward_input<T>(call.lane, call.input_gradient(0).data(),
+                                                       d_out, call.parameter(0).data(), R, K,
+                                                       features, transpose, call.accumulates(0));
   }
 };
 

@@ -47,9 +47,9 @@ inline Bytes place(std::vector<Interval>& intervals) {
     }
     interval.offset = offset;
     total = std::max(total, offset + bytes);
-    const auto at = std::upper_bound(
-        placed.begin(), placed.end(), offset,
-        [&](Bytes value, std::size_t j) { return value < intervals[j].offset; });
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [&](Bytes value, std::size_t j) { return value < intervals[j].offset; });
     placed.insert(at, i);
   }
   return total;
