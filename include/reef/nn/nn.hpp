@@ -1,0 +1,15 @@
+#pragma once
+
+/// \file
+/// Everything in nn/ but the kernels of the devices: nn/host.hpp and nn/cuda.cuh.
+
+#include <reef/nn/add.hpp>
+#include <reef/nn/causal_attention.hpp>
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/dropout.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/gelu.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/kernels.hpp>
+#include <reef/nn/layer_norm.hpp>
+#include <reef/nn/linear.hpp>
