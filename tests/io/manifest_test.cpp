@@ -91,6 +91,16 @@ TEST_F(Manifest, a_shard_that_was_cut_off_or_swapped_is_noticed) {
   EXPECT_NE(shard.tensors, other.tensors);
 }
 
+TEST_F(Manifest, a_shard_whose_metadata_alone_changed_is_noticed) {
+  const std::vector<io::NamedView> views{{"w.0", TensorView<float>(w_.data(), {2, 2})}};
+  const io::Shard shard = io::write_safetensors(folder_ / "a", views, {{"step", "1"}});
+  EXPECT_NO_THROW(io::CheckedShard(folder_.path(), shard));
+  const io::Shard other = io::write_safetensors(folder_ / "a", views, {{"step", "2"}});
+  EXPECT_EQ(other.bytes, shard.bytes);
+  EXPECT_EQ(other.tensors, shard.tensors);
+  EXPECT_THROW(io::CheckedShard(folder_.path(), shard), DecodeError);
+}
+
 TEST_F(Manifest, a_shard_outside_the_folder_is_refused) {
   Json json = io::to_json(write("a"));
   for (const char* file : {"", ".", "..", "../a", "/etc/passwd", "x/y", "a\\b"}) {

@@ -129,6 +129,25 @@ TEST(Chrome, spans_of_a_row_nest_whatever_was_written) {
   EXPECT_EQ(names[2], "compute (2)");
 }
 
+TEST(Chrome, spans_that_nest_or_touch_share_one_row_in_whatever_order_they_ended) {
+  trace::Sink sink(0);
+  trace::Track& track = sink.track("compute");
+  track.span(Activity::compute, "child", 0, 1);
+  track.span(Activity::compute, "grandchild", 1, 1.5);
+  track.span(Activity::compute, "child", 1, 2);
+  track.span(Activity::compute, "parent", 0, 2);
+  track.span(Activity::compute, "next", 2, 3);
+  trace::Recording recording;
+  sink.collect(recording);
+  const json document = json::parse(trace::chrome_json({&recording, 1}));
+  std::vector<std::string> order;
+  for (const json& event : events(document, "X")) {
+    EXPECT_EQ(event.at("tid"), 0);
+    order.push_back(event.at("name"));
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"parent", "child", "child", "grandchild", "next"}));
+}
+
 TEST(Chrome, an_empty_recording_is_a_valid_document) {
   EXPECT_TRUE(json::parse(trace::chrome_json({})).at("traceEvents").empty());
   const trace::Recording none;
