@@ -43,7 +43,7 @@ inline std::string short_number(double value) {
 /// "1:05", "2:00:00"; "-" for what is no time.
 inline std::string clock_text(double seconds) {
   if (!(seconds >= 0) || seconds > 1e8) return "-";
-  const auto whole = static_cast<long>(seconds + 0.5);
+  const auto whole = std::lround(seconds);
   std::array<char, 48> text{};
   if (whole >= 3600) {
     std::snprintf(text.data(), text.size(), "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60,
