@@ -33,7 +33,7 @@ constexpr std::string_view name_of(Element element) {
 namespace detail {
 
 template <class T>
-struct ElementOf;
+struct ElementOf {};
 template <>
 struct ElementOf<float> {
   static constexpr Element value = Element::float32;
@@ -59,6 +59,7 @@ inline constexpr Element element_of = detail::ElementOf<T>::value;
 
 /// A type that Reef computes in: parameters, activations and gradients have it.
 template <class T>
-concept real = element_of<T> == Element::float32 || element_of<T> == Element::float64;
+concept real = requires { detail::ElementOf<T>::value; } &&
+               (element_of<T> == Element::float32 || element_of<T> == Element::float64);
 
 }  // namespace reef::inline v0

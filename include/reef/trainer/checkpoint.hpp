@@ -167,9 +167,14 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
   const auto folder = io::checkpoint_folder(directory, static_cast<std::uint64_t>(state.committed));
   const bool first = trainer.rank() == 0;
 
+  // A checkpoint of this step may be there already: from now on, and until it is whole, it is none.
+  detail::together(trainer.progress(), "making a checkpoint's folder", [&] {
+    if (!first) return;
+    std::filesystem::create_directories(folder);
+    std::filesystem::remove(folder / io::Manifest::file);
+  });
   io::Json shards = io::Json::array();
   detail::together(trainer.progress(), "writing a checkpoint", [&] {
-    std::filesystem::create_directories(folder);
     if (first) {
       detail::Shard<T> model;
       for (const graph::Parameter& parameter : trainer.model().dag().parameters) {

@@ -1,0 +1,105 @@
+// Trains a byte-level GPT on text files, on all ranks of an MPI job.
+//
+//   mpiexec -n 4 build/release/examples/reef-train --recipe zero1 --data *.txt --steps 500
+//
+// Without --data it trains on Reef's own sources. `reef-train --help` lists everything.
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <reef/comm/environment.hpp>
+
+#include "options.hpp"
+
+namespace {
+
+using reef_examples::TrainOptions;
+
+/// "4x4x128" as layers, heads and channels.
+void parse_model(const std::string& text, TrainOptions& options) {
+  long long layers = 0;
+  long long heads = 0;
+  long long channels = 0;
+  int end = 0;
+  const int found = std::sscanf(text.c_str(), "%lldx%lldx%lld%n", &layers, &heads, &channels, &end);
+  if (found != 3 || end != static_cast<int>(text.size()) || layers < 1 || heads < 1 || channels < 1) {
+    throw CLI::ValidationError("--model", "'" + text + "' is not LAYERSxHEADSxCHANNELS, as in 4x4x128");
+  }
+  options.layers = layers;
+  options.heads = heads;
+  options.channels = channels;
+}
+
+void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision) {
+  app.add_option("--recipe", o.recipe, "the composition to train with")
+      ->check(CLI::IsMember({"ddp", "zero1"}))
+      ->capture_default_str();
+  app.add_option("--data", o.data, "text files; default: Reef's own sources")->check(CLI::ExistingFile);
+  app.add_option("--model", model, "LAYERSxHEADSxCHANNELS")->default_str("4x4x128");
+  app.add_option("--context", o.context, "T, tokens a sample")->capture_default_str();
+  app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth");
+  app.add_option("--micro-batches", o.micro_batches, "a step and rank")->capture_default_str();
+  app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str();
+  app.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)");
+  app.add_option("--weight-decay", o.weight_decay)->capture_default_str();
+  app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")->capture_default_str();
+  app.add_option("--dropout", o.dropout)->check(CLI::Range(0.0, 0.99))->capture_default_str();
+  app.add_option("--seed", o.seed)->capture_default_str();
+  app.add_option("--precision", precision, "of weights, activations and sums")
+      ->check(CLI::IsMember({"fp32"}))
+      ->default_str("fp32");
+  app.add_option("--threads", o.threads, "a rank; default: its share of the cores");
+  app.add_option("--init", o.init, "weights to start from, .safetensors")->check(CLI::ExistingFile);
+  app.add_option("--export", o.export_file, "where to write the weights, .safetensors");
+  app.add_option("--network", o.network, "case file of the network to emulate")->check(CLI::ExistingFile);
+  app.add_option("--device-memory", o.device_memory, "bytes of the emulated device");
+  app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device");
+  app.add_option("--checkpoint", o.checkpoint, "directory of checkpoints");
+  app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end");
+  app.add_flag("--resume", o.resume, "from the latest checkpoint of --checkpoint");
+  app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
+      ->capture_default_str();
+  app.add_option("--non-finite", o.non_finite, "what to do with a step that is not finite")
+      ->check(CLI::IsMember({"stop", "skip"}))
+      ->capture_default_str();
+  app.add_option("--metrics", o.metrics, "one JSON object a step, .jsonl");
+  app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
+  app.add_option("--report", o.report, "one page with curves and timeline, .html");
+  app.add_option("--prompt", o.prompt, "what the generated sample begins with");
+  app.add_option("--prompt-bytes", o.prompt_bytes, "length of the sample")->capture_default_str();
+}
+
+int fail(const std::exception& error) {
+  std::fprintf(stderr, "reef-train: %s\n", error.what());
+  std::fflush(stderr);
+  return EXIT_FAILURE;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  TrainOptions options;
+  std::string model = "4x4x128";
+  std::string precision = "fp32";
+  CLI::App app("Trains a byte-level GPT on all ranks of an MPI job.", "reef-train");
+  try {
+    add_options(app, options, model, precision);
+    app.parse(argc, argv);
+    parse_model(model, options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? EXIT_SUCCESS : 2;
+  }
+
+  try {
+    const reef::comm::Environment environment(argc, argv);
+    options.recipe == "zero1" ? reef_examples::run_zero1(options) : reef_examples::run_ddp(options);
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    return fail(error);
+  }
+}

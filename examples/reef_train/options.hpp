@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reef_examples {
+
+/// The command line of reef-train. Zero or empty means: not given.
+struct TrainOptions {
+  std::string recipe = "ddp";
+  std::vector<std::string> data;
+  std::int64_t layers = 4, heads = 4, channels = 128;
+  std::int64_t context = 128;
+  std::int64_t batch = 0;
+  int micro_batches = 1;
+  std::int64_t steps = 300;
+  double lr = 3e-3;
+  std::int64_t warmup = -1;
+  double weight_decay = 0.1;
+  double clip = 1.0;
+  float dropout = 0;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  std::string init;
+  std::string export_file;
+  std::string network;
+  std::uint64_t device_memory = 0;
+  double device_link = 0;
+  std::string checkpoint;
+  std::int64_t checkpoint_every = 0;
+  bool resume = false;
+  double deadline = 30;
+  std::string non_finite = "stop";
+  std::string metrics;
+  std::string trace;
+  std::string report;
+  std::optional<std::string> prompt;
+  std::int64_t prompt_bytes = 200;
+};
+
+/// The recipes: each is a Trainer of its own, compiled in a file of its own.
+void run_ddp(const TrainOptions& options);
+void run_zero1(const TrainOptions& options);
+
+}  // namespace reef_examples

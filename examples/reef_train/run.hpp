@@ -1,0 +1,231 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/gather.hpp>
+#include <reef/comm/network_file.hpp>
+#include <reef/io/safetensors.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/trainer/checkpoint.hpp>
+#include <reef/trainer/trainer.hpp>
+
+#include "../support/generate.hpp"
+#include "../support/progress.hpp"
+#include "../support/text_source.hpp"
+#include "metrics.hpp"
+#include "options.hpp"
+
+namespace reef_examples {
+
+/// One training run from the command line, on this rank.
+template <class TrainerType>
+class Run {
+  using Device = typename TrainerType::Device;
+  using T = typename TrainerType::T;
+
+public:
+  explicit Run(TrainOptions options)
+      : options_(std::move(options)),
+        sink_(ranks_.rank()),
+        corpus_(files()),
+        config_(model_config()),
+        trainer_(reef::nn::gpt<Device, T>(config_, threads()),
+                 training_source(corpus_.training(), options_.context, options_.seed),
+                 trainer_options(), validation_source(corpus_.validation(), options_.context), ranks_),
+        metrics_(options_.metrics, sink_, trainer_.rank() == 0) {}
+
+  void train() {
+    introduce();
+    if (!options_.init.empty()) load(options_.init);
+    if (options_.resume) resume();
+    for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
+      const reef::StepResult result = trainer_.step();
+      metrics_.add(trainer_.progress(), result);
+      if (first()) bar_.update(metrics_.standing(options_.steps));
+      if (due(result)) checkpoint();
+    }
+    bar_.finish();
+    finish();
+  }
+
+private:
+  [[nodiscard]] bool first() const { return ranks_.rank() == 0; }
+  [[nodiscard]] std::int64_t committed() const { return trainer_.progress_state().committed; }
+  void say(const std::string& text) {
+    if (first()) bar_.say(text);
+  }
+
+  // -- before the first step ---------------------------------------------------------------------
+
+  /// What was given, or Reef's own sources; while those are under 1 MB, the licences too.
+  std::vector<std::filesystem::path> files() {
+    say("reef-train " + std::string(reef::version) + ": " + options_.recipe + " on " +
+        std::to_string(ranks_.size()) + " ranks");
+    if (!options_.data.empty()) return {options_.data.begin(), options_.data.end()};
+    std::vector<std::filesystem::path> files = text_files(REEF_DATA_DIRECTORY "/include");
+    for (const char* more : {"/examples", "/tests", "/docs"}) {
+      const auto found = text_files(std::string(REEF_DATA_DIRECTORY) + more);
+      files.insert(files.end(), found.begin(), found.end());
+    }
+    std::uintmax_t bytes = 0;
+    for (const auto& file : files) bytes += std::filesystem::file_size(file);
+    std::string what = std::to_string(files.size()) + " of Reef's own sources in " REEF_DATA_DIRECTORY;
+    if (bytes < 1'000'000) {
+      const auto licences = licence_files();
+      files.insert(files.end(), licences.begin(), licences.end());
+      what += " and " + std::to_string(licences.size()) + " licences in /usr/share/common-licenses";
+    }
+    say("data: " + what);
+    return files;
+  }
+
+  [[nodiscard]] int threads() const {
+    if (options_.threads > 0) return options_.threads;
+    const int cores = reef::device::detail::available_cores();
+    return std::max(1, cores / std::max(1, ranks_.shared_node().size()));
+  }
+
+  [[nodiscard]] reef::nn::GptConfig model_config() const {
+    reef::nn::GptConfig config;
+    config.layers = options_.layers;
+    config.heads = options_.heads;
+    config.channels = options_.channels;
+    config.vocabulary = reef::data::ByteTokenizer::vocabulary;
+    config.context = options_.context;
+    config.batch = options_.batch > 0 ? options_.batch
+                                      : std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, options_.context));
+    config.dropout = options_.dropout;
+    return config;
+  }
+
+  typename TrainerType::Options trainer_options() {
+    typename TrainerType::Options result;
+    result.micro_batches = {options_.micro_batches};
+    result.seed = options_.seed;
+    result.rule.options.weight_decay = options_.weight_decay;
+    result.learning_rate.peak = options_.lr;
+    result.learning_rate.warmup =
+        options_.warmup >= 0 ? options_.warmup : std::min<std::int64_t>(100, options_.steps / 10);
+    result.learning_rate.steps = options_.steps;
+    result.learning_rate.floor = options_.lr / 10;
+    result.clip_norm = options_.clip;
+    result.non_finite =
+        options_.non_finite == "skip" ? reef::optim::NonFinite::skip : reef::optim::NonFinite::stop;
+    result.device.threads = threads();
+    result.device.memory_bytes = options_.device_memory;
+    result.device.link_bytes_per_second = options_.device_link * 1e9;
+    result.communication.deadline = options_.deadline;
+    if (!options_.network.empty()) {
+      result.communication.network = reef::comm::read_network(options_.network, ranks_.size());
+    }
+    result.trace = &sink_;
+    return result;
+  }
+
+  void introduce() {
+    const reef::graph::Dag& dag = trainer_.model().dag();
+    const auto tokens = static_cast<std::int64_t>(trainer_.plan().micro_batches_in_all()) *
+                        config_.batch * options_.context;
+    say("model: " + std::to_string(dag.parameter_count()) + " parameters, " +
+        std::to_string(config_.layers) + " layers, " + std::to_string(config_.heads) + " heads, " +
+        std::to_string(config_.channels) + " channels, context " + std::to_string(options_.context));
+    say("text: " + std::to_string(corpus_.training().size()) + " bytes to train on, " +
+        std::to_string(corpus_.validation().size()) + " held out");
+    say("step: " + std::to_string(tokens) + " tokens; " + std::to_string(threads()) +
+        " thread(s) a rank, " + reef::format_bytes(trainer_.device().memory().used) + " a device, " +
+        std::string(reef::device::name_of(reef::device::instruction_set())));
+  }
+
+  /// Rank by rank the same file, the same weights.
+  void load(const std::string& path) {
+    const reef::io::SafetensorsFile file(path);
+    for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
+      std::vector<T> values(static_cast<std::size_t>(parameter.spec.shape.size()));
+      file.read(parameter.name, {values.data(), parameter.spec.shape, reef::element_of<T>});
+      trainer_.set_parameter(parameter.name, values);
+    }
+    say("weights: from " + path);
+  }
+
+  void resume() {
+    if (options_.checkpoint.empty()) {
+      throw reef::OptionError("--resume needs --checkpoint DIR: where the checkpoints are.");
+    }
+    const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
+    if (!facts) {
+      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting anew");
+      return;
+    }
+    if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != corpus_.fingerprint()) {
+      throw reef::OptionError("the checkpoint was written with another text.\n  fix: give the same --data.");
+    }
+    metrics_.set_tokens(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"));
+    say("resume: after step " + std::to_string(committed()));
+  }
+
+  // -- while training ----------------------------------------------------------------------------
+
+  [[nodiscard]] bool due(const reef::StepResult& result) const {
+    if (options_.checkpoint.empty() || !result.committed) return false;
+    if (result.step == options_.steps) return true;
+    return options_.checkpoint_every > 0 && result.step % options_.checkpoint_every == 0;
+  }
+
+  void checkpoint() {
+    const auto folder = reef::checkpoint::save(
+        trainer_, options_.checkpoint,
+        {{"text", corpus_.fingerprint()}, {"tokens", metrics_.tokens()}});
+    say("checkpoint: " + folder.string());
+  }
+
+  // -- at the end --------------------------------------------------------------------------------
+
+  void finish() {
+    const auto windows = reef::data::Validation(corpus_.validation(), options_.context).windows();
+    const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
+    const double validation = trainer_.evaluate(static_cast<int>((windows + round - 1) / round));
+    say("held-out loss: " + std::to_string(validation) + " nats/byte after " +
+        std::to_string(committed()) + " steps, " + clock_text(metrics_.seconds()));
+
+    std::string sample;
+    if (first() && options_.prompt_bytes > 0) {
+      sample = generate(trainer_, config_, options_.prompt.value_or("\n"), options_.prompt_bytes, options_.seed);
+      std::printf("---\n%s\n---\n", sample.c_str());
+      std::fflush(stdout);
+    }
+    metrics_.summarise(trainer_, validation);
+    metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
+    if (!options_.export_file.empty() && first()) {
+      std::vector<std::vector<T>> values;
+      std::vector<reef::io::NamedView> tensors;
+      for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
+        values.push_back(trainer_.parameter(parameter.name));
+        tensors.push_back({parameter.name, {values.back().data(), parameter.spec.shape, reef::element_of<T>}});
+      }
+      reef::io::write_safetensors(options_.export_file, tensors);
+    }
+    for (const auto& file : {options_.metrics, options_.trace, options_.report, options_.export_file}) {
+      if (!file.empty()) say("wrote " + file);
+    }
+  }
+
+  TrainOptions options_;
+  reef::comm::Communicator ranks_;
+  Progress bar_;
+  reef::trace::Sink sink_;
+  reef::data::Corpus corpus_;
+  reef::nn::GptConfig config_;
+  TrainerType trainer_;
+  Metrics metrics_;
+};
+
+}  // namespace reef_examples
