@@ -90,7 +90,7 @@ template <class Isa>
 REEF_ALWAYS_INLINE Vector<float, Isa> exp(const Vector<float, Isa>& x) {
   using V = Vector<float, Isa>;
   const V low(-87.33654F);
-  const V high(88.72283F);
+  const V high(88.8F);  // 2^128 p(r) is above the largest float: inf
   const V clamped = min(high, max(low, x));  // a NaN passes both, as the second operand
   const V n = round(clamped * V(1.44269504F));
   V r = fma(n, V(-0.693359375F), clamped);
@@ -102,11 +102,7 @@ REEF_ALWAYS_INLINE Vector<float, Isa> exp(const Vector<float, Isa>& x) {
   p = fma(p, r, V(1.6666665459e-1F));
   p = fma(p, r, V(5.0000001201e-1F));
   p = fma(p, r * r, r) + V(1.0F);
-  // 2^n in two halves: n = 128 at the upper end has no float of its own.
-  const V half = round(n * V(0.5F));
-  const V value = scale(scale(p, half), n - half);
-  const V above = select_less(high, x, V(HUGE_VALF), value);
-  return select_less(x, low, V(0.0F), above);
+  return select_less(x, low, V(0.0F), scale(p, n));
 }
 
 template <class Isa>

@@ -80,11 +80,12 @@ struct Vector<float, Avx2> {
   REEF_TARGET_AVX2 friend inline Vector round(const Vector& a) {
     return of(_mm256_round_ps(a.raw(), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
-  /// a 2^n for integral n in [-126, 127].
+  /// a 2^n for integral n in [-252, 254], in two factors: 2^128 is no float.
   REEF_TARGET_AVX2 friend inline Vector scale(const Vector& a, const Vector& n) {
-    const __m256i exponent =
-        _mm256_add_epi32(_mm256_cvtps_epi32(n.raw()), _mm256_set1_epi32(127));
-    return of(_mm256_mul_ps(a.raw(), _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23))));
+    const __m256i all = _mm256_cvtps_epi32(n.raw());
+    const __m256i half = _mm256_srai_epi32(all, 1);
+    return of(_mm256_mul_ps(_mm256_mul_ps(a.raw(), power(half)),
+                            power(_mm256_sub_epi32(all, half))));
   }
   REEF_TARGET_AVX2 friend inline float sum(const Vector& a) {
     const __m128 four =
@@ -106,6 +107,11 @@ private:
     _mm256_store_ps(result.lane, raw);
     return result;
   }
+  REEF_TARGET_AVX2 static __m256 power(__m256i n) {  // 2^n
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+  }
+
   // A mask of the first `count` lanes; count is at least 0.
   REEF_TARGET_AVX2 static __m256i first(std::int64_t count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count < width ? count : width)),

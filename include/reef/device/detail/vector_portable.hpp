@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -81,19 +83,16 @@ struct Vector<T, Portable> {
     return result;
 #endif
   }
-  /// The nearest integers, |a| < 2^22.
+  /// The nearest integers, |a| < 2^22: an added constant pushes the fraction out.
   friend Vector round(const Vector& a) {
-    Vector result;
-    for (std::int64_t i = 0; i < width; ++i) result.lane[i] = std::nearbyint(a.lane[i]);
-    return result;
+    constexpr T shift = sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52);
+    return of((a.raw() + shift) - shift);
   }
-  /// a 2^n for integral n with a normal result.
+  /// a 2^n for integral n in [-252, 254], in two factors: 2^128 is no float.
   friend Vector scale(const Vector& a, const Vector& n) {
-    Vector result;
-    for (std::int64_t i = 0; i < width; ++i) {
-      result.lane[i] = std::ldexp(a.lane[i], static_cast<int>(n.lane[i]));
-    }
-    return result;
+    const Integers all = __builtin_convertvector(n.raw(), Integers);
+    const Integers half = all >> 1;
+    return of(a.raw() * power(half) * power(all - half));
   }
   friend T sum(const Vector& a) {
     if constexpr (width == 4) {
@@ -109,7 +108,18 @@ struct Vector<T, Portable> {
   }
 
 private:
+  using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   typedef T Raw __attribute__((vector_size(16)));
+  typedef Integer Integers __attribute__((vector_size(16)));
+
+  static Raw power(Integers n) {  // 2^n
+    constexpr int mantissa = std::numeric_limits<T>::digits - 1;
+    constexpr Integer bias = std::numeric_limits<T>::max_exponent - 1;
+    const Integers bits = (n + bias) << mantissa;
+    Raw value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+  }
 
   [[nodiscard]] Raw raw() const {
     Raw value;

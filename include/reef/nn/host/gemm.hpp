@@ -86,26 +86,20 @@ struct GemmGrid {
   std::int64_t m, n;
   std::int64_t across, along;
 
-  // About eight tiles, none of them small: a tile packs its share of A and B once more. Depends on
-  // the shape alone.
+  // Two tiles from some 50 us of work on, four from half a millisecond, then more; but none that is
+  // small or narrow, since a tile packs its share of A and B once more. Depends on the shape alone.
   static GemmGrid of(std::int64_t m, std::int64_t n, std::int64_t k) {
-    constexpr double least_flops = 4e6;  // of a tile: some 20 us
-    const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    std::int64_t tiles = std::clamp<std::int64_t>(static_cast<std::int64_t>(flops / least_flops), 1, 8);
+    const double flops =
+        2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    const auto wanted = static_cast<std::int64_t>(
+        flops < 8e6 ? 1 : flops < 1e8 ? 2 : std::clamp(flops / 5e8, 4.0, 64.0));
     GemmGrid grid{m, n, 1, 1};
-    while (tiles > 1) {
+    while (2 * grid.tiles() <= wanted) {
       const std::int64_t rows = m / grid.across;
       const std::int64_t columns = n / grid.along;
-      if (rows >= columns && rows >= 2 * least_rows) {
-        grid.across *= 2;
-      } else if (columns >= 2 * least_columns) {
-        grid.along *= 2;
-      } else if (rows >= 2 * least_rows) {
-        grid.across *= 2;
-      } else {
-        break;
-      }
-      tiles /= 2;
+      const std::int64_t least = grid.tiles() == 1 ? 4096 : 32768;  // elements of C in a tile
+      if (rows * columns < 2 * least || std::max(rows, columns) < 64) break;
+      (rows >= columns || rows >= 512 ? grid.across : grid.along) *= 2;
     }
     return grid;
   }
@@ -115,9 +109,6 @@ struct GemmGrid {
   [[nodiscard]] std::int64_t column(std::int64_t strip) const { return cut(n, along, strip, 16); }
 
 private:
-  static constexpr std::int64_t least_rows = 64;
-  static constexpr std::int64_t least_columns = 64;
-
   // Whole units only; what is left over goes to the last strip, which so has at least a unit.
   static std::int64_t cut(std::int64_t size, std::int64_t strips, std::int64_t strip,
                           std::int64_t unit) {
