@@ -282,12 +282,14 @@ public:
   /// Queues function(Lane&). From any thread.
   template <class F>
   void submit(F&& function) {
+    bool first = false;
     {
       const std::lock_guard lock(mutex_);
+      first = queue_.empty();
       queue_.emplace_back(std::forward<F>(function));
       ++submitted_;
     }
-    submitted_bell_.ring();
+    if (first) submitted_bell_.ring();  // the others are found with it
   }
 
   /// Blocks until everything submitted so far is done; throws what stopped the lane.
