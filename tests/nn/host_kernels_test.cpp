@@ -117,7 +117,7 @@ TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_bet
       for (const Transpose ta : {Transpose::no, Transpose::yes}) {
         for (const Transpose tb : {Transpose::no, Transpose::yes}) {
           for (const Factors& factors : {Factors{T(1), T(0)}, Factors{T(0.5), T(1)}}) {
-            const auto [m, n, k] = shape;
+            const std::int64_t m = shape.m, n = shape.n, k = shape.k;
             const std::int64_t lda = (ta == Transpose::no ? k : m) + 3;
             const std::int64_t ldb = (tb == Transpose::no ? n : k) + 1;
             const std::int64_t ldc = n + 2;
@@ -167,8 +167,9 @@ TYPED_TEST(HostKernels, a_product_over_nothing_is_beta_c) {
 #if defined(REEF_HAS_DNNL)
 // What lets a batch be cut without changing a bit of what each row gives.
 TEST(HostProducts, a_row_does_not_depend_on_how_many_rows_follow_from_16_rows_on) {
-  for (const auto& [K, N] : {std::pair<std::int64_t, std::int64_t>{384, 1152}, {384, 256}, {48, 257},
-                             {1536, 384}, {130, 65}}) {
+  for (const auto& shape : {std::pair<std::int64_t, std::int64_t>{384, 1152}, {384, 256}, {48, 257},
+                            {1536, 384}, {130, 65}}) {
+    const std::int64_t K = shape.first, N = shape.second;
     for (const Transpose tw : {Transpose::no, Transpose::yes}) {
       constexpr std::int64_t rows = 300;
       const auto in = normal_numbers<float>(rows * K, 1);
@@ -212,11 +213,12 @@ TEST(HostProducts, dnnl_itself_gives_the_same_bits_as_one_call_over_all_rows) {
 TYPED_TEST(HostKernels, linear_and_its_gradients_match_scalar_loops) {
   using T = TypeParam;
   this->each_instruction_set([] {
-    for (const auto& [R, K, N] : {Matrix{1, 5, 11}, {3, 48, 5}, {17, 1, 257}, {70, 48, 96}}) {
+    for (const Matrix& shape : {Matrix{1, 5, 11}, {3, 48, 5}, {17, 1, 257}, {70, 48, 96}}) {
+      const std::int64_t R = shape.m, K = shape.n, N = shape.k;
       for (const Transpose tw : {Transpose::no, Transpose::yes}) {
         for (const bool accumulate : {false, true}) {
-          const auto at_w = [&, K_ = K, N_ = N](std::int64_t p, std::int64_t j) {
-            return size(tw == Transpose::no ? p * N_ + j : j * K_ + p);
+          const auto at_w = [&](std::int64_t p, std::int64_t j) {
+            return size(tw == Transpose::no ? p * N + j : j * K + p);
           };
           const auto in = normal_numbers<T>(R * K, 1);
           const auto w = normal_numbers<T>(K * N, 2);
@@ -228,17 +230,17 @@ TYPED_TEST(HostKernels, linear_and_its_gradients_match_scalar_loops) {
           const auto old = [&](const std::vector<T>& before, std::size_t at) {
             return accumulate ? static_cast<double>(before[at]) : 0.0;
           };
-          const auto out = result_of<T>(nans<T>(R * N), [&, R_ = R, K_ = K, N_ = N](Host::Lane& lane, T* to) {
-            Kernels::linear_forward<T>(lane, to, in.data(), w.data(), bias.data(), R_, K_, N_, tw);
+          const auto out = result_of<T>(nans<T>(R * N), [&](Host::Lane& lane, T* to) {
+            Kernels::linear_forward<T>(lane, to, in.data(), w.data(), bias.data(), R, K, N, tw);
           });
           const auto before_in = start(R * K);
-          const auto d_in = result_of<T>(before_in, [&, R_ = R, K_ = K, N_ = N](Host::Lane& lane, T* to) {
-            Kernels::linear_backward_input<T>(lane, to, d_out.data(), w.data(), R_, K_, N_, tw, accumulate);
+          const auto d_in = result_of<T>(before_in, [&](Host::Lane& lane, T* to) {
+            Kernels::linear_backward_input<T>(lane, to, d_out.data(), w.data(), R, K, N, tw, accumulate);
           });
           const auto before_w = start(K * N + N);  // the weight, then the bias
-          const auto d_w = result_of<T>(before_w, [&, R_ = R, K_ = K, N_ = N](Host::Lane& lane, T* to) {
-            Kernels::linear_backward_weight<T>(lane, to, to + K_ * N_, in.data(), d_out.data(), R_, K_,
-                                               N_, tw, accumulate);
+          const auto d_w = result_of<T>(before_w, [&](Host::Lane& lane, T* to) {
+            Kernels::linear_backward_weight<T>(lane, to, to + K * N, in.data(), d_out.data(), R, K,
+                                               N, tw, accumulate);
           });
           for (std::int64_t r = 0; r < R; ++r) {
             for (std::int64_t j = 0; j < N; ++j) {
