@@ -143,20 +143,17 @@ TEST_P(Metering, signs_of_life_are_counted_too) {
   options.transport = GetParam();
   options.heartbeat = 0.01;
   Progress progress(world, options);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   // They go on while we look: the two agree at some moment, or they never do.
   bool agreed = false;
   Cost control;
-  for (int i = 0; i < 1000 && !agreed; ++i) {
+  for (int i = 0; i < 5000 && !agreed; ++i) {
     control = progress.meter().of(Kind::control);
-    agreed = sent_control.messages - messages == control.messages &&
+    agreed = (control.messages > 0 || world.size() == 1) &&
+             sent_control.messages - messages == control.messages &&
              sent_control.bytes - bytes == control.bytes;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_TRUE(agreed);
-  if (world.size() > 1) {
-    EXPECT_GT(control.messages, 0U);
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Metering,

@@ -109,7 +109,8 @@ TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_
     progress.submit(progress.queue("0"), second);
     progress.submit(progress.queue("0"), third);
     progress.wait_all();
-    EXPECT_GE(comm::detail::to_seconds(comm::detail::now_ns() - begin), 3 * bytes / bandwidth);
+    EXPECT_GE(comm::detail::to_seconds(comm::detail::now_ns() - begin),
+              3 * static_cast<double>(bytes) / bandwidth);
   } else if (world.rank() == 1) {
     rusage before{};
     getrusage(RUSAGE_SELF, &before);
@@ -117,7 +118,7 @@ TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_
       auto& part = data[static_cast<std::size_t>(i)];
       receive(progress, std::to_string(i), 0, std::span(part));
       const Seconds took = comm::detail::to_seconds(comm::detail::now_ns() - part.front());
-      const Seconds model = (i + 1) * bytes / bandwidth + latency;
+      const Seconds model = (i + 1) * static_cast<double>(bytes) / bandwidth + latency;
       EXPECT_GE(took, model) << i;
       EXPECT_LT(took, model + 5) << i;
     }

@@ -67,11 +67,12 @@ public:
   static constexpr Bytes slot_bytes = Bytes{256} << 10;
 
   explicit SharedWindow(const Communicator& node) : rank_(node.rank()) {
-    const Bytes bytes = directory_bytes + channel_count * channel_bytes;
+    const Bytes bytes = alignment + directory_bytes + channel_count * channel_bytes;
     std::byte* mine = nullptr;
     const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL,
                                              node.handle(), &mine, &window_);
     if (code == MPI_SUCCESS) {
+      mine = aligned(mine);
       // Fresh memory is zero or not, depending on the MPI.
       new (mine) Directory();
       for (std::size_t channel = 0; channel < channel_count; ++channel) {
@@ -92,7 +93,7 @@ public:
       int unit = 0;
       std::byte* base = nullptr;
       check_mpi(MPI_Win_shared_query(window_, rank, &size, &unit, &base), "MPI_Win_shared_query");
-      bases_.push_back(base);
+      bases_.push_back(aligned(base));
     }
   }
   SharedWindow(const SharedWindow&) = delete;
@@ -124,6 +125,13 @@ private:
   static constexpr Bytes channel_bytes =
       round_up(sizeof(WindowBoard), 4096) + 2 * slot_bytes;
   static_assert(sizeof(Directory) <= directory_bytes);
+  static constexpr Bytes alignment = 64;
+
+  /// Segments begin anywhere in a page (Open MPI), but for all ranks at the same place of it.
+  static std::byte* aligned(std::byte* base) {
+    const auto address = reinterpret_cast<std::uintptr_t>(base);
+    return base + (round_up(address, alignment) - address);
+  }
 
   WindowChannel& open(std::size_t number) {
     if (channels_[number] == nullptr) {
