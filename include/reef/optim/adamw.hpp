@@ -55,7 +55,7 @@ struct AdamW {
             static_cast<T>(decays ? 1 - lr * options.weight_decay : 1)};
   }
 
-  template <class V, class C>
+  REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
     using std::sqrt;
     state[0] = c.beta1 * state[0] + c.one_minus_beta1 * g;

@@ -6,6 +6,7 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/policy.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::optim {

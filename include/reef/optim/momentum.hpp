@@ -39,7 +39,7 @@ struct Momentum {
             static_cast<T>(decays ? options.weight_decay : 0)};
   }
 
-  template <class V, class C>
+  REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
     state[0] = c.momentum * state[0] + g + c.decay * w;
     w = w - c.lr * state[0];

@@ -32,7 +32,7 @@ struct Sgd {
     return {static_cast<T>(lr), static_cast<T>(decays ? options.weight_decay : 0)};
   }
 
-  template <class V, class C>
+  REEF_RULE template <class V, class C>
   REEF_HOST_DEVICE static void update(V& w, V* /*state*/, const V& g, const C& c) {
     w = w - c.lr * (g + c.decay * w);
   }

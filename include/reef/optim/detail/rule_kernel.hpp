@@ -6,6 +6,7 @@
 
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
+#include <reef/device/transform.hpp>
 
 namespace reef::inline v0::optim::detail {
 
@@ -24,7 +25,7 @@ struct RuleKernel {
   Coefficients c{};
 
   /// The elements that `at` names: one of a GPU's thread, a vector on the host.
-  template <class At>
+  REEF_RULE template <class At>
   REEF_HOST_DEVICE void operator()(const At& at) const {
     using V = typename At::Vector;
     V s[states + 1];
