@@ -21,11 +21,12 @@ struct Vector<float, Avx2> {
   using element_type = float;
   static constexpr std::int64_t width = 8;
 
-  alignas(32) float lane[width];
+  // Not aligned further: unoptimised code of gcc does not align what it returns in memory.
+  float lane[width];
 
   Vector() = default;
   REEF_TARGET_AVX2 Vector(float value) {  // NOLINT(google-explicit-constructor)
-    _mm256_store_ps(lane, _mm256_set1_ps(value));
+    _mm256_storeu_ps(lane, _mm256_set1_ps(value));
   }
 
   REEF_TARGET_AVX2 static Vector load(const float* from) { return of(_mm256_loadu_ps(from)); }
@@ -101,10 +102,10 @@ struct Vector<float, Avx2> {
   }
 
 private:
-  REEF_TARGET_AVX2 __m256 raw() const { return _mm256_load_ps(lane); }
+  REEF_TARGET_AVX2 __m256 raw() const { return _mm256_loadu_ps(lane); }
   REEF_TARGET_AVX2 static Vector of(__m256 raw) {
     Vector result;
-    _mm256_store_ps(result.lane, raw);
+    _mm256_storeu_ps(result.lane, raw);
     return result;
   }
   REEF_TARGET_AVX2 static __m256 power(__m256i n) {  // 2^n

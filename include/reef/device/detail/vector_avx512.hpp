@@ -21,11 +21,12 @@ struct Vector<float, Avx512> {
   using element_type = float;
   static constexpr std::int64_t width = 16;
 
-  alignas(64) float lane[width];
+  // Not aligned further: unoptimised code of gcc does not align what it returns in memory.
+  float lane[width];
 
   Vector() = default;
   REEF_TARGET_AVX512 Vector(float value) {  // NOLINT(google-explicit-constructor)
-    _mm512_store_ps(lane, _mm512_set1_ps(value));
+    _mm512_storeu_ps(lane, _mm512_set1_ps(value));
   }
 
   REEF_TARGET_AVX512 static Vector load(const float* from) { return of(_mm512_loadu_ps(from)); }
@@ -83,13 +84,13 @@ struct Vector<float, Avx512> {
     return of(_mm512_maskz_scalef_ps(all, a.raw(), n.raw()));
   }
   REEF_TARGET_AVX512 friend inline float sum(const Vector& a) {
-    const __m256 half = _mm256_add_ps(_mm256_load_ps(a.lane), _mm256_load_ps(a.lane + 8));
+    const __m256 half = _mm256_add_ps(_mm256_loadu_ps(a.lane), _mm256_loadu_ps(a.lane + 8));
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
   REEF_TARGET_AVX512 friend inline float largest(const Vector& a) {
-    const __m256 half = _mm256_max_ps(_mm256_load_ps(a.lane), _mm256_load_ps(a.lane + 8));
+    const __m256 half = _mm256_max_ps(_mm256_loadu_ps(a.lane), _mm256_loadu_ps(a.lane + 8));
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
@@ -100,10 +101,10 @@ private:
   // an uninitialised value in its own header. The code is the same.
   static constexpr __mmask16 all = 0xFFFF;
 
-  REEF_TARGET_AVX512 __m512 raw() const { return _mm512_load_ps(lane); }
+  REEF_TARGET_AVX512 __m512 raw() const { return _mm512_loadu_ps(lane); }
   REEF_TARGET_AVX512 static Vector of(__m512 raw) {
     Vector result;
-    _mm512_store_ps(result.lane, raw);
+    _mm512_storeu_ps(result.lane, raw);
     return result;
   }
   // A mask of the first `count` lanes; count is at least 0.
