@@ -5,8 +5,7 @@
 
 One translation unit at a time, as the release preset compiles it (its flags are read from
 compile_commands.json), without ccache; the least of three runs, in user + system seconds. An umbrella
-header is one that does nothing but include: reef/reef.hpp and reef/FOLDER/FOLDER.hpp or
-reef/FOLDER.hpp. Writes a table in Markdown.
+header is one that does nothing but include: reef/reef.hpp and reef/FOLDER.hpp. Writes a table in Markdown.
 """
 
 import argparse
@@ -58,13 +57,9 @@ def plain(entry, compiler):
 
 
 def umbrellas(include):
-    found = [os.path.join(folder, name) for folder, _, names in os.walk(include) for name in names
-             if name.endswith(".hpp")]
-    for path in sorted(found):
-        name = os.path.relpath(path, include)
-        parts = name[: -len(".hpp")].split("/")
-        if parts == ["reef", "reef"] or len(parts) == 2 or (len(parts) == 3 and parts[1] == parts[2]):
-            yield name
+    for name in sorted(os.listdir(os.path.join(include, "reef"))):
+        if name.endswith(".hpp"):
+            yield "reef/" + name
 
 
 def main():

@@ -1,12 +1,15 @@
 #pragma once
 
-// Everything in comm/.
+/// \file
+/// Everything in comm/: ranks, collectives with one order of summation, emulated networks.
 
+#include <reef/comm/call_task.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/environment.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/gather.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
 #include <reef/comm/network_file.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in nn/ but the kernels of the devices: nn/host.hpp and nn/cuda.cuh.
+/// Everything in nn/ with the host's kernels; those of Cuda are in nn/cuda.cuh.
 
 #include <reef/nn/add.hpp>
 #include <reef/nn/causal_attention.hpp>
@@ -10,6 +10,7 @@
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/gelu.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>

@@ -1,0 +1,7 @@
+#pragma once
+
+/// \file
+/// Everything in compress/: the policies of the form in which values travel.
+
+#include <reef/compress/concept.hpp>
+#include <reef/compress/dense.hpp>

@@ -1,0 +1,16 @@
+#pragma once
+
+/// \file
+/// Everything in core/: shapes and views, errors, units, random numbers, the policy pack.
+
+#include <reef/core/config.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/policy.hpp>
+#include <reef/core/policy_tag.hpp>
+#include <reef/core/precision.hpp>
+#include <reef/core/random.hpp>
+#include <reef/core/shape.hpp>
+#include <reef/core/tensor_view.hpp>
+#include <reef/core/units.hpp>
+#include <reef/core/version.hpp>

@@ -1,0 +1,14 @@
+#pragma once
+
+/// \file
+/// Everything in graph/: graphs of operators, their segments, differentiation.
+
+#include <reef/graph/bindings.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/graph/estimate.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/graph/measure.hpp>
+#include <reef/graph/operator.hpp>
+#include <reef/graph/parameter_layout.hpp>
+#include <reef/graph/segment.hpp>
+#include <reef/graph/signature.hpp>

@@ -1,0 +1,12 @@
+#pragma once
+
+/// \file
+/// Everything in optim/: update rules, and the policies that synchronise them.
+
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/optim/ddp.hpp>
+#include <reef/optim/learning_rate.hpp>
+#include <reef/optim/momentum.hpp>
+#include <reef/optim/sgd.hpp>
+#include <reef/optim/zero1.hpp>

@@ -1,0 +1,12 @@
+#pragma once
+
+/// \file
+/// Everything in run/: what executes programs on devices and communicators.
+
+#include <reef/run/executor.hpp>
+#include <reef/run/memory.hpp>
+#include <reef/run/phase.hpp>
+#include <reef/run/staging.hpp>
+#include <reef/run/step_builder.hpp>
+#include <reef/run/step_code.hpp>
+#include <reef/run/step_plan.hpp>

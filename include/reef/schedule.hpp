@@ -1,0 +1,11 @@
+#pragma once
+
+/// \file
+/// Everything in schedule/: programs, and what is known of them before they run.
+
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/hash.hpp>
+#include <reef/schedule/placement.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/schedule/simulate.hpp>
+#include <reef/schedule/verify.hpp>

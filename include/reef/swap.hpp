@@ -1,0 +1,7 @@
+#pragma once
+
+/// \file
+/// Everything in swap/: the policies of what is in device memory when.
+
+#include <reef/swap/concept.hpp>
+#include <reef/swap/resident.hpp>

@@ -1,0 +1,45 @@
+# cmake -DINCLUDE=include/reef -P umbrellas.cmake
+#
+# reef/FOLDER.hpp includes each .hpp of its folder once and does nothing else; reef/reef.hpp does so
+# with the umbrellas. What needs CUDA (a name that begins with `cuda`) is left to those who want it.
+
+cmake_minimum_required(VERSION 3.25)
+
+# The lines of an umbrella that are neither blank nor comment must be `#pragma once` and the includes.
+function(reef_check_umbrella name)
+  set(expected "#pragma once")
+  foreach(header IN LISTS ARGN)
+    list(APPEND expected "#include <reef/${header}>")
+  endforeach()
+  if(NOT EXISTS "${INCLUDE}/${name}")
+    message(SEND_ERROR "reef/${name} is missing: the umbrella header of its folder")
+    return()
+  endif()
+  file(STRINGS "${INCLUDE}/${name}" lines REGEX "^[^/]")
+  foreach(line IN LISTS expected)
+    if(NOT line IN_LIST lines)
+      message(SEND_ERROR "reef/${name} lacks: ${line}")
+    endif()
+  endforeach()
+  foreach(line IN LISTS lines)
+    if(NOT line IN_LIST expected)
+      message(SEND_ERROR "reef/${name} should not have: ${line}")
+    endif()
+  endforeach()
+endfunction()
+
+file(GLOB entries LIST_DIRECTORIES TRUE RELATIVE "${INCLUDE}" "${INCLUDE}/*")
+set(umbrellas "")
+foreach(folder IN LISTS entries)
+  if(NOT IS_DIRECTORY "${INCLUDE}/${folder}")
+    continue()
+  endif()
+  file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/${folder}/*.hpp")
+  list(FILTER headers EXCLUDE REGEX "/cuda")
+  reef_check_umbrella("${folder}.hpp" ${headers})
+  list(APPEND umbrellas "${folder}.hpp")
+endforeach()
+if(NOT umbrellas)
+  message(FATAL_ERROR "no folder was found under ${INCLUDE}")
+endif()
+reef_check_umbrella(reef.hpp ${umbrellas})
