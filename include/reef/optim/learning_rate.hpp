@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numbers>
 #include <string>
 
@@ -15,16 +16,19 @@ namespace reef::inline v0::optim {
 ///     lr(t) = peak (t + 1) / warmup                                          t < warmup
 ///     lr(t) = floor + (peak - floor) (1 + cos(pi (t - warmup) / (steps - warmup))) / 2
 ///
-/// `steps = 0` keeps the peak after the warm-up. Source of the cosine: Loshchilov and Hutter, SGDR,
+/// `steps = 0` keeps the peak after the warm-up. A `schedule` of one's own takes the place of the
+/// formulas. Source of the cosine: Loshchilov and Hutter, SGDR,
 /// arXiv 1608.03983, equation 5.
 struct LearningRate {
   double peak = 1e-3;
   std::int64_t warmup = 0;
   std::int64_t steps = 0;
   double floor = 0;
+  std::function<double(std::int64_t committed)> schedule{};
 
   /// The rate of the step that follows `committed` committed ones.
   [[nodiscard]] double at(std::int64_t committed) const {
+    if (schedule) return schedule(committed);
     if (committed < warmup) {
       return peak * static_cast<double>(committed + 1) / static_cast<double>(warmup);
     }

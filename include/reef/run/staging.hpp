@@ -110,12 +110,18 @@ private:
   }
 
   void drop_overlapping(schedule::StorageId written) {
-    const auto [region, begin] = program_.region_of(written);
-    const Bytes end = begin + program_.storages[written].bytes;
+    const auto range_of = [&](schedule::StorageId id) {
+      struct Range {
+        schedule::StorageId region;
+        Bytes begin, end;
+      };
+      const auto [region, begin] = program_.region_of(id);
+      return Range{region, begin, begin + program_.storages[id].bytes};
+    };
+    const auto gone = range_of(written);
     std::erase_if(current_, [&](const auto& entry) {
-      const auto [other, other_begin] = program_.region_of(entry.first);
-      return other == region && other_begin < end &&
-             begin < other_begin + program_.storages[entry.first].bytes;
+      const auto held = range_of(entry.first);
+      return held.region == gone.region && held.begin < gone.end && gone.begin < held.end;
     });
   }
 
