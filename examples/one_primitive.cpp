@@ -3,7 +3,7 @@
 // Command  mpiexec -n 4 build/release/examples/one-primitive
 // Output   sum of 1000003 floats over 4 ranks, 10 times
 //          bits equal from run to run and on all ranks: yes
-//          sent by rank 0 per all-reduce: 0 messages, 0 B (0.00 MiB through shared memory: ...)
+//          sent by rank 0 per all-reduce: 0 messages, 0 B; through shared memory: 3.81 MiB
 
 #include <cstdio>
 #include <cstring>

@@ -144,7 +144,7 @@ void shaped_transfer(benchmark::State& state) {
                    NetworkShape::uniform(setting->world.size(), latency, bandwidth));
   const auto bytes = static_cast<Bytes>(state.range(0));
   std::vector<char> data(bytes, 'x');
-  double model = 0;
+  double best = 1e9;
   double total = 0;
   for (auto _ : state) {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -156,11 +156,13 @@ void shaped_transfer(benchmark::State& state) {
     double slowest = 0;
     MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     state.SetIterationTime(slowest);
-    model += latency + static_cast<double>(SendTask::cost(bytes).bytes) / bandwidth;
     total += slowest;
+    best = std::min(best, slowest);
   }
+  const double model = latency + static_cast<double>(SendTask::cost(bytes).bytes) / bandwidth;
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
-  state.counters["time/model"] = total / model;
+  state.counters["mean/model"] = total / (model * static_cast<double>(state.iterations()));
+  state.counters["best/model"] = best / model;
   setting->progress.reset();
 }
 

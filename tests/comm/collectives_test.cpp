@@ -254,4 +254,15 @@ TYPED_TEST(Collectives, buffers_of_a_wrong_length_are_refused_before_anything_is
   run(this->progress, fine);
 }
 
+TEST(Reference, notices_another_order_of_summation) {
+  const std::int64_t n = 1000;
+  std::vector<float> backwards = inputs_of<float>(2, n);
+  for (const int rank : {1, 0}) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      backwards[static_cast<std::size_t>(i)] += reef::test::input_of<float>(rank, i);
+    }
+  }
+  EXPECT_FALSE(same_bits(backwards, sum_of_ranks<float>(3, n)));
+}
+
 }  // namespace

@@ -10,9 +10,14 @@
 //   leave   ends as if all were done
 //   throw   ends with an exception
 //   late    is later than the deadline, alive
+// and with
+//   pause   all ranks are stopped for longer than the deadline while they wait for rank 1, which goes
+//           on after the others
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <stdexcept>
@@ -36,6 +41,13 @@ void misbehave(const std::string& mode) {
   if (mode == "throw") throw std::runtime_error("rank 1 has had enough");
 }
 
+/// Stops this process; a shell lets it go on.
+void pause_for(const char* seconds) {
+  const std::string command = std::string("(sleep ") + seconds + "; kill -CONT " + std::to_string(getpid()) + ") &";
+  if (std::system(command.c_str()) != 0) throw std::runtime_error("no shell");
+  std::raise(SIGSTOP);
+}
+
 int work(const std::string& mode, Transport transport) {
   const Environment environment;
   const Communicator world;
@@ -52,7 +64,10 @@ int work(const std::string& mode, Transport transport) {
       if (mode == "next") continue;
       if (mode == "leave") return 0;
     }
+    const bool pause = i == 2 && mode == "pause";
+    if (pause && world.rank() == 1) pause_for("2.9");
     progress.submit(progress.queue("reduce"), task);
+    if (pause && world.rank() != 1) pause_for("2.5");
     progress.wait(task);
   }
   if (world.rank() == 0) std::printf("all sums are there\n");

@@ -12,7 +12,6 @@
 
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -105,6 +104,13 @@ TEST_P(EndOfAJob, a_killed_rank_ends_it_within_5_seconds) {
 
 TEST_P(EndOfAJob, a_late_rank_that_is_alive_is_waited_for) {
   const Ending ending = run_job("late", GetParam());
+  EXPECT_EQ(ending.status, 0) << ending.output;
+  EXPECT_GT(ending.seconds, 2.5);
+  EXPECT_THAT(ending.output, HasSubstr("all sums are there"));
+}
+
+TEST_P(EndOfAJob, a_machine_that_slept_for_longer_than_the_deadline_goes_on) {
+  const Ending ending = run_job("pause", GetParam());
   EXPECT_EQ(ending.status, 0) << ending.output;
   EXPECT_GT(ending.seconds, 2.5);
   EXPECT_THAT(ending.output, HasSubstr("all sums are there"));

@@ -17,7 +17,6 @@ namespace {
 
 using namespace reef;
 using namespace reef::comm;
-using testing::AnyOf;
 using testing::HasSubstr;
 
 ProgressOptions patient(Transport transport) {
