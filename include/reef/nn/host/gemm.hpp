@@ -10,6 +10,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #elif defined(REEF_HAS_CBLAS)
 #include <cblas.h>
+#include <dlfcn.h>
 #endif
 
 #include <reef/core/element.hpp>
@@ -47,6 +48,19 @@ inline void prepare_dnnl() {
   static_cast<void>(alone);
 }
 
+#elif defined(REEF_HAS_CBLAS)
+
+/// Keeps OpenBLAS, if that is the BLAS, from starting threads beside the pool's own.
+inline void prepare_cblas() {
+  static const bool alone = [] {
+    if (void* const set = dlsym(RTLD_DEFAULT, "openblas_set_num_threads")) {
+      reinterpret_cast<void (*)(int)>(set)(1);
+    }
+    return true;
+  }();
+  static_cast<void>(alone);
+}
+
 #endif
 
 /// C (m,n) = alpha op(A) op(B) + beta C on the calling thread alone.
@@ -71,6 +85,7 @@ void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::
   }
 #elif defined(REEF_HAS_CBLAS)
   if constexpr (std::is_same_v<T, float>) {
+    prepare_cblas();
     cblas_sgemm(CblasRowMajor, ta == Transpose::no ? CblasNoTrans : CblasTrans,
                 tb == Transpose::no ? CblasNoTrans : CblasTrans, static_cast<int>(m),
                 static_cast<int>(n), static_cast<int>(k), alpha, a, static_cast<int>(lda), b,
