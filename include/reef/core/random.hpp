@@ -61,22 +61,43 @@ struct Philox {
   }
 };
 
-/// The four words that hold elements 4 * block to 4 * block + 3 of the key's sequence.
+/// The sequence of 32-bit words of one key, by blocks of four: word i is in block i / 4.
 ///
-/// The seed is the Philox key; sample, draw and op are first drawn into the counter's upper half,
-/// so that two keys share no counter unless 64 bits collide.
+/// The seed is the Philox key; sample, draw and op are first drawn into the counter's upper half, so
+/// that two keys share no counter unless 64 bits collide. Made once, each block costs one Philox.
+class RandomStream {
+public:
+  REEF_HOST_DEVICE constexpr explicit RandomStream(const DrawKey& key)
+      : RandomStream(key, Philox(static_cast<std::uint32_t>(key.sample),
+                                 static_cast<std::uint32_t>(key.sample >> 32), key.draw, key.op,
+                                 static_cast<std::uint32_t>(key.seed),
+                                 static_cast<std::uint32_t>(key.seed >> 32))) {}
+
+  [[nodiscard]] REEF_HOST_DEVICE constexpr Philox block(std::uint64_t index) const {
+    return {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), c2_, c3_, k0_, k1_};
+  }
+  [[nodiscard]] REEF_HOST_DEVICE constexpr std::uint32_t bits(std::uint64_t index) const {
+    return block(index / 4).word[index % 4];
+  }
+
+private:
+  REEF_HOST_DEVICE constexpr RandomStream(const DrawKey& key, const Philox& drawn)
+      : c2_(drawn.word[0]),
+        c3_(drawn.word[1]),
+        k0_(static_cast<std::uint32_t>(key.seed) ^ drawn.word[2]),
+        k1_(static_cast<std::uint32_t>(key.seed >> 32) ^ drawn.word[3]) {}
+
+  std::uint32_t c2_, c3_, k0_, k1_;
+};
+
+/// The four words that hold elements 4 * block to 4 * block + 3 of the key's sequence.
 REEF_HOST_DEVICE constexpr Philox random_block(const DrawKey& key, std::uint64_t block) {
-  const auto k0 = static_cast<std::uint32_t>(key.seed);
-  const auto k1 = static_cast<std::uint32_t>(key.seed >> 32);
-  const Philox stream(static_cast<std::uint32_t>(key.sample),
-                      static_cast<std::uint32_t>(key.sample >> 32), key.draw, key.op, k0, k1);
-  return {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), stream.word[0],
-          stream.word[1], k0 ^ stream.word[2], k1 ^ stream.word[3]};
+  return RandomStream(key).block(block);
 }
 
 /// Element `index` of the key's sequence of uniform 32-bit words.
 REEF_HOST_DEVICE constexpr std::uint32_t random_bits(const DrawKey& key, std::uint64_t index) {
-  return random_block(key, index / 4).word[index % 4];
+  return RandomStream(key).bits(index);
 }
 
 /// A word as a uniform number in [0, 1), a multiple of 2^-24.
@@ -140,13 +161,17 @@ REEF_HOST_DEVICE inline double normal_quantile(double p) {
 
 }  // namespace detail
 
-/// Element `index` of the key's sequence of standard normal numbers, |x| < 6.4.
+/// A word as a standard normal number, |x| < 6.4: by inversion, 2^32 distinct values.
 ///
-/// One word each, by inversion; 2^32 distinct values. Source of the quantile: P. J. Acklam, An
-/// algorithm for computing the inverse normal cumulative distribution function, 2003.
+/// Source of the quantile: P. J. Acklam, An algorithm for computing the inverse normal cumulative
+/// distribution function, 2003.
+REEF_HOST_DEVICE inline double normal_from(std::uint32_t bits) {
+  return detail::normal_quantile((static_cast<double>(bits) + 0.5) * 0x1p-32);
+}
+
+/// Element `index` of the key's sequence of standard normal numbers.
 REEF_HOST_DEVICE inline double normal(const DrawKey& key, std::uint64_t index) {
-  const double p = (static_cast<double>(random_bits(key, index)) + 0.5) * 0x1p-32;
-  return detail::normal_quantile(p);
+  return normal_from(random_bits(key, index));
 }
 
 static_assert(std::is_trivially_copyable_v<DrawKey>);

@@ -63,12 +63,16 @@ void initialise(const Parameter& parameter, const DrawKey& key, T* target, std::
     case Init::Law::ones:
       for (std::int64_t i = first; i < last; ++i) target[i - first] = T(1);
       return;
-    case Init::Law::normal:
-      for (std::int64_t i = first; i < last; ++i) {
-        const double x = normal(key, static_cast<std::uint64_t>(i));
-        target[i - first] = static_cast<T>(x * parameter.init.scale);
+    case Init::Law::normal: {
+      const RandomStream stream(key);
+      for (std::int64_t i = first; i < last;) {
+        const Philox block = stream.block(static_cast<std::uint64_t>(i / 4));
+        for (std::int64_t k = i % 4; k < 4 && i < last; ++k, ++i) {
+          target[i - first] = static_cast<T>(normal_from(block.word[k]) * parameter.init.scale);
+        }
       }
       return;
+    }
   }
 }
 

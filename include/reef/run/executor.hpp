@@ -3,9 +3,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -150,23 +152,27 @@ public:
         for (const std::size_t i : order_[lane]) submit(*lanes_.queues[lane], i);
       }
     }
-    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
-      if (order_[lane].empty()) continue;
-      if (lanes_.lanes[lane]) {
-        lanes_.lanes[lane]->synchronize();
-      } else {
-        progress_.wait(*steps_[order_[lane].back()].communication.task);
+    // All lanes first, also when one has failed: they use what the caller may then destroy.
+    for (const auto& lane : lanes_.lanes) {
+      if (!lane) continue;
+      try {
+        lane->synchronize();
+      } catch (...) {
+        fail();
       }
+    }
+    if (error_) std::rethrow_exception(error_);
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      if (lanes_.lanes[lane] || order_[lane].empty()) continue;
+      progress_.wait(*steps_[order_[lane].back()].communication.task);
     }
   }
 
-  /// Lets lanes that wait for a communication go, because it will not come: run() then throws what
-  /// the communication failed of. Any thread.
+  /// Lets lanes go that wait for what will not come, and starts nothing more: run() then throws what
+  /// a lane or the communication failed of. Any thread.
   void abandon() {
     abandoned_.store(true);
-    for (const Step& step : steps_) {
-      step.event->signal();
-    }
+    for (const Step& step : steps_) step.event->signal();
   }
 
 private:
@@ -183,7 +189,24 @@ private:
     return round_ - (wait.previous_round ? 1 : 0);
   }
 
+  /// Keeps the first exception, and lets the other lanes go.
+  void fail() {
+    {
+      const std::scoped_lock lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+    abandon();
+  }
+
   void walk(Lane& lane, std::size_t index) {
+    try {
+      walk_instructions(lane, index);
+    } catch (...) {
+      fail();
+    }
+  }
+
+  void walk_instructions(Lane& lane, std::size_t index) {
     trace::Track* const track = lanes_.tracks[index];
     for (const std::size_t i : order_[index]) {
       Step& step = steps_[i];
@@ -205,6 +228,7 @@ private:
     progress_.submit(
         queue, *step.communication.task,
         [this, i] {
+          if (abandoned_.load(std::memory_order_relaxed)) return false;
           for (const schedule::Dependency& wait : steps_[i].waits) {
             if (!steps_[wait.instruction].event->ready(epoch_of(wait))) return false;
           }
@@ -218,6 +242,8 @@ private:
   Lanes<Device>& lanes_;
   std::uint64_t round_ = 0;  ///< written between rounds only
   std::atomic<bool> abandoned_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;  ///< under error_mutex_ while a round runs
   std::vector<Step> steps_;
   std::array<std::vector<std::size_t>, schedule::lane_count> order_{};
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <reef/schedule/hash.hpp>
@@ -93,13 +94,24 @@ Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source 
                                                  device_, *progress_, *lanes_, options_.serial, add_code);
 }
 
+/// Any part of a parameter can be made anywhere with the same bits, so threads share each.
 template <class... Policies>
 void Trainer<Policies...>::initialise_weights() {
   const graph::Dag& dag = model_.dag();
   for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
     const graph::Parameter& parameter = dag.parameters[p];
-    std::vector<T> values(static_cast<std::size_t>(parameter.spec.shape.size()));
-    graph::initialise(parameter, {options_.seed, 0, 0, static_cast<std::uint32_t>(p)}, values.data());
+    const DrawKey key{options_.seed, 0, 0, static_cast<std::uint32_t>(p)};
+    const std::int64_t size = parameter.spec.shape.size();
+    std::vector<T> values(static_cast<std::size_t>(size));
+    const std::int64_t parts = std::clamp<std::int64_t>(size >> 16, 1, device_.threads());
+    {
+      std::vector<std::jthread> threads;
+      for (std::int64_t part = 0; part < parts; ++part) {
+        threads.emplace_back([&, first = size * part / parts, last = size * (part + 1) / parts] {
+          graph::initialise(parameter, key, values.data() + first, first, last);
+        });
+      }
+    }
     set_parameter(parameter.name, values);
   }
 }

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <reef/comm/call_task.hpp>
+#include <reef/device/host.hpp>
+#include <reef/run/executor.hpp>
+
+#include "../schedule/programs.hpp"
+
+namespace reef::test {
+
+namespace {
+
+using device::Host;
+
+/// A process of one rank with the lanes of a host, and a log of what ran.
+struct Bench {
+  comm::Communicator self{MPI_COMM_SELF};
+  Host host{Host::Options{.threads = 1}};
+  comm::Progress progress{self};
+  run::Lanes<Host> lanes{host, progress, nullptr};
+  run::Handlers<Host> handlers;
+  std::mutex mutex;
+  std::vector<std::string> log;
+
+  void note(const std::string& what) {
+    const std::scoped_lock lock(mutex);
+    log.push_back(what);
+  }
+
+  /// Kinds of the lanes sleep a little and note themselves; "Fail" throws in its second round.
+  void handle(const Program& program) {
+    for (const Instruction& instruction : program.round) {
+      const std::string kind = instruction.kind;
+      if (schedule::communicates(instruction.lane)) {
+        handlers.on_wire(kind, [this, kind](const Instruction&) -> run::Handlers<Host>::Communication {
+          return {std::make_shared<comm::CallTask>(kind, [this, kind] { note(kind); })};
+        });
+      } else {
+        handlers.on_lane(kind, [this, kind](const Instruction&) -> run::Handlers<Host>::Code {
+          return [this, kind, count = 0](Host::Lane&) mutable {
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+            if (kind == "Fail" && ++count == 2) throw Error("the second round fails");
+            note(kind);
+          };
+        });
+      }
+    }
+  }
+
+  std::unique_ptr<run::Executor<Host>> executor(const Program& program, bool serial = false) {
+    handle(program);
+    return std::make_unique<run::Executor<Host>>(
+        host, progress, lanes, program,
+        serial ? run::serial_order(program) : schedule::derive(program, schedule::place(program)), handlers);
+  }
+};
+
+std::size_t place_of(const std::vector<std::string>& log, const std::string& what, std::size_t round) {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < log.size(); ++i) {
+    if (log[i] == what && seen++ == round) return i;
+  }
+  ADD_FAILURE() << what << " did not run in round " << round;
+  return 0;
+}
+
+}  // namespace
+
+TEST(Executor, keeps_the_order_of_values_on_any_drawn_program) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Program program = random_program(seed);
+    Bench bench;
+    const auto executor = bench.executor(program);
+    for (int round = 0; round < 3; ++round) executor->run();
+    ASSERT_EQ(bench.log.size(), 3 * program.round.size());
+    const auto waits = schedule::derive(program, schedule::place(program));
+    for (std::size_t i = 0; i < program.round.size(); ++i) {
+      for (const schedule::Dependency wait : waits[i]) {
+        for (std::size_t round = wait.previous_round ? 1 : 0; round < 3; ++round) {
+          EXPECT_LT(place_of(bench.log, program.round[wait.instruction].kind,
+                             round - (wait.previous_round ? 1 : 0)),
+                    place_of(bench.log, program.round[i].kind, round));
+        }
+      }
+    }
+  }
+}
+
+TEST(Executor, in_serial_order_runs_one_instruction_after_the_other) {
+  for (std::uint64_t seed = 20; seed < 30; ++seed) {
+    const Program program = random_program(seed);
+    Bench bench;
+    const auto executor = bench.executor(program, true);
+    executor->run();
+    executor->run();
+    for (std::size_t i = 0; i < bench.log.size(); ++i) {
+      EXPECT_EQ(bench.log[i], program.round[i % program.round.size()].kind);
+    }
+  }
+}
+
+TEST(Executor, throws_what_a_lane_threw_and_no_lane_waits_for_ever) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId y = w.storage("y");
+  w.writes("Fail", Lane::compute, x);
+  w.moves("Copy", Lane::evict, x, y);
+  w.reads("Use", Lane::load, y);
+  Bench bench;
+  const auto executor = bench.executor(w.program);
+  executor->run();
+  EXPECT_THROW(executor->run(), Error);
+}
+
+TEST(Executor, refuses_a_kind_without_code_by_name) {
+  Writer w;
+  w.writes("Unknown", Lane::compute, w.storage("x"));
+  Bench bench;
+  try {
+    const run::Executor<Host> executor(bench.host, bench.progress, bench.lanes, w.program,
+                                       schedule::derive(w.program, schedule::place(w.program)),
+                                       bench.handlers);
+    ADD_FAILURE() << "no ScheduleError";
+  } catch (const ScheduleError& error) {
+    EXPECT_NE(std::string(error.what()).find("Unknown"), std::string::npos);
+  }
+}
+
+TEST(Executor, records_each_instruction_in_the_trace) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.writes("A", Lane::compute, x);
+  w.reads("B", Lane::load, x);
+  trace::Sink sink(0);
+  Bench bench;
+  bench.handle(w.program);
+  run::Lanes<Host> lanes(bench.host, bench.progress, &sink);
+  run::Executor<Host> executor(bench.host, bench.progress, lanes, w.program,
+                               schedule::derive(w.program, schedule::place(w.program)), bench.handlers);
+  executor.run();
+  trace::Recording recording;
+  const auto spans = sink.collect(recording);
+  ASSERT_EQ(spans.size(), 2U);
+  std::vector<std::string> names;
+  for (const trace::Span& span : spans) names.emplace_back(recording.name_of(span));
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"A", "B"}));
+}
+
+}  // namespace reef::test

@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include <reef/run/staging.hpp>
+#include <reef/schedule/verify.hpp>
+
+#include "../schedule/programs.hpp"
+
+namespace reef::test {
+
+namespace {
+
+std::vector<std::string> kinds(const Program& program) {
+  std::vector<std::string> result;
+  for (const Instruction& instruction : program.round) result.push_back(instruction.kind);
+  return result;
+}
+
+using Kinds = std::vector<std::string>;
+
+}  // namespace
+
+TEST(Staging, a_send_is_made_of_host_memory_and_a_receive_comes_back) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId y = w.storage("y");
+  w.writes("Make", Lane::compute, x);
+  w.reads("Send", Lane::send, x);
+  w.writes("Receive", Lane::receive, y);
+  w.reads("Use", Lane::compute, y);
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged), (Kinds{"Make", "Download", "Send", "Receive", "Upload", "Use"}));
+  EXPECT_EQ(staged.round[1].lane, Lane::evict);
+  EXPECT_EQ(staged.round[4].lane, Lane::load);
+  for (const std::size_t i : {2U, 3U}) {
+    for (const auto* values : {&staged.round[i].reads, &staged.round[i].writes}) {
+      for (const schedule::Value value : *values) {
+        EXPECT_EQ(staged.storages[value.storage].place, Place::host);
+      }
+    }
+  }
+  EXPECT_NO_THROW(schedule::verify(std::vector{staged}));
+}
+
+TEST(Staging, fetches_a_value_once_until_the_device_writes_it_again) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.writes("Make", Lane::compute, x);
+  w.reads("Send", Lane::send, x);
+  w.reads("Send", Lane::send, x);
+  w.writes("Make", Lane::compute, x);
+  w.reads("Send", Lane::send, x);
+  EXPECT_EQ(kinds(run::stage_transfers(w.program)),
+            (Kinds{"Make", "Download", "Send", "Send", "Make", "Download", "Send"}));
+}
+
+TEST(Staging, a_part_has_a_part_of_its_wholes_copy) {
+  Writer w;
+  const StorageId whole = w.storage("whole", 256);
+  const StorageId part = w.program.add_part("part", whole, 64, 64);
+  w.writes("Make", Lane::compute, whole);
+  w.moves("ReduceScatter", Lane::reduce, whole, part);
+  w.moves("AllGather", Lane::reduce, part, whole);
+  w.reads("Use", Lane::compute, whole);
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged),
+            (Kinds{"Make", "Download", "ReduceScatter", "Upload", "AllGather", "Upload", "Use"}));
+  const Instruction& scatter = staged.round[2];
+  const auto [region, offset] = staged.region_of(scatter.writes[0].storage);
+  EXPECT_EQ(region, scatter.reads[0].storage);
+  EXPECT_EQ(offset, 64U);
+  EXPECT_NO_THROW(schedule::verify(std::vector{staged}));
+}
+
+TEST(Staging, leaves_alone_what_is_in_host_memory_already) {
+  Writer w;
+  const StorageId host = w.program.add_storage("scalars", 64, Place::host);
+  w.writes("Gather", Lane::reduce, host);
+  w.reads("Decide", Lane::reduce, host);
+  EXPECT_EQ(kinds(run::stage_transfers(w.program)), (Kinds{"Gather", "Decide"}));
+}
+
+}  // namespace reef::test

@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include <reef/run/step_plan.hpp>
+
+#include "two_layer_dag.hpp"
+
+namespace reef::test {
+
+TEST(StepPlan, shards_are_whole_norm_blocks_and_cover_everything) {
+  for (const std::int64_t n : {0L, 1L, 4095L, 4096L, 4097L, 100000L}) {
+    for (const int ranks : {1, 2, 3, 7, 40}) {
+      const auto offsets = run::shard_offsets(n, ranks);
+      ASSERT_EQ(offsets.size(), static_cast<std::size_t>(ranks) + 1);
+      EXPECT_EQ(offsets.front(), 0);
+      EXPECT_EQ(offsets.back(), n);
+      for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
+        EXPECT_LE(offsets[r], offsets[r + 1]);
+        EXPECT_TRUE(offsets[r] % run::norm_block == 0 || offsets[r] == n);
+        const std::int64_t share = (n + run::norm_block - 1) / run::norm_block / ranks + 1;
+        EXPECT_LE(offsets[r + 1] - offsets[r], share * run::norm_block);
+      }
+    }
+  }
+}
+
+TEST(StepPlan, every_parameter_is_in_the_bucket_of_its_first_use) {
+  const graph::Dag dag = chain_dag(4, 100);
+  const run::StepPlan plan = plan_of(dag, 2, {1, 1});
+  ASSERT_EQ(plan.buckets.size(), 3U);
+  EXPECT_EQ(plan.bucket_of_segment, (std::vector<int>{0, 1, 2, -1}));
+  std::int64_t covered = 0;
+  for (const run::Bucket& bucket : plan.buckets) {
+    EXPECT_EQ(bucket.begin, covered);
+    covered = bucket.end;
+  }
+  EXPECT_EQ(covered, plan.layout.parameter_elements);
+}
+
+TEST(StepPlan, cuts_stand_where_few_bytes_cross_and_parameters_suffice) {
+  const graph::Dag dag = chain_dag(6, 1000);
+  const std::vector<int> one = run::choose_cuts(dag, Bytes{1} << 30);
+  EXPECT_EQ(one, (std::vector<int>{0, 6}));
+  const std::vector<int> all = run::choose_cuts(dag, 1);
+  EXPECT_EQ(all.front(), 0);
+  EXPECT_EQ(all.back(), 6);
+  EXPECT_GT(all.size(), 3U);
+  EXPECT_LT(run::choose_cuts(dag, 8000).size(), all.size());
+}
+
+TEST(StepPlan, counts_micro_batches_rank_after_rank) {
+  const graph::Dag dag = chain_dag(3, 10);
+  const run::StepPlan ranks = plan_of(dag, 3, {2, 1, 4});
+  EXPECT_EQ(ranks.micro_batches_in_all(), 7);
+  EXPECT_EQ(ranks.micro_batches_of(2), 4);
+  EXPECT_EQ(ranks.micro_batches_before(2), 3);
+  const run::StepPlan alone = plan_of(dag, 1, {2, 1, 4}, 3);
+  EXPECT_EQ(alone.micro_batches_of(0), 7);
+  EXPECT_EQ(alone.micro_batches_before(0), 0);
+}
+
+TEST(StepPlan, refuses_what_makes_no_step) {
+  graph::Dag dag = chain_dag(3, 10);
+  EXPECT_THROW(plan_of(dag, 2, {1, 1}, 2), OptionError);   // stands for two, but is not alone
+  EXPECT_THROW(plan_of(dag, 2, {1}), OptionError);         // a count is missing
+  EXPECT_THROW(plan_of(dag, 2, {1, 0}), OptionError);      // a rank without work
+  dag.loss = -1;
+  EXPECT_THROW(plan_of(dag, 1, {1}), OptionError);
+}
+
+}  // namespace reef::test
