@@ -35,10 +35,14 @@ void parse_model(const std::string& text, TrainOptions& options) {
 }
 
 void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision) {
+  // An option given twice counts as it was given last, so that scripts can add to a command.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--recipe", o.recipe, "the composition to train with")
       ->check(CLI::IsMember({"ddp", "zero1"}))
       ->capture_default_str();
-  app.add_option("--data", o.data, "text files; default: Reef's own sources")->check(CLI::ExistingFile);
+  app.add_option("--data", o.data, "text files; default: Reef's own sources")
+      ->check(CLI::ExistingFile)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--model", model, "LAYERSxHEADSxCHANNELS")->default_str("4x4x128");
   app.add_option("--context", o.context, "T, tokens a sample")->capture_default_str();
   app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth");

@@ -1,0 +1,165 @@
+// reef-train as a user runs it: real jobs on a small text, and the files that they leave.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/io/json.hpp>
+#include <reef/io/safetensors.hpp>
+
+#include "../support/job.hpp"
+#include "../support/temporary_folder.hpp"
+
+namespace reef::test {
+
+namespace {
+
+using testing::HasSubstr;
+
+class ReefTrain : public testing::Test {
+protected:
+  ReefTrain() {
+    std::ofstream text(path("text.txt"));
+    for (int i = 0; i < 400; ++i) text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
+  }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  /// A job of `ranks` ranks on the text, with a model that trains in a moment.
+  [[nodiscard]] Ending train(int ranks, const std::string& options) const {
+    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " + REEF_TRAIN +
+                       " --data " + path("text.txt") +
+                       " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " + options);
+  }
+
+  [[nodiscard]] std::vector<io::Json> lines(const std::string& name) const {
+    std::ifstream file(path(name));
+    std::vector<io::Json> result;
+    for (std::string line; std::getline(file, line);) result.push_back(io::parse_json(line, name));
+    return result;
+  }
+
+  /// The bytes of a file's tensors.
+  [[nodiscard]] std::vector<std::vector<std::byte>> tensors(const std::string& name) const {
+    const io::SafetensorsFile file(path(name));
+    std::vector<std::vector<std::byte>> result;
+    for (const io::StoredTensor& tensor : file.tensors()) {
+      result.emplace_back(static_cast<std::size_t>(tensor.bytes()));
+      file.read(tensor, result.back());
+    }
+    return result;
+  }
+
+private:
+  reef_test::TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_F(ReefTrain, leaves_metrics_a_trace_a_report_and_weights) {
+  const Ending ending = train(2, "--recipe zero1 --steps 12 --prompt 'the ' --metrics " + path("m.jsonl") +
+                                     " --trace " + path("t.json") + " --report " + path("r.html") +
+                                     " --export " + path("w.safetensors"));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr("held-out loss:"));
+  EXPECT_THAT(ending.output, HasSubstr("the "));
+
+  const auto metrics = lines("m.jsonl");
+  ASSERT_EQ(metrics.size(), 13U);
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(metrics[i].at("step"), i + 1);
+    EXPECT_EQ(metrics[i].at("tokens"), (i + 1) * 2 * 4 * 16);
+    for (const char* key : {"seconds", "loss", "compute_s", "communication_s", "exposed_s", "tokens_per_s"}) {
+      EXPECT_TRUE(metrics[i].at(key).is_number()) << key;
+    }
+    if (i == 0) continue;
+    EXPECT_GT(metrics[i].at("seconds"), metrics[i - 1].at("seconds"));
+  }
+  EXPECT_LT(metrics[11].at("loss"), metrics[0].at("loss"));
+  const io::Json& summary = metrics[12];
+  EXPECT_EQ(summary.at("summary"), true);
+  EXPECT_FALSE(summary.contains("step"));
+  EXPECT_FALSE(summary.contains("loss"));
+  EXPECT_EQ(summary.at("micro_batches"), io::Json({1, 1}));
+  EXPECT_EQ(summary.at("final_loss"), metrics[11].at("loss"));
+  for (const char* key : {"validation_loss", "tokens_per_s", "overlap", "peak_device_bytes"}) {
+    EXPECT_TRUE(summary.at(key).is_number()) << key;
+  }
+
+  const io::Json trace = io::read_json(path("t.json"));
+  EXPECT_GT(trace.at("traceEvents").size(), 12U * 5U);
+  EXPECT_GT(std::filesystem::file_size(path("r.html")), 4000U);
+  EXPECT_EQ(tensors("w.safetensors").size(), 16U);
+}
+
+TEST_F(ReefTrain, ddp_and_zero1_print_the_same_losses) {
+  for (const char* recipe : {"ddp", "zero1"}) {
+    const Ending ending = train(3, std::string("--steps 5 --recipe ") + recipe + " --metrics " + path(recipe));
+    ASSERT_EQ(ending.status, 0) << ending.output;
+  }
+  const auto a = lines("ddp");
+  const auto b = lines("zero1");
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a[i].at("loss"), b[i].at("loss"));
+}
+
+TEST_F(ReefTrain, a_resumed_run_ends_with_the_weights_of_the_undisturbed_one) {
+  ASSERT_EQ(train(2, "--steps 8 --export " + path("whole.safetensors")).status, 0);
+  // The schedule counts steps, so the first half has the same number of them in mind.
+  const std::string half = "--steps 8 --checkpoint " + path("run") + " --checkpoint-every 4";
+  ASSERT_EQ(train(2, half).status, 0);
+  std::filesystem::remove_all(path("run/step-000000008"));
+  const Ending resumed = train(2, half + " --resume --export " + path("resumed.safetensors"));
+  ASSERT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("resume: after step 4"));
+  EXPECT_EQ(tensors("resumed.safetensors"), tensors("whole.safetensors"));
+}
+
+TEST_F(ReefTrain, starts_from_exported_weights) {
+  ASSERT_EQ(train(1, "--steps 6 --export " + path("w.safetensors")).status, 0);
+  const Ending ending = train(1, "--steps 1 --init " + path("w.safetensors") + " --metrics " + path("m"));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  EXPECT_LT(lines("m")[0].at("loss"), 5.0);
+}
+
+TEST_F(ReefTrain, trains_on_an_emulated_device_and_over_an_emulated_network_with_the_same_losses) {
+  ASSERT_EQ(train(2, "--steps 3 --metrics " + path("plain")).status, 0);
+  const Ending ending = train(2, "--steps 3 --device-memory 100000000 --device-link 2 --network " +
+                                     std::string(REEF_NETWORK_CASE) + " --metrics " + path("emulated"));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(lines("plain")[i].at("loss"), lines("emulated")[i].at("loss"));
+}
+
+TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
+  const auto refused = [&](const std::string& options, const std::string& text) {
+    const Ending ending = run_command(std::string(REEF_TRAIN) + " " + options);
+    EXPECT_EQ(ending.status, 2) << options << ": " << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(text));
+  };
+  refused("--recipe nonsense", "--recipe");
+  refused("--model 4x4", "LAYERSxHEADSxCHANNELS");
+  refused("--data /no/such/file", "--data");
+  refused("--no-such-option", "no-such-option");
+  const Ending help = run_command(std::string(REEF_TRAIN) + " --help");
+  EXPECT_EQ(help.status, 0);
+  for (const char* option : {"--recipe", "--network", "--device-memory", "--checkpoint-every", "--report"}) {
+    EXPECT_THAT(help.output, HasSubstr(option));
+  }
+}
+
+TEST_F(ReefTrain, a_model_that_cannot_be_ends_with_a_sentence) {
+  const Ending ending = train(1, "--model 1x3x16");
+  EXPECT_NE(ending.status, 0);
+  EXPECT_THAT(ending.output, HasSubstr("channels is 16, expected a multiple of heads"));
+}
+
+TEST_F(ReefTrain, a_model_that_does_not_fit_the_device_names_what_asked_for_how_much) {
+  const Ending ending = train(1, "--device-memory 100000");
+  EXPECT_NE(ending.status, 0);
+  EXPECT_THAT(ending.output, HasSubstr("the step's device arena"));
+}
+
+}  // namespace reef::test
