@@ -84,12 +84,13 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
 /// | cost   | type level only; nothing at run time                                       |
 template <class... Policies>
 struct PolicyPack {
-  static_assert((policy<Policies> && ...), REEF_P1_EVERY_ARGUMENT_IS_A_POLICY);
-  static_assert(one_policy_per_axis<Policies...>, REEF_P2_ONE_POLICY_PER_AXIS);
-
   /// The policy that fills the axis Tag, or Neutral.
   template <policy_axis Tag, class Neutral>
   using get = detail::find_policy<Tag, Neutral, Policies...>;
+
+  // Last, because clang knows no member behind a failed assertion, and would complain of those too.
+  static_assert((policy<Policies> && ...), REEF_P1_EVERY_ARGUMENT_IS_A_POLICY);
+  static_assert(one_policy_per_axis<Policies...>, REEF_P2_ONE_POLICY_PER_AXIS);
 };
 
 }  // namespace reef::inline v0
