@@ -4,6 +4,9 @@
 // Output   sum of 1000003 floats over 4 ranks, 10 times
 //          bits equal from run to run and on all ranks: yes
 //          sent by rank 0 per all-reduce: 0 messages, 0 B; through shared memory: 3.81 MiB
+// ranks: 4
+// prints: sum of 1000003 floats over 4 ranks, 10 times
+// prints: bits equal from run to run and on all ranks: yes
 
 #include <cstdio>
 #include <cstring>
