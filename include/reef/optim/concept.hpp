@@ -2,7 +2,9 @@
 
 #include <concepts>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <reef/core/element.hpp>
 #include <reef/core/policy.hpp>
@@ -32,10 +34,22 @@ concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
   R::update(w, state, g, rule.template coefficients<float>(1, 0.1, true));
 };
 
+/// A part of an optimizer's state that a rank keeps: elements [begin, begin + elements) of what is
+/// named, in a storage of its own. What is not sharded every rank keeps whole.
+struct StateRange {
+  run::StorageId storage = run::no_storage;
+  std::string name;
+  std::int64_t begin = 0;
+  std::int64_t elements = 0;
+};
+
 /// Says how gradients of all ranks become weights of all ranks.
 ///
 ///     reserve(builder)   adds the storages that outlive a round: the rule's state
-///     add(builder)       appends the reduction, the scalars, the update and the gathering
+///     add(builder)       appends the reduction, the scalars, the update and the gathering; one
+///                        instruction, `Decide`, writes a Verdict, also in an evaluation
+///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended
+///     state(builder)     the ranges of state that a checkpoint keeps
 ///
 /// | facts  | `sharded`: a rank keeps the state of its shards alone; `accepts`: the payloads that  |
 /// |        | its reduction combines; `needs_scalars`: the update uses a       |
@@ -51,6 +65,7 @@ concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> && update_
                              { O::needs_scalars } -> std::convertible_to<bool>;
                              O::reserve(builder);
                              O::add(builder);
+                             { O::state(builder) } -> std::same_as<std::vector<StateRange>>;
                            };
 
 }  // namespace reef::inline v0::optim

@@ -2,6 +2,7 @@
 
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/synchronous.hpp>
+#include <reef/optim/detail/synchronous_code.hpp>
 #include <reef/optim/sgd.hpp>
 
 namespace reef::inline v0::optim {
@@ -29,6 +30,14 @@ struct Zero1 {
   }
   static void add(run::StepBuilder& builder) {
     detail::SynchronousStep(builder, sharded).add(Rule::states);
+  }
+  static std::vector<StateRange> state(const run::StepBuilder& builder) {
+    return detail::SynchronousStep::state(builder, Rule::states, sharded);
+  }
+  template <device::device Device, real T>
+  static void add_code(run::Handlers<Device>& handlers, const run::Site<Device, T>& site, Rule rule,
+                       UpdateOptions options) {
+    detail::SynchronousCode<Rule, Device, T>(site, rule, options).add(handlers);
   }
 };
 

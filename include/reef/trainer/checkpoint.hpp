@@ -38,10 +38,8 @@ void together(comm::Progress& progress, const std::string& what, const F& work) 
   }
 }
 
-/// "state.K.bucket.B.from." and the offset: the name of a range of the optimizer's state.
-inline std::string state_stem(int state, int bucket) {
-  return "state." + std::to_string(state) + ".bucket." + std::to_string(bucket) + ".from.";
-}
+/// A range's tensor is named after it and where it begins: "state.0.bucket.3.from.8192".
+inline std::string stem_of(const optim::StateRange& range) { return range.name + ".from."; }
 
 inline std::int64_t offset_after(const std::string& name, std::size_t at) {
   std::int64_t value = 0;
@@ -113,7 +111,7 @@ private:
 
   void read_state(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      const std::string stem = state_stem(ranges_[i].state, ranges_[i].bucket);
+      const std::string stem = stem_of(ranges_[i]);
       if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
       const std::int64_t begin = offset_after(tensor.name, stem.size());
       const std::int64_t size = tensor.shape[0];
@@ -129,7 +127,7 @@ private:
   }
 
   TrainerType& trainer_;
-  std::vector<typename TrainerType::StateRange> ranges_;
+  std::vector<optim::StateRange> ranges_;
   std::vector<std::vector<T>> states_;
   std::vector<std::int64_t> filled_;
   std::size_t parameters_ = 0;
@@ -185,7 +183,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     if (first || Trainer<Policies...>::Optim::sharded) {
       detail::Shard<T> optimizer;
       for (const auto& range : trainer.state_ranges()) {
-        optimizer.add(detail::state_stem(range.state, range.bucket) + std::to_string(range.begin),
+        optimizer.add(detail::stem_of(range) + std::to_string(range.begin),
                       Shape{range.elements}, trainer.state(range));
       }
       shards.push_back(

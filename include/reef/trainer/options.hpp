@@ -8,8 +8,8 @@
 #include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
-#include <reef/optim/detail/synchronous_code.hpp>
 #include <reef/optim/learning_rate.hpp>
+#include <reef/optim/verdict.hpp>
 #include <reef/trace/sink.hpp>
 
 namespace reef::inline v0 {

@@ -104,7 +104,7 @@ public:
     state_.learning_rate = options_.learning_rate.at(state_.committed);
     training_->run();
     state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
-    const optim::detail::Verdict verdict = this->verdict(*training_);
+    const optim::Verdict verdict = this->verdict(*training_);
     if (verdict.commit) {
       ++state_.committed;
     } else if (options_.non_finite == optim::NonFinite::stop) {
@@ -131,15 +131,12 @@ public:
   [[nodiscard]] std::vector<T> parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const T> values);
 
-  /// A part of the optimizer's state that this rank keeps: elements [begin, begin + elements) of a
-  /// bucket. Without sharding every rank keeps all.
-  struct StateRange {
-    int state = 0;
-    int bucket = 0;
-    std::int64_t begin = 0;
-    std::int64_t elements = 0;
-  };
-  [[nodiscard]] std::vector<StateRange> state_ranges() const;
+  using StateRange = optim::StateRange;
+
+  /// The optimizer's state on this rank, and a part of it copied out or in.
+  [[nodiscard]] std::vector<StateRange> state_ranges() const {
+    return Optim::state(training_program_->builder);
+  }
   [[nodiscard]] std::vector<T> state(const StateRange& range);
   void set_state(const StateRange& range, std::span<const T> values);
 
@@ -169,10 +166,9 @@ private:
                                                     const run::StepState& state);
   std::string diagnose();
   std::pair<T*, std::int64_t> address_of(std::string_view name) const;
-  T* address_of(const StateRange& range) const;
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
-  [[nodiscard]] optim::detail::Verdict verdict(const run::Phase<Device, T>& phase) const;
-  [[nodiscard]] StepResult result_of(const optim::detail::Verdict& verdict, Seconds seconds) const;
+  [[nodiscard]] optim::Verdict verdict(const run::Phase<Device, T>& phase) const;
+  [[nodiscard]] StepResult result_of(const optim::Verdict& verdict, Seconds seconds) const;
 
   Options options_;
   Device device_;

@@ -6,6 +6,8 @@
 
 #include <reef/comm/message.hpp>
 #include <reef/comm/shards.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/optim/verdict.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::optim::detail {
@@ -47,16 +49,6 @@ struct ScalarLayout {
   }
 
   [[nodiscard]] std::int64_t size() const { return ranks.back(); }
-};
-
-/// What a step came to: written once all ranks' scalars are here, the same on every rank.
-struct Verdict {
-  double weight = 0;    ///< of all micro-batches of all ranks
-  double loss = 0;      ///< weighted mean
-  double norm = 0;      ///< of the mean gradient, before clipping
-  double scale = 0;     ///< what the update multiplies the summed gradient by
-  bool finite = false;
-  bool commit = false;  ///< the update changes the weights
 };
 
 /// Channels of the messages that optimizers exchange; pipelines use those below.
@@ -106,6 +98,22 @@ public:
                                     Place::device, Life::persistent);
       }
     }
+  }
+
+  /// Where the rule's state lies, for checkpoints.
+  static std::vector<StateRange> state(const run::StepBuilder& builder, int states, bool sharded) {
+    std::vector<StateRange> ranges;
+    for (int state = 0; state < states; ++state) {
+      for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+        const run::Bucket& bucket = builder.plan.buckets[b];
+        const auto rank = static_cast<std::size_t>(builder.rank());
+        ranges.push_back({find(builder.program, state_name(state, b)),
+                          "state." + std::to_string(state) + ".bucket." + std::to_string(b),
+                          sharded ? bucket.shards[rank] : 0,
+                          sharded ? bucket.shard_size(builder.rank()) : bucket.size()});
+      }
+    }
+    return ranges;
   }
 
   static std::string state_name(int state, std::size_t bucket) {

@@ -10,20 +10,10 @@
 #include <reef/comm/collectives.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
 #include <reef/optim/detail/synchronous.hpp>
+#include <reef/optim/verdict.hpp>
 #include <reef/run/step_code.hpp>
 
 namespace reef::inline v0::optim {
-
-/// What happens when a loss or a gradient is NaN or infinite.
-///
-/// | stop | the step commits nothing and throws NonFiniteError: first tensor, rank and step  |
-/// | skip | the step commits nothing; training goes on with the next samples                 |
-enum class NonFinite : std::uint8_t { stop, skip };
-
-/// What the optimizers' code needs besides the rule.
-struct UpdateOptions {
-  double clip_norm = 0;  ///< the largest norm of the mean gradient; 0 does not clip
-};
 
 namespace detail {
 

@@ -86,8 +86,7 @@ std::unique_ptr<run::Phase<typename Trainer<Policies...>::Device, typename Train
 Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
                                  const run::StepState& state) {
   const auto add_code = [this](run::Handlers<Device>& handlers, const run::Site<Device, T>& site) {
-    optim::detail::SynchronousCode<Rule, Device, T>(site, options_.rule, {options_.clip_norm})
-        .add(handlers);
+    Optim::template add_code<Device, T>(handlers, site, options_.rule, {options_.clip_norm});
     detail::add_diagnosis_code(handlers, site, finding_);
   };
   return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source), state,
@@ -128,7 +127,7 @@ double Trainer<Policies...>::evaluate(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     evaluation_->run();
     evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
-    const optim::detail::Verdict verdict = this->verdict(*evaluation_);
+    const optim::Verdict verdict = this->verdict(*evaluation_);
     if (verdict.weight == 0) continue;
     weight += verdict.weight;
     loss += verdict.weight * verdict.loss;
@@ -165,31 +164,9 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::state_ranges() const -> std::vector<StateRange> {
-  std::vector<StateRange> ranges;
-  for (int state = 0; state < Rule::states; ++state) {
-    for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
-      const run::Bucket& bucket = plan_.buckets[b];
-      const auto r = static_cast<std::size_t>(rank());
-      ranges.push_back({state, static_cast<int>(b), Optim::sharded ? bucket.shards[r] : 0,
-                        Optim::sharded ? bucket.shard_size(rank()) : bucket.size()});
-    }
-  }
-  return ranges;
-}
-
-template <class... Policies>
-auto Trainer<Policies...>::address_of(const StateRange& range) const -> T* {
-  const std::string name =
-      optim::detail::SynchronousStep::state_name(range.state, static_cast<std::size_t>(range.bucket));
-  return training_->memory().template at<T>(
-      optim::detail::SynchronousStep::find(training_program_->program, name));
-}
-
-template <class... Policies>
 auto Trainer<Policies...>::state(const StateRange& range) -> std::vector<T> {
   std::vector<T> values(static_cast<std::size_t>(range.elements));
-  copy(values.data(), address_of(range), values.size() * sizeof(T), device::Copy::to_host);
+  copy(values.data(), training_->memory().at(range.storage), values.size() * sizeof(T), device::Copy::to_host);
   return values;
 }
 
@@ -199,7 +176,7 @@ void Trainer<Policies...>::set_state(const StateRange& range, std::span<const T>
     throw ShapeError("reef::Trainer::set_state: the range has " + std::to_string(range.elements) +
                      " elements, " + std::to_string(values.size()) + " were given.");
   }
-  copy(address_of(range), values.data(), values.size() * sizeof(T), device::Copy::to_device);
+  copy(training_->memory().at(range.storage), values.data(), values.size() * sizeof(T), device::Copy::to_device);
 }
 
 template <class... Policies>
@@ -210,17 +187,17 @@ void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device:
 }
 
 template <class... Policies>
-optim::detail::Verdict Trainer<Policies...>::verdict(const run::Phase<Device, T>& phase) const {
+optim::Verdict Trainer<Policies...>::verdict(const run::Phase<Device, T>& phase) const {
   const schedule::Program& program = phase.memory().program();
   for (const schedule::Instruction& instruction : program.round) {
     if (instruction.kind != "Decide") continue;
-    return *phase.memory().template at<optim::detail::Verdict>(instruction.writes[0].storage);
+    return *phase.memory().template at<optim::Verdict>(instruction.writes[0].storage);
   }
   throw ScheduleError("reef::Trainer: the program has no Decide.");
 }
 
 template <class... Policies>
-StepResult Trainer<Policies...>::result_of(const optim::detail::Verdict& verdict, Seconds seconds) const {
+StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Seconds seconds) const {
   const graph::TensorSpec& input = plan_.dag->tensor_at(plan_.dag->inputs.at(0)).spec;
   const auto micro_batches = static_cast<std::uint64_t>(plan_.micro_batches_in_all());
   StepResult result;

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+namespace reef::inline v0::optim {
+
+/// What a step came to: written to the storage of its `Decide` instruction once all ranks' scalars are
+/// here, with the same bits on every rank.
+struct Verdict {
+  double weight = 0;    ///< of all micro-batches of all ranks
+  double loss = 0;      ///< weighted mean
+  double norm = 0;      ///< of the mean gradient, before clipping
+  double scale = 0;     ///< what the update multiplies the summed gradient by
+  bool finite = false;  ///< loss and norm are
+  bool commit = false;  ///< the update changes the weights
+};
+
+/// What happens when a loss or a gradient is NaN or infinite.
+///
+/// | stop | the step commits nothing and throws NonFiniteError: first tensor, rank and step  |
+/// | skip | the step commits nothing; training goes on with the next samples                 |
+enum class NonFinite : std::uint8_t { stop, skip };
+
+/// What an optimizer's code needs besides the rule.
+struct UpdateOptions {
+  double clip_norm = 0;  ///< the largest norm of the mean gradient; 0 does not clip
+};
+
+}  // namespace reef::inline v0::optim
