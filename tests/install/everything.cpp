@@ -1,5 +1,5 @@
 // A program that includes all of Reef.
 
-#include <reef/core/tensor_view.hpp>
+#include <reef/reef.hpp>
 
 #include "ranks.cpp"
