@@ -9,4 +9,5 @@
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/momentum.hpp>
 #include <reef/optim/sgd.hpp>
+#include <reef/optim/verdict.hpp>
 #include <reef/optim/zero1.hpp>
