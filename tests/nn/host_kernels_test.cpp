@@ -105,7 +105,8 @@ struct Matrix {
 };
 
 constexpr Matrix matrices[] = {{1, 1, 1},     {3, 5, 7},    {17, 48, 1},    {16, 257, 48},
-                               {65, 130, 70}, {1, 384, 48}, {200, 70, 530}, {130, 600, 64}};
+                               {65, 130, 70}, {1, 384, 48}, {200, 70, 530}, {130, 600, 64},
+                               {1000, 66, 260}};
 
 TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_beta) {
   using T = TypeParam;

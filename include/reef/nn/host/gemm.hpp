@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #if defined(REEF_HAS_DNNL)
 #include <dlfcn.h>
@@ -18,6 +19,7 @@
 #include <reef/device/host.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/nn/host/detail/portable_gemm.hpp>
+#include <reef/nn/host/detail/transpose.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef::inline v0::nn::host {
@@ -63,9 +65,45 @@ inline void prepare_cblas() {
 
 #endif
 
+#if defined(REEF_HAS_DNNL)
+
+/// dnnl_sgemm on the calling thread alone.
+inline void gemm_dnnl(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k,
+                      float alpha, const float* a, std::int64_t lda, const float* b,
+                      std::int64_t ldb, float beta, float* c, std::int64_t ldc) {
+  const dnnl_status_t status =
+      dnnl_sgemm(ta == Transpose::no ? 'N' : 'T', tb == Transpose::no ? 'N' : 'T', m, n, k, alpha,
+                 a, lda, b, ldb, beta, c, ldc);
+  if (status == dnnl_success) return;
+  throw Error("reef::nn: dnnl_sgemm refused (" + std::to_string(m) + ", " + std::to_string(n) +
+              ", " + std::to_string(k) + ") with status " + std::to_string(status) + ".");
+}
+
+/// C = alpha A^T B + beta C, with A turned block by block: oneDNN is slow where both matrices lie
+/// across k.
+inline void gemm_turned(std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a,
+                        std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
+                        std::int64_t ldc) {
+  constexpr std::int64_t rows = 384;
+  constexpr std::int64_t depth = 512;
+  constexpr std::int64_t ld = depth + 16;  // rows at a power of two would meet in the cache
+  thread_local std::vector<float> turned(static_cast<std::size_t>(rows * ld));
+  for (std::int64_t p = 0; p < k; p += depth) {
+    const std::int64_t kb = std::min(depth, k - p);
+    for (std::int64_t i = 0; i < m; i += rows) {
+      const std::int64_t mb = std::min(rows, m - i);
+      transpose(turned.data(), ld, a + p * lda + i, lda, kb, mb);
+      gemm_dnnl(Transpose::no, Transpose::no, mb, n, kb, alpha, turned.data(), ld, b + p * ldb, ldb,
+                p == 0 ? beta : 1.0F, c + i * ldc, ldc);
+    }
+  }
+}
+
+#endif
+
 /// C (m,n) = alpha op(A) op(B) + beta C on the calling thread alone.
 ///
-/// With oneDNN, a row of C has the same bits for every m >= 16.
+/// With oneDNN and A as it is, a row of C has the same bits for every m >= 16.
 template <real T>
 void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k, T alpha,
                const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c,
@@ -75,12 +113,10 @@ void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::
   if constexpr (std::is_same_v<T, float>) {
     if (k != 0) {
       prepare_dnnl();
-      const dnnl_status_t status =
-          dnnl_sgemm(ta == Transpose::no ? 'N' : 'T', tb == Transpose::no ? 'N' : 'T', m, n, k,
-                     alpha, a, lda, b, ldb, beta, c, ldc);
-      if (status == dnnl_success) return;
-      throw Error("reef::nn: dnnl_sgemm refused (" + std::to_string(m) + ", " + std::to_string(n) +
-                  ", " + std::to_string(k) + ") with status " + std::to_string(status) + ".");
+      if (ta == Transpose::yes && tb == Transpose::no && k >= 256 && n >= 64) {
+        return gemm_turned(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+      }
+      return gemm_dnnl(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     }
   }
 #elif defined(REEF_HAS_CBLAS)
@@ -102,8 +138,9 @@ struct GemmGrid {
   std::int64_t across, along;
 
   // Two tiles from some 50 us of work on, four from half a millisecond, then more; but none that is
-  // small or narrow, since a tile packs its share of A and B once more. Depends on the shape alone.
-  static GemmGrid of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  // small or narrow, since a tile packs its share of A and B once more; strips of rows where A is
+  // to be turned. Depends on the shape alone.
+  static GemmGrid of(Transpose ta, std::int64_t m, std::int64_t n, std::int64_t k) {
     const double flops =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const auto wanted = static_cast<std::int64_t>(
@@ -114,7 +151,8 @@ struct GemmGrid {
       const std::int64_t columns = n / grid.along;
       const std::int64_t least = grid.tiles() == 1 ? 4096 : 32768;  // elements of C in a tile
       if (rows * columns < 2 * least || std::max(rows, columns) < 64) break;
-      (rows >= columns || rows >= 512 ? grid.across : grid.along) *= 2;
+      const bool across = rows >= columns || rows >= 512 || (ta == Transpose::yes && rows >= 128);
+      (across ? grid.across : grid.along) *= 2;
     }
     return grid;
   }
@@ -137,7 +175,7 @@ void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64
                 std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda, const T* b,
                 std::int64_t ldb, T beta, T* c, std::int64_t ldc, const Finished& finished) {
   if (m == 0 || n == 0) return;
-  const GemmGrid grid = GemmGrid::of(m, n, k);
+  const GemmGrid grid = GemmGrid::of(ta, m, n, k);
   lane.parallel(grid.tiles(), [&](std::int64_t tile) {
     const std::int64_t row0 = grid.row(tile / grid.along);
     const std::int64_t row1 = grid.row(tile / grid.along + 1);
