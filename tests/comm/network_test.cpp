@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <span>
@@ -49,7 +50,7 @@ TEST(NetworkFile, the_links_of_the_first_devices_of_a_case_are_read) {
 }
 
 TEST(NetworkFile, what_is_no_network_is_refused) {
-  const std::string path = "/tmp/reef-network-" + std::to_string(getpid()) + ".json";
+  const std::string path = std::filesystem::temp_directory_path().string() + "/reef-network-" + std::to_string(getpid()) + ".json";
   const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
   EXPECT_THROW((void)read_network("/nowhere/at/all.json", 2), FileError);
   for (const char* const text :

@@ -1,8 +1,15 @@
 // reef-train as a user runs it: real jobs on a small text, and the files that they leave.
 
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -18,6 +25,7 @@ namespace reef::test {
 
 namespace {
 
+using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 class ReefTrain : public testing::Test {
@@ -39,9 +47,26 @@ protected:
   [[nodiscard]] std::vector<io::Json> lines(const std::string& name) const {
     std::ifstream file(path(name));
     std::vector<io::Json> result;
-    for (std::string line; std::getline(file, line);) result.push_back(io::parse_json(line, name));
+    for (std::string line; std::getline(file, line) && !file.eof();) {
+      result.push_back(io::parse_json(line, name));
+    }
     return result;
   }
+
+  /// The training processes, not their launcher, that name this file on their command line.
+  [[nodiscard]] static std::vector<int> processes_with(const std::string& file) {
+    std::vector<int> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const int id = std::atoi(entry.path().filename().c_str());
+      if (id <= 0) continue;
+      std::ifstream stream(entry.path() / "cmdline");
+      const std::string command((std::istreambuf_iterator<char>(stream)), {});
+      if (command.starts_with(REEF_TRAIN) && command.find(file) != std::string::npos) found.push_back(id);
+    }
+    return found;
+  }
+
+  using Clock = std::chrono::steady_clock;
 
   /// The bytes of a file's tensors.
   [[nodiscard]] std::vector<std::vector<std::byte>> tensors(const std::string& name) const {
@@ -131,6 +156,29 @@ TEST_F(ReefTrain, trains_on_an_emulated_device_and_over_an_emulated_network_with
                                      std::string(REEF_NETWORK_CASE) + " --metrics " + path("emulated"));
   ASSERT_EQ(ending.status, 0) << ending.output;
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(lines("plain")[i].at("loss"), lines("emulated")[i].at("loss"));
+}
+
+TEST_F(ReefTrain, a_killed_rank_ends_the_job_in_a_moment_and_a_stopped_one_by_the_deadline) {
+  for (const auto& [signal, limit] : {std::pair{SIGKILL, 5.0}, std::pair{SIGSTOP, 10.0}}) {
+    std::filesystem::remove(path("m"));
+    Clock::time_point sent;
+    std::thread killer([&, wanted = signal] {
+      // A few steps into the run, one rank is hit.
+      for (int tries = 0; tries < 400 && lines("m").size() < 5; ++tries) std::this_thread::sleep_for(50ms);
+      const std::vector<int> ranks = processes_with(path("m"));
+      ASSERT_GE(ranks.size(), 3U);
+      sent = Clock::now();
+      ::kill(ranks[1], wanted);
+    });
+    const Ending ending = train(3, "--steps 100000000 --deadline 2 --metrics " + path("m"));
+    const double after = std::chrono::duration<double>(Clock::now() - sent).count();
+    killer.join();
+    EXPECT_NE(ending.status, 0);
+    EXPECT_LT(after, limit) << ending.output;
+    if (signal == SIGSTOP) {
+      EXPECT_THAT(ending.output, HasSubstr("is silent since"));
+    }
+  }
 }
 
 TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <reef/optim/adamw.hpp>
+#include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
@@ -106,6 +107,28 @@ TEST(Checkpoint, another_number_of_ranks_takes_over_the_state) {
   Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), alone, {}, self);
   ASSERT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
   EXPECT_EQ(outcome_of(trainer, 2), together);
+}
+
+TEST(Checkpoint, ddp_with_other_buckets_takes_over_the_state) {
+  using Replicated = Trainer<optim::Ddp<optim::AdamW>>;
+  const SharedFolder folder("buckets");
+  const comm::Communicator world;
+  const auto run = [&](Bytes bucket_bytes, bool save) {
+    Replicated::Options changed = small_options<Replicated>();
+    changed.clip_norm = 0;  // the norm is summed by buckets
+    changed.bucket_bytes = bucket_bytes;
+    Replicated trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), changed, {}, world);
+    if (save) {
+      outcome_of(trainer, 2);
+      checkpoint::save(trainer, folder.path());
+    } else {
+      EXPECT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
+    }
+    return outcome_of(trainer, 2).weights;
+  };
+  const auto undisturbed = run(8192, true);
+  EXPECT_EQ(run(1, false), undisturbed);
+  EXPECT_EQ(run(Bytes{1} << 30, false), undisturbed);
 }
 
 TEST(Checkpoint, a_directory_without_a_complete_checkpoint_gives_nothing) {

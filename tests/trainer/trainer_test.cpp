@@ -158,6 +158,41 @@ TEST(Trainer, evaluation_changes_nothing) {
   EXPECT_EQ(run(false), run(true));
 }
 
+TEST(Trainer, weights_of_micro_batches_that_are_all_the_same_change_no_bit) {
+  const run::Source plain = small_source();
+  const comm::Communicator world;
+  const auto run = [&](double weight) {
+    const run::Source source = [&, weight](std::uint64_t first, std::span<const AnyView> inputs) {
+      plain(first, inputs);
+      return weight;
+    };
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, uneven_options(), {}, world);
+    return outcome_of(trainer, 3);
+  };
+  EXPECT_EQ(run(1), run(64));  // a power of two: every product and quotient is exact
+}
+
+TEST(Trainer, a_micro_batch_of_weight_zero_is_as_if_it_were_not_there) {
+  const run::Source plain = small_source();
+  const comm::Communicator world;
+  // Every rank has two micro-batches, of which the second counts for nothing.
+  const auto losses = [&](int count) {
+    const run::Source source = [&, count](std::uint64_t first, std::span<const AnyView> inputs) {
+      const std::uint64_t m = first / 2;
+      const std::uint64_t wanted = count == 2 ? m / 2 : m;
+      plain(wanted * 2, inputs);
+      return count == 2 && m % 2 == 1 ? 0.0 : 1.0;
+    };
+    nn::GptConfig config = small_config();
+    config.dropout = 0;  // drawn by the sample's number, which differs here
+    Options options = small_options<Zero1Trainer>();
+    options.micro_batches = {count};
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(config, 1), source, options, {}, world);
+    return outcome_of(trainer, 3);
+  };
+  EXPECT_EQ(losses(1), losses(2));
+}
+
 TEST(Trainer, stops_at_a_loss_that_is_not_finite_and_keeps_the_weights) {
   const comm::Communicator world;
   Options options = uneven_options();

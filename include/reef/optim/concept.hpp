@@ -34,8 +34,9 @@ concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
   R::update(w, state, g, rule.template coefficients<float>(1, 0.1, true));
 };
 
-/// A part of an optimizer's state that a rank keeps: elements [begin, begin + elements) of what is
-/// named, in a storage of its own. What is not sharded every rank keeps whole.
+/// A part of an optimizer's state that a rank keeps, in a storage of its own: what is named, for the
+/// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
+/// so that a run with others can take it over. What is not sharded every rank keeps whole.
 struct StateRange {
   run::StorageId storage = run::no_storage;
   std::string name;
@@ -46,8 +47,8 @@ struct StateRange {
 /// Says how gradients of all ranks become weights of all ranks.
 ///
 ///     reserve(builder)   adds the storages that outlive a round: the rule's state
-///     add(builder)       appends the reduction, the scalars, the update and the gathering; one
-///                        instruction, `Decide`, writes a Verdict, also in an evaluation
+///     add(builder)       appends the reduction, the scalars, the update and the gathering; sets
+///                        builder.verdict to where a Verdict is at the end, also of an evaluation
 ///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended
 ///     state(builder)     the ranges of state that a checkpoint keeps
 ///

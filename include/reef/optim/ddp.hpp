@@ -35,10 +35,9 @@ struct Ddp {
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return detail::SynchronousStep::state(builder, Rule::states, sharded);
   }
-  template <device::device Device, real T>
-  static void add_code(run::Handlers<Device>& handlers, const run::Site<Device, T>& site, Rule rule,
-                       UpdateOptions options) {
-    detail::SynchronousCode<Rule, Device, T>(site, rule, options).add(handlers);
+  template <class Handlers, class Site>
+  static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
+    detail::SynchronousCode<Rule, Handlers, Site>(site, rule, options).add(handlers);
   }
 };
 

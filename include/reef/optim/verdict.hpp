@@ -4,8 +4,8 @@
 
 namespace reef::inline v0::optim {
 
-/// What a step came to: written to the storage of its `Decide` instruction once all ranks' scalars are
-/// here, with the same bits on every rank.
+/// What a step came to: written to the builder's `verdict` storage once all ranks' scalars are here,
+/// with the same bits on every rank.
 struct Verdict {
   double weight = 0;    ///< of all micro-batches of all ranks
   double loss = 0;      ///< weighted mean

@@ -36,14 +36,14 @@ public:
     std::function<void()> begin{};
   };
 
-  /// Code for a kind that runs on a lane of the device.
+  /// Code for a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
   void on_lane(std::string kind, std::function<Code(const schedule::Instruction&)> make) {
-    lanes_[std::move(kind)] = std::move(make);
+    add(lanes_, std::move(kind), std::move(make));
   }
 
-  /// Code for a kind that communicates.
+  /// Code for a kind that communicates. Throws ScheduleError if the kind has code.
   void on_wire(std::string kind, std::function<Communication(const schedule::Instruction&)> make) {
-    wires_[std::move(kind)] = std::move(make);
+    add(wires_, std::move(kind), std::move(make));
   }
 
   [[nodiscard]] Code lane_code(const schedule::Instruction& instruction) const {
@@ -54,6 +54,14 @@ public:
   }
 
 private:
+  template <class Table>
+  static void add(Table& table, std::string kind, typename Table::mapped_type make) {
+    const auto [entry, is_new] = table.emplace(std::move(kind), std::move(make));
+    if (is_new) return;
+    throw ScheduleError("reef::run::Handlers: the kind '" + entry->first +
+                        "' has code already.\n  fix: give an instruction of one's own a kind of its own.");
+  }
+
   template <class Table>
   static const typename Table::mapped_type& find(const Table& table,
                                                  const schedule::Instruction& instruction) {
@@ -83,6 +91,25 @@ inline schedule::Dependencies serial_order(const schedule::Program& program) {
   return result;
 }
 
+/// What a failed communication lets go: the round that runs, if one does. The progress thread may
+/// outlive the executors, so it holds this and never one of them.
+class FailureSwitch {
+public:
+  /// Calls what is armed. Any thread.
+  void trip() {
+    const std::scoped_lock lock(mutex_);
+    if (armed_) armed_();
+  }
+  void arm(std::function<void()> action) {
+    const std::scoped_lock lock(mutex_);
+    armed_ = std::move(action);
+  }
+
+private:
+  std::mutex mutex_;
+  std::function<void()> armed_;
+};
+
 /// The lanes and queues that the programs of one process run on.
 template <device::device Device>
 struct Lanes {
@@ -91,8 +118,11 @@ struct Lanes {
   std::array<std::unique_ptr<Lane>, schedule::lane_count> lanes{};       ///< null for queues
   std::array<comm::Queue*, schedule::lane_count> queues{};               ///< null for lanes
   std::array<trace::Track*, schedule::lane_count> tracks{};              ///< null for no trace
+  std::shared_ptr<FailureSwitch> on_failure;                             ///< tripped by the progress thread
 
-  Lanes(Device& device, comm::Progress& progress, trace::Sink* sink) {
+  Lanes(Device& device, comm::Progress& progress, trace::Sink* sink,
+        std::shared_ptr<FailureSwitch> failure = std::make_shared<FailureSwitch>())
+      : on_failure(std::move(failure)) {
     for (std::size_t i = 0; i < schedule::lane_count; ++i) {
       const auto lane = static_cast<schedule::Lane>(i);
       const std::string name(schedule::name_of(lane));
@@ -144,13 +174,11 @@ public:
   void run() {
     ++round_;
     progress_.tick();
-    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
-      if (order_[lane].empty()) continue;
-      if (lanes_.lanes[lane]) {
-        lanes_.lanes[lane]->submit([this, lane](Lane& self) { walk(self, lane); });
-      } else {
-        for (const std::size_t i : order_[lane]) submit(*lanes_.queues[lane], i);
-      }
+    lanes_.on_failure->arm([this] { abandon(); });
+    try {
+      submit_all();
+    } catch (...) {
+      fail();
     }
     // All lanes first, also when one has failed: they use what the caller may then destroy.
     for (const auto& lane : lanes_.lanes) {
@@ -161,6 +189,7 @@ public:
         fail();
       }
     }
+    lanes_.on_failure->arm({});
     if (error_) std::rethrow_exception(error_);
     for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
       if (lanes_.lanes[lane] || order_[lane].empty()) continue;
@@ -168,6 +197,7 @@ public:
     }
   }
 
+private:
   /// Lets lanes go that wait for what will not come, and starts nothing more: run() then throws what
   /// a lane or the communication failed of. Any thread.
   void abandon() {
@@ -175,7 +205,17 @@ public:
     for (const Step& step : steps_) step.event->signal();
   }
 
-private:
+  void submit_all() {
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      if (order_[lane].empty()) continue;
+      if (lanes_.lanes[lane]) {
+        lanes_.lanes[lane]->submit([this, lane](Lane& self) { walk(self, lane); });
+      } else {
+        for (const std::size_t i : order_[lane]) submit(*lanes_.queues[lane], i);
+      }
+    }
+  }
+
   struct Step {
     std::unique_ptr<Event> event;
     std::string name;

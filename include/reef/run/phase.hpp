@@ -51,7 +51,6 @@ public:
   Phase& operator=(const Phase&) = delete;
 
   void run() { executor_->run(); }
-  void abandon() { executor_->abandon(); }
 
   [[nodiscard]] const Memory<Device>& memory() const { return memory_; }
   [[nodiscard]] const Site<Device, T>& site() const { return site_; }

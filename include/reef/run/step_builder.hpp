@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ struct StepBuilder {
   std::vector<MicroBatch> micro_batches{};
   StorageId losses = no_storage;
   StorageId loss_weights = no_storage;
+  StorageId verdict = no_storage;      ///< where the optimizer says what the step came to
   std::size_t model_instructions = 0;  ///< how many instructions the optimizer found in the round
 
   /// Reserves weights and gradients. The other storages come with the passes.
@@ -86,20 +88,26 @@ struct StepBuilder {
 
   [[nodiscard]] int rank() const { return program.rank; }
 
-  /// The weights that a segment reads, each bucket once.
-  [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const {
-    std::vector<bool> wanted(plan.buckets.size(), false);
+  /// The buckets whose weights a segment reads, ascending.
+  [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const {
+    std::vector<std::size_t> buckets;
     for (const int id : segment.parameters) {
-      wanted[static_cast<std::size_t>(plan.bucket_of_parameter[static_cast<std::size_t>(id)])] = true;
+      buckets.push_back(static_cast<std::size_t>(plan.bucket_of_parameter[static_cast<std::size_t>(id)]));
     }
+    std::sort(buckets.begin(), buckets.end());
+    buckets.erase(std::unique(buckets.begin(), buckets.end()), buckets.end());
+    return buckets;
+  }
+
+  /// Their storages.
+  [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const {
     std::vector<Value> values;
-    for (std::size_t b = 0; b < wanted.size(); ++b) {
-      if (wanted[b]) values.push_back({weights[b], 0});
-    }
+    for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], 0});
     return values;
   }
 
-  /// The gradients that a segment's backward folds into.
+  /// The gradients that a segment's backward folds into: of its bucket, then of each of its uses of
+  /// tied parameters beyond the first.
   [[nodiscard]] std::vector<Value> gradients_of(int segment) const {
     std::vector<Value> values;
     const auto s = static_cast<std::size_t>(segment);
@@ -190,6 +198,9 @@ inline void add_micro_batches(StepBuilder& builder) {
 }
 
 /// Appends `Forward(segment, j)`; in an evaluation it keeps nothing for a backward.
+///
+///     reads    weights_of(segment), boundary inputs
+///     writes   boundary outputs, saved (in training), workspace
 inline void add_forward(StepBuilder& builder, int s, int j) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
@@ -210,6 +221,9 @@ inline void add_forward(StepBuilder& builder, int s, int j) {
 
 /// Appends `Backward(segment, j)`. The first micro-batch of a fold overwrites the gradients, the
 /// others add to them.
+///
+///     reads                weights_of(segment), boundary tensors that it reads, saved, output gradients
+///     writes, accumulates  input gradients; workspace among the writes; gradients_of(segment)
 inline void add_backward(StepBuilder& builder, int s, int j, bool first_of_fold) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];

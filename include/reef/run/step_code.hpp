@@ -1,13 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <reef/comm/call_task.hpp>
+#include <reef/comm/collectives.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/nn/kernels.hpp>
@@ -32,8 +35,14 @@ struct StepState {
 };
 
 /// One rank's program with all that its code works on. Everything outlives the executor.
+///
+/// It is also the door to the ranks: what a policy's code exchanges, it asks the Site for.
 template <device::device Device, real T>
 struct Site {
+  using device_type = Device;
+  using element_type = T;
+  using Communication = typename Handlers<Device>::Communication;
+
   const StepBuilder& builder;        ///< its program is the one before staging: storages keep their ids
   const Memory<Device>& memory;
   const graph::Graph<Device, T>& graph;
@@ -50,6 +59,30 @@ struct Site {
   }
   [[nodiscard]] T* at(Value value) const { return memory.template at<T>(value.storage); }
 
+  template <class U = T>
+  [[nodiscard]] std::span<U> span(Value value) const {
+    return {memory.template at<U>(value.storage), static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
+  }
+
+  /// The owner of each shard folds all ranks' chunks of it: comm::ReduceScatterTask.
+  [[nodiscard]] Communication reduce_scatter(std::string name, Value whole, Value shard,
+                                             std::vector<std::int64_t> offsets) const {
+    return {std::make_shared<comm::ReduceScatterTask<T>>(std::move(name), span(whole), span(shard),
+                                                         std::move(offsets))};
+  }
+
+  /// Every rank gets the shards of all: comm::AllGatherTask.
+  template <class U = T>
+  [[nodiscard]] static Communication all_gather(std::string name, std::span<const U> shard,
+                                                std::span<U> whole, std::vector<std::int64_t> offsets) {
+    return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole, std::move(offsets))};
+  }
+
+  /// A function of this rank alone, between its messages: comm::CallTask.
+  [[nodiscard]] static Communication call(std::string name, std::function<void()> function) {
+    return {std::make_shared<comm::CallTask>(std::move(name), std::move(function))};
+  }
+
   /// The global index of the first sample of micro-batch j of this rank in the current step.
   [[nodiscard]] std::uint64_t first_sample(int j) const {
     const int before = plan().micro_batches_before(rank()) + j;
@@ -61,38 +94,121 @@ struct Site {
 
 namespace detail {
 
+/// Reads an instruction's operands in the order in which `add_forward` and `add_backward` state them, so
+/// that a pass that gives an operand another storage changes where the code works.
 template <device::device Device, real T>
-graph::SegmentBindings bind_segment(const Site<Device, T>& site, int s, int j, bool backward) {
-  const StepBuilder& builder = site.builder;
-  const StepPlan& plan = site.plan();
-  const auto& storages = builder.micro_batches[static_cast<std::size_t>(j)];
-  const auto segment = static_cast<std::size_t>(s);
-  graph::SegmentBindings bindings(*plan.dag);
-  const auto bind = [&](std::vector<void*>& table, const std::vector<StorageId>& ids) {
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] != no_storage) table[i] = site.memory.at(ids[i]);
+class Operands {
+public:
+  Operands(const Site<Device, T>& site, int segment)
+      : site_(site), s_(segment), bindings_(*site.plan().dag) {}
+
+  /// The addresses of a Forward.
+  static graph::SegmentBindings of_forward(const Site<Device, T>& site, const Instruction& forward) {
+    Operands operands(site, forward.index);
+    Cursor reads{forward.reads};
+    Cursor writes{forward.writes};
+    operands.weights(reads);
+    operands.bind(operands.bindings_.tensors, operands.segment().boundary_inputs, reads);
+    operands.bind(operands.bindings_.tensors, operands.segment().boundary_outputs, writes);
+    if (site.builder.purpose == Purpose::training) operands.bindings_.saved = operands.next(writes);
+    operands.bindings_.workspace = operands.next(writes);
+    return std::move(operands.bindings_);
+  }
+
+  /// The addresses of a Backward.
+  static graph::SegmentBindings of_backward(const Site<Device, T>& site, const Instruction& backward) {
+    Operands operands(site, backward.index);
+    const graph::Segment& segment = operands.segment();
+    Cursor reads{backward.reads};
+    Cursor writes{backward.writes};
+    Cursor sums{backward.accumulates};
+    operands.weights(reads);
+    operands.bind(operands.bindings_.tensors, segment.backward_reads, reads);
+    operands.bindings_.saved = operands.next(reads);
+    operands.bind(operands.bindings_.gradients, segment.output_gradients, reads);
+    for (std::size_t i = 0; i < segment.input_gradients.size(); ++i) {
+      operands.bindings_.gradient(segment.input_gradients[i]) =
+          operands.next(segment.input_gradient_accumulates[i] ? sums : writes);
     }
+    operands.bindings_.workspace = operands.next(writes);
+    operands.gradients(overwrites(site, backward) ? writes : sums);
+    return std::move(operands.bindings_);
+  }
+
+  /// The addresses of the gradients of a segment's uses, from operands as `gradients_of` lists them.
+  static std::vector<void*> of_gradients(const Site<Device, T>& site, int segment,
+                                         const std::vector<Value>& values) {
+    Operands operands(site, segment);
+    Cursor cursor{values};
+    operands.gradients(cursor);
+    return std::move(operands.bindings_.uses);
+  }
+
+  /// A Backward that begins a fold: its gradients stand among the writes.
+  static bool overwrites(const Site<Device, T>& site, const Instruction& backward) {
+    const auto wanted = site.builder.gradients_of(backward.index).size();
+    const graph::Segment& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
+    const auto added = static_cast<std::size_t>(std::count(segment.input_gradient_accumulates.begin(),
+                                                           segment.input_gradient_accumulates.end(), true));
+    return backward.accumulates.size() < added + wanted;
+  }
+
+private:
+  struct Cursor {
+    const std::vector<Value>& values;
+    std::size_t at = 0;
   };
-  bind(bindings.tensors, storages.tensors);
-  bind(bindings.gradients, storages.gradients);
-  const auto element_of_bucket = [&](const std::vector<StorageId>& buckets, std::size_t parameter) {
-    const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[parameter]);
-    return site.memory.template at<T>(buckets[b]) +
-           (plan.layout.parameters[parameter] - plan.buckets[b].begin);
-  };
-  for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-    bindings.parameters[p] = element_of_bucket(builder.weights, p);
-    for (const int use : plan.dag->parameters[p].uses) {
-      const StorageId extra = builder.extra_gradients[static_cast<std::size_t>(use)];
-      bindings.use(use) = extra != no_storage ? site.memory.template at<void>(extra)
-                                              : static_cast<void*>(element_of_bucket(builder.gradients, p));
+
+  [[nodiscard]] const graph::Segment& segment() const {
+    return site_.plan().segments[static_cast<std::size_t>(s_)];
+  }
+
+  void* next(Cursor& cursor) const {
+    if (cursor.at == cursor.values.size()) {
+      throw ScheduleError("reef::run: an instruction of segment " + std::to_string(s_) +
+                          " has too few operands.\n  fix: a pass replaces operands in their places.");
+    }
+    return site_.memory.at(cursor.values[cursor.at++].storage);
+  }
+
+  void bind(std::vector<void*>& table, const std::vector<int>& ids, Cursor& cursor) const {
+    for (const int id : ids) table[static_cast<std::size_t>(id)] = next(cursor);
+  }
+
+  /// Where a parameter lies in the memory of its bucket.
+  T* in_bucket(void* bucket, std::size_t b, std::size_t parameter) const {
+    const StepPlan& plan = site_.plan();
+    return static_cast<T*>(bucket) + (plan.layout.parameters[parameter] - plan.buckets[b].begin);
+  }
+
+  void weights(Cursor& reads) {
+    const StepPlan& plan = site_.plan();
+    for (const std::size_t b : site_.builder.buckets_of(segment())) {
+      void* const bucket = next(reads);
+      for (const int id : segment().parameters) {
+        const auto p = static_cast<std::size_t>(id);
+        if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
+        bindings_.parameters[p] = in_bucket(bucket, b, p);
+      }
     }
   }
-  bindings.saved = site.memory.at(storages.saved[segment]);
-  bindings.workspace = site.memory.at(
-      (backward ? storages.backward_workspace : storages.forward_workspace)[segment]);
-  return bindings;
-}
+
+  void gradients(Cursor& cursor) {
+    const StepPlan& plan = site_.plan();
+    const int own = plan.bucket_of_segment[static_cast<std::size_t>(s_)];
+    void* const bucket = own >= 0 ? next(cursor) : nullptr;
+    for (const int use : segment().uses) {
+      const auto p = static_cast<std::size_t>(plan.dag->use_at(use).parameter);
+      const bool extra = site_.builder.extra_gradients[static_cast<std::size_t>(use)] != no_storage;
+      bindings_.use(use) =
+          extra ? next(cursor) : static_cast<void*>(in_bucket(bucket, static_cast<std::size_t>(own), p));
+    }
+  }
+
+  const Site<Device, T>& site_;
+  int s_;
+  graph::SegmentBindings bindings_;
+};
 
 /// Copies between a storage of the device and its twin on the host.
 template <device::device Device, real T>
@@ -133,31 +249,24 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
       inputs.emplace_back(site.memory.at(batch.writes[i].storage), spec.shape, spec.element);
     }
     T* const weight = site.at(batch.writes.back());
-    return {std::make_shared<comm::CallTask>(
-        "batch", [&site, inputs, weight, j = batch.micro_batch] {
-          *weight = static_cast<T>(site.source(site.first_sample(j), inputs));
-        })};
+    return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
+      *weight = static_cast<T>(site.source(site.first_sample(j), inputs));
+    });
   });
 
   handlers.on_lane("Forward", [&site, trains](const Instruction& forward) -> Code {
-    const int j = forward.micro_batch;
     const auto& segment = site.plan().segments[static_cast<std::size_t>(forward.index)];
-    return [&site, &segment, trains, j,
-            bindings = detail::bind_segment(site, forward.index, j, false)](DeviceLane& lane) {
+    return [&site, &segment, trains, j = forward.micro_batch,
+            bindings = detail::Operands<Device, T>::of_forward(site, forward)](DeviceLane& lane) {
       site.graph.forward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0}, trains);
     };
   });
 
   handlers.on_lane("Backward", [&site](const Instruction& backward) -> Code {
-    const int j = backward.micro_batch;
+    using Operands = detail::Operands<Device, T>;
     const auto& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
-    // The first micro-batch of a fold overwrites the gradients: they stand among the writes.
-    const std::vector<Value> gradients = site.builder.gradients_of(backward.index);
-    const bool accumulate =
-        !gradients.empty() && std::find(backward.writes.begin(), backward.writes.end(),
-                                        gradients.front()) == backward.writes.end();
-    return [&site, &segment, j, accumulate,
-            bindings = detail::bind_segment(site, backward.index, j, true)](DeviceLane& lane) {
+    return [&site, &segment, j = backward.micro_batch, accumulate = !Operands::overwrites(site, backward),
+            bindings = Operands::of_backward(site, backward)](DeviceLane& lane) {
       site.graph.backward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
                           accumulate);
     };

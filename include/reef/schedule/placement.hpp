@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <reef/schedule/detail/deriver.hpp>
@@ -35,27 +36,32 @@ namespace detail {
 /// begins, whatever the speed of the lanes.
 class Lifetimes {
 public:
-  explicit Lifetimes(const Program& program)
-      : program_(program), accesses_(program.storages.size()) {
+  explicit Lifetimes(const Program& program) : program_(program), regions_(program.storages.size()) {
     const Overlaps overlaps = overlaps_by_region(program);
     Deriver deriver(program, overlaps, 1);
     for (std::size_t i = 0; i < program.round.size(); ++i) {
-      deriver.step(static_cast<std::int64_t>(i));
+      const auto position = static_cast<std::int64_t>(i);
+      deriver.step(position);
       const Instruction& instruction = program.round[i];
+      const auto lane = static_cast<std::size_t>(instruction.lane);
+      Clock known = deriver.clock(position);
+      known[lane] = position - 1;  // an access of the instruction itself is not before it
       for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
         for (const Value value : *list) {
-          accesses_[program.region_of(value.storage).first].push_back(static_cast<std::int64_t>(i));
+          Region& region = regions_[program.region_of(value.storage).first];
+          for (std::size_t l = 0; l < lane_count; ++l) {
+            region.known[l] = region.used ? std::min(region.known[l], known[l]) : known[l];
+          }
+          region.last[lane] = position;
+          region.used = true;
         }
       }
-    }
-    for (std::size_t i = 0; i < program.round.size(); ++i) {
-      clocks_.push_back(deriver.clock(static_cast<std::int64_t>(i)));
     }
   }
 
   /// Something uses the region, or it is kept whether or not something does.
   [[nodiscard]] bool alive(StorageId region) const {
-    return program_.storages[region].life != Life::round || !accesses_[region].empty();
+    return program_.storages[region].life != Life::round || regions_[region].used;
   }
 
   /// Their bytes must differ.
@@ -68,29 +74,22 @@ public:
   }
 
 private:
-  /// Every access to `a` is complete when the first to `b` starts.
+  struct Region {
+    bool used = false;
+    Clock last{-1, -1, -1, -1, -1, -1};   ///< its last access on each lane
+    Clock known{-1, -1, -1, -1, -1, -1};  ///< what is complete before any of its accesses
+  };
+
+  /// Every access to `a` is complete when any to `b` starts.
   [[nodiscard]] bool before(StorageId a, StorageId b) const {
-    Clock last{};
-    last.fill(-1);
-    for (const std::int64_t i : accesses_[a]) {
-      std::int64_t& latest = last[static_cast<std::size_t>(program_.round[static_cast<std::size_t>(i)].lane)];
-      latest = std::max(latest, i);
-    }
-    for (const std::int64_t i : accesses_[b]) {
-      const auto position = static_cast<std::size_t>(i);
-      const Clock& known = clocks_[position];
-      const auto lane = static_cast<std::size_t>(program_.round[position].lane);
-      for (std::size_t l = 0; l < lane_count; ++l) {
-        // Its own position is in its clock: an access of the instruction itself is not before it.
-        if (last[l] > known[l] || (l == lane && last[l] >= i)) return false;
-      }
+    for (std::size_t l = 0; l < lane_count; ++l) {
+      if (regions_[a].last[l] > regions_[b].known[l]) return false;
     }
     return true;
   }
 
   const Program& program_;
-  std::vector<std::vector<std::int64_t>> accesses_;
-  std::vector<Clock> clocks_;
+  std::vector<Region> regions_;
 };
 
 }  // namespace detail
@@ -102,7 +101,7 @@ private:
 /// programs which begin with the same storages agree on where those lie. The other regions are
 /// taken largest first and put at the lowest offset that no region they meet holds.
 ///
-/// | cost   | O(regions^2 * accesses of a region)                 |
+/// | cost   | O(regions^2)                                        |
 /// | order  | deterministic: equal programs get equal placements  |
 inline Placement place(const Program& program) {
   const detail::Lifetimes lifetimes(program);

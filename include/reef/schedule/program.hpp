@@ -49,7 +49,7 @@ struct Storage {
   Place place = Place::device;
   Life life = Life::round;
   StorageId parent = no_storage;    ///< the storage that this one is a part of
-  Bytes offset = 0;                 ///< in the parent; after placement of a region: in the arena
+  Bytes offset = 0;                 ///< in the parent; 0 for a region
 };
 
 /// What a storage holds at some point: version 0 at the entry of a round, v + 1 after an update.

@@ -62,7 +62,7 @@ struct TrainerOptions {
   }
 };
 
-/// What a step came to, the same on every rank.
+/// What a step came to, the same on every rank but for the seconds.
 struct StepResult {
   std::int64_t step = 0;       ///< committed steps, this one included if it was committed
   double loss = 0;             ///< weighted mean over all micro-batches of all ranks

@@ -66,9 +66,9 @@ concept composable = (policy<Policies> && ...) && one_policy_per_axis<Policies..
 ///
 /// | who    | all ranks construct it, call its members in the same order, and destroy it; one at a time  |
 /// |        | per process; a comm::Environment is alive meanwhile                                         |
-/// | memory | two arenas, allocated once; nothing is allocated by a step                                  |
-/// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, cuts, tracing |
-/// |        | and resuming change none                                                                    |
+/// | memory | two arenas, allocated once, hold every tensor; a step allocates none                        |
+/// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, tracing and   |
+/// |        | resuming change none, nor do cuts where nothing is clipped (the norm is summed by buckets)  |
 /// | errors | OptionError, ScheduleError, MemoryError from the constructor; NonFiniteError from step, the |
 /// |        | weights being those of the last committed step; comm's errors, after which it is unusable   |
 template <class... Policies>
@@ -99,22 +99,24 @@ public:
 
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
+  ///
+  ///     Ddp<Rule>:  for each micro-batch j:          Forward(0..S-1, j), Backward(S-1..0, j)
+  ///                 for each bucket b, last first:   reduce-scatter, all-gather its gradient,
+  ///                                                  under what is left of the last backward
+  ///                 for each bucket b:               w = rule(w, clip * sum of g / sum of weights)
   StepResult step() {
     const Seconds begin = trace::now();
     state_.learning_rate = options_.learning_rate.at(state_.committed);
     training_->run();
+    const optim::Verdict& verdict = verdict_of(*training_);
     state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
-    const optim::Verdict verdict = this->verdict(*training_);
-    if (verdict.commit) {
-      ++state_.committed;
-    } else if (options_.non_finite == optim::NonFinite::stop) {
-      throw NonFiniteError(diagnose());
-    }
+    if (verdict.commit) ++state_.committed;
+    if (!verdict.finite && options_.non_finite == optim::NonFinite::stop) throw NonFiniteError(diagnose());
     return result_of(verdict, trace::now() - begin);
   }
 
   /// The weighted mean loss over `rounds` times this job's micro-batches of the held-out source,
-  /// whose samples are counted from 0. Changes nothing.
+  /// whose samples are counted from 0. Changes nothing. NaN if nothing there has a weight.
   double evaluate(int rounds);
 
   [[nodiscard]] int rank() const { return progress_->rank(); }
@@ -167,7 +169,9 @@ private:
   std::string diagnose();
   std::pair<T*, std::int64_t> address_of(std::string_view name) const;
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
-  [[nodiscard]] optim::Verdict verdict(const run::Phase<Device, T>& phase) const;
+  static const optim::Verdict& verdict_of(const run::Phase<Device, T>& phase) {
+    return *phase.memory().template at<const optim::Verdict>(phase.site().builder.verdict);
+  }
   [[nodiscard]] StepResult result_of(const optim::Verdict& verdict, Seconds seconds) const;
 
   Options options_;

@@ -107,9 +107,8 @@ public:
       for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
         const run::Bucket& bucket = builder.plan.buckets[b];
         const auto rank = static_cast<std::size_t>(builder.rank());
-        ranges.push_back({find(builder.program, state_name(state, b)),
-                          "state." + std::to_string(state) + ".bucket." + std::to_string(b),
-                          sharded ? bucket.shards[rank] : 0,
+        ranges.push_back({find(builder.program, state_name(state, b)), "state." + std::to_string(state),
+                          bucket.begin + (sharded ? bucket.shards[rank] : 0),
                           sharded ? bucket.shard_size(builder.rank()) : bucket.size()});
       }
     }
@@ -129,19 +128,18 @@ public:
   }
 
   void add(int states) {
-    std::vector<StorageId> gradients = builder_.reduced;
-    std::vector<StorageId> owned = builder_.reduced;
-    std::vector<StorageId> norms;
-    if (builder_.purpose == run::Purpose::training) {
-      if (plan_.ranks > 1) {
-        for (std::size_t b = gradients.size(); b-- > 0;) owned[b] = reduce(b);
-      }
-      for (std::size_t b = 0; b < gradients.size(); ++b) norms.push_back(add_norms(b, owned[b]));
+    owned_ = gathered_ = builder_.reduced;
+    const bool trains = builder_.purpose == run::Purpose::training;
+    for (std::size_t b = buckets(); trains && b-- > 0;) {
+      reduce_scatter(b);
+      if (!sharded_) all_gather_gradients(b);
     }
-    const StorageId verdict = decide(norms);
-    if (builder_.purpose == run::Purpose::evaluation) return;
-    for (std::size_t b = 0; b < gradients.size(); ++b) {
-      update(b, sharded_ ? owned[b] : gradients[b], verdict, states);
+    for (std::size_t b = 0; trains && b < buckets(); ++b) norms(b);
+    scalars();
+    decide();
+    for (std::size_t b = 0; trains && b < buckets(); ++b) {
+      update(b, states);
+      if (sharded_) all_gather_weights(b);
     }
   }
 
@@ -156,89 +154,95 @@ private:
                              bytes(bucket.shard_size(rank())));
   }
 
-  /// Appends the reduction of a bucket; returns the part of it that this rank owns.
-  StorageId reduce(std::size_t b) {
+  [[nodiscard]] std::size_t buckets() const { return plan_.buckets.size(); }
+
+  /// The owner of a shard folds the ranks' chunks of it, in place.
+  void reduce_scatter(std::size_t b) {
+    if (plan_.ranks == 1) return;
     const run::Bucket& bucket = plan_.buckets[b];
-    const int index = static_cast<int>(b);
-    const StorageId whole = builder_.reduced[b];
-    const StorageId shard = shard_of("gradient shard " + std::to_string(b), whole, bucket);
-    const auto mine = [&](int /*peer*/) { return bucket.shard_size(rank()); };
-    const auto theirs = [&](int peer) { return bucket.shard_size(peer); };
-
-    Instruction& scatter = program_.add("ReduceScatter", Lane::reduce, index);
-    scatter.reads = {{whole, 0}};
-    scatter.writes = {{shard, 0}};
-    add_messages(scatter, plan_.ranks, rank(), plan_.element_bytes(), channel(), theirs, mine);
-    if (sharded_) return shard;
-
-    Instruction& gather = program_.add("GatherGradients", Lane::reduce, index);
-    gather.reads = {{shard, 0}};
-    gather.writes = {{whole, 0}};
-    add_messages(gather, plan_.ranks, rank(), plan_.element_bytes(), channel(), mine, theirs);
-    // Norms are of the shard, which the gathered whole contains.
-    return whole;
+    owned_[b] = shard_of("gradient shard " + std::to_string(b), gathered_[b], bucket);
+    Instruction& scatter = program_.add("ReduceScatter", Lane::reduce, static_cast<int>(b));
+    scatter.reads = {{gathered_[b], 0}};
+    scatter.writes = {{owned_[b], 0}};
+    add_messages(
+        scatter, plan_.ranks, rank(), plan_.element_bytes(), channel(),
+        [&](int peer) { return bucket.shard_size(peer); },
+        [&](int /*peer*/) { return bucket.shard_size(rank()); });
   }
 
-  StorageId add_norms(std::size_t b, StorageId gradient) {
-    const run::Bucket& bucket = plan_.buckets[b];
-    const auto sums = static_cast<Bytes>(ScalarLayout::blocks(bucket.shard_size(rank())));
-    const StorageId norms = program_.add_storage("sums of squares " + std::to_string(b),
-                                                 sums * sizeof(double), Place::device);
+  void all_gather_gradients(std::size_t b) {
+    all_gather("GatherGradients", b, {owned_[b], 0}, {gathered_[b], 0});
+    owned_[b] = gathered_[b];  // the shard is a part of what is whole again
+  }
+
+  /// Sums of squares of this rank's shard, block by block.
+  void norms(std::size_t b) {
+    const std::int64_t elements = plan_.buckets[b].shard_size(rank());
+    const auto sums = static_cast<Bytes>(ScalarLayout::blocks(elements));
+    norms_.push_back(program_.add_storage("sums of squares " + std::to_string(b),
+                                          sums * sizeof(double), Place::device));
     Instruction& instruction = program_.add("Norms", Lane::compute, static_cast<int>(b));
-    instruction.reads = {{gradient, 0}};
-    instruction.writes = {{norms, 0}};
-    instruction.cost.bytes = bytes(bucket.shard_size(rank()));
-    return norms;
+    instruction.reads = {{owned_[b], 0}};
+    instruction.writes = {{norms_.back(), 0}};
+    instruction.cost.bytes = bytes(elements);
   }
 
-  StorageId decide(const std::vector<StorageId>& norms) {
+  /// All ranks tell each other their losses, weights and sums.
+  void scalars() {
     const ScalarLayout layout(plan_, builder_.purpose);
-    const StorageId scalars = program_.add_storage(
-        "scalars", static_cast<Bytes>(layout.size()) * sizeof(double), Place::host);
-    const StorageId verdict = program_.add_storage("verdict", sizeof(Verdict), Place::host);
-
+    scalars_ = program_.add_storage("scalars", static_cast<Bytes>(layout.size()) * sizeof(double),
+                                    Place::host);
     Instruction& gather = program_.add("Scalars", Lane::reduce);
     for (const auto& storages : builder_.micro_batches) gather.reads.push_back({storages.loss, 0});
     for (const auto& storages : builder_.micro_batches) gather.reads.push_back({storages.loss_weight, 0});
-    for (const StorageId sums : norms) gather.reads.push_back({sums, 0});
-    gather.writes = {{scalars, 0}};
+    for (const StorageId sums : norms_) gather.reads.push_back({sums, 0});
+    gather.writes = {{scalars_, 0}};
     const auto size = [&](int r) {
       const auto at = static_cast<std::size_t>(r);
       return layout.ranks[at + 1] - layout.ranks[at];
     };
     add_messages(gather, plan_.ranks, rank(), sizeof(double), channel(),
                  [&](int /*peer*/) { return size(rank()); }, size);
-
-    Instruction& decision = program_.add("Decide", Lane::reduce);
-    decision.reads = {{scalars, 0}};
-    decision.writes = {{verdict, 0}};
-    return verdict;
   }
 
-  void update(std::size_t b, StorageId gradient, StorageId verdict, int states) {
-    const run::Bucket& bucket = plan_.buckets[b];
-    const int index = static_cast<int>(b);
-    const StorageId weights = builder_.weights[b];
-    const bool gathers = sharded_ && plan_.ranks > 1;
-    const StorageId target =
-        gathers ? shard_of("weight shard " + std::to_string(b), weights, bucket) : weights;
+  void decide() {
+    builder_.verdict = program_.add_storage("verdict", sizeof(Verdict), Place::host);
+    Instruction& decision = program_.add("Decide", Lane::reduce);
+    decision.reads = {{scalars_, 0}};
+    decision.writes = {{builder_.verdict, 0}};
+  }
 
-    Instruction& instruction = program_.add("Update", Lane::compute, index);
-    instruction.reads = {{gradient, 0}, {verdict, 0}, {weights, 0}};
+  void update(std::size_t b, int states) {
+    const run::Bucket& bucket = plan_.buckets[b];
+    const StorageId weights = builder_.weights[b];
+    const StorageId target = sharded_ && plan_.ranks > 1
+                                 ? shard_of("weight shard " + std::to_string(b), weights, bucket)
+                                 : weights;
+    Instruction& instruction = program_.add("Update", Lane::compute, static_cast<int>(b));
+    instruction.reads = {{sharded_ ? owned_[b] : gathered_[b], 0}, {builder_.verdict, 0}, {weights, 0}};
     instruction.writes = {{target, 1}};
     for (int state = 0; state < states; ++state) {
       instruction.accumulates.push_back({find(program_, state_name(state, b)), 0});
     }
     const std::int64_t elements = sharded_ ? bucket.shard_size(rank()) : bucket.size();
     instruction.cost.bytes = bytes(elements) * static_cast<Bytes>(3 + 2 * states);
-    if (!gathers) return;
+    updated_ = target;
+  }
 
-    Instruction& gather = program_.add("GatherWeights", Lane::reduce, index);
-    gather.reads = {{target, 1}};
-    gather.writes = {{weights, 1}};
-    add_messages(gather, plan_.ranks, rank(), plan_.element_bytes(), channel(),
-                 [&](int /*peer*/) { return bucket.shard_size(rank()); },
-                 [&](int peer) { return bucket.shard_size(peer); });
+  void all_gather_weights(std::size_t b) {
+    all_gather("GatherWeights", b, {updated_, 1}, {builder_.weights[b], 1});
+  }
+
+  void all_gather(const char* kind, std::size_t b, run::Value shard, run::Value whole) {
+    if (plan_.ranks == 1) return;
+    const run::Bucket& bucket = plan_.buckets[b];
+    Instruction& gather = program_.add(kind, Lane::reduce, static_cast<int>(b));
+    gather.reads = {shard};
+    gather.writes = {whole};
+    add_messages(
+        gather, plan_.ranks, rank(), plan_.element_bytes(), channel(),
+        [&](int /*peer*/) { return bucket.shard_size(rank()); },
+        [&](int peer) { return bucket.shard_size(peer); });
   }
 
   std::uint32_t channel() { return first_channel + next_channel_++; }
@@ -247,6 +251,11 @@ private:
   schedule::Program& program_;
   const run::StepPlan& plan_;
   bool sharded_;
+  std::vector<StorageId> gathered_;  ///< by bucket: the whole gradient, of this process or of all
+  std::vector<StorageId> owned_;     ///< by bucket: where this rank's shard of the reduced gradient is
+  std::vector<StorageId> norms_;
+  StorageId scalars_ = run::no_storage;
+  StorageId updated_ = run::no_storage;
   std::uint32_t next_channel_ = 0;
 };
 

@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <reef/comm/collectives.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
 #include <reef/optim/detail/synchronous.hpp>
 #include <reef/optim/verdict.hpp>
-#include <reef/run/step_code.hpp>
 
 namespace reef::inline v0::optim {
 
@@ -47,21 +45,23 @@ inline Verdict judge(const ScalarLayout& layout, const double* scalars, std::siz
   return verdict;
 }
 
-/// Adds the code of the synchronous step for one rule.
-template <class Rule, device::device Device, real T>
+/// Adds the code of the synchronous step for one rule. It knows devices and ranks through the Site
+/// alone, so that writing and simulating programs needs neither.
+template <class Rule, class Handlers, class Site>
 class SynchronousCode {
 public:
-  using Lane = typename Device::Lane;
-  using Code = typename run::Handlers<Device>::Code;
-  using Communication = typename run::Handlers<Device>::Communication;
+  using T = typename Site::element_type;
+  using Lane = typename Handlers::Lane;
+  using Code = typename Handlers::Code;
+  using Communication = typename Handlers::Communication;
 
-  SynchronousCode(const run::Site<Device, T>& site, Rule rule, UpdateOptions options)
+  SynchronousCode(const Site& site, Rule rule, UpdateOptions options)
       : site_(site),
         rule_(rule),
         options_(options),
         layout_(std::make_shared<ScalarLayout>(site.plan(), site.builder.purpose)) {}
 
-  void add(run::Handlers<Device>& handlers) const {
+  void add(Handlers& handlers) const {
     handlers.on_wire("ReduceScatter", [*this](const Instruction& i) { return reduce_scatter(i); });
     handlers.on_wire("GatherGradients", [*this](const Instruction& i) { return all_gather(i); });
     handlers.on_wire("GatherWeights", [*this](const Instruction& i) { return all_gather(i); });
@@ -82,19 +82,15 @@ private:
     return site_.elements(value) == b.size() ? b.shards[static_cast<std::size_t>(site_.rank())] : 0;
   }
 
-  [[nodiscard]] std::span<T> span(run::Value value) const {
-    return {site_.at(value), static_cast<std::size_t>(site_.elements(value))};
-  }
-
   [[nodiscard]] Communication reduce_scatter(const Instruction& i) const {
-    return {std::make_shared<comm::ReduceScatterTask<T>>(
-        "gradients " + std::to_string(i.index), span(i.reads[0]), span(i.writes[0]), bucket(i).shards)};
+    return site_.reduce_scatter("gradients " + std::to_string(i.index), i.reads[0], i.writes[0],
+                                bucket(i).shards);
   }
 
   [[nodiscard]] Communication all_gather(const Instruction& i) const {
     const std::string what = i.kind == "GatherWeights" ? "weights " : "gradients ";
-    return {std::make_shared<comm::AllGatherTask<T>>(what + std::to_string(i.index), span(i.reads[0]),
-                                                     span(i.writes[0]), bucket(i).shards)};
+    return site_.template all_gather<T>(what + std::to_string(i.index), site_.span(i.reads[0]),
+                                        site_.span(i.writes[0]), bucket(i).shards);
   }
 
   [[nodiscard]] Code norms(const Instruction& i) const {
@@ -109,13 +105,12 @@ private:
   [[nodiscard]] Communication scalars(const Instruction& i) const {
     const run::StepPlan& plan = site_.plan();
     const auto rank = static_cast<std::size_t>(site_.rank());
-    auto* const all = site_.memory.template at<double>(i.writes[0].storage);
+    const std::span<double> table = site_.template span<double>(i.writes[0]);
+    double* const all = table.data();
     const std::int64_t begin = layout_->ranks[rank];
-    const std::int64_t end = layout_->ranks[rank + 1];
-    const auto size = static_cast<std::size_t>(layout_->size());
-    auto task = std::make_shared<comm::AllGatherTask<double>>(
-        "scalars", std::span<const double>(all + begin, static_cast<std::size_t>(end - begin)),
-        std::span<double>(all, size), layout_->ranks);
+    const auto mine = static_cast<std::size_t>(layout_->ranks[rank + 1] - begin);
+    Communication gather = site_.template all_gather<double>(
+        "scalars", std::span<const double>(all + begin, mine), table, layout_->ranks);
 
     const auto count = static_cast<std::size_t>(plan.micro_batches_of(site_.rank()));
     std::vector<const T*> losses;
@@ -140,7 +135,7 @@ private:
     for (int fold = first; fold < last; ++fold) {
       folds.push_back(plan.micro_batches[static_cast<std::size_t>(fold)]);
     }
-    const auto begin_task = [all, begin, losses, weights, sums, folds] {
+    gather.begin = [all, begin, losses, weights, sums, folds] {
       std::size_t j = 0;
       double* pair = all + begin;
       for (const int fold : folds) {
@@ -155,7 +150,7 @@ private:
       }
       for (const Sums& s : sums) std::copy_n(s.from, s.blocks, all + s.to);
     };
-    return {std::move(task), begin_task};
+    return gather;
   }
 
   [[nodiscard]] Communication decide(const Instruction& i) const {
@@ -164,10 +159,9 @@ private:
     const run::StepPlan& plan = site_.plan();
     const bool trains = site_.builder.purpose == run::Purpose::training;
     const std::size_t buckets = trains ? plan.buckets.size() : 0;
-    return {std::make_shared<comm::CallTask>(
-        "decide", [all, verdict, &plan, buckets, layout = layout_, options = options_] {
-          *verdict = judge(*layout, all, buckets, plan, options);
-        })};
+    return site_.call("decide", [all, verdict, &plan, buckets, layout = layout_, options = options_] {
+      *verdict = judge(*layout, all, buckets, plan, options);
+    });
   }
 
   /// One kernel for each run of weights that decay or do not.
@@ -211,7 +205,7 @@ private:
     };
   }
 
-  const run::Site<Device, T>& site_;
+  const Site& site_;
   Rule rule_;
   UpdateOptions options_;
   std::shared_ptr<const ScalarLayout> layout_;

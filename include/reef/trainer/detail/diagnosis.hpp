@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <reef/comm/call_task.hpp>
 #include <reef/run/phase.hpp>
 
 namespace reef::inline v0::detail {
@@ -85,13 +84,13 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
   handlers.on_lane("Inspect", [&site, elements](const schedule::Instruction& i) ->
                    typename run::Handlers<Device>::Code {
     const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
-    auto bindings = run::detail::bind_segment(site, i.index, i.micro_batch, true);
+    const auto uses = run::detail::Operands<Device, T>::of_gradients(site, i.index, i.reads);
     auto* const sums = site.memory.template at<double>(i.writes[0].storage);
-    return [&segment, elements, bindings, sums](Lane& lane) mutable {
+    return [&segment, elements, uses, sums](Lane& lane) {
       double* next = sums;
       for (const int use : inspected_uses(segment)) {
         const std::int64_t n = elements(use);
-        block_sums_of_squares(lane, n, static_cast<const T*>(bindings.use(use)), next, run::norm_block);
+        block_sums_of_squares(lane, n, static_cast<const T*>(uses[static_cast<std::size_t>(use)]), next, run::norm_block);
         next += inspection_sums(n);
       }
     };
@@ -101,13 +100,13 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
                    typename run::Handlers<Device>::Communication {
     if (i.index < 0) {
       const T* const loss = site.at(i.reads[0]);
-      return {std::make_shared<comm::CallTask>("report", [loss, first, j = i.micro_batch] {
+      return site.call("report", [loss, first, j = i.micro_batch] {
         if (first->use == Finding::nothing && !std::isfinite(*loss)) *first = {Finding::loss, j};
-      })};
+      });
     }
     const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
     const auto* const sums = site.memory.template at<double>(i.reads[0].storage);
-    return {std::make_shared<comm::CallTask>("report", [&segment, elements, sums, first, j = i.micro_batch] {
+    return site.call("report", [&segment, elements, sums, first, j = i.micro_batch] {
       const double* next = sums;
       for (const int use : inspected_uses(segment)) {
         const Bytes blocks = inspection_sums(elements(use));
@@ -116,7 +115,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
         }
         next += blocks;
       }
-    })};
+    });
   });
 }
 

@@ -20,13 +20,13 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options, 
       model_(std::move(model)) {
   comm::ProgressOptions communication = options_.communication;
   communication.trace = options_.trace;
-  communication.on_failure = [this, told = communication.on_failure](const std::string& text) {
+  const auto failure = std::make_shared<run::FailureSwitch>();
+  communication.on_failure = [failure, told = communication.on_failure](const std::string& text) {
     if (told) told(text);
-    if (training_) training_->abandon();
-    if (evaluation_) evaluation_->abandon();
+    failure->trip();
   };
   progress_ = std::make_unique<comm::Progress>(ranks, std::move(communication));
-  lanes_ = std::make_unique<run::Lanes<Device>>(device_, *progress_, options_.trace);
+  lanes_ = std::make_unique<run::Lanes<Device>>(device_, *progress_, options_.trace, failure);
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
 
@@ -74,10 +74,17 @@ void Trainer<Policies...>::verify_together() {
       schedule::Program program = build(plan_, r, purpose).program;
       programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program)) : std::move(program));
     }
-    schedule::verify(programs);
-    detail::require_agreement(
-        *progress_, "plan of a step", schedule::hash_of(programs),
-        "start every rank with the same program, model, batch, policies and options.");
+    schedule::verify(programs, {options_.device.memory_bytes, 0});
+    try {
+      detail::require_agreement(
+          *progress_, "plan of a step", schedule::hash_of(programs),
+          "start every rank with the same program, model, batch, policies and options.");
+    } catch (const OptionError&) {
+      // Every rank is here with the same error: they part in good order, so that all of them tell it.
+      lanes_.reset();
+      progress_.reset();
+      throw;
+    }
   }
 }
 
@@ -86,7 +93,7 @@ std::unique_ptr<run::Phase<typename Trainer<Policies...>::Device, typename Train
 Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
                                  const run::StepState& state) {
   const auto add_code = [this](run::Handlers<Device>& handlers, const run::Site<Device, T>& site) {
-    Optim::template add_code<Device, T>(handlers, site, options_.rule, {options_.clip_norm});
+    Optim::add_code(handlers, site, options_.rule, {options_.clip_norm});
     detail::add_diagnosis_code(handlers, site, finding_);
   };
   return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source), state,
@@ -127,7 +134,7 @@ double Trainer<Policies...>::evaluate(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     evaluation_->run();
     evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
-    const optim::Verdict verdict = this->verdict(*evaluation_);
+    const optim::Verdict verdict = verdict_of(*evaluation_);
     if (verdict.weight == 0) continue;
     weight += verdict.weight;
     loss += verdict.weight * verdict.loss;
@@ -184,16 +191,6 @@ void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device:
   auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
   lane.submit([=](typename Device::Lane& self) { self.copy(to, from, bytes, direction); });
   lane.synchronize();
-}
-
-template <class... Policies>
-optim::Verdict Trainer<Policies...>::verdict(const run::Phase<Device, T>& phase) const {
-  const schedule::Program& program = phase.memory().program();
-  for (const schedule::Instruction& instruction : program.round) {
-    if (instruction.kind != "Decide") continue;
-    return *phase.memory().template at<optim::Verdict>(instruction.writes[0].storage);
-  }
-  throw ScheduleError("reef::Trainer: the program has no Decide.");
 }
 
 template <class... Policies>
