@@ -68,13 +68,15 @@ void Trainer<Policies...>::plan_step() {
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
 template <class... Policies>
 void Trainer<Policies...>::verify_together() {
+  schedule::Limits limits;
+  limits.device_bytes = options_.device.memory_bytes;
   for (const run::Purpose purpose : {run::Purpose::training, run::Purpose::evaluation}) {
     std::vector<schedule::Program> programs;
     for (int r = 0; r < ranks(); ++r) {
       schedule::Program program = build(plan_, r, purpose).program;
       programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program)) : std::move(program));
     }
-    schedule::verify(programs, {options_.device.memory_bytes, 0});
+    schedule::verify(programs, limits);
     try {
       detail::require_agreement(
           *progress_, "plan of a step", schedule::hash_of(programs),
