@@ -30,6 +30,6 @@ export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_me
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
 reef_say "training; report.html, metrics.jsonl and trace.json are written here: $(pwd)"
-set -- --recipe ddp --model 4x4x128 --context 128 --batch 8 --steps 300 --seed 1 \
+set -- --recipe ddp --model 4x4x128 --context 128 --batch 4 --steps 1000 --lr 4e-3 --seed 1 \
   --metrics metrics.jsonl --trace trace.json --report report.html --prompt '/// ' "$@"
 exec "$mpiexec" $oversubscribe -n 4 build/release/examples/reef-train "$@"

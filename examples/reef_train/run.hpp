@@ -198,9 +198,13 @@ private:
 
     std::string sample;
     if (first() && options_.prompt_bytes > 0) {
-      sample = generate(trainer_, config_, options_.prompt.value_or("\n"), options_.prompt_bytes, options_.seed);
-      std::printf("---\n%s\n---\n", sample.c_str());
-      std::fflush(stdout);
+      try {
+        sample = generate(trainer_, config_, options_.prompt.value_or("\n"), options_.prompt_bytes, options_.seed);
+        std::printf("---\n%s\n---\n", sample.c_str());
+        std::fflush(stdout);
+      } catch (const reef::MemoryError& error) {
+        say(std::string("no sample: ") + error.what());
+      }
     }
     metrics_.summarise(trainer_, validation);
     metrics_.write_timeline(trainer_.progress(), options_, validation, sample);

@@ -204,10 +204,11 @@ TEST_F(ReefTrain, a_model_that_cannot_be_ends_with_a_sentence) {
   EXPECT_THAT(ending.output, HasSubstr("channels is 16, expected a multiple of heads"));
 }
 
-TEST_F(ReefTrain, a_model_that_does_not_fit_the_device_names_what_asked_for_how_much) {
+TEST_F(ReefTrain, a_model_that_does_not_fit_the_device_says_how_much_it_needs_and_what_for) {
   const Ending ending = train(1, "--device-memory 100000");
   EXPECT_NE(ending.status, 0);
-  EXPECT_THAT(ending.output, HasSubstr("the step's device arena"));
+  EXPECT_THAT(ending.output, HasSubstr("of device memory, of which there are 97.66 KiB"));
+  EXPECT_THAT(ending.output, HasSubstr("The largest storage is"));
 }
 
 }  // namespace reef::test
