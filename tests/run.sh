@@ -16,7 +16,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
-sanitized_folders='core io trace device comm schedule'
+sanitized_folders='core io trace device comm schedule run'
 all=no
 install_only=no
 sanitizers=yes

@@ -34,7 +34,8 @@ void parse_model(const std::string& text, TrainOptions& options) {
   options.channels = channels;
 }
 
-void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision) {
+void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision,
+                 std::string& tokenizer) {
   // An option given twice counts as it was given last, so that scripts can add to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--recipe", o.recipe, "the composition to train with")
@@ -44,29 +45,44 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
       ->check(CLI::ExistingFile)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--model", model, "LAYERSxHEADSxCHANNELS")->default_str("4x4x128");
-  app.add_option("--context", o.context, "T, tokens a sample")->capture_default_str();
-  app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth");
-  app.add_option("--micro-batches", o.micro_batches, "a step and rank")->capture_default_str();
-  app.add_option("--steps", o.steps, "optimizer steps")->capture_default_str();
-  app.add_option("--lr", o.lr, "peak learning rate")->capture_default_str();
-  app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)");
-  app.add_option("--weight-decay", o.weight_decay)->capture_default_str();
-  app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")->capture_default_str();
+  const CLI::Range count(1.0, 1e9);
+  const CLI::Validator amount(
+      [](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool fits = end != text.c_str() && *end == '\0' && value >= 0 && value <= 1e18;
+        return fits ? std::string() : "'" + text + "' is no number from 0 to 1e18";
+      },
+      "NUMBER >= 0");
+  app.add_option("--context", o.context, "T, tokens a sample")->check(count)->capture_default_str();
+  app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")->check(count);
+  app.add_option("--micro-batches", o.micro_batches, "a step and rank")->check(count)->capture_default_str();
+  app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
+  app.add_option("--lr", o.lr, "peak learning rate")->check(amount)->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")->check(amount);
+  app.add_option("--weight-decay", o.weight_decay)->check(amount)->capture_default_str();
+  app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")->check(amount)->capture_default_str();
   app.add_option("--dropout", o.dropout)->check(CLI::Range(0.0, 0.99))->capture_default_str();
   app.add_option("--seed", o.seed)->capture_default_str();
   app.add_option("--precision", precision, "of weights, activations and sums")
       ->check(CLI::IsMember({"fp32"}))
       ->default_str("fp32");
-  app.add_option("--threads", o.threads, "a rank; default: its share of the cores");
+  app.add_option("--tokenizer", tokenizer, "how text becomes tokens")
+      ->check(CLI::IsMember({"bytes"}))
+      ->default_str("bytes");
+  app.add_option("--threads", o.threads, "a rank; default: its share of the cores")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--init", o.init, "weights to start from, .safetensors")->check(CLI::ExistingFile);
   app.add_option("--export", o.export_file, "where to write the weights, .safetensors");
   app.add_option("--network", o.network, "case file of the network to emulate")->check(CLI::ExistingFile);
-  app.add_option("--device-memory", o.device_memory, "bytes of the emulated device");
-  app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device");
+  app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")->check(amount);
+  app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
+      ->check(amount);
   app.add_option("--checkpoint", o.checkpoint, "directory of checkpoints");
-  app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end");
+  app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end")->check(count);
   app.add_flag("--resume", o.resume, "from the latest checkpoint of --checkpoint");
   app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
+      ->check(amount)
       ->capture_default_str();
   app.add_option("--non-finite", o.non_finite, "what to do with a step that is not finite")
       ->check(CLI::IsMember({"stop", "skip"}))
@@ -75,7 +91,9 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
   app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
   app.add_option("--report", o.report, "one page with curves and timeline, .html");
   app.add_option("--prompt", o.prompt, "what the generated sample begins with");
-  app.add_option("--prompt-bytes", o.prompt_bytes, "length of the sample")->capture_default_str();
+  app.add_option("--prompt-bytes", o.prompt_bytes, "length of the sample")
+      ->check(amount)
+      ->capture_default_str();
 }
 
 int fail(const std::exception& error) {
@@ -90,9 +108,10 @@ int main(int argc, char** argv) {
   TrainOptions options;
   std::string model = "4x4x128";
   std::string precision = "fp32";
+  std::string tokenizer = "bytes";
   CLI::App app("Trains a byte-level GPT on all ranks of an MPI job.", "reef-train");
   try {
-    add_options(app, options, model, precision);
+    add_options(app, options, model, precision, tokenizer);
     app.parse(argc, argv);
     parse_model(model, options);
   } catch (const CLI::ParseError& error) {

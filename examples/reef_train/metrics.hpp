@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -24,17 +25,27 @@ namespace reef_examples {
 /// What a run tells about itself: a line of JSON a step, the progress bar's figures, the timeline and
 /// the page at the end. Figures are means over ranks; files are written by rank 0.
 class Metrics {
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
 public:
-  Metrics(const std::string& path, reef::trace::Sink& sink, bool writes) : sink_(sink) {
-    if (path.empty() || !writes) return;
-    file_.reset(std::fopen(path.c_str(), "w"));
-    if (file_ == nullptr) {
-      throw reef::FileError("cannot write '" + path + "'.\n  fix: a path in a directory that you may write.");
+  /// Opens the metrics, to go on in them where a run is resumed, and sees that the files of the end
+  /// can be written, before the work that they are about.
+  Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes) : sink_(sink) {
+    if (!writes) return;
+    for (const auto& path : {options.metrics, options.trace, options.report, options.export_file}) {
+      if (path.empty()) continue;
+      const std::unique_ptr<std::FILE, Close> probe(std::fopen(path.c_str(), "a"));
+      if (probe == nullptr) {
+        throw reef::FileError("cannot write '" + path + "'.\n  fix: a path in a directory that you may write.");
+      }
     }
+    if (!options.metrics.empty()) file_.reset(std::fopen(options.metrics.c_str(), options.resume ? "a" : "w"));
   }
 
   /// Tokens that a resumed run has seen before.
-  void set_tokens(std::uint64_t tokens) { tokens_ = tokens; }
+  void set_tokens(std::uint64_t tokens) { tokens_ = tokens_before_ = tokens; }
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }
 
@@ -53,7 +64,7 @@ public:
     communication_ += mean[1];
     exposed_ += mean[2];
     last_ = result;
-    exposed_share_ = result.seconds > 0 ? mean[2] / result.seconds : 0;
+    exposed_share_ = result.seconds > 0 ? std::min(1.0, mean[2] / result.seconds) : 0;
     steps_.push_back({result.step, static_cast<std::int64_t>(tokens_), seconds_, result.loss, rate()});
     write({{"step", result.step},
            {"tokens", tokens_},
@@ -74,7 +85,7 @@ public:
   /// The last line of the metrics.
   template <class TrainerType>
   void summarise(TrainerType& trainer, double validation_loss) {
-    const double total = seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0;
+    const double total = seconds_ > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds_ : 0;
     const auto peaks = reef::comm::gather_numbers(
         trainer.progress(), "peak memory", static_cast<double>(trainer.device().memory().peak));
     const double peak = *std::max_element(peaks.begin(), peaks.end());
@@ -122,10 +133,6 @@ public:
   }
 
 private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   [[nodiscard]] double rate() const {
     return last_.seconds > 0 ? static_cast<double>(last_.tokens) / last_.seconds : 0;
   }
@@ -148,6 +155,7 @@ private:
   std::vector<reef::trace::ReportStep> steps_;
   reef::StepResult last_;
   std::uint64_t tokens_ = 0;
+  std::uint64_t tokens_before_ = 0;  // of the runs that this one resumes
   double from_ = 0;
   double to_ = 0;
   double seconds_ = 0;

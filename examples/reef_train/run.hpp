@@ -41,7 +41,7 @@ public:
         trainer_(reef::nn::gpt<Device, T>(config_, threads()),
                  training_source(corpus_.training(), options_.context, options_.seed),
                  trainer_options(), validation_source(corpus_.validation(), options_.context), ranks_),
-        metrics_(options_.metrics, sink_, trainer_.rank() == 0) {}
+        metrics_(options_, sink_, trainer_.rank() == 0) {}
 
   void train() {
     introduce();
@@ -168,6 +168,9 @@ private:
     if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != corpus_.fingerprint()) {
       throw reef::OptionError("the checkpoint was written with another text.\n  fix: give the same --data.");
     }
+    if (reef::io::require<std::int64_t>(*facts, "batch", "the checkpoint") != config_.batch) {
+      throw reef::OptionError("the checkpoint was written with another --batch.\n  fix: give the same.");
+    }
     metrics_.set_tokens(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"));
     say("resume: after step " + std::to_string(committed()));
   }
@@ -183,7 +186,7 @@ private:
   void checkpoint() {
     const auto folder = reef::checkpoint::save(
         trainer_, options_.checkpoint,
-        {{"text", corpus_.fingerprint()}, {"tokens", metrics_.tokens()}});
+        {{"text", corpus_.fingerprint()}, {"batch", config_.batch}, {"tokens", metrics_.tokens()}});
     say("checkpoint: " + folder.string());
   }
 

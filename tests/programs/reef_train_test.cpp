@@ -191,11 +191,31 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--model 4x4", "LAYERSxHEADSxCHANNELS");
   refused("--data /no/such/file", "--data");
   refused("--no-such-option", "no-such-option");
+  refused("--steps -1", "--steps");
+  refused("--batch 0", "--batch");
+  refused("--lr nan", "--lr");
+  refused("--threads 100000", "--threads");
+  refused("--device-link -3", "--device-link");
   const Ending help = run_command(std::string(REEF_TRAIN) + " --help");
   EXPECT_EQ(help.status, 0);
   for (const char* option : {"--recipe", "--network", "--device-memory", "--checkpoint-every", "--report"}) {
     EXPECT_THAT(help.output, HasSubstr(option));
   }
+}
+
+TEST_F(ReefTrain, what_fails_on_the_way_ends_with_its_sentence_and_no_signal) {
+  const auto fails = [&](int ranks, const std::string& options, const std::string& text) {
+    const Ending ending = train(ranks, options);
+    EXPECT_NE(ending.status, 0) << options;
+    EXPECT_THAT(ending.output, HasSubstr(text)) << options;
+    EXPECT_THAT(ending.output, testing::Not(HasSubstr("Signal:"))) << options;
+  };
+  fails(2, "--steps 2 --metrics /nonexistent/m", "cannot write '/nonexistent/m'");
+  fails(2, "--steps 2 --export /nonexistent/w", "cannot write '/nonexistent/w'");
+  fails(2, "--steps 2 --resume", "--resume needs --checkpoint");
+  fails(2, "--steps 2 --init " + path("text.txt"), "text.txt");
+  fails(2, "--steps 2 --checkpoint /proc/nope", "/proc/nope");
+  fails(1, "--steps 20 --lr 1e17 --clip 0 --warmup 0", "is not finite");
 }
 
 TEST_F(ReefTrain, a_model_that_cannot_be_ends_with_a_sentence) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include <reef/schedule/simulate.hpp>
@@ -102,10 +103,26 @@ TEST(Simulate, the_same_programs_give_the_same_spans) {
   }
 }
 
-TEST(Simulate, refuses_a_rank_without_a_machine) {
-  Writer w(3);
-  takes(w.writes("A", Lane::compute, w.storage("x")), 1);
-  EXPECT_THROW(simulate(std::vector{w.program}, World::uniform(2, {}, {})), ScheduleError);
+TEST(Simulate, refuses_what_is_no_world) {
+  Writer w;
+  Instruction& a = w.writes("A", Lane::compute, w.storage("x"));
+  takes(a, 1);
+  EXPECT_THROW(simulate(std::vector{w.program}, World::uniform(0, {}, {})), ScheduleError);
+  EXPECT_THROW(simulate(std::vector{w.program}, World{{Machine{}}, {}}), ScheduleError);
+  EXPECT_THROW(simulate(std::vector{w.program}, World::uniform(1, {}, {}), 0), ScheduleError);
+  takes(a, std::nan(""));
+  EXPECT_THROW(simulate(std::vector{w.program}, World::uniform(1, {}, {})), ScheduleError);
+}
+
+TEST(Simulate, refuses_programs_that_deadlock) {
+  std::vector<Program> programs;
+  for (int rank = 0; rank < 2; ++rank) {
+    Writer w(rank);
+    w.reads("Send", Lane::send, w.storage("x", 64, Life::persistent)).sends = {{1 - rank, 96, 0}};
+    w.writes("Receive", Lane::send, w.storage("y")).receives = {{1 - rank, 96, 0}};
+    programs.push_back(std::move(w.program));
+  }
+  EXPECT_THROW(simulate(programs, World::uniform(2, {}, {})), ScheduleError);
 }
 
 }  // namespace reef::test

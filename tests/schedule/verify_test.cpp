@@ -144,6 +144,46 @@ TEST(Verify, refuses_a_round_that_ends_with_only_a_part_of_what_persists) {
   expect_words(refusal({w.program}), {"weights", "persists", "Update", "only a part"});
 }
 
+TEST(Verify, refuses_what_is_no_program) {
+  const auto base = [] {
+    Writer w;
+    const StorageId x = w.storage("x", 64, Life::persistent);
+    w.program.add_part("part", x, 0, 32);
+    w.reads("A", Lane::send, x);
+    return w.program;
+  };
+  const auto refused = [&](auto change, const std::string& word) {
+    Program program = base();
+    change(program);
+    expect_words(refusal({program}), {word});
+  };
+  EXPECT_EQ(refusal({base()}), "");
+  refused([](Program& p) { p.round[0].reads[0].storage = 77; }, "names storage 77");
+  refused([](Program& p) { p.storages[1].parent = 1; }, "must come after");
+  refused([](Program& p) { p.storages[1].offset = 60; }, "does not lie inside x");
+  refused([](Program& p) { p.storages[0].bytes = ~Bytes{0}; }, "larger than any memory");
+  refused([](Program& p) { p.rank = 1; }, "each once");
+  refused([](Program& p) { p.round[0].sends = {{0, 96, 0}}; }, "is no other of 1 ranks");
+  refused([](Program& p) { p.round[0].sends = {{3, 96, 0}}; }, "is no other of 1 ranks");
+  refused([](Program& p) { p.round[0].lane = Lane::compute, p.round[0].sends = {{0, 96, 0}}; }, "its lane carries none");
+  refused([](Program& p) { p.round[0].writes = {{0, 0}}; }, "version 0 is there already");
+}
+
+TEST(Verify, refuses_a_channel_that_two_lanes_use) {
+  std::vector<Program> programs = exchange(Lane::send, Lane::receive, false);
+  programs[0].round.push_back(programs[0].round[1]);
+  programs[0].round.back().lane = Lane::reduce;
+  expect_words(refusal(programs), {"uses a channel that another lane uses too"});
+}
+
+TEST(Verify, refuses_a_host_memory_that_is_too_small) {
+  Writer w;
+  const StorageId host = w.program.add_storage("staging", 4096, Place::host);
+  w.writes("A", Lane::receive, host);
+  EXPECT_EQ(refusal({w.program}, {0, 4096}), "");
+  expect_words(refusal({w.program}, {0, 4095}), {"host memory", "staging"});
+}
+
 TEST(Verify, refuses_a_program_that_exceeds_the_memory_and_names_the_largest_storage) {
   Writer w;
   w.writes("A", Lane::compute, w.storage("small", 64));

@@ -84,6 +84,8 @@ TEST(Checkpoint, a_resumed_run_goes_on_with_the_bits_of_the_undisturbed_one) {
   ASSERT_TRUE(facts.has_value());
   EXPECT_EQ(facts->at("note"), "from the test");
   EXPECT_EQ(trainer.progress_state().committed, 3);
+  EXPECT_EQ(trainer.progress_state().micro_batch,
+            3U * static_cast<unsigned>(trainer.plan().micro_batches_in_all()));
   EXPECT_EQ(outcome_of(trainer, 3), undisturbed);
 }
 

@@ -158,6 +158,110 @@ TEST(Trainer, evaluation_changes_nothing) {
   EXPECT_EQ(run(false), run(true));
 }
 
+TEST(Trainer, weights_that_differ_from_sample_to_sample_give_the_same_bits_on_p_ranks) {
+  const run::Source plain = small_source();
+  const run::Source source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+    plain(first, inputs);
+    return static_cast<double>(1 + first / 2 % 5);
+  };
+  const auto run = [&](const Options& options, MPI_Comm ranks) {
+    const comm::Communicator communicator(ranks);
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, options, {}, communicator);
+    return outcome_of(trainer, 3);
+  };
+  EXPECT_EQ(run(uneven_options(), MPI_COMM_WORLD), run(alone_options(), MPI_COMM_SELF));
+}
+
+TEST(Trainer, clips_the_mean_gradient_to_the_norm_that_was_asked_for) {
+  const comm::Communicator world;
+  // AdamW's first step does not depend on the gradient's length, its first moment does.
+  Options options = small_options<Zero1Trainer>();
+  options.clip_norm = 0.125;
+  options.rule.options.beta1 = 0;
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+  EXPECT_GT(trainer.step().gradient_norm, 0.125);
+  std::vector<double> squares{0};
+  for (const auto& range : trainer.state_ranges()) {
+    if (range.name != "state.0") continue;
+    for (const float m : trainer.state(range)) squares[0] += static_cast<double>(m) * static_cast<double>(m);
+  }
+  comm::all_reduce<double>(trainer.progress(), "squares", squares);
+  EXPECT_NEAR(std::sqrt(squares[0]), 0.125, 1e-5);
+}
+
+TEST(Trainer, dropout_draws_another_mask_for_every_sample) {
+  const comm::Communicator world;
+  // The same text in every step, and weights that never move: only the masks differ.
+  const run::Source source = [plain = small_source()](std::uint64_t, std::span<const AnyView> inputs) {
+    return plain(0, inputs);
+  };
+  Options options = small_options<Zero1Trainer>();
+  options.learning_rate = {.peak = 0};
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, options, {}, world);
+  const double first = trainer.step().loss;
+  EXPECT_NE(first, trainer.step().loss);
+}
+
+TEST(Trainer, evaluates_the_mean_by_weight) {
+  const comm::Communicator world;
+  const run::Source plain = small_source();
+  // Every even micro-batch counts three times, every odd one not at all.
+  const run::Source uneven = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+    plain(first, inputs);
+    return first / 2 % 2 == 0 ? 3.0 : 0.0;
+  };
+  const run::Source even = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+    return plain(first * 2, inputs);
+  };
+  const auto evaluate = [&](const run::Source& held_out, int count) {
+    Options options = small_options<Zero1Trainer>();
+    options.micro_batches = {count};
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), plain, options, held_out, world);
+    return trainer.evaluate(2);
+  };
+  EXPECT_NEAR(evaluate(uneven, 2), evaluate(even, 1), 1e-6);
+}
+
+TEST(Trainer, refuses_a_negative_weight_and_a_step_without_any) {
+  const run::Source plain = small_source();
+  const auto failure = [&](double weight) {
+    const run::Source source = [&, weight](std::uint64_t first, std::span<const AnyView> inputs) {
+      plain(first, inputs);
+      return weight;
+    };
+    const comm::Communicator self(MPI_COMM_SELF);
+    try {
+      Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source,
+                           small_options<Zero1Trainer>(), {}, self);
+      trainer.step();
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(failure(-1).find("the weight -1"), std::string::npos);
+  EXPECT_NE(failure(0).find("no micro-batch of any rank has a weight"), std::string::npos);
+}
+
+TEST(Trainer, refuses_ranks_with_different_options) {
+  if (world_size() == 1) GTEST_SKIP() << "needs two ranks";
+  const auto refused = [&](auto change) {
+    Options options = small_options<Zero1Trainer>();
+    if (world_rank() == 1) change(options);
+    try {
+      train<Zero1Trainer>(options, 1);
+      ADD_FAILURE() << "no OptionError";
+    } catch (const OptionError& error) {
+      EXPECT_NE(std::string(error.what()).find("rank 1 and rank 0 differ"), std::string::npos);
+    }
+  };
+  refused([](Options& o) { o.seed += 1; });
+  refused([](Options& o) { o.learning_rate.peak *= 2; });
+  refused([](Options& o) { o.clip_norm = 0; });
+  refused([](Options& o) { o.rule.options.weight_decay = 0.5; });
+  refused([](Options& o) { o.non_finite = optim::NonFinite::skip; });
+}
+
 TEST(Trainer, weights_of_micro_batches_that_are_all_the_same_change_no_bit) {
   const run::Source plain = small_source();
   const comm::Communicator world;

@@ -250,7 +250,13 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     }
     T* const weight = site.at(batch.writes.back());
     return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
-      *weight = static_cast<T>(site.source(site.first_sample(j), inputs));
+      const double given = site.source(site.first_sample(j), inputs);
+      if (given < 0) {
+        throw OptionError("reef::run: the source of rank " + std::to_string(site.rank()) +
+                          " gives micro-batch " + std::to_string(j) + " the weight " +
+                          std::to_string(given) + ".\n  fix: 0 for what does not count, else more.");
+      }
+      *weight = static_cast<T>(given);
     });
   });
 

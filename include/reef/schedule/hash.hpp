@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -12,13 +13,14 @@ namespace reef::inline v0::schedule {
 /// FNV-1a over plain numbers and texts, 64 bits: the same on every machine.
 class Hash {
 public:
-  template <class N>
-    requires std::is_integral_v<N> || std::is_enum_v<N>
-  Hash& add(N number) {
+  template <class Number>
+    requires std::is_integral_v<Number> || std::is_enum_v<Number>
+  Hash& add(Number number) {
     auto bits = static_cast<std::uint64_t>(number);
     for (int byte = 0; byte < 8; ++byte, bits >>= 8) mix(static_cast<std::uint8_t>(bits));
     return *this;
   }
+  Hash& add(double number) { return add(std::bit_cast<std::uint64_t>(number)); }
   Hash& add(std::string_view text) {
     for (const char c : text) mix(static_cast<std::uint8_t>(c));
     return add(text.size());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -108,6 +109,11 @@ public:
       if (event.what == Event::arrive) arrive(event.subject);
       if (event.what == Event::end) end(event.subject);
     }
+    for (std::size_t task = 0; task < tasks_.size(); ++task) {
+      if (tasks_[task].ended) continue;
+      throw ScheduleError("reef::schedule::simulate: " + who(programs_[rank_of(task)], instruction_of(task)) +
+                          " never ends: the programs deadlock.\n  fix: verify says in words why.");
+    }
     return summary();
   }
 
@@ -116,7 +122,7 @@ private:
     int waits = 0;                     ///< instructions still to end before this may start
     int messages = 0;                  ///< of its own, not yet through
     Seconds begin = 0;
-    Seconds end = 0;
+    bool ended = false;
     std::vector<std::size_t> next;     ///< tasks that wait for this one
     std::vector<std::size_t> transfers;
   };
@@ -215,7 +221,7 @@ private:
   }
 
   void end(std::size_t task) {
-    tasks_[task].end = now_;
+    tasks_[task].ended = true;
     const std::size_t rank = rank_of(task);
     const std::size_t size = programs_[rank].round.size();
     const std::size_t place = task - first_[rank];
@@ -235,8 +241,8 @@ private:
       if (span.round < rounds_ - 1) before_last = std::max(before_last, span.end);
     }
     result.step = result.total - before_last;
-    result.utilisation.assign(programs_.size(), 0);
-    result.wire_bytes.assign(programs_.size(), 0);
+    result.utilisation.assign(world_.machines.size(), 0);
+    result.wire_bytes.assign(world_.machines.size(), 0);
     for (const SimulatedSpan& span : result.spans) {
       if (span.round != rounds_ - 1 || span.lane != Lane::compute || result.step <= 0) continue;
       result.utilisation[static_cast<std::size_t>(span.rank)] += (span.end - span.begin) / result.step;
@@ -274,12 +280,25 @@ private:
 /// An instruction starts when its lane is free and its dependencies have ended; one that
 /// communicates ends after its last message plus its own cost (a fold).
 ///
-/// | errors | ScheduleError where `verify` would throw; call it first                      |
+/// | errors | ScheduleError for a deadlock, a cost or a world that is none; `verify` says more |
 /// | cost   | O(rounds * (instructions + messages) * log)                                  |
 /// | order  | deterministic: events of one time in the order in which they arose           |
 inline Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2) {
+  const std::size_t ranks = world.machines.size();
+  if (rounds < 1 || world.links.size() != ranks * ranks) {
+    throw ScheduleError("reef::schedule::simulate: " + std::to_string(rounds) + " rounds in a world of " +
+                        std::to_string(ranks) + " machines and " + std::to_string(world.links.size()) +
+                        " links.\n  fix: at least one round, and a link for every ordered pair.");
+  }
+  detail::check_structure(programs);
   std::vector<Dependencies> dependencies;
   for (const Program& program : programs) {
+    for (const Instruction& instruction : program.round) {
+      if (!std::isfinite(instruction.cost.seconds) || !(instruction.cost.flops >= 0)) {
+        throw ScheduleError("reef::schedule::simulate: " + detail::who(program, instruction) +
+                            " has a cost that is no number.");
+      }
+    }
     if (program.rank < 0 || static_cast<std::size_t>(program.rank) >= world.machines.size()) {
       throw ScheduleError("reef::schedule::simulate: rank " + std::to_string(program.rank) +
                           " has no machine in a world of " + std::to_string(world.machines.size()) + ".");

@@ -26,7 +26,86 @@ inline std::string who(const Program& program, const Instruction& instruction) {
          std::string(name_of(instruction.lane));
 }
 
-/// Every read finds the version that it names, whole and written.
+/// The program is one at all: storages lie in each other without a circle and inside one another,
+/// values name storages, messages have lanes and peers that can carry them.
+class StructureChecker {
+public:
+  StructureChecker(const Program& program, int ranks) : program_(program), ranks_(ranks) {}
+
+  void run() {
+    for (StorageId id = 0; id < program_.storages.size(); ++id) check_storage(id);
+    for (const Instruction& instruction : program_.round) {
+      for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+        for (const Value value : *list) {
+          require(value.storage < program_.storages.size(), who(program_, instruction),
+                  "names storage " + std::to_string(value.storage) + ", which does not exist");
+        }
+      }
+      check_messages(instruction);
+    }
+  }
+
+private:
+  void require(bool holds, const std::string& subject, const std::string& text) const {
+    if (!holds) throw ScheduleError("reef::schedule::verify: " + subject + " " + text + ".");
+  }
+
+  void check_storage(StorageId id) {
+    const Storage& storage = program_.storages[id];
+    const std::string subject = "rank " + std::to_string(program_.rank) + ": the storage " + storage.name;
+    constexpr Bytes most = Bytes{1} << 60;
+    require(storage.bytes <= most && storage.offset <= most, subject, "is larger than any memory");
+    total_ += storage.parent == no_storage ? storage.bytes : 0;
+    require(total_ <= most, subject, "and those before it are larger than any memory");
+    if (storage.parent == no_storage) return;
+    require(storage.parent < id, subject, "must come after the storage that it is a part of");
+    const Storage& whole = program_.storages[storage.parent];
+    require(storage.offset <= whole.bytes && storage.bytes <= whole.bytes - storage.offset &&
+                storage.place == whole.place,
+            subject, "does not lie inside " + whole.name);
+  }
+
+  void check_messages(const Instruction& instruction) {
+    const auto check = [&](const std::vector<Message>& messages, std::map<std::pair<int, std::uint32_t>, Lane>& lanes) {
+      for (const Message& message : messages) {
+        require(communicates(instruction.lane), who(program_, instruction), "has messages, but its lane carries none");
+        require(message.peer >= 0 && message.peer < ranks_ && message.peer != program_.rank,
+                who(program_, instruction),
+                "exchanges with rank " + std::to_string(message.peer) + ", which is no other of " +
+                    std::to_string(ranks_) + " ranks");
+        const auto [entry, is_new] = lanes.emplace(std::pair{message.peer, message.channel}, instruction.lane);
+        require(is_new || entry->second == instruction.lane, who(program_, instruction),
+                "uses a channel that another lane uses too, so nothing orders its messages");
+      }
+    };
+    check(instruction.sends, send_lanes_);
+    check(instruction.receives, receive_lanes_);
+  }
+
+  const Program& program_;
+  int ranks_;
+  Bytes total_ = 0;
+  std::map<std::pair<int, std::uint32_t>, Lane> send_lanes_;
+  std::map<std::pair<int, std::uint32_t>, Lane> receive_lanes_;
+};
+
+/// The programs of ranks 0 to P-1, each once, each a program.
+inline void check_structure(std::span<const Program> programs) {
+  std::vector<bool> seen(programs.size(), false);
+  for (const Program& program : programs) {
+    const bool is_new = program.rank >= 0 && static_cast<std::size_t>(program.rank) < programs.size() &&
+                        !seen[static_cast<std::size_t>(program.rank)];
+    if (!is_new) {
+      throw ScheduleError("reef::schedule::verify: " + std::to_string(programs.size()) +
+                          " programs are those of ranks 0 to " + std::to_string(programs.size() - 1) +
+                          ", each once; one is of rank " + std::to_string(program.rank) + ".");
+    }
+    seen[static_cast<std::size_t>(program.rank)] = true;
+    StructureChecker(program, static_cast<int>(programs.size())).run();
+  }
+}
+
+/// Every read finds the version that it names, whole and written; what persists gets ever newer.
 ///
 /// Writing a storage makes stale whatever else lies in those bytes: the parts and wholes that
 /// overlap it, and what was there before in a reused place.
@@ -45,9 +124,8 @@ public:
     for (const Instruction& instruction : program_.round) {
       for (const Value value : instruction.reads) require(instruction, value, "reads");
       for (const Value value : instruction.accumulates) require(instruction, value, "accumulates into");
-      for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
-        for (const Value value : *list) write(instruction, value);
-      }
+      for (const Value value : instruction.writes) write(instruction, value, false);
+      for (const Value value : instruction.accumulates) write(instruction, value, true);
     }
     check_exit();
   }
@@ -76,7 +154,14 @@ private:
     }
   }
 
-  void write(const Instruction& instruction, Value value) {
+  void write(const Instruction& instruction, Value value, bool adds) {
+    const Held& held = held_[value.storage];
+    const bool persists = program_.storages[value.storage].life == Life::persistent;
+    if (persists && held.valid && !adds && value.version <= held.version) {
+      throw ScheduleError("reef::schedule::verify: " + who(program_, instruction) + " writes " +
+                          program_.name(value) + " version " + std::to_string(value.version) +
+                          ", but version " + std::to_string(held.version) + " is there already.");
+    }
     for (const StorageId other : overlaps_[value.storage]) {
       if (other != value.storage) held_[other] = {false, 0, &instruction};
     }
@@ -286,8 +371,9 @@ inline void check_memory(const Program& program, const Placement& placement, Byt
 /// memory is exceeded.
 ///
 /// | errors | ScheduleError: the instruction, value and version; the cycle in words; the memory |
-/// | cost   | linear in instructions, dependencies and messages, for two rounds                 |
+/// | cost   | O(regions^2) to place them; else linear in instructions, dependencies, messages   |
 inline void verify(std::span<const Program> programs, const Limits& limits = {}) {
+  detail::check_structure(programs);
   std::vector<Dependencies> dependencies;
   for (const Program& program : programs) {
     const Placement placement = place(program);

@@ -39,6 +39,8 @@ inline void Progress::serve() {
       fail(error.what(), Why::thrown);
     } catch (const std::exception& error) {
       fail(error.what(), Why::thrown);
+    } catch (...) {
+      fail("a callback threw what is no std::exception", Why::thrown);
     }
     naps_.rest(moved, next_beat_, wire_.next_arrival(), [this] { return busy(); });
   }

@@ -90,7 +90,9 @@ public:
         for (const StorageId other : overlaps_[value.storage]) {
           const History& history = history_[other];
           if (history.writer >= 0) wanted.push_back(history.writer);
-          if (writes) wanted.insert(wanted.end(), history.readers.begin(), history.readers.end());
+          for (const std::int64_t reader : history.readers) {
+            if (writes && reader >= 0) wanted.push_back(reader);
+          }
         }
       }
     };
@@ -114,11 +116,11 @@ public:
     clocks_[static_cast<std::size_t>(i)] = clock;
     last_[lane] = i;
 
-    for (const Value value : instruction.reads) history_[value.storage].readers.push_back(i);
+    for (const Value value : instruction.reads) history_[value.storage].readers[lane] = i;
     for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
       for (const Value value : *list) {
         history_[value.storage].writer = i;
-        history_[value.storage].readers.clear();
+        history_[value.storage].readers.fill(-1);
       }
     }
     return waits;
@@ -130,7 +132,7 @@ public:
 private:
   struct History {
     std::int64_t writer = -1;
-    std::vector<std::int64_t> readers;
+    Clock readers{-1, -1, -1, -1, -1, -1};  // the last of each lane; the others came before it
   };
 
   [[nodiscard]] const Instruction& at(std::int64_t i) const {

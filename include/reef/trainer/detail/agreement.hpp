@@ -1,11 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <reef/comm/gather.hpp>
 #include <reef/core/error.hpp>
+#include <reef/device/instruction_set.hpp>
+#include <reef/schedule/hash.hpp>
 
 namespace reef::inline v0::detail {
 
@@ -21,6 +26,24 @@ inline void require_agreement(comm::Progress& progress, const std::string& what,
     throw OptionError("reef::Trainer: rank " + std::to_string(rank) + " and rank 0 differ in their " +
                       what + ".\n  fix: " + fix);
   }
+}
+
+/// What the ranks' programs do not show of their options.
+template <class Options>
+std::uint64_t hash_of(const Options& options) {
+  schedule::Hash hash;
+  hash.add(options.seed).add(std::string_view(std::remove_cvref_t<decltype(options.rule)>::name));
+  hash.add(options.clip_norm).add(options.non_finite);
+  for (const std::int64_t step : {0, 1, 10, 100, 1000, 10000}) hash.add(options.learning_rate.at(step));
+  for (const bool decays : {false, true}) {
+    const auto c = options.rule.template coefficients<double>(1, 1.0, decays);
+    static_assert(std::is_trivially_copyable_v<decltype(c)> && sizeof(c) % sizeof(double) == 0);
+    double numbers[sizeof(c) / sizeof(double)];
+    std::memcpy(numbers, &c, sizeof(c));
+    for (const double number : numbers) hash.add(number);
+  }
+  hash.add(device::name_of(device::instruction_set()));
+  return hash.value();
 }
 
 }  // namespace reef::inline v0::detail

@@ -81,6 +81,9 @@ void Trainer<Policies...>::verify_together() {
       detail::require_agreement(
           *progress_, "plan of a step", schedule::hash_of(programs),
           "start every rank with the same program, model, batch, policies and options.");
+      detail::require_agreement(
+          *progress_, "seed, rule, learning rate, clipping or instruction set", detail::hash_of(options_),
+          "start every rank with the same options, on machines of one kind.");
     } catch (const OptionError&) {
       // Every rank is here with the same error: they part in good order, so that all of them tell it.
       lanes_.reset();
@@ -221,6 +224,10 @@ std::string Trainer<Policies...>::diagnose() {
   const auto uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
   const auto micro_batches = comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
 
+  if (verdict_of(*training_).weight == 0) {
+    return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no mean.\n"
+           "  fix: a source that returns more than 0 for at least one micro-batch of a step.";
+  }
   std::string text = "reef::Trainer::step: the step after " + std::to_string(state_.committed) +
                      " committed ones is not finite: ";
   for (std::size_t r = 0; r < uses.size(); ++r) {
