@@ -80,8 +80,17 @@ class Peers:
         }
 
     def run(self, row):
+        """The least disturbed of at most --attempts runs; the first that is not disturbed is enough."""
+        runs = []
+        for _ in range(self.options.attempts):
+            wait_for_quiet(self.options.quiet)
+            runs.append(self.run_once(row))
+            if runs[-1]["others"] <= self.options.others:
+                break
+        return min(runs, key=lambda run: run["others"])
+
+    def run_once(self, row):
         """The row's line of JSON, and in `others` the share of the cores that other processes took."""
-        wait_for_quiet(self.options.quiet)
         environment = dict(os.environ)
         if row in ("torch-tuned", "torch-2x1"):
             environment |= TUNED
@@ -165,6 +174,9 @@ def main():
     parser.add_argument("--steps", type=int, default=10, help="that are timed, after 3 that are not")
     parser.add_argument("--clip", type=float, default=1.0, help="largest gradient norm, 0 for none")
     parser.add_argument("--quiet", type=float, default=60, help="how long to wait for idle cores before a run")
+    parser.add_argument("--others", type=float, default=0.05,
+                        help="the share of the cores that others may take before a run counts as disturbed")
+    parser.add_argument("--attempts", type=int, default=3, help="at an undisturbed run")
     parser.add_argument("--python", default="/usr/bin/python3", help="the one that has Debian's python3-torch")
     parser.add_argument("--json", type=Path, help="keeps everything here")
     options = parser.parse_args()
