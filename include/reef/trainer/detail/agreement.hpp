@@ -34,7 +34,9 @@ std::uint64_t hash_of(const Options& options) {
   schedule::Hash hash;
   hash.add(options.seed).add(std::string_view(std::remove_cvref_t<decltype(options.rule)>::name));
   hash.add(options.clip_norm).add(options.non_finite);
-  for (const std::int64_t step : {0, 1, 10, 100, 1000, 10000}) hash.add(options.learning_rate.at(step));
+  const auto& rate = options.learning_rate;
+  hash.add(rate.peak).add(rate.warmup).add(rate.steps).add(rate.floor);
+  hash.add(rate.at(0));  // of a schedule of one's own no more is known to be askable
   for (const bool decays : {false, true}) {
     const auto c = options.rule.template coefficients<double>(1, 1.0, decays);
     static_assert(std::is_trivially_copyable_v<decltype(c)> && sizeof(c) % sizeof(double) == 0);
