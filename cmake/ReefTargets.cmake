@@ -209,7 +209,7 @@ function(reef_test)
   target_link_libraries(${target} PRIVATE ${base} ${arg_LIBRARIES} reef_own GTest::gmock GTest::gtest)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
-  # The last -O wins. -O3 has nothing to give to a test but compile time.
+  # The last -O wins, whatever the build type of the user is.
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O2>)
   if(arg_CUDA)
     target_link_libraries(${target} PRIVATE reef::cuda)

@@ -54,16 +54,15 @@ void measure(benchmark::State& state, double bytes, double bus, Work&& work) {
     MPI_Barrier(MPI_COMM_WORLD);
     const auto begin = std::chrono::steady_clock::now();
     work();
-    double mine =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     double slowest = 0;
     MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     state.SetIterationTime(slowest);
   }
   const double done = static_cast<double>(state.iterations()) * bytes;
   state.SetBytesProcessed(static_cast<std::int64_t>(done));
-  state.counters["bus"] = benchmark::Counter(done * bus, benchmark::Counter::kIsRate,
-                                             benchmark::Counter::kIs1000);
+  state.counters["bus"] =
+      benchmark::Counter(done * bus, benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
 }
 
 double share() {
@@ -139,9 +138,8 @@ void roof_memcpy(benchmark::State& state) {
 void shaped_transfer(benchmark::State& state) {
   constexpr double bandwidth = 0.25e9;
   constexpr Seconds latency = 5e-3;
-  Progress& progress =
-      setting->use(Transport::messages,
-                   NetworkShape::uniform(setting->world.size(), latency, bandwidth));
+  Progress& progress = setting->use(
+      Transport::messages, NetworkShape::uniform(setting->world.size(), latency, bandwidth));
   const auto bytes = static_cast<Bytes>(state.range(0));
   std::vector<char> data(bytes, 'x');
   double best = 1e9;
@@ -151,8 +149,7 @@ void shaped_transfer(benchmark::State& state) {
     const auto begin = std::chrono::steady_clock::now();
     if (progress.rank() == 0) send(progress, "shaped", 1, std::span(data));
     if (progress.rank() == 1) receive(progress, "shaped", 0, std::span(data));
-    double mine =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     double slowest = 0;
     MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     state.SetIterationTime(slowest);

@@ -69,7 +69,8 @@ inline std::int32_t token(std::uint64_t sample, std::uint64_t position, std::int
   x *= 0x9E3779B97F4A7C15U;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
   const std::uint64_t r = x >> 48;
-  return static_cast<std::int32_t>(((r * r * r * r >> 48) * static_cast<std::uint64_t>(vocabulary)) >> 16);
+  return static_cast<std::int32_t>(
+      ((r * r * r * r >> 48) * static_cast<std::uint64_t>(vocabulary)) >> 16);
 }
 
 }  // namespace reef_peers

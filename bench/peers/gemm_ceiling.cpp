@@ -30,9 +30,12 @@ double linear_layer(std::int64_t R, std::int64_t K, std::int64_t N) {
   const auto begin = std::chrono::steady_clock::now();
   constexpr int repetitions = 3;
   for (int i = 0; i < repetitions; ++i) {
-    dnnl_sgemm('N', 'N', R, N, K, 1, in.values.data(), K, w.values.data(), N, 0, out.values.data(), N);
-    dnnl_sgemm('N', 'T', R, K, N, 1, out.values.data(), N, w.values.data(), N, 0, in.values.data(), K);
-    dnnl_sgemm('T', 'N', K, N, R, 1, in.values.data(), K, out.values.data(), N, 0, w.values.data(), N);
+    dnnl_sgemm('N', 'N', R, N, K, 1, in.values.data(), K, w.values.data(), N, 0, out.values.data(),
+               N);
+    dnnl_sgemm('N', 'T', R, K, N, 1, out.values.data(), N, w.values.data(), N, 0, in.values.data(),
+               K);
+    dnnl_sgemm('T', 'N', K, N, R, 1, in.values.data(), K, out.values.data(), N, 0, w.values.data(),
+               N);
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   return elapsed.count() / repetitions;
@@ -64,6 +67,7 @@ int main(int argc, char** argv) {
   const double seconds = rounds[rounds.size() / 2];
   const auto weights = static_cast<double>(config.layers * 12 * C * C + C * V);
   std::printf("{\"tokens\": %lld, \"seconds\": %.9g, \"gflops_per_s\": %.6g}\n",
-              static_cast<long long>(R), seconds, 6e-9 * static_cast<double>(R) * weights / seconds);
+              static_cast<long long>(R), seconds,
+              6e-9 * static_cast<double>(R) * weights / seconds);
   return 0;
 }

@@ -80,14 +80,14 @@ double cpu_seconds() {
 
 void print_list(const char* name, const std::vector<double>& values) {
   std::printf("\"%s\": [", name);
-  for (std::size_t i = 0; i < values.size(); ++i) std::printf("%s%.9g", i == 0 ? "" : ", ", values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    std::printf("%s%.9g", i == 0 ? "" : ", ", values[i]);
   std::printf("]");
 }
 
 void train(const reef_peers::Arguments& arguments) {
   const reef::comm::Communicator ranks;
-  reef::nn::GptConfig config =
-      reef_peers::configuration(arguments.text("--configuration", "b256"));
+  reef::nn::GptConfig config = reef_peers::configuration(arguments.text("--configuration", "b256"));
   const std::int64_t length = config.sequence == 0 ? config.context : config.sequence;
   const std::int64_t tokens = config.batch * length;
   config.batch /= ranks.size();

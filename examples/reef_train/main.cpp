@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -26,12 +28,28 @@ void parse_model(const std::string& text, TrainOptions& options) {
   long long channels = 0;
   int end = 0;
   const int found = std::sscanf(text.c_str(), "%lldx%lldx%lld%n", &layers, &heads, &channels, &end);
-  if (found != 3 || end != static_cast<int>(text.size()) || layers < 1 || heads < 1 || channels < 1) {
-    throw CLI::ValidationError("--model", "'" + text + "' is not LAYERSxHEADSxCHANNELS, as in 4x4x128");
+  if (found != 3 || end != static_cast<int>(text.size()) || layers < 1 || heads < 1 ||
+      channels < 1) {
+    throw CLI::ValidationError("--model",
+                               "'" + text + "' is not LAYERSxHEADSxCHANNELS, as in 4x4x128");
   }
   options.layers = layers;
   options.heads = heads;
   options.channels = channels;
+}
+
+/// "3:4" as rank 3, four times slower.
+std::pair<int, double> parse_slow(const std::string& text) {
+  int rank = 0;
+  double factor = 0;
+  int end = 0;
+  const int found = std::sscanf(text.c_str(), "%d:%lf%n", &rank, &factor, &end);
+  if (found != 2 || end != static_cast<int>(text.size()) || rank < 0 ||
+      !(factor >= 1 && factor < 1e6)) {
+    throw CLI::ValidationError("--slow",
+                               "'" + text + "' is not RANK:FACTOR with a factor from 1 on");
+  }
+  return {rank, factor};
 }
 
 void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision,
@@ -55,13 +73,18 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
       },
       "NUMBER >= 0");
   app.add_option("--context", o.context, "T, tokens a sample")->check(count)->capture_default_str();
-  app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")->check(count);
-  app.add_option("--micro-batches", o.micro_batches, "a step and rank")->check(count)->capture_default_str();
+  app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")
+      ->check(count);
+  app.add_option("--micro-batches", o.micro_batches, "a step and rank")
+      ->check(count)
+      ->capture_default_str();
   app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
   app.add_option("--lr", o.lr, "peak learning rate")->check(amount)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")->check(amount);
   app.add_option("--weight-decay", o.weight_decay)->check(amount)->capture_default_str();
-  app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")->check(amount)->capture_default_str();
+  app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")
+      ->check(amount)
+      ->capture_default_str();
   app.add_option("--dropout", o.dropout)->check(CLI::Range(0.0, 0.99))->capture_default_str();
   app.add_option("--seed", o.seed)->capture_default_str();
   app.add_option("--precision", precision, "of weights, activations and sums")
@@ -74,12 +97,21 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
       ->check(CLI::Range(1, 1024));
   app.add_option("--init", o.init, "weights to start from, .safetensors")->check(CLI::ExistingFile);
   app.add_option("--export", o.export_file, "where to write the weights, .safetensors");
-  app.add_option("--network", o.network, "case file of the network to emulate")->check(CLI::ExistingFile);
+  app.add_option("--network", o.network, "case file of the network to emulate")
+      ->check(CLI::ExistingFile);
   app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")->check(amount);
   app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
       ->check(amount);
+  app.add_option_function<std::vector<std::string>>(
+         "--slow",
+         [&o](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) o.slow.push_back(parse_slow(text));
+         },
+         "RANK:FACTOR, a rank to slow down")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--checkpoint", o.checkpoint, "directory of checkpoints");
-  app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end")->check(count);
+  app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end")
+      ->check(count);
   app.add_flag("--resume", o.resume, "from the latest checkpoint of --checkpoint");
   app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
       ->check(amount)

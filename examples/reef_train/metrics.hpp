@@ -1,18 +1,13 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <reef/comm/gather.hpp>
+#include <reef/comm/progress.hpp>
 #include <reef/io/json.hpp>
-#include <reef/trace/exchange.hpp>
-#include <reef/trace/overlap.hpp>
 #include <reef/trace/report.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/options.hpp>
@@ -25,24 +20,10 @@ namespace reef_examples {
 /// What a run tells about itself: a line of JSON a step, the progress bar's figures, the timeline and
 /// the page at the end. Figures are means over ranks; files are written by rank 0.
 class Metrics {
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
 public:
   /// Opens the metrics, to go on in them where a run is resumed, and sees that the files of the end
   /// can be written, before the work that they are about.
-  Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes) : sink_(sink) {
-    if (!writes) return;
-    for (const auto& path : {options.metrics, options.trace, options.report, options.export_file}) {
-      if (path.empty()) continue;
-      const std::unique_ptr<std::FILE, Close> probe(std::fopen(path.c_str(), "a"));
-      if (probe == nullptr) {
-        throw reef::FileError("cannot write '" + path + "'.\n  fix: a path in a directory that you may write.");
-      }
-    }
-    if (!options.metrics.empty()) file_.reset(std::fopen(options.metrics.c_str(), options.resume ? "a" : "w"));
-  }
+  Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes);
 
   /// Tokens that a resumed run has seen before.
   void set_tokens(std::uint64_t tokens) { tokens_ = tokens_before_ = tokens; }
@@ -50,104 +31,29 @@ public:
   [[nodiscard]] double seconds() const { return seconds_; }
 
   /// After each step, on all ranks.
-  void add(reef::comm::Progress& progress, const reef::StepResult& result) {
-    const double end = reef::trace::now();
-    const double begin = end - result.seconds;
-    if (from_ == 0) from_ = begin;
-    to_ = end;
-    const auto spans = sink_.collect(recording_);
-    const reef::trace::Overlap mine = reef::trace::analyze(spans, begin, end);
-    const auto mean = mean_over_ranks(progress, {mine.compute, mine.communication, mine.exposed});
-    tokens_ += result.tokens;
-    seconds_ = end - from_;
-    compute_ += mean[0];
-    communication_ += mean[1];
-    exposed_ += mean[2];
-    last_ = result;
-    exposed_share_ = result.seconds > 0 ? std::min(1.0, mean[2] / result.seconds) : 0;
-    steps_.push_back({result.step, static_cast<std::int64_t>(tokens_), seconds_, result.loss, rate()});
-    write({{"step", result.step},
-           {"tokens", tokens_},
-           {"seconds", seconds_},
-           {"loss", result.loss},
-           {"gradient_norm", result.gradient_norm},
-           {"lr", result.learning_rate},
-           {"compute_s", mean[0]},
-           {"communication_s", mean[1]},
-           {"exposed_s", mean[2]},
-           {"tokens_per_s", rate()}});
-  }
+  void add(reef::comm::Progress& progress, const reef::StepResult& result);
 
   [[nodiscard]] Standing standing(std::int64_t steps) const {
     return {last_.step, steps, last_.loss, rate(), exposed_share_, seconds_};
   }
 
-  /// The last line of the metrics.
-  template <class TrainerType>
-  void summarise(TrainerType& trainer, double validation_loss) {
-    const double total = seconds_ > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds_ : 0;
-    const auto peaks = reef::comm::gather_numbers(
-        trainer.progress(), "peak memory", static_cast<double>(trainer.device().memory().peak));
-    const double peak = *std::max_element(peaks.begin(), peaks.end());
-    write({{"summary", true},
-           {"final_loss", last_.loss},
-           {"validation_loss", validation_loss},
-           {"tokens_per_s", total},
-           {"overlap", communication_ > 0 ? 1 - exposed_ / communication_ : 1.0},
-           {"peak_device_bytes", static_cast<std::uint64_t>(peak)},
-           {"micro_batches", trainer.plan().micro_batches}});
-    file_.reset();
-  }
+  /// The last line of the metrics. On all ranks, each with the peak of its device.
+  void summarise(reef::comm::Progress& progress, reef::Bytes peak,
+                 const std::vector<int>& micro_batches, double validation_loss);
 
   /// The trace and the page, where they were asked for. On all ranks.
-  void write_timeline(reef::comm::Progress& progress, const TrainOptions& options, double validation_loss,
-                      const std::string& sample) {
-    if (options.trace.empty() && options.report.empty()) return;
-    const std::vector<std::byte> bytes = reef::trace::encode(recording_);
-    const auto texts = reef::comm::gather_texts(
-        progress, "recordings", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    if (texts.empty()) return;
-    std::vector<reef::trace::Recording> recordings;
-    for (const std::string& text : texts) {
-      recordings.push_back(reef::trace::decode(std::as_bytes(std::span(text))));
-    }
-    if (!options.trace.empty()) reef::trace::write_chrome(options.trace, recordings);
-    if (options.report.empty()) return;
-    reef::trace::Report report;
-    report.title = "reef-train " + options.recipe;
-    report.subtitle = std::to_string(recordings.size()) + " ranks, " + std::to_string(last_.step) + " steps";
-    report.steps = steps_;
-    report.validation_loss = validation_loss;
-    for (const auto& recording : recordings) {
-      report.overlaps.push_back(reef::trace::analyze(recording.spans, from_, to_));
-    }
-    // The last few steps: what a person can read.
-    report.from = to_ - 4 * last_.seconds;
-    report.to = to_;
-    report.recordings = std::move(recordings);
-    report.sample = sample;
-    report.facts = {{"recipe", options.recipe},
-                    {"learning rate", std::to_string(options.lr)},
-                    {"seed", std::to_string(options.seed)}};
-    reef::trace::write_report(options.report, report);
-  }
+  void write_timeline(reef::comm::Progress& progress, const TrainOptions& options,
+                      double validation_loss, const std::string& sample);
 
 private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
   [[nodiscard]] double rate() const {
     return last_.seconds > 0 ? static_cast<double>(last_.tokens) / last_.seconds : 0;
   }
-
-  static std::vector<double> mean_over_ranks(reef::comm::Progress& progress, std::vector<double> values) {
-    reef::comm::all_reduce<double>(progress, "step figures", std::span<double>(values));
-    for (double& value : values) value /= progress.size();
-    return values;
-  }
-
-  void write(const reef::io::Json& line) {
-    if (file_ == nullptr) return;
-    std::fprintf(file_.get(), "%s\n", line.dump().c_str());
-    std::fflush(file_.get());
-  }
+  void write(const reef::io::Json& line);
 
   reef::trace::Sink& sink_;
   std::unique_ptr<std::FILE, Close> file_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reef_examples {
@@ -28,6 +29,7 @@ struct TrainOptions {
   std::string network;
   std::uint64_t device_memory = 0;
   double device_link = 0;
+  std::vector<std::pair<int, double>> slow;  // rank, how many times slower
   std::string checkpoint;
   std::int64_t checkpoint_every = 0;
   bool resume = false;

@@ -13,6 +13,7 @@
 
 #include <reef/comm/gather.hpp>
 #include <reef/comm/network_file.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/trainer/checkpoint.hpp>
@@ -40,7 +41,8 @@ public:
         config_(model_config()),
         trainer_(reef::nn::gpt<Device, T>(config_, threads()),
                  training_source(corpus_.training(), options_.context, options_.seed),
-                 trainer_options(), validation_source(corpus_.validation(), options_.context), ranks_),
+                 trainer_options(), validation_source(corpus_.validation(), options_.context),
+                 ranks_),
         metrics_(options_, sink_, trainer_.rank() == 0) {}
 
   void train() {
@@ -68,8 +70,8 @@ private:
 
   /// What was given, or Reef's own sources; while those are under 1 MB, the licences too.
   std::vector<std::filesystem::path> files() {
-    say("reef-train " + std::string(reef::version) + ": " + options_.recipe + " on " +
-        std::to_string(ranks_.size()) + " ranks");
+    say(reef::concat("reef-train ", reef::version, ": ", options_.recipe, " on ", ranks_.size(),
+                     " ranks"));
     if (!options_.data.empty()) return {options_.data.begin(), options_.data.end()};
     std::vector<std::filesystem::path> files = text_files(REEF_DATA_DIRECTORY "/include");
     for (const char* more : {"/examples", "/tests", "/docs"}) {
@@ -78,11 +80,11 @@ private:
     }
     std::uintmax_t bytes = 0;
     for (const auto& file : files) bytes += std::filesystem::file_size(file);
-    std::string what = std::to_string(files.size()) + " of Reef's own sources in " REEF_DATA_DIRECTORY;
+    std::string what = reef::concat(files.size(), " of Reef's own sources in " REEF_DATA_DIRECTORY);
     if (bytes < 1'000'000) {
       const auto licences = licence_files();
       files.insert(files.end(), licences.begin(), licences.end());
-      what += " and " + std::to_string(licences.size()) + " licences in /usr/share/common-licenses";
+      what += reef::concat(" and ", licences.size(), " licences in /usr/share/common-licenses");
     }
     say("data: " + what);
     return files;
@@ -102,7 +104,8 @@ private:
     config.vocabulary = reef::data::ByteTokenizer::vocabulary;
     config.context = options_.context;
     config.batch = options_.batch > 0 ? options_.batch
-                                      : std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, options_.context));
+                                      : std::max<std::int64_t>(
+                                            1, 1024 / std::max<std::int64_t>(1, options_.context));
     config.dropout = options_.dropout;
     return config;
   }
@@ -123,6 +126,13 @@ private:
     result.device.threads = threads();
     result.device.memory_bytes = options_.device_memory;
     result.device.link_bytes_per_second = options_.device_link * 1e9;
+    for (const auto& [rank, factor] : options_.slow) {
+      if (rank >= ranks_.size()) {
+        throw reef::OptionError("--slow names rank ", rank, ", there are ", ranks_.size(),
+                                ".\n  fix: a rank from 0 to ", ranks_.size() - 1, ".");
+      }
+      if (rank == ranks_.rank()) result.device.slowdown = factor;
+    }
     result.communication.deadline = options_.deadline;
     if (!options_.network.empty()) {
       result.communication.network = reef::comm::read_network(options_.network, ranks_.size());
@@ -135,14 +145,14 @@ private:
     const reef::graph::Dag& dag = trainer_.model().dag();
     const auto tokens = static_cast<std::int64_t>(trainer_.plan().micro_batches_in_all()) *
                         config_.batch * options_.context;
-    say("model: " + std::to_string(dag.parameter_count()) + " parameters, " +
-        std::to_string(config_.layers) + " layers, " + std::to_string(config_.heads) + " heads, " +
-        std::to_string(config_.channels) + " channels, context " + std::to_string(options_.context));
-    say("text: " + std::to_string(corpus_.training().size()) + " bytes to train on, " +
-        std::to_string(corpus_.validation().size()) + " held out");
-    say("step: " + std::to_string(tokens) + " tokens; " + std::to_string(threads()) +
-        " thread(s) a rank, " + reef::format_bytes(trainer_.device().memory().used) + " a device, " +
-        std::string(reef::device::name_of(reef::device::instruction_set())));
+    say(reef::concat("model: ", dag.parameter_count(), " parameters, ", config_.layers, " layers, ",
+                     config_.heads, " heads, ", config_.channels, " channels, context ",
+                     options_.context));
+    say(reef::concat("text: ", corpus_.training().size(), " bytes to train on, ",
+                     corpus_.validation().size(), " held out"));
+    say(reef::concat("step: ", tokens, " tokens; ", threads(), " thread(s) a rank, ",
+                     reef::format_bytes(trainer_.device().memory().used), " a device, ",
+                     reef::device::name_of(reef::device::instruction_set())));
   }
 
   /// Rank by rank the same file, the same weights.
@@ -165,14 +175,17 @@ private:
       say("resume: no complete checkpoint in " + options_.checkpoint + ", starting anew");
       return;
     }
-    if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != corpus_.fingerprint()) {
-      throw reef::OptionError("the checkpoint was written with another text.\n  fix: give the same --data.");
+    if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") !=
+        corpus_.fingerprint()) {
+      throw reef::OptionError(
+          "the checkpoint was written with another text.\n  fix: give the same --data.");
     }
     if (reef::io::require<std::int64_t>(*facts, "batch", "the checkpoint") != config_.batch) {
-      throw reef::OptionError("the checkpoint was written with another --batch.\n  fix: give the same.");
+      throw reef::OptionError(
+          "the checkpoint was written with another --batch.\n  fix: give the same.");
     }
     metrics_.set_tokens(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"));
-    say("resume: after step " + std::to_string(committed()));
+    say(reef::concat("resume: after step ", committed()));
   }
 
   // -- while training ----------------------------------------------------------------------------
@@ -196,31 +209,35 @@ private:
     const auto windows = reef::data::Validation(corpus_.validation(), options_.context).windows();
     const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
     const double validation = trainer_.evaluate(static_cast<int>((windows + round - 1) / round));
-    say("held-out loss: " + std::to_string(validation) + " nats/byte after " +
-        std::to_string(committed()) + " steps, " + clock_text(metrics_.seconds()));
+    say(reef::concat("held-out loss: ", std::to_string(validation), " nats/byte after ",
+                     committed(), " steps, ", clock_text(metrics_.seconds())));
 
     std::string sample;
     if (first() && options_.prompt_bytes > 0) {
       try {
-        sample = generate(trainer_, config_, options_.prompt.value_or("\n"), options_.prompt_bytes, options_.seed);
+        sample = generate(trainer_, config_, options_.prompt.value_or("\n"), options_.prompt_bytes,
+                          options_.seed);
         std::printf("---\n%s\n---\n", sample.c_str());
         std::fflush(stdout);
       } catch (const reef::MemoryError& error) {
         say(std::string("no sample: ") + error.what());
       }
     }
-    metrics_.summarise(trainer_, validation);
+    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak,
+                       trainer_.plan().micro_batches, validation);
     metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
     if (!options_.export_file.empty() && first()) {
       std::vector<std::vector<T>> values;
       std::vector<reef::io::NamedView> tensors;
       for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
         values.push_back(trainer_.parameter(parameter.name));
-        tensors.push_back({parameter.name, {values.back().data(), parameter.spec.shape, reef::element_of<T>}});
+        tensors.push_back(
+            {parameter.name, {values.back().data(), parameter.spec.shape, reef::element_of<T>}});
       }
       reef::io::write_safetensors(options_.export_file, tensors);
     }
-    for (const auto& file : {options_.metrics, options_.trace, options_.report, options_.export_file}) {
+    for (const auto& file :
+         {options_.metrics, options_.trace, options_.report, options_.export_file}) {
       if (!file.empty()) say("wrote " + file);
     }
   }

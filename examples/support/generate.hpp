@@ -15,10 +15,12 @@
 namespace reef_examples {
 
 /// Draws one of the k likeliest tokens by their softmax.
-inline std::int32_t draw_token(const float* logits, std::int64_t vocabulary, int k, double uniform) {
+inline std::int32_t draw_token(const float* logits, std::int64_t vocabulary, int k,
+                               double uniform) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(vocabulary));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
-  const auto end = order.begin() + std::min<std::ptrdiff_t>(k, static_cast<std::ptrdiff_t>(order.size()));
+  const auto end =
+      order.begin() + std::min<std::ptrdiff_t>(k, static_cast<std::ptrdiff_t>(order.size()));
   std::partial_sort(order.begin(), end, order.end(),
                     [&](std::int32_t a, std::int32_t b) { return logits[a] > logits[b]; });
   order.erase(end, order.end());
@@ -80,7 +82,8 @@ std::string generate(TrainerType& trainer, reef::nn::GptConfig config, const std
   }
   bindings.workspace = allocate(segment.inference_workspace_bytes);
 
-  std::vector<std::int32_t> text = reef::data::ByteTokenizer::encode(prompt.empty() ? "\n" : prompt);
+  std::vector<std::int32_t> text =
+      reef::data::ByteTokenizer::encode(prompt.empty() ? "\n" : prompt);
   std::vector<T> logits(static_cast<std::size_t>(logits_shape.size()));
   for (std::int64_t i = 0; i < count; ++i) {
     // The last T bytes, at the front of the window; what follows is never looked at: it is causal.

@@ -2,6 +2,7 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <reef/core/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -71,8 +72,8 @@ inline std::string figures(const Standing& at) {
 
 /// One line for a log: "step 10/400  loss ...  0:12, 1:35 left".
 inline std::string log_line(const Standing& at) {
-  return "step " + std::to_string(at.step) + "/" + std::to_string(at.steps) + "  " + figures(at) +
-         "  " + clock_text(at.seconds) + ", " + clock_text(seconds_left(at)) + " left";
+  return reef::concat("step ", at.step, "/", at.steps, "  ", figures(at), "  ",
+                      clock_text(at.seconds), ", ", clock_text(seconds_left(at)), " left");
 }
 
 /// One line of fewer than `columns` columns: the bar takes what the figures leave, and goes first

@@ -17,8 +17,8 @@ namespace reef_examples {
 
 /// The text files of a directory tree, by name.
 inline std::vector<std::filesystem::path> text_files(const std::filesystem::path& root) {
-  static const std::set<std::string> kinds{".hpp", ".cpp", ".cuh", ".cu",  ".md", ".cmake",
-                                           ".txt", ".sh",  ".py",  ".json"};
+  static const std::set<std::string> kinds{".hpp",   ".cpp", ".cuh", ".cu", ".md",
+                                           ".cmake", ".txt", ".sh",  ".py", ".json"};
   std::vector<std::filesystem::path> files;
   std::error_code code;
   for (std::filesystem::recursive_directory_iterator entry(root, code), end; !code && entry != end;
@@ -43,8 +43,8 @@ inline std::vector<std::filesystem::path> licence_files() {
 /// Training samples as a Trainer asks for them: inputs are "tokens" and "targets", weight 1 each.
 inline reef::run::Source training_source(std::span<const std::uint8_t> text, std::int64_t context,
                                          std::uint64_t seed) {
-  return [sampler = reef::data::Sampler(text, context, seed)](std::uint64_t first,
-                                                              std::span<const reef::AnyView> inputs) {
+  return [sampler = reef::data::Sampler(text, context, seed)](
+             std::uint64_t first, std::span<const reef::AnyView> inputs) {
     sampler.fill(first, inputs[0].shape()[0], inputs[0].as<std::int32_t>().data(),
                  inputs[1].as<std::int32_t>().data());
     return 1.0;
@@ -52,7 +52,8 @@ inline reef::run::Source training_source(std::span<const std::uint8_t> text, std
 }
 
 /// Held-out windows in their order, weighed by the targets that count.
-inline reef::run::Source validation_source(std::span<const std::uint8_t> text, std::int64_t context) {
+inline reef::run::Source validation_source(std::span<const std::uint8_t> text,
+                                           std::int64_t context) {
   return [windows = reef::data::Validation(text, context)](std::uint64_t first,
                                                            std::span<const reef::AnyView> inputs) {
     return static_cast<double>(windows.fill(static_cast<std::int64_t>(first), inputs[0].shape()[0],

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Everything in core/: shapes and views, errors, units, random numbers, the policy pack.
+/// Everything in core/: shapes and views, errors and their texts, units, random numbers, the policy pack.
 
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
@@ -12,5 +12,6 @@
 #include <reef/core/random.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/core/version.hpp>

@@ -222,8 +222,8 @@ TYPED_TEST(Collectives, the_meter_counts_what_cost_says) {
       std::vector<T> data = inputs_of<T>(rank, n);
       reduce_scatter(this->progress, "cost", std::span<const T>(data), this->shard(data, offsets),
                      offsets);
-      all_gather(this->progress, "cost", this->shard(std::as_const(data), offsets),
-                 std::span(data), offsets);
+      all_gather(this->progress, "cost", this->shard(std::as_const(data), offsets), std::span(data),
+                 offsets);
       AllReduceTask<T> task("cost", std::span(data), offsets);
       run(this->progress, task);
       const Meter after = this->progress.meter();

@@ -43,7 +43,8 @@ void misbehave(const std::string& mode) {
 
 /// Stops this process; a shell lets it go on.
 void pause_for(const char* seconds) {
-  const std::string command = std::string("(sleep ") + seconds + "; kill -CONT " + std::to_string(getpid()) + ") &";
+  const std::string command =
+      std::string("(sleep ") + seconds + "; kill -CONT " + std::to_string(getpid()) + ") &";
   if (std::system(command.c_str()) != 0) throw std::runtime_error("no shell");
   std::raise(SIGSTOP);
 }

@@ -1,8 +1,8 @@
 #include <sys/wait.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
-#include <array>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -37,8 +37,7 @@ Ending run_job(const std::string& mode, const std::string& transport) {
   }
   const int status = pclose(job);
   ending.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  ending.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  ending.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return ending;
 }
 
@@ -58,7 +57,8 @@ TEST_P(EndOfAJob, a_stopped_rank_ends_it_by_the_deadline_and_is_named) {
   EXPECT_THAT(ending.output, HasSubstr("rank 1 is silent since"));
   EXPECT_THAT(ending.output, HasSubstr("rank 1 does not answer"));
   // The last operations of those who answer.
-  EXPECT_THAT(ending.output, HasSubstr("all-reduce 'sum1' number 1 in queue 'reduce', 320 B: done"));
+  EXPECT_THAT(ending.output,
+              HasSubstr("all-reduce 'sum1' number 1 in queue 'reduce', 320 B: done"));
   EXPECT_THAT(ending.output, Not(HasSubstr("all sums are there")));
 }
 

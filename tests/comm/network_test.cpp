@@ -50,7 +50,8 @@ TEST(NetworkFile, the_links_of_the_first_devices_of_a_case_are_read) {
 }
 
 TEST(NetworkFile, what_is_no_network_is_refused) {
-  const std::string path = std::filesystem::temp_directory_path().string() + "/reef-network-" + std::to_string(getpid()) + ".json";
+  const std::string path = std::filesystem::temp_directory_path().string() + "/reef-network-" +
+                           std::to_string(getpid()) + ".json";
   const auto write = [&](const std::string& text) { std::ofstream(path) << text; };
   EXPECT_THROW((void)read_network("/nowhere/at/all.json", 2), FileError);
   for (const char* const text :
@@ -141,8 +142,8 @@ TEST(ShapedLinks, each_ordered_pair_has_its_own_link) {
   const auto ranks = static_cast<std::size_t>(world.size());
   std::vector<Seconds> latency(ranks * ranks, 0.0);
   latency[1] = 0.3;
-  Progress progress(world, shaped(NetworkShape(world.size(), latency,
-                                               std::vector<double>(ranks * ranks, 1e9))));
+  Progress progress(
+      world, shaped(NetworkShape(world.size(), latency, std::vector<double>(ranks * ranks, 1e9))));
   std::vector<std::int64_t> there(10, comm::detail::now_ns());
   std::vector<std::int64_t> back(10);
   if (world.rank() == 0) {

@@ -113,6 +113,35 @@ TEST(HostLink, the_two_directions_share_nothing_and_lanes_of_one_direction_share
   EXPECT_LT(best, 0.055);  // side by side
 }
 
+TEST(HostSpeed, a_slowed_device_sleeps_out_what_its_kernels_would_have_taken) {
+  Host host({.slowdown = 4, .threads = 1});
+  double kernels = 0;
+  double all = 0;
+  double burnt = 0;
+  Host::Lane lane(host, "compute");
+  lane.submit([&](Host::Lane& l) {
+    const double begin = wall();
+    const double burnt_before = processor();
+    for (int i = 0; i < 4; ++i) {
+      l.parallel(1, [&](std::int64_t) {
+        const double kernel = wall();
+        while (wall() - kernel < 0.01) {
+        }
+        kernels += wall() - kernel;
+      });
+    }
+    burnt = processor() - burnt_before;
+    all = wall() - begin;
+  });
+  lane.synchronize();
+  EXPECT_GE(all, 4 * kernels - 0.001);  // less than a millisecond stays owed
+  EXPECT_LT(burnt, 2 * kernels);
+}
+
+TEST(HostSpeed, a_slowdown_below_one_is_refused) {
+  EXPECT_THROW(Host({.slowdown = 0.5}), OptionError);
+}
+
 TEST(HostLink, copies_on_the_device_do_not_take_the_link) {
   Host host({.link_bytes_per_second = 1000});
   Host::Lane lane(host, "compute");
@@ -184,7 +213,8 @@ TEST(HostPool, every_part_runs_once_whatever_the_number_of_threads) {
     for (const std::int64_t parts : {0, 1, 2, 3, 100}) {
       std::vector<std::atomic<int>> runs(static_cast<std::size_t>(parts));
       lane.submit([&](Host::Lane& l) {
-        l.parallel(parts, [&](std::int64_t part) { runs[static_cast<std::size_t>(part)].fetch_add(1); });
+        l.parallel(parts,
+                   [&](std::int64_t part) { runs[static_cast<std::size_t>(part)].fetch_add(1); });
       });
       lane.synchronize();
       for (const auto& count : runs) EXPECT_EQ(count.load(), 1);

@@ -108,7 +108,9 @@ TYPED_TEST(Vectors, every_operation_does_in_each_lane_what_the_scalar_does) {
       top = std::max(top, a[static_cast<std::size_t>(i)]);
     }
     for (std::int64_t i = 0; i < width; ++i) {
-      const auto got = [&](int operation) { return results[static_cast<std::size_t>(operation * width + i)]; };
+      const auto got = [&](int operation) {
+        return results[static_cast<std::size_t>(operation * width + i)];
+      };
       const T x = a[static_cast<std::size_t>(i)];
       const T y = b[static_cast<std::size_t>(i)];
       EXPECT_EQ(got(0), x + y);
@@ -148,7 +150,9 @@ TYPED_TEST(Vectors, partial_loads_and_stores_touch_nothing_else) {
       std::vector<T> to(20, T(-1));
       device::run_vectors<T>(CopyFirst{}, to.data(), from.data(), count);
       std::int64_t copied = 0;
-      while (copied < count && to[static_cast<std::size_t>(copied)] == from[static_cast<std::size_t>(copied)]) ++copied;
+      while (copied < count &&
+             to[static_cast<std::size_t>(copied)] == from[static_cast<std::size_t>(copied)])
+        ++copied;
       for (std::size_t i = static_cast<std::size_t>(copied); i < 20; ++i) EXPECT_EQ(to[i], T(-1));
       EXPECT_TRUE(copied == count || copied >= 2) << copied << " of " << count;
     }
@@ -159,7 +163,8 @@ struct Exp {
   template <class V>
   void run(typename V::element_type* to, const typename V::element_type* from,
            std::int64_t n) const {
-    for (std::int64_t i = 0; i < n; i += V::width) exp(V::load(from + i, n - i)).store(to + i, n - i);
+    for (std::int64_t i = 0; i < n; i += V::width)
+      exp(V::load(from + i, n - i)).store(to + i, n - i);
   }
 };
 
@@ -169,14 +174,16 @@ TYPED_TEST(Vectors, exp_is_within_its_stated_error) {
     constexpr std::int64_t n = 200'001;
     std::vector<T> x(n), y(n);
     for (std::int64_t i = 0; i < n; ++i) {
-      x[static_cast<std::size_t>(i)] = static_cast<T>(-87.3 + 176.0 * static_cast<double>(i) / (n - 1));
+      x[static_cast<std::size_t>(i)] =
+          static_cast<T>(-87.3 + 176.0 * static_cast<double>(i) / (n - 1));
     }
     device::run_vectors<T>(Exp{}, y.data(), static_cast<const T*>(x.data()), n);
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double exact = std::exp(static_cast<double>(x[i]));
       const T rounded = static_cast<T>(exact);
-      const double ulp = static_cast<double>(std::nextafter(rounded, std::numeric_limits<T>::infinity()) - rounded);
+      const double ulp = static_cast<double>(
+          std::nextafter(rounded, std::numeric_limits<T>::infinity()) - rounded);
       worst = std::max(worst, std::abs(static_cast<double>(y[i]) - exact) / ulp);
     }
     EXPECT_LE(worst, 1.1);
@@ -187,7 +194,8 @@ TYPED_TEST(Vectors, exp_of_extremes_is_zero_infinite_or_nan) {
   using T = TypeParam;
   each_instruction_set([](InstructionSet) {
     const T infinity = std::numeric_limits<T>::infinity();
-    const std::vector<T> x{-infinity, T(-800), T(0), T(800), infinity, std::numeric_limits<T>::quiet_NaN()};
+    const std::vector<T> x{-infinity, T(-800),  T(0),
+                           T(800),    infinity, std::numeric_limits<T>::quiet_NaN()};
     std::vector<T> y(x.size());
     device::run_vectors<T>(Exp{}, y.data(), x.data(), static_cast<std::int64_t>(x.size()));
     EXPECT_EQ(y[0], T(0));
@@ -230,12 +238,16 @@ template <class T>
 struct Moments {
   std::vector<T> w, m, v, g;
   explicit Moments(std::size_t n)
-      : w(normal_numbers<T>(n, 1)), m(normal_numbers<T>(n, 2)), v(normal_numbers<T>(n, 3)), g(normal_numbers<T>(n, 4)) {
+      : w(normal_numbers<T>(n, 1)),
+        m(normal_numbers<T>(n, 2)),
+        v(normal_numbers<T>(n, 3)),
+        g(normal_numbers<T>(n, 4)) {
     for (T& x : v) x = x * x;
   }
   AdamWLike<T> rule(std::size_t first = 0) {
-    return {w.data() + first, m.data() + first, v.data() + first, g.data() + first,
-            T(0.01), T(0.9), T(0.95), T(1e-8), T(0.1)};
+    return {w.data() + first, m.data() + first, v.data() + first,
+            g.data() + first, T(0.01),          T(0.9),
+            T(0.95),          T(1e-8),          T(0.1)};
   }
 };
 
@@ -246,11 +258,13 @@ TYPED_TEST(Vectors, an_update_rule_gives_on_vectors_what_it_gives_on_elements) {
     Moments<T> vectors(n);
     Moments<T> elements(n);
     on_host(2, [&](Host::Lane& lane) { device::transform_vectors<T>(lane, n, vectors.rule()); });
-    for (std::size_t i = 0; i < n; ++i) elements.rule()(device::ElementAt<T>{static_cast<std::int64_t>(i)});
+    for (std::size_t i = 0; i < n; ++i)
+      elements.rule()(device::ElementAt<T>{static_cast<std::int64_t>(i)});
     double worst = 0;  // in units of epsilon and of the magnitudes that were added
     const auto compare = [&](T a, T b, T magnitude) {
-      worst = std::max(worst, std::abs(static_cast<double>(a) - static_cast<double>(b)) /
-                                  static_cast<double>(std::numeric_limits<T>::epsilon() * magnitude));
+      worst =
+          std::max(worst, std::abs(static_cast<double>(a) - static_cast<double>(b)) /
+                              static_cast<double>(std::numeric_limits<T>::epsilon() * magnitude));
     };
     for (std::size_t i = 0; i < n; ++i) {
       const T step = std::abs(elements.m[i]) / (std::sqrt(elements.v[i]) + T(1e-8));
@@ -272,8 +286,10 @@ TYPED_TEST(Vectors, a_transform_gives_the_same_bits_wherever_the_array_is_cut_an
       Moments<T> parts(n);
       on_host(threads, [&](Host::Lane& lane) {
         std::size_t begin = 0;
-        for (const std::size_t end : {std::size_t{1}, std::size_t{30}, std::size_t{33'333}, std::size_t{33'340}, n}) {
-          device::transform_vectors<T>(lane, static_cast<std::int64_t>(end - begin), parts.rule(begin));
+        for (const std::size_t end :
+             {std::size_t{1}, std::size_t{30}, std::size_t{33'333}, std::size_t{33'340}, n}) {
+          device::transform_vectors<T>(lane, static_cast<std::int64_t>(end - begin),
+                                       parts.rule(begin));
           begin = end;
         }
       });
@@ -288,7 +304,8 @@ TYPED_TEST(Vectors, a_transform_gives_the_same_bits_wherever_the_array_is_cut_an
 
 TYPED_TEST(Vectors, block_sums_of_squares_have_one_value_for_any_threads_and_instruction_set) {
   using T = TypeParam;
-  for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{100'005}}) {
+  for (const std::size_t n :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{100'005}}) {
     const auto x = normal_numbers<T>(n, 1);
     const std::size_t blocks = (n + 4095) / 4096;
     std::vector<double> first;
@@ -319,7 +336,9 @@ TYPED_TEST(Vectors, a_block_with_a_value_that_is_not_finite_has_such_a_sum) {
       auto x = normal_numbers<T>(10'000, 1);
       x[5000] = bad;
       std::vector<double> sums(3);
-      on_host(1, [&](Host::Lane& lane) { device::block_sums_of_squares(lane, 10'000, x.data(), sums.data()); });
+      on_host(1, [&](Host::Lane& lane) {
+        device::block_sums_of_squares(lane, 10'000, x.data(), sums.data());
+      });
       EXPECT_TRUE(std::isfinite(sums[0]));
       EXPECT_FALSE(std::isfinite(sums[1]));
       EXPECT_TRUE(std::isfinite(sums[2]));
@@ -334,7 +353,8 @@ TEST(ForEach, every_index_and_every_block_is_met_once) {
     on_host(threads, [](Host::Lane& lane) {
       for (const std::int64_t n : {0, 1, 16'384, 50'001}) {
         std::vector<int> met(static_cast<std::size_t>(n), 0);
-        device::for_each_index(lane, n, [&](std::int64_t i) { ++met[static_cast<std::size_t>(i)]; });
+        device::for_each_index(lane, n,
+                               [&](std::int64_t i) { ++met[static_cast<std::size_t>(i)]; });
         EXPECT_EQ(met, std::vector<int>(static_cast<std::size_t>(n), 1));
         std::vector<int> blocks(static_cast<std::size_t>(n), 0);
         device::for_each_block(lane, n, 1000, [&](std::int64_t begin, std::int64_t end) {
@@ -368,7 +388,8 @@ TEST(InstructionSetChoice, decides_how_wide_a_vector_is) {
 }
 
 TEST(InstructionSetChoice, cannot_exceed_the_machine) {
-  if (device::best_instruction_set() == InstructionSet::avx512) GTEST_SKIP() << "this machine has all";
+  if (device::best_instruction_set() == InstructionSet::avx512)
+    GTEST_SKIP() << "this machine has all";
   EXPECT_THROW(device::use_instruction_set(InstructionSet::avx512), OptionError);
 }
 

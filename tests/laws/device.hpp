@@ -45,7 +45,8 @@ protected:
   }
 
   // What lies at `from` on the device.
-  static std::vector<std::uint32_t> read_back(typename Device::Lane& lane, const void* from, std::size_t count) {
+  static std::vector<std::uint32_t> read_back(typename Device::Lane& lane, const void* from,
+                                              std::size_t count) {
     std::vector<std::uint32_t> values(count);
     lane.submit([&](typename Device::Lane& l) {
       l.copy(values.data(), from, count * sizeof(std::uint32_t), device::Copy::to_host);
@@ -54,7 +55,8 @@ protected:
     return values;
   }
 
-  static void write(typename Device::Lane& lane, void* to, const std::vector<std::uint32_t>& values) {
+  static void write(typename Device::Lane& lane, void* to,
+                    const std::vector<std::uint32_t>& values) {
     lane.submit([&](typename Device::Lane& l) {
       l.copy(to, values.data(), values.size() * sizeof(std::uint32_t), device::Copy::to_device);
     });
@@ -83,7 +85,8 @@ TYPED_TEST_P(DeviceLaws, functions_submitted_from_several_threads_all_run_once) 
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      for (std::size_t i = 0; i < 100; ++i) lane.submit([&runs, t, i](Lane&) { ++runs[t * 100 + i]; });
+      for (std::size_t i = 0; i < 100; ++i)
+        lane.submit([&runs, t, i](Lane&) { ++runs[t * 100 + i]; });
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -101,7 +104,8 @@ TYPED_TEST_P(DeviceLaws, functions_may_be_move_only_and_large) {
   std::int64_t small_result = 0;
   std::int64_t large_result = 0;
   auto owned = std::make_shared<int>(7);
-  lane.submit([&small_result, p = std::make_unique<int>(41), owned](Lane&) { small_result = *p + 1; });
+  lane.submit(
+      [&small_result, p = std::make_unique<int>(41), owned](Lane&) { small_result = *p + 1; });
   lane.submit([&large_result, large](Lane&) { large_result = large.values[99]; });
   lane.synchronize();
   EXPECT_EQ(small_result, 42);
@@ -313,8 +317,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     the_destructor_of_a_lane_runs_what_is_queued, what_is_copied_to_the_device_comes_back,
     copies_on_the_device_and_zeros_are_exact_to_the_byte,
     pinned_memory_is_a_source_and_target_of_copies_outside_the_budget, an_event_counts_completions,
-    a_lane_that_waits_starts_after_the_completion,
-    a_signal_from_the_host_releases_lanes_that_wait,
+    a_lane_that_waits_starts_after_the_completion, a_signal_from_the_host_releases_lanes_that_wait,
     an_exception_stops_the_lane_until_synchronize_throws_it,
     memory_counts_what_lives_and_remembers_the_peak,
     the_budget_is_never_exceeded_and_the_refusal_names_everyone);

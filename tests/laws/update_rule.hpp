@@ -52,7 +52,8 @@ protected:
       Kernel kernel;
       kernel.w = trial.weights.data();
       kernel.g = gradient.data();
-      for (std::size_t k = 0; k < trial.states.size(); ++k) kernel.state[k] = trial.states[k].data();
+      for (std::size_t k = 0; k < trial.states.size(); ++k)
+        kernel.state[k] = trial.states[k].data();
       kernel.scale = static_cast<T>(0.5);
       kernel.c = Rule{}.template coefficients<T>(t, lr, decays);
       apply(kernel);
@@ -61,7 +62,8 @@ protected:
   }
 
   /// By vectors, in pieces that begin anywhere.
-  static Trial by_vectors(std::size_t n, int steps, bool decays, double lr, std::size_t piece, int threads) {
+  static Trial by_vectors(std::size_t n, int steps, bool decays, double lr, std::size_t piece,
+                          int threads) {
     device::Host host({.threads = threads});
     device::Host::Lane lane(host, "test");
     return run(n, steps, decays, lr, [&](const Kernel& kernel) {
@@ -69,9 +71,11 @@ protected:
         Kernel part = kernel;
         part.w += begin;
         part.g += begin;
-        for (std::size_t k = 0; k < static_cast<std::size_t>(Rule::states); ++k) part.state[k] += begin;
+        for (std::size_t k = 0; k < static_cast<std::size_t>(Rule::states); ++k)
+          part.state[k] += begin;
         const auto count = static_cast<std::int64_t>(std::min(piece, n - begin));
-        lane.submit([=](device::Host::Lane& self) { device::transform_vectors<T>(self, count, part); });
+        lane.submit(
+            [=](device::Host::Lane& self) { device::transform_vectors<T>(self, count, part); });
         lane.synchronize();
       }
     });
@@ -109,12 +113,14 @@ TYPED_TEST_P(UpdateRuleLaws, a_cut_into_pieces_and_threads_changes_no_bit) {
 
 TYPED_TEST_P(UpdateRuleLaws, follows_the_formula_in_fp64) {
   // Each step rounds a handful of times, relative to weights and updates of order one.
-  const double tolerance = 64 * static_cast<double>(std::numeric_limits<typename TypeParam::element>::epsilon());
+  const double tolerance =
+      64 * static_cast<double>(std::numeric_limits<typename TypeParam::element>::epsilon());
   for (const bool decays : {false, true}) {
     const auto tested = this->by_vectors(333, 5, decays, 0.05, 333, 1);
     const auto expected = this->reference(333, 5, decays, 0.05);
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_NEAR(static_cast<double>(tested.weights[i]), expected[i], tolerance * (1 + std::abs(expected[i])));
+      EXPECT_NEAR(static_cast<double>(tested.weights[i]), expected[i],
+                  tolerance * (1 + std::abs(expected[i])));
     }
   }
 }

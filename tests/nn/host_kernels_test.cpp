@@ -59,7 +59,8 @@ std::vector<T> result_of(const std::vector<T>& before,
   for (Host::Lane* const lane : {&hosts().second, &hosts().third}) {
     std::vector<T> other = before;
     on(*lane, [&](Host::Lane& l) { kernel(l, other.data()); });
-    EXPECT_TRUE(first.empty() || std::memcmp(first.data(), other.data(), first.size() * sizeof(T)) == 0)
+    EXPECT_TRUE(first.empty() ||
+                std::memcmp(first.data(), other.data(), first.size() * sizeof(T)) == 0)
         << "other bits with " << lane->threads() << " threads";
   }
   return first;
@@ -104,9 +105,9 @@ struct Matrix {
   std::int64_t m, n, k;
 };
 
-constexpr Matrix matrices[] = {{1, 1, 1},     {3, 5, 7},    {17, 48, 1},    {16, 257, 48},
-                               {65, 130, 70}, {1, 384, 48}, {200, 70, 530}, {130, 600, 64},
-                               {1000, 66, 260}};
+constexpr Matrix matrices[] = {{1, 1, 1},      {3, 5, 7},      {17, 48, 1},
+                               {16, 257, 48},  {65, 130, 70},  {1, 384, 48},
+                               {200, 70, 530}, {130, 600, 64}, {1000, 66, 260}};
 
 TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_beta) {
   using T = TypeParam;
@@ -124,7 +125,8 @@ TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_bet
             const std::int64_t ldc = n + 2;
             const auto a = normal_numbers<T>((ta == Transpose::no ? m : k) * lda, 1);
             const auto b = normal_numbers<T>((tb == Transpose::no ? k : n) * ldb, 2);
-            const auto before = factors.beta == T(0) ? nans<T>(m * ldc) : normal_numbers<T>(m * ldc, 3);
+            const auto before =
+                factors.beta == T(0) ? nans<T>(m * ldc) : normal_numbers<T>(m * ldc, 3);
             const auto c = result_of<T>(before, [&](Host::Lane& lane, T* out) {
               Kernels::gemm<T>(lane, ta, tb, m, n, k, factors.alpha, a.data(), lda, b.data(), ldb,
                                factors.beta, out, ldc);
@@ -140,7 +142,8 @@ TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_bet
                 double bound = 0;
                 for (std::int64_t p = 0; p < k; ++p) {
                   const double term =
-                      static_cast<double>(a[size(ta == Transpose::no ? i * lda + p : p * lda + i)]) *
+                      static_cast<double>(
+                          a[size(ta == Transpose::no ? i * lda + p : p * lda + i)]) *
                       static_cast<double>(b[size(tb == Transpose::no ? p * ldb + j : j * ldb + p)]);
                   sum += term;
                   bound += std::abs(term);
@@ -160,7 +163,8 @@ TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_bet
 TYPED_TEST(HostKernels, a_product_over_nothing_is_beta_c) {
   using T = TypeParam;
   const auto c = result_of<T>({T(1), T(2), T(3), T(4)}, [](Host::Lane& lane, T* out) {
-    Kernels::gemm<T>(lane, Transpose::no, Transpose::no, 2, 2, 0, T(1), out, 0, out, 2, T(0.5), out, 2);
+    Kernels::gemm<T>(lane, Transpose::no, Transpose::no, 2, 2, 0, T(1), out, 0, out, 2, T(0.5), out,
+                     2);
   });
   EXPECT_EQ(c, (std::vector<T>{T(0.5), T(1), T(1.5), T(2)}));
 }
@@ -168,8 +172,11 @@ TYPED_TEST(HostKernels, a_product_over_nothing_is_beta_c) {
 #if defined(REEF_HAS_DNNL)
 // What lets a batch be cut without changing a bit of what each row gives.
 TEST(HostProducts, a_row_does_not_depend_on_how_many_rows_follow_from_16_rows_on) {
-  for (const auto& shape : {std::pair<std::int64_t, std::int64_t>{384, 1152}, {384, 256}, {48, 257},
-                            {1536, 384}, {130, 65}}) {
+  for (const auto& shape : {std::pair<std::int64_t, std::int64_t>{384, 1152},
+                            {384, 256},
+                            {48, 257},
+                            {1536, 384},
+                            {130, 65}}) {
     const std::int64_t K = shape.first, N = shape.second;
     for (const Transpose tw : {Transpose::no, Transpose::yes}) {
       constexpr std::int64_t rows = 300;
@@ -186,7 +193,8 @@ TEST(HostProducts, a_row_does_not_depend_on_how_many_rows_follow_from_16_rows_on
       for (const std::int64_t R : {16, 17, 31, 48, 100, 256}) {
         for (const std::int64_t first : {0, 5, 44}) {
           const auto part = forward(first, R);
-          EXPECT_EQ(std::memcmp(part.data(), all.data() + first * N, part.size() * sizeof(float)), 0)
+          EXPECT_EQ(std::memcmp(part.data(), all.data() + first * N, part.size() * sizeof(float)),
+                    0)
               << R << " rows from " << first << ", K " << K << ", N " << N;
         }
       }
@@ -200,12 +208,12 @@ TEST(HostProducts, dnnl_itself_gives_the_same_bits_as_one_call_over_all_rows) {
   const auto b = normal_numbers<float>(k * n, 2);
   std::vector<float> whole(size(m * n));
   on(hosts().first, [&](Host::Lane&) {
-    nn::host::detail::gemm_here<float>(Transpose::no, Transpose::no, m, n, k, 1, a.data(), k, b.data(),
-                                       n, 0, whole.data(), n);
+    nn::host::detail::gemm_here<float>(Transpose::no, Transpose::no, m, n, k, 1, a.data(), k,
+                                       b.data(), n, 0, whole.data(), n);
   });
   const auto tiled = result_of<float>(nans<float>(m * n), [&](Host::Lane& lane, float* out) {
-    Kernels::gemm<float>(lane, Transpose::no, Transpose::no, m, n, k, 1, a.data(), k, b.data(), n, 0,
-                         out, n);
+    Kernels::gemm<float>(lane, Transpose::no, Transpose::no, m, n, k, 1, a.data(), k, b.data(), n,
+                         0, out, n);
   });
   EXPECT_EQ(std::memcmp(whole.data(), tiled.data(), whole.size() * sizeof(float)), 0);
 }
@@ -236,7 +244,8 @@ TYPED_TEST(HostKernels, linear_and_its_gradients_match_scalar_loops) {
           });
           const auto before_in = start(R * K);
           const auto d_in = result_of<T>(before_in, [&](Host::Lane& lane, T* to) {
-            Kernels::linear_backward_input<T>(lane, to, d_out.data(), w.data(), R, K, N, tw, accumulate);
+            Kernels::linear_backward_input<T>(lane, to, d_out.data(), w.data(), R, K, N, tw,
+                                              accumulate);
           });
           const auto before_w = start(K * N + N);  // the weight, then the bias
           const auto d_w = result_of<T>(before_w, [&](Host::Lane& lane, T* to) {
@@ -248,7 +257,8 @@ TYPED_TEST(HostKernels, linear_and_its_gradients_match_scalar_loops) {
               double sum = bias[size(j)];
               double bound = std::abs(sum);
               for (std::int64_t p = 0; p < K; ++p) {
-                const double term = static_cast<double>(in[size(r * K + p)]) * static_cast<double>(w[at_w(p, j)]);
+                const double term =
+                    static_cast<double>(in[size(r * K + p)]) * static_cast<double>(w[at_w(p, j)]);
                 sum += term;
                 bound += std::abs(term);
               }
@@ -258,7 +268,8 @@ TYPED_TEST(HostKernels, linear_and_its_gradients_match_scalar_loops) {
               double sum = old(before_in, size(r * K + p));
               double bound = std::abs(sum);
               for (std::int64_t j = 0; j < N; ++j) {
-                const double term = static_cast<double>(d_out[size(r * N + j)]) * static_cast<double>(w[at_w(p, j)]);
+                const double term = static_cast<double>(d_out[size(r * N + j)]) *
+                                    static_cast<double>(w[at_w(p, j)]);
                 sum += term;
                 bound += std::abs(term);
               }
@@ -272,12 +283,14 @@ TYPED_TEST(HostKernels, linear_and_its_gradients_match_scalar_loops) {
               bias_sum += static_cast<double>(d_out[size(r * N + j)]);
               bias_bound += std::abs(static_cast<double>(d_out[size(r * N + j)]));
             }
-            expect_near<T>(d_w[size(K * N + j)], bias_sum, static_cast<double>(R) + 4, bias_bound, "d_bias");
+            expect_near<T>(d_w[size(K * N + j)], bias_sum, static_cast<double>(R) + 4, bias_bound,
+                           "d_bias");
             for (std::int64_t p = 0; p < K; ++p) {
               double sum = old(before_w, at_w(p, j));
               double bound = std::abs(sum);
               for (std::int64_t r = 0; r < R; ++r) {
-                const double term = static_cast<double>(in[size(r * K + p)]) * static_cast<double>(d_out[size(r * N + j)]);
+                const double term = static_cast<double>(in[size(r * K + p)]) *
+                                    static_cast<double>(d_out[size(r * N + j)]);
                 sum += term;
                 bound += std::abs(term);
               }
@@ -296,7 +309,8 @@ TYPED_TEST(HostKernels, linear_works_without_a_bias) {
   const auto w = normal_numbers<T>(8 * 4, 2);
   const std::vector<T> zeros(4, T(0));
   const auto with = result_of<T>(nans<T>(80), [&](Host::Lane& lane, T* to) {
-    Kernels::linear_forward<T>(lane, to, in.data(), w.data(), zeros.data(), 20, 8, 4, Transpose::no);
+    Kernels::linear_forward<T>(lane, to, in.data(), w.data(), zeros.data(), 20, 8, 4,
+                               Transpose::no);
   });
   const auto without = result_of<T>(nans<T>(80), [&](Host::Lane& lane, T* to) {
     Kernels::linear_forward<T>(lane, to, in.data(), w.data(), nullptr, 20, 8, 4, Transpose::no);
@@ -369,7 +383,8 @@ TYPED_TEST(HostKernels, gelu_is_finite_for_any_finite_input_that_training_can_me
     EXPECT_EQ(out.back(), T(1e4));
     EXPECT_EQ(slope.front(), T(0));
     EXPECT_EQ(slope.back(), T(1));
-    for (std::size_t i = 0; i < in.size(); ++i) EXPECT_TRUE(std::isfinite(out[i]) && std::isfinite(slope[i]));
+    for (std::size_t i = 0; i < in.size(); ++i)
+      EXPECT_TRUE(std::isfinite(out[i]) && std::isfinite(slope[i]));
   });
 }
 
@@ -381,21 +396,25 @@ TYPED_TEST(HostKernels, sums_and_copies_are_exact) {
       const auto b = normal_numbers<T>(n, 2);
       std::vector<T> expected(size(n));
       for (std::size_t i = 0; i < size(n); ++i) expected[i] = a[i] + b[i];
-      EXPECT_EQ(result_of<T>(nans<T>(n), [&](Host::Lane& lane, T* to) {
-                  Kernels::add_forward<T>(lane, to, a.data(), b.data(), n);
-                }), expected);
-      EXPECT_EQ(result_of<T>(a, [&](Host::Lane& lane, T* to) {
-                  Kernels::add_forward<T>(lane, to, to, b.data(), n);
-                }), expected);
-      EXPECT_EQ(result_of<T>(a, [&](Host::Lane& lane, T* to) {
-                  Kernels::copy_or_add<T>(lane, to, b.data(), n, true);
-                }), expected);
-      EXPECT_EQ(result_of<T>(a, [&](Host::Lane& lane, T* to) {
-                  Kernels::copy_or_add<T>(lane, to, b.data(), n, false);
-                }), b);
-      EXPECT_EQ(result_of<T>(a, [&](Host::Lane& lane, T* to) {
-                  Kernels::copy_or_add<T>(lane, to, to, n, false);
-                }), a);
+      EXPECT_EQ(result_of<T>(nans<T>(n),
+                             [&](Host::Lane& lane, T* to) {
+                               Kernels::add_forward<T>(lane, to, a.data(), b.data(), n);
+                             }),
+                expected);
+      EXPECT_EQ(result_of<T>(a, [&](Host::Lane& lane,
+                                    T* to) { Kernels::add_forward<T>(lane, to, to, b.data(), n); }),
+                expected);
+      EXPECT_EQ(
+          result_of<T>(a, [&](Host::Lane& lane,
+                              T* to) { Kernels::copy_or_add<T>(lane, to, b.data(), n, true); }),
+          expected);
+      EXPECT_EQ(
+          result_of<T>(a, [&](Host::Lane& lane,
+                              T* to) { Kernels::copy_or_add<T>(lane, to, b.data(), n, false); }),
+          b);
+      EXPECT_EQ(result_of<T>(a, [&](Host::Lane& lane,
+                                    T* to) { Kernels::copy_or_add<T>(lane, to, to, n, false); }),
+                a);
     }
   });
 }
@@ -410,22 +429,23 @@ TYPED_TEST(HostKernels, dropout_keeps_what_the_key_says_and_scales_it) {
       const auto in = normal_numbers<T>(per_sample * samples, 1);
       const auto before = normal_numbers<T>(per_sample * samples, 2);
       for (const bool accumulate : {false, true}) {
-        const auto out = result_of<T>(accumulate ? before : nans<T>(per_sample * samples),
-                                      [&](Host::Lane& lane, T* to) {
-                                        Kernels::dropout<T>(lane, to, in.data(), per_sample, samples,
-                                                            rate, key, accumulate);
-                                      });
+        const auto out = result_of<T>(
+            accumulate ? before : nans<T>(per_sample * samples), [&](Host::Lane& lane, T* to) {
+              Kernels::dropout<T>(lane, to, in.data(), per_sample, samples, rate, key, accumulate);
+            });
         std::int64_t dropped = 0;
         for (std::int64_t i = 0; i < per_sample * samples; ++i) {
           DrawKey sample = key;
           sample.sample += static_cast<std::uint64_t>(i / per_sample);
           const bool kept = uniform(sample, static_cast<std::uint64_t>(i % per_sample)) >= rate;
           if (!kept) ++dropped;
-          const double value = kept ? static_cast<double>(in[size(i)]) / (1 - static_cast<double>(rate)) : 0;
+          const double value =
+              kept ? static_cast<double>(in[size(i)]) / (1 - static_cast<double>(rate)) : 0;
           const double old = accumulate ? static_cast<double>(before[size(i)]) : 0;
           expect_near<T>(out[size(i)], value + old, 4, std::abs(value) + std::abs(old), "dropout");
         }
-        EXPECT_NEAR(static_cast<double>(dropped) / (per_sample * samples), static_cast<double>(rate), 0.02);
+        EXPECT_NEAR(static_cast<double>(dropped) / (per_sample * samples),
+                    static_cast<double>(rate), 0.02);
       }
     }
   });
@@ -455,7 +475,8 @@ TYPED_TEST(HostKernels, layer_norm_and_its_gradients_match_scalar_loops) {
         const T* const rstd = mean + R;
         std::vector<std::byte> workspace(Kernels::layer_norm_backward_workspace<T>(R, C));
         for (const bool accumulate : {false, true}) {
-          const auto before = accumulate ? normal_numbers<T>(R * C + 2 * C, 5) : nans<T>(R * C + 2 * C);
+          const auto before =
+              accumulate ? normal_numbers<T>(R * C + 2 * C, 5) : nans<T>(R * C + 2 * C);
           const auto got = result_of<T>(before, [&](Host::Lane& lane, T* to) {
             Kernels::layer_norm_backward<T>(lane, to, to + R * C, to + R * C + C, d_out.data(),
                                             in.data(), weight.data(), mean, rstd, R, C, accumulate,
@@ -464,10 +485,12 @@ TYPED_TEST(HostKernels, layer_norm_and_its_gradients_match_scalar_loops) {
           std::vector<double> d_weight(size(C), 0), d_bias(size(C), 0), bound(size(C), 0);
           for (std::int64_t r = 0; r < R; ++r) {
             double m = 0;
-            for (std::int64_t c = 0; c < C; ++c) m += static_cast<double>(in[size(r * C + c)]) / static_cast<double>(C);
+            for (std::int64_t c = 0; c < C; ++c)
+              m += static_cast<double>(in[size(r * C + c)]) / static_cast<double>(C);
             double variance = 0;
             for (std::int64_t c = 0; c < C; ++c) {
-              variance += std::pow(static_cast<double>(in[size(r * C + c)]) - m, 2) / static_cast<double>(C);
+              variance += std::pow(static_cast<double>(in[size(r * C + c)]) - m, 2) /
+                          static_cast<double>(C);
             }
             const double s = 1 / std::sqrt(variance + static_cast<double>(epsilon));
             // The error of the mean, seen through rstd; with C = 1 rstd is 316.
@@ -478,10 +501,13 @@ TYPED_TEST(HostKernels, layer_norm_and_its_gradients_match_scalar_loops) {
               const double n = (static_cast<double>(in[size(r * C + c)]) - m) * s;
               const double g = static_cast<double>(d_out[size(r * C + c)]);
               const double dn = g * static_cast<double>(weight[size(c)]);
-              expect_near<T>(out[size(r * C + c)],
-                             n * static_cast<double>(weight[size(c)]) + static_cast<double>(bias[size(c)]),
-                             terms, unit * (std::abs(static_cast<double>(weight[size(c)])) + std::abs(static_cast<double>(bias[size(c)]))),
-                             "out");
+              expect_near<T>(
+                  out[size(r * C + c)],
+                  n * static_cast<double>(weight[size(c)]) + static_cast<double>(bias[size(c)]),
+                  terms,
+                  unit * (std::abs(static_cast<double>(weight[size(c)])) +
+                          std::abs(static_cast<double>(bias[size(c)]))),
+                  "out");
               mean_dn += dn / static_cast<double>(C);
               mean_dn_n += dn * n / static_cast<double>(C);
               d_weight[size(c)] += g * n;
@@ -494,18 +520,22 @@ TYPED_TEST(HostKernels, layer_norm_and_its_gradients_match_scalar_loops) {
             }
             for (std::int64_t c = 0; c < C; ++c) {
               const double n = (static_cast<double>(in[size(r * C + c)]) - m) * s;
-              const double dn = static_cast<double>(d_out[size(r * C + c)]) * static_cast<double>(weight[size(c)]);
+              const double dn = static_cast<double>(d_out[size(r * C + c)]) *
+                                static_cast<double>(weight[size(c)]);
               const double old = accumulate ? static_cast<double>(before[size(r * C + c)]) : 0;
               expect_near<T>(got[size(r * C + c)], (dn - mean_dn - n * mean_dn_n) * s + old, terms,
-                             (std::abs(dn) + 1 + std::abs(n)) * s * unit * 4 + std::abs(old), "d_in");
+                             (std::abs(dn) + 1 + std::abs(n)) * s * unit * 4 + std::abs(old),
+                             "d_in");
             }
           }
           for (std::int64_t c = 0; c < C; ++c) {
             const double old_w = accumulate ? static_cast<double>(before[size(R * C + c)]) : 0;
             const double old_b = accumulate ? static_cast<double>(before[size(R * C + C + c)]) : 0;
             const double terms = static_cast<double>(R + C) + 16;
-            expect_near<T>(got[size(R * C + c)], d_weight[size(c)] + old_w, terms, bound[size(c)] + std::abs(old_w), "d_weight");
-            expect_near<T>(got[size(R * C + C + c)], d_bias[size(c)] + old_b, terms, bound[size(c)] + std::abs(old_b), "d_bias");
+            expect_near<T>(got[size(R * C + c)], d_weight[size(c)] + old_w, terms,
+                           bound[size(c)] + std::abs(old_w), "d_weight");
+            expect_near<T>(got[size(R * C + C + c)], d_bias[size(c)] + old_b, terms,
+                           bound[size(c)] + std::abs(old_b), "d_bias");
           }
         }
       }
@@ -526,17 +556,16 @@ TYPED_TEST(HostKernels, layer_norm_backward_may_overwrite_the_gradient_that_it_r
   std::vector<std::byte> workspace(Kernels::layer_norm_backward_workspace<T>(R, C));
   const auto run = [&](Host::Lane& lane, T* d_in, T* parameters, const T* gradient) {
     Kernels::layer_norm_backward<T>(lane, d_in, parameters, parameters + C, gradient, in.data(),
-                                    weight.data(), saved.data() + R * C, saved.data() + R * C + R, R,
-                                    C, false, false, workspace.data());
+                                    weight.data(), saved.data() + R * C, saved.data() + R * C + R,
+                                    R, C, false, false, workspace.data());
   };
   const auto apart = result_of<T>(nans<T>(R * C + 2 * C), [&](Host::Lane& lane, T* to) {
     run(lane, to, to + R * C, d_out.data());
   });
   auto together_start = d_out;
   together_start.resize(size(R * C + 2 * C));
-  const auto together = result_of<T>(together_start, [&](Host::Lane& lane, T* to) {
-    run(lane, to, to + R * C, to);
-  });
+  const auto together =
+      result_of<T>(together_start, [&](Host::Lane& lane, T* to) { run(lane, to, to + R * C, to); });
   EXPECT_EQ(apart, together);
 }
 
@@ -551,12 +580,13 @@ AttentionReference attention(const std::vector<T>& qkv, const std::vector<T>& d_
                              std::int64_t T_, std::int64_t C, std::int64_t H, float rate,
                              DrawKey key) {
   const std::int64_t D = C / H;
-  AttentionReference ref{std::vector<double>(size(B * T_ * C), 0), std::vector<double>(size(B * H * T_)),
-                         std::vector<double>(size(B * T_ * 3 * C), 0), {}};
+  AttentionReference ref{std::vector<double>(size(B * T_ * C), 0),
+                         std::vector<double>(size(B * H * T_)),
+                         std::vector<double>(size(B * T_ * 3 * C), 0),
+                         {}};
   const double scale = 1 / std::sqrt(static_cast<double>(D));
-  const auto q = [&](std::int64_t b, std::int64_t t, std::int64_t part, std::int64_t h, std::int64_t d) {
-    return size(((b * T_ + t) * 3 + part) * C + h * D + d);
-  };
+  const auto q = [&](std::int64_t b, std::int64_t t, std::int64_t part, std::int64_t h,
+                     std::int64_t d) { return size(((b * T_ + t) * 3 + part) * C + h * D + d); };
   for (std::int64_t b = 0; b < B; ++b) {
     for (std::int64_t h = 0; h < H; ++h) {
       for (std::int64_t t = 0; t < T_; ++t) {
@@ -564,7 +594,8 @@ AttentionReference attention(const std::vector<T>& qkv, const std::vector<T>& d_
         double total = 0;
         for (std::int64_t s = 0; s <= t; ++s) {
           for (std::int64_t d = 0; d < D; ++d) {
-            p[size(s)] += scale * static_cast<double>(qkv[q(b, t, 0, h, d)]) * static_cast<double>(qkv[q(b, s, 1, h, d)]);
+            p[size(s)] += scale * static_cast<double>(qkv[q(b, t, 0, h, d)]) *
+                          static_cast<double>(qkv[q(b, s, 1, h, d)]);
           }
           p[size(s)] = std::exp(p[size(s)]);
           total += p[size(s)];
@@ -572,7 +603,8 @@ AttentionReference attention(const std::vector<T>& qkv, const std::vector<T>& d_
             DrawKey sample = key;
             sample.sample += static_cast<std::uint64_t>(b);
             const auto index = static_cast<std::uint64_t>((h * T_ + t) * T_ + s);
-            factor[size(s)] = uniform(sample, index) >= rate ? 1 / (1 - static_cast<double>(rate)) : 0;
+            factor[size(s)] =
+                uniform(sample, index) >= rate ? 1 / (1 - static_cast<double>(rate)) : 0;
           }
         }
         ref.lse[size((b * H + h) * T_ + t)] = std::log(total);
@@ -581,9 +613,12 @@ AttentionReference attention(const std::vector<T>& qkv, const std::vector<T>& d_
           p[size(s)] /= total;
           for (std::int64_t d = 0; d < D; ++d) {
             const std::size_t at = size((b * T_ + t) * C + h * D + d);
-            ref.out[at] += p[size(s)] * factor[size(s)] * static_cast<double>(qkv[q(b, s, 2, h, d)]);
-            dp[size(s)] += static_cast<double>(d_out[at]) * static_cast<double>(qkv[q(b, s, 2, h, d)]) * factor[size(s)];
-            ref.d_qkv[q(b, s, 2, h, d)] += p[size(s)] * factor[size(s)] * static_cast<double>(d_out[at]);
+            ref.out[at] +=
+                p[size(s)] * factor[size(s)] * static_cast<double>(qkv[q(b, s, 2, h, d)]);
+            dp[size(s)] += static_cast<double>(d_out[at]) *
+                           static_cast<double>(qkv[q(b, s, 2, h, d)]) * factor[size(s)];
+            ref.d_qkv[q(b, s, 2, h, d)] +=
+                p[size(s)] * factor[size(s)] * static_cast<double>(d_out[at]);
           }
           mean += p[size(s)] * dp[size(s)];
         }
@@ -607,18 +642,27 @@ TYPED_TEST(HostKernels, attention_and_its_gradient_match_scalar_loops) {
     float rate;
   };
   this->each_instruction_set([] {
-    for (const Case& c : {Case{1, 1, 4, 1, 0.0F}, {2, 3, 10, 2, 0.0F}, {1, 64, 48, 3, 0.0F},
-                          {2, 65, 48, 1, 0.0F}, {1, 200, 14, 2, 0.0F}, {2, 67, 12, 2, 0.3F}}) {
+    for (const Case& c : {Case{1, 1, 4, 1, 0.0F},
+                          {2, 3, 10, 2, 0.0F},
+                          {1, 64, 48, 3, 0.0F},
+                          {2, 65, 48, 1, 0.0F},
+                          {1, 200, 14, 2, 0.0F},
+                          {2, 67, 12, 2, 0.3F}}) {
       const std::int64_t B = c.B, T_ = c.T_, C = c.C, H = c.H;
-      SCOPED_TRACE("B " + std::to_string(B) + ", T " + std::to_string(T_) + ", C " + std::to_string(C));
+      SCOPED_TRACE("B " + std::to_string(B) + ", T " + std::to_string(T_) + ", C " +
+                   std::to_string(C));
       const DrawKey key{.seed = 5, .sample = 100, .draw = 0, .op = 9};
       const auto qkv = normal_numbers<T>(B * T_ * 3 * C, 1);
       const auto d_out = normal_numbers<T>(B * T_ * C, 2);
-      std::vector<std::byte> workspace(std::max(Kernels::attention_forward_workspace<T>(B, T_, C, H, 3),
-                                                Kernels::attention_backward_workspace<T>(B, T_, C, H, 3)) + 64);
-      void* const space = workspace.data() + (64 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 64);
+      std::vector<std::byte> workspace(
+          std::max(Kernels::attention_forward_workspace<T>(B, T_, C, H, 3),
+                   Kernels::attention_backward_workspace<T>(B, T_, C, H, 3)) +
+          64);
+      void* const space =
+          workspace.data() + (64 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 64);
       const auto out = result_of<T>(nans<T>(B * T_ * C + B * H * T_), [&](Host::Lane& lane, T* to) {
-        Kernels::attention_forward<T>(lane, to, to + B * T_ * C, qkv.data(), B, T_, C, H, space, c.rate, key);
+        Kernels::attention_forward<T>(lane, to, to + B * T_ * C, qkv.data(), B, T_, C, H, space,
+                                      c.rate, key);
       });
       const auto d_qkv = result_of<T>(nans<T>(B * T_ * 3 * C), [&](Host::Lane& lane, T* to) {
         Kernels::attention_backward<T>(lane, to, d_out.data(), qkv.data(), out.data(),
@@ -627,7 +671,8 @@ TYPED_TEST(HostKernels, attention_and_its_gradient_match_scalar_loops) {
       const AttentionReference ref = attention(qkv, d_out, B, T_, C, H, c.rate, key);
       // Scores are at most some 5 sqrt(D) in size before the scale; sums run over D and T.
       const double terms = static_cast<double>(4 * C / H + 4 * T_) + 64;
-      for (std::size_t i = 0; i < ref.out.size(); ++i) expect_near<T>(out[i], ref.out[i], terms, 2, "out");
+      for (std::size_t i = 0; i < ref.out.size(); ++i)
+        expect_near<T>(out[i], ref.out[i], terms, 2, "out");
       for (std::size_t i = 0; i < ref.lse.size(); ++i) {
         expect_near<T>(out[ref.out.size() + i], ref.lse[i], terms, 2 + std::abs(ref.lse[i]), "lse");
       }
@@ -649,13 +694,15 @@ TYPED_TEST(HostKernels, embedding_and_its_gradient_match_scalar_loops) {
       const auto wpe = normal_numbers<T>((T_ + 2) * C, 2);
       const auto d_out = normal_numbers<T>(B * T_ * C, 3);
       std::vector<std::int32_t> tokens(size(B * T_));
-      for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * i % 9);
+      for (std::size_t i = 0; i < tokens.size(); ++i)
+        tokens[i] = static_cast<std::int32_t>(i * i % 9);
       const auto out = result_of<T>(nans<T>(B * T_ * C), [&](Host::Lane& lane, T* to) {
         Kernels::embedding_forward<T>(lane, to, tokens.data(), wte.data(), wpe.data(), B, T_, C, V);
       });
       for (std::int64_t r = 0; r < B * T_; ++r) {
         for (std::int64_t c = 0; c < C; ++c) {
-          EXPECT_EQ(out[size(r * C + c)], wte[size(tokens[size(r)] * C + c)] + wpe[size(r % T_ * C + c)]);
+          EXPECT_EQ(out[size(r * C + c)],
+                    wte[size(tokens[size(r)] * C + c)] + wpe[size(r % T_ * C + c)]);
         }
       }
       for (const bool accumulate : {false, true}) {
@@ -664,18 +711,20 @@ TYPED_TEST(HostKernels, embedding_and_its_gradient_match_scalar_loops) {
         if (accumulate) std::copy(before.begin(), before.end(), expected.begin());
         for (std::int64_t r = 0; r < B * T_; ++r) {
           for (std::int64_t c = 0; c < C; ++c) {
-            for (const std::size_t at : {size(tokens[size(r)] * C + c), size((V + r % T_) * C + c)}) {
+            for (const std::size_t at :
+                 {size(tokens[size(r)] * C + c), size((V + r % T_) * C + c)}) {
               expected[at] += static_cast<double>(d_out[size(r * C + c)]);
               bound[at] += std::abs(static_cast<double>(d_out[size(r * C + c)]));
             }
           }
         }
         const auto got = result_of<T>(before, [&](Host::Lane& lane, T* to) {
-          Kernels::embedding_backward<T>(lane, to, to + V * C, d_out.data(), tokens.data(), B, T_, C, V,
-                                         accumulate, nullptr);
+          Kernels::embedding_backward<T>(lane, to, to + V * C, d_out.data(), tokens.data(), B, T_,
+                                         C, V, accumulate, nullptr);
         });
         for (std::size_t i = 0; i < got.size(); ++i) {
-          expect_near<T>(got[i], expected[i], static_cast<double>(B * T_), bound[i] + std::abs(expected[i]), "gradient");
+          expect_near<T>(got[i], expected[i], static_cast<double>(B * T_),
+                         bound[i] + std::abs(expected[i]), "gradient");
         }
       }
     }
@@ -688,13 +737,15 @@ TEST(HostEmbedding, a_token_outside_the_vocabulary_is_refused_by_name) {
   for (const std::int32_t bad : {-1, 10}) {
     const std::vector<std::int32_t> tokens{1, 2, bad, 3};
     hosts().second.submit([&](Host::Lane& lane) {
-      Kernels::embedding_forward<float>(lane, out.data(), tokens.data(), table.data(), table.data(), 1, 4, 4, 10);
+      Kernels::embedding_forward<float>(lane, out.data(), tokens.data(), table.data(), table.data(),
+                                        1, 4, 4, 10);
     });
     try {
       hosts().second.synchronize();
       ADD_FAILURE() << "token " << bad << " was accepted";
     } catch (const DecodeError& error) {
-      EXPECT_NE(std::string(error.what()).find("token " + std::to_string(bad) + " at place 2"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("token " + std::to_string(bad) + " at place 2"),
+                std::string::npos)
           << error.what();
     }
   }
@@ -712,32 +763,44 @@ TYPED_TEST(HostKernels, cross_entropy_and_its_gradient_match_scalar_loops) {
         for (std::size_t r = 0; r < targets.size(); ++r) {
           targets[r] = r % 4 == 1 ? -1 : static_cast<std::int32_t>(r * 131 % size(V));
         }
-        const auto counted = std::count_if(targets.begin(), targets.end(), [](auto t) { return t >= 0; });
+        const auto counted =
+            std::count_if(targets.begin(), targets.end(), [](auto t) { return t >= 0; });
         const auto got = result_of<T>(nans<T>(1 + R), [&](Host::Lane& lane, T* to) {
-          Kernels::cross_entropy_forward<T>(lane, to, to + 1, logits.data(), targets.data(), R, V, nullptr);
+          Kernels::cross_entropy_forward<T>(lane, to, to + 1, logits.data(), targets.data(), R, V,
+                                            nullptr);
         });
         const T d_loss(1.75);
         const auto d_logits = result_of<T>(nans<T>(R * V), [&](Host::Lane& lane, T* to) {
-          Kernels::cross_entropy_backward<T>(lane, to, &d_loss, logits.data(), got.data() + 1, targets.data(), R, V);
+          Kernels::cross_entropy_backward<T>(lane, to, &d_loss, logits.data(), got.data() + 1,
+                                             targets.data(), R, V);
         });
         const auto in_place = result_of<T>(logits, [&](Host::Lane& lane, T* to) {
-          Kernels::cross_entropy_backward<T>(lane, to, &d_loss, to, got.data() + 1, targets.data(), R, V);
+          Kernels::cross_entropy_backward<T>(lane, to, &d_loss, to, got.data() + 1, targets.data(),
+                                             R, V);
         });
         EXPECT_EQ(d_logits, in_place);
         double loss = 0;
         for (std::int64_t r = 0; r < R; ++r) {
           double sum = 0;
-          for (std::int64_t v = 0; v < V; ++v) sum += std::exp(static_cast<double>(logits[size(r * V + v)]));
+          for (std::int64_t v = 0; v < V; ++v)
+            sum += std::exp(static_cast<double>(logits[size(r * V + v)]));
           const double lse = std::log(sum);
           const double terms = static_cast<double>(V) / 16 + 64;
           expect_near<T>(got[size(1 + r)], lse, terms, 1 + std::abs(lse), "lse");
           if (targets[size(r)] >= 0) {
-            loss += (lse - static_cast<double>(logits[size(r * V + targets[size(r)])])) / static_cast<double>(counted);
+            loss += (lse - static_cast<double>(logits[size(r * V + targets[size(r)])])) /
+                    static_cast<double>(counted);
           }
           for (std::int64_t v = 0; v < V; ++v) {
             const double p = std::exp(static_cast<double>(logits[size(r * V + v)])) / sum;
-            const double expected = targets[size(r)] < 0 ? 0 : static_cast<double>(d_loss) / static_cast<double>(counted) * (p - (v == targets[size(r)] ? 1 : 0));
-            expect_near<T>(d_logits[size(r * V + v)], expected, terms + 16 * std::abs(lse), 1.0 / static_cast<double>(counted) * (p + (v == targets[size(r)] ? 1 : 0)) + 1e-30, "d_logits");
+            const double expected =
+                targets[size(r)] < 0 ? 0
+                                     : static_cast<double>(d_loss) / static_cast<double>(counted) *
+                                           (p - (v == targets[size(r)] ? 1 : 0));
+            expect_near<T>(
+                d_logits[size(r * V + v)], expected, terms + 16 * std::abs(lse),
+                1.0 / static_cast<double>(counted) * (p + (v == targets[size(r)] ? 1 : 0)) + 1e-30,
+                "d_logits");
           }
         }
         expect_near<T>(got[0], loss, static_cast<double>(V) / 16 + 64, 12, "loss");
@@ -753,13 +816,15 @@ TYPED_TEST(HostKernels, cross_entropy_survives_large_logits_and_no_targets) {
     logits[2500] = T(1e4);
     const std::vector<std::int32_t> target{2500};
     auto got = result_of<T>(nans<T>(2), [&](Host::Lane& lane, T* to) {
-      Kernels::cross_entropy_forward<T>(lane, to, to + 1, logits.data(), target.data(), 1, 3000, nullptr);
+      Kernels::cross_entropy_forward<T>(lane, to, to + 1, logits.data(), target.data(), 1, 3000,
+                                        nullptr);
     });
     EXPECT_EQ(got[0], T(0));
     EXPECT_EQ(got[1], T(1e4));
     const std::vector<std::int32_t> none{-1};
     got = result_of<T>(nans<T>(2), [&](Host::Lane& lane, T* to) {
-      Kernels::cross_entropy_forward<T>(lane, to, to + 1, logits.data(), none.data(), 1, 3000, nullptr);
+      Kernels::cross_entropy_forward<T>(lane, to, to + 1, logits.data(), none.data(), 1, 3000,
+                                        nullptr);
     });
     EXPECT_EQ(got[0], T(0));
   });
@@ -771,7 +836,8 @@ TEST(HostCrossEntropy, a_not_a_number_among_the_logits_reaches_the_loss) {
   const std::vector<std::int32_t> target{3};
   const auto got = result_of<float>(nans<float>(2), [&](Host::Lane& lane, float* to) {
     std::fill_n(to, 2, 0.0F);
-    Kernels::cross_entropy_forward<float>(lane, to, to + 1, logits.data(), target.data(), 1, 100, nullptr);
+    Kernels::cross_entropy_forward<float>(lane, to, to + 1, logits.data(), target.data(), 1, 100,
+                                          nullptr);
   });
   EXPECT_TRUE(std::isnan(got[0]));
 }
@@ -782,7 +848,8 @@ TEST(HostCrossEntropy, a_target_outside_the_vocabulary_is_refused_by_name) {
   std::vector<float> lse(2);
   const std::vector<std::int32_t> targets{3, 10};
   hosts().first.submit([&](Host::Lane& lane) {
-    Kernels::cross_entropy_forward<float>(lane, &loss, lse.data(), logits.data(), targets.data(), 2, 10, nullptr);
+    Kernels::cross_entropy_forward<float>(lane, &loss, lse.data(), logits.data(), targets.data(), 2,
+                                          10, nullptr);
   });
   EXPECT_THROW(hosts().first.synchronize(), DecodeError);
 }

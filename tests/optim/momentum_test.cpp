@@ -6,7 +6,8 @@
 
 namespace reef::test {
 
-using MomentumCases = testing::Types<RuleOn<optim::Momentum, float>, RuleOn<optim::Momentum, double>>;
+using MomentumCases =
+    testing::Types<RuleOn<optim::Momentum, float>, RuleOn<optim::Momentum, double>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Momentum, UpdateRuleLaws, MomentumCases);
 
 TEST(Momentum, begins_with_the_gradient_and_remembers_it) {

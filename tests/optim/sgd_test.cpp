@@ -11,7 +11,8 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Sgd, UpdateRuleLaws, SgdCases);
 
 TEST(Sgd, takes_one_step_down_the_gradient) {
   double w = 2;
-  optim::Sgd::update(w, static_cast<double*>(nullptr), 3.0, optim::Sgd{}.coefficients<double>(1, 0.1, true));
+  optim::Sgd::update(w, static_cast<double*>(nullptr), 3.0,
+                     optim::Sgd{}.coefficients<double>(1, 0.1, true));
   EXPECT_DOUBLE_EQ(w, 2 - 0.1 * 3);
 }
 

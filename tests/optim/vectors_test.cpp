@@ -45,7 +45,8 @@ struct LeastSquares {
     each_row(call, [&](auto error, auto row) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += error * row[i];
     });
-    const double scale = call.output_gradient(0).data()[0] / static_cast<double>(call.input(0).shape()[0]);
+    const double scale =
+        call.output_gradient(0).data()[0] / static_cast<double>(call.input(0).shape()[0]);
     for (std::size_t i = 0; i < sum.size(); ++i) gradient[i] += scale * sum[i];
   }
   static void each_row(const auto& call, const auto& visit) {
@@ -65,12 +66,14 @@ struct Vectors {
 
   Vectors() {
     const char* folder = std::getenv("REEF_CASES");
-    file = io::read_json(std::string(folder != nullptr ? folder : "tests/data") + "/acco_vectors.json");
+    file = io::read_json(std::string(folder != nullptr ? folder : "tests/data") +
+                         "/acco_vectors.json");
   }
 
   /// What worker w reads as its n-th micro-batch.
   void fill(int worker, int n, std::span<const AnyView> inputs) const {
-    const io::Json& batch = file.at("workers").at(static_cast<std::size_t>(worker)).at(static_cast<std::size_t>(n));
+    const io::Json& batch =
+        file.at("workers").at(static_cast<std::size_t>(worker)).at(static_cast<std::size_t>(n));
     double* x = inputs[0].as<double>().data();
     for (const io::Json& row : batch.at("x")) {
       for (const io::Json& value : row) *x++ = value.get<double>();
@@ -111,7 +114,9 @@ void follow(const Vectors& vectors, const io::Json& test, typename Optim::Rule r
   options.rule = rule;
   options.clip_norm = 0;
   options.device.threads = 1;
-  options.learning_rate.schedule = [&](std::int64_t t) { return rates[static_cast<std::size_t>(t)]; };
+  options.learning_rate.schedule = [&](std::int64_t t) {
+    return rates[static_cast<std::size_t>(t)];
+  };
   Tested trainer(std::move(model), source, options, {}, world);
   trainer.set_parameter("theta", vectors.file.at("theta0").get<std::vector<double>>());
 
@@ -129,13 +134,17 @@ template <template <class> class Optim>
 void follow_with(const Vectors& vectors, const io::Json& test) {
   const io::Json& o = test.at("optimizer");
   const auto kind = o.at("kind").get<std::string>();
-  if (kind == "sgd") follow<Optim<optim::Sgd>>(vectors, test, optim::Sgd({io::value_or<double>(o, "wd", 0, "case")}));
+  if (kind == "sgd")
+    follow<Optim<optim::Sgd>>(vectors, test,
+                              optim::Sgd({io::value_or<double>(o, "wd", 0, "case")}));
   if (kind == "momentum") {
-    follow<Optim<optim::Momentum>>(vectors, test, optim::Momentum({io::require<double>(o, "mu", "case"),
-                                                                   io::value_or<double>(o, "wd", 0, "case")}));
+    follow<Optim<optim::Momentum>>(vectors, test,
+                                   optim::Momentum({io::require<double>(o, "mu", "case"),
+                                                    io::value_or<double>(o, "wd", 0, "case")}));
   }
   if (kind == "adamw") {
-    follow<Optim<optim::AdamW>>(vectors, test, optim::AdamW({o.at("b1"), o.at("b2"), o.at("eps"), o.at("wd")}));
+    follow<Optim<optim::AdamW>>(vectors, test,
+                                optim::AdamW({o.at("b1"), o.at("b2"), o.at("eps"), o.at("wd")}));
   }
 }
 

@@ -23,7 +23,8 @@ using run::Purpose;
 using schedule::Instruction;
 
 template <class Optim>
-schedule::Program program_of(const run::StepPlan& plan, int rank, Purpose purpose = Purpose::training) {
+schedule::Program program_of(const run::StepPlan& plan, int rank,
+                             Purpose purpose = Purpose::training) {
   run::StepBuilder builder(plan, rank, purpose);
   Optim::reserve(builder);
   pipeline::Single::add(builder);
@@ -32,9 +33,11 @@ schedule::Program program_of(const run::StepPlan& plan, int rank, Purpose purpos
 }
 
 template <class Optim>
-std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Purpose purpose = Purpose::training) {
+std::vector<schedule::Program> programs_of(const run::StepPlan& plan,
+                                           Purpose purpose = Purpose::training) {
   std::vector<schedule::Program> programs;
-  for (int rank = 0; rank < plan.ranks; ++rank) programs.push_back(program_of<Optim>(plan, rank, purpose));
+  for (int rank = 0; rank < plan.ranks; ++rank)
+    programs.push_back(program_of<Optim>(plan, rank, purpose));
   return programs;
 }
 
@@ -127,7 +130,8 @@ TEST(Single, communicates_once_a_step_however_many_micro_batches_it_has) {
 TEST(Single, zero1_sends_what_ddp_sends) {
   const graph::Dag dag = chain_dag(4, 50000);
   for (const int ranks : {2, 3, 4}) {
-    const run::StepPlan plan = plan_of(dag, ranks, std::vector<int>(static_cast<std::size_t>(ranks), 1));
+    const run::StepPlan plan =
+        plan_of(dag, ranks, std::vector<int>(static_cast<std::size_t>(ranks), 1));
     const auto world = schedule::World::uniform(ranks, {}, {});
     EXPECT_EQ(schedule::simulate(programs_of<AdamDdp>(plan), world).wire_bytes,
               schedule::simulate(programs_of<AdamZero1>(plan), world).wire_bytes);
@@ -145,7 +149,8 @@ TEST(Single, reductions_run_under_the_backward_of_the_segments_before) {
   const auto compute = schedule::simulate(programs, schedule::World::uniform(2, machine, {}), 1);
   double communication = 0;
   for (const auto& span : hidden.spans) {
-    if (span.rank == 0 && span.lane == schedule::Lane::reduce) communication += span.end - span.begin;
+    if (span.rank == 0 && span.lane == schedule::Lane::reduce)
+      communication += span.end - span.begin;
   }
   // Only the last bucket and the scalars have no backward to hide under.
   EXPECT_GT(communication, 8 * 0.5);
@@ -155,7 +160,9 @@ TEST(Single, reductions_run_under_the_backward_of_the_segments_before) {
 TEST(Single, keeps_one_step_of_state_per_weight_and_less_when_sharded) {
   const graph::Dag dag = chain_dag(4, 1 << 20);
   const run::StepPlan plan = plan_of(dag, 4, {1, 1, 1, 1});
-  const auto bytes = [](const schedule::Program& program) { return schedule::place(program).device_bytes; };
+  const auto bytes = [](const schedule::Program& program) {
+    return schedule::place(program).device_bytes;
+  };
   const Bytes weights = Bytes{3} << 22;
   const Bytes ddp = bytes(program_of<AdamDdp>(plan, 0));
   const Bytes zero1 = bytes(program_of<AdamZero1>(plan, 0));
@@ -183,8 +190,10 @@ TEST(Single, an_evaluation_keeps_its_hands_off_weights_and_state) {
   const schedule::detail::Lifetimes lifetimes(evaluation);
   for (schedule::StorageId id = 0; id < evaluation.storages.size(); ++id) {
     const schedule::Storage& storage = evaluation.storages[id];
-    const bool moves = storage.life == schedule::Life::round && storage.parent == schedule::no_storage;
-    if (moves && storage.place == schedule::Place::device && lifetimes.alive(id) && storage.bytes > 0) {
+    const bool moves =
+        storage.life == schedule::Life::round && storage.parent == schedule::no_storage;
+    if (moves && storage.place == schedule::Place::device && lifetimes.alive(id) &&
+        storage.bytes > 0) {
       EXPECT_GE(b.offset[id], kept) << storage.name;
     }
   }

@@ -32,16 +32,20 @@ class ReefTrain : public testing::Test {
 protected:
   ReefTrain() {
     std::ofstream text(path("text.txt"));
-    for (int i = 0; i < 400; ++i) text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
+    for (int i = 0; i < 400; ++i)
+      text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
   }
 
-  [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_.path() / name).string();
+  }
 
   /// A job of `ranks` ranks on the text, with a model that trains in a moment.
   [[nodiscard]] Ending train(int ranks, const std::string& options) const {
-    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " + REEF_TRAIN +
-                       " --data " + path("text.txt") +
-                       " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " + options);
+    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " +
+                       REEF_TRAIN + " --data " + path("text.txt") +
+                       " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " +
+                       options);
   }
 
   [[nodiscard]] std::vector<io::Json> lines(const std::string& name) const {
@@ -61,7 +65,8 @@ protected:
       if (id <= 0) continue;
       std::ifstream stream(entry.path() / "cmdline");
       const std::string command((std::istreambuf_iterator<char>(stream)), {});
-      if (command.starts_with(REEF_TRAIN) && command.find(file) != std::string::npos) found.push_back(id);
+      if (command.starts_with(REEF_TRAIN) && command.find(file) != std::string::npos)
+        found.push_back(id);
     }
     return found;
   }
@@ -86,9 +91,9 @@ private:
 }  // namespace
 
 TEST_F(ReefTrain, leaves_metrics_a_trace_a_report_and_weights) {
-  const Ending ending = train(2, "--recipe zero1 --steps 12 --prompt 'the ' --metrics " + path("m.jsonl") +
-                                     " --trace " + path("t.json") + " --report " + path("r.html") +
-                                     " --export " + path("w.safetensors"));
+  const Ending ending = train(2, "--recipe zero1 --steps 12 --prompt 'the ' --metrics " +
+                                     path("m.jsonl") + " --trace " + path("t.json") + " --report " +
+                                     path("r.html") + " --export " + path("w.safetensors"));
   ASSERT_EQ(ending.status, 0) << ending.output;
   EXPECT_THAT(ending.output, HasSubstr("held-out loss:"));
   EXPECT_THAT(ending.output, HasSubstr("the "));
@@ -98,7 +103,8 @@ TEST_F(ReefTrain, leaves_metrics_a_trace_a_report_and_weights) {
   for (std::size_t i = 0; i < 12; ++i) {
     EXPECT_EQ(metrics[i].at("step"), i + 1);
     EXPECT_EQ(metrics[i].at("tokens"), (i + 1) * 2 * 4 * 16);
-    for (const char* key : {"seconds", "loss", "compute_s", "communication_s", "exposed_s", "tokens_per_s"}) {
+    for (const char* key :
+         {"seconds", "loss", "compute_s", "communication_s", "exposed_s", "tokens_per_s"}) {
       EXPECT_TRUE(metrics[i].at(key).is_number()) << key;
     }
     if (i == 0) continue;
@@ -123,7 +129,8 @@ TEST_F(ReefTrain, leaves_metrics_a_trace_a_report_and_weights) {
 
 TEST_F(ReefTrain, ddp_and_zero1_print_the_same_losses) {
   for (const char* recipe : {"ddp", "zero1"}) {
-    const Ending ending = train(3, std::string("--steps 5 --recipe ") + recipe + " --metrics " + path(recipe));
+    const Ending ending =
+        train(3, std::string("--steps 5 --recipe ") + recipe + " --metrics " + path(recipe));
     ASSERT_EQ(ending.status, 0) << ending.output;
   }
   const auto a = lines("ddp");
@@ -145,17 +152,28 @@ TEST_F(ReefTrain, a_resumed_run_ends_with_the_weights_of_the_undisturbed_one) {
 
 TEST_F(ReefTrain, starts_from_exported_weights) {
   ASSERT_EQ(train(1, "--steps 6 --export " + path("w.safetensors")).status, 0);
-  const Ending ending = train(1, "--steps 1 --init " + path("w.safetensors") + " --metrics " + path("m"));
+  const Ending ending =
+      train(1, "--steps 1 --init " + path("w.safetensors") + " --metrics " + path("m"));
   ASSERT_EQ(ending.status, 0) << ending.output;
   EXPECT_LT(lines("m")[0].at("loss"), 5.0);
 }
 
 TEST_F(ReefTrain, trains_on_an_emulated_device_and_over_an_emulated_network_with_the_same_losses) {
   ASSERT_EQ(train(2, "--steps 3 --metrics " + path("plain")).status, 0);
-  const Ending ending = train(2, "--steps 3 --device-memory 100000000 --device-link 2 --network " +
-                                     std::string(REEF_NETWORK_CASE) + " --metrics " + path("emulated"));
+  const Ending ending =
+      train(2, "--steps 3 --device-memory 100000000 --device-link 2 --network " +
+                   std::string(REEF_NETWORK_CASE) + " --metrics " + path("emulated"));
   ASSERT_EQ(ending.status, 0) << ending.output;
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(lines("plain")[i].at("loss"), lines("emulated")[i].at("loss"));
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(lines("plain")[i].at("loss"), lines("emulated")[i].at("loss"));
+}
+
+TEST_F(ReefTrain, a_slowed_rank_changes_no_loss) {
+  ASSERT_EQ(train(2, "--steps 3 --metrics " + path("plain")).status, 0);
+  const Ending ending = train(2, "--steps 3 --slow 1:3 --metrics " + path("slow"));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(lines("plain")[i].at("loss"), lines("slow")[i].at("loss"));
 }
 
 TEST_F(ReefTrain, a_killed_rank_ends_the_job_in_a_moment_and_a_stopped_one_by_the_deadline) {
@@ -164,7 +182,8 @@ TEST_F(ReefTrain, a_killed_rank_ends_the_job_in_a_moment_and_a_stopped_one_by_th
     Clock::time_point sent;
     std::thread killer([&, wanted = signal] {
       // A few steps into the run, one rank is hit.
-      for (int tries = 0; tries < 400 && lines("m").size() < 5; ++tries) std::this_thread::sleep_for(50ms);
+      for (int tries = 0; tries < 400 && lines("m").size() < 5; ++tries)
+        std::this_thread::sleep_for(50ms);
       const std::vector<int> ranks = processes_with(path("m"));
       ASSERT_GE(ranks.size(), 3U);
       sent = Clock::now();
@@ -196,9 +215,12 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--lr nan", "--lr");
   refused("--threads 100000", "--threads");
   refused("--device-link -3", "--device-link");
+  refused("--slow 3", "RANK:FACTOR");
+  refused("--slow 0:0.5", "RANK:FACTOR");
   const Ending help = run_command(std::string(REEF_TRAIN) + " --help");
   EXPECT_EQ(help.status, 0);
-  for (const char* option : {"--recipe", "--network", "--device-memory", "--checkpoint-every", "--report"}) {
+  for (const char* option :
+       {"--recipe", "--network", "--device-memory", "--checkpoint-every", "--report"}) {
     EXPECT_THAT(help.output, HasSubstr(option));
   }
 }
@@ -212,6 +234,7 @@ TEST_F(ReefTrain, what_fails_on_the_way_ends_with_its_sentence_and_no_signal) {
   };
   fails(2, "--steps 2 --metrics /nonexistent/m", "cannot write '/nonexistent/m'");
   fails(2, "--steps 2 --export /nonexistent/w", "cannot write '/nonexistent/w'");
+  fails(2, "--steps 2 --slow 2:3", "--slow names rank 2, there are 2");
   fails(2, "--steps 2 --resume", "--resume needs --checkpoint");
   fails(2, "--steps 2 --init " + path("text.txt"), "text.txt");
   fails(2, "--steps 2 --checkpoint /proc/nope", "/proc/nope");

@@ -40,9 +40,10 @@ struct Bench {
     for (const Instruction& instruction : program.round) {
       const std::string kind = instruction.kind;
       if (schedule::communicates(instruction.lane)) {
-        handlers.on_wire(kind, [this, kind](const Instruction&) -> run::Handlers<Host>::Communication {
-          return {std::make_shared<comm::CallTask>(kind, [this, kind] { note(kind); })};
-        });
+        handlers.on_wire(
+            kind, [this, kind](const Instruction&) -> run::Handlers<Host>::Communication {
+              return {std::make_shared<comm::CallTask>(kind, [this, kind] { note(kind); })};
+            });
       } else {
         handlers.on_lane(kind, [this, kind](const Instruction&) -> run::Handlers<Host>::Code {
           return [this, kind, count = 0](Host::Lane&) mutable {
@@ -59,11 +60,13 @@ struct Bench {
     handle(program);
     return std::make_unique<run::Executor<Host>>(
         host, progress, lanes, program,
-        serial ? run::serial_order(program) : schedule::derive(program, schedule::place(program)), handlers);
+        serial ? run::serial_order(program) : schedule::derive(program, schedule::place(program)),
+        handlers);
   }
 };
 
-std::size_t place_of(const std::vector<std::string>& log, const std::string& what, std::size_t round) {
+std::size_t place_of(const std::vector<std::string>& log, const std::string& what,
+                     std::size_t round) {
   std::size_t seen = 0;
   for (std::size_t i = 0; i < log.size(); ++i) {
     if (log[i] == what && seen++ == round) return i;
@@ -144,7 +147,8 @@ TEST(Executor, records_each_instruction_in_the_trace) {
   bench.handle(w.program);
   run::Lanes<Host> lanes(bench.host, bench.progress, &sink);
   run::Executor<Host> executor(bench.host, bench.progress, lanes, w.program,
-                               schedule::derive(w.program, schedule::place(w.program)), bench.handlers);
+                               schedule::derive(w.program, schedule::place(w.program)),
+                               bench.handlers);
   executor.run();
   trace::Recording recording;
   const auto spans = sink.collect(recording);

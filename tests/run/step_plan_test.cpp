@@ -63,9 +63,9 @@ TEST(StepPlan, counts_micro_batches_rank_after_rank) {
 
 TEST(StepPlan, refuses_what_makes_no_step) {
   graph::Dag dag = chain_dag(3, 10);
-  EXPECT_THROW(plan_of(dag, 2, {1, 1}, 2), OptionError);   // stands for two, but is not alone
-  EXPECT_THROW(plan_of(dag, 2, {1}), OptionError);         // a count is missing
-  EXPECT_THROW(plan_of(dag, 2, {1, 0}), OptionError);      // a rank without work
+  EXPECT_THROW(plan_of(dag, 2, {1, 1}, 2), OptionError);  // stands for two, but is not alone
+  EXPECT_THROW(plan_of(dag, 2, {1}), OptionError);        // a count is missing
+  EXPECT_THROW(plan_of(dag, 2, {1, 0}), OptionError);     // a rank without work
   dag.loss = -1;
   EXPECT_THROW(plan_of(dag, 1, {1}), OptionError);
 }

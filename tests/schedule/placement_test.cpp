@@ -31,7 +31,8 @@ TEST(Placement, sharing_bytes_adds_no_wait_inside_a_round) {
     for (std::size_t i = 0; i < program.round.size(); ++i) {
       for (const schedule::Dependency wait : shared[i]) {
         if (wait.previous_round) continue;
-        EXPECT_NE(std::find(apart[i].begin(), apart[i].end(), wait), apart[i].end()) << "seed " << seed;
+        EXPECT_NE(std::find(apart[i].begin(), apart[i].end(), wait), apart[i].end())
+            << "seed " << seed;
       }
     }
   }

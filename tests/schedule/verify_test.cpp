@@ -35,9 +35,7 @@ std::vector<Program> exchange(Lane send_lane, Lane receive_lane, bool reversed) 
     const StorageId mine = w.storage("mine");
     const StorageId theirs = w.storage("theirs");
     w.writes("Make", Lane::compute, mine);
-    const auto send = [&] {
-      w.reads("Send", send_lane, mine).sends = {{1 - rank, 96, 7}};
-    };
+    const auto send = [&] { w.reads("Send", send_lane, mine).sends = {{1 - rank, 96, 7}}; };
     const auto receive = [&] {
       w.writes("Receive", receive_lane, theirs).receives = {{1 - rank, 96, 7}};
     };
@@ -62,8 +60,8 @@ TEST(Verify, accepts_an_exchange_on_two_lanes_in_any_order) {
 
 TEST(Verify, refuses_two_ranks_that_both_send_first_on_one_lane_and_prints_the_cycle) {
   const std::string text = refusal(exchange(Lane::send, Lane::send, false));
-  expect_words(text, {"deadlock", "rank 0: Send", "rank 1: Send", "rank 0: Receive", "rank 1: Receive",
-                      "waits for", "fix:"});
+  expect_words(text, {"deadlock", "rank 0: Send", "rank 1: Send", "rank 0: Receive",
+                      "rank 1: Receive", "waits for", "fix:"});
 }
 
 TEST(Verify, accepts_one_lane_when_one_rank_receives_first) {
@@ -165,7 +163,11 @@ TEST(Verify, refuses_what_is_no_program) {
   refused([](Program& p) { p.rank = 1; }, "each once");
   refused([](Program& p) { p.round[0].sends = {{0, 96, 0}}; }, "is no other of 1 ranks");
   refused([](Program& p) { p.round[0].sends = {{3, 96, 0}}; }, "is no other of 1 ranks");
-  refused([](Program& p) { p.round[0].lane = Lane::compute, p.round[0].sends = {{0, 96, 0}}; }, "its lane carries none");
+  refused(
+      [](Program& p) {
+        p.round[0].lane = Lane::compute, p.round[0].sends = {{0, 96, 0}};
+      },
+      "its lane carries none");
   refused([](Program& p) { p.round[0].writes = {{0, 0}}; }, "version 0 is there already");
 }
 

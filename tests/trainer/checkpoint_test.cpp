@@ -66,7 +66,8 @@ Tested::Options options() {
 /// Trains `before` steps, saves, trains `after` more.
 Outcome<float> train_and_save(const std::filesystem::path& folder, int before, int after) {
   const comm::Communicator world;
-  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {}, world);
+  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {},
+                 world);
   outcome_of(trainer, before);
   checkpoint::save(trainer, folder, {{"note", "from the test"}});
   return outcome_of(trainer, after);
@@ -98,7 +99,8 @@ TEST(Checkpoint, another_number_of_ranks_takes_over_the_state) {
   const comm::Communicator world;
   Outcome<float> together;
   {
-    Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {}, world);
+    Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {},
+                   world);
     ASSERT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
     together = outcome_of(trainer, 2);
   }
@@ -119,7 +121,8 @@ TEST(Checkpoint, ddp_with_other_buckets_takes_over_the_state) {
     Replicated::Options changed = small_options<Replicated>();
     changed.clip_norm = 0;  // the norm is summed by buckets
     changed.bucket_bytes = bucket_bytes;
-    Replicated trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), changed, {}, world);
+    Replicated trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), changed, {},
+                       world);
     if (save) {
       outcome_of(trainer, 2);
       checkpoint::save(trainer, folder.path());
@@ -136,7 +139,8 @@ TEST(Checkpoint, ddp_with_other_buckets_takes_over_the_state) {
 TEST(Checkpoint, a_directory_without_a_complete_checkpoint_gives_nothing) {
   const SharedFolder folder("empty");
   const comm::Communicator world;
-  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {}, world);
+  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {},
+                 world);
   EXPECT_FALSE(checkpoint::resume(trainer, folder.path()).has_value());
   if (world_rank() == 0) {
     std::filesystem::create_directories(folder.path() / "step-000000007");
@@ -157,7 +161,8 @@ TEST(Checkpoint, a_damaged_file_is_refused_on_every_rank) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   const comm::Communicator world;
-  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {}, world);
+  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {},
+                 world);
   EXPECT_THROW(checkpoint::resume(trainer, folder.path()), FileError);
 }
 
@@ -178,7 +183,8 @@ TEST(Checkpoint, a_run_with_another_seed_is_refused) {
 
 TEST(Checkpoint, saving_to_a_directory_that_cannot_be_made_is_refused_on_every_rank) {
   const comm::Communicator world;
-  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {}, world);
+  Tested trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options(), {},
+                 world);
   EXPECT_THROW(checkpoint::save(trainer, "/proc/no-such-place"), FileError);
   EXPECT_NO_THROW(trainer.step());
 }

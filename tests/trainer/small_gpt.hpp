@@ -42,7 +42,8 @@ inline run::Source small_source(bool weigh_tokens = false) {
   return [sampler = data::Sampler(small_text(), small_config().context, 3), weigh_tokens](
              std::uint64_t first, std::span<const AnyView> inputs) {
     const std::int64_t batch = inputs[0].shape()[0];
-    sampler.fill(first, batch, inputs[0].as<std::int32_t>().data(), inputs[1].as<std::int32_t>().data());
+    sampler.fill(first, batch, inputs[0].as<std::int32_t>().data(),
+                 inputs[1].as<std::int32_t>().data());
     return weigh_tokens ? static_cast<double>(inputs[0].shape().size()) : 1.0;
   };
 }

@@ -125,7 +125,8 @@ TEST(Trainer, the_wire_carries_what_the_program_says) {
   Options options = uneven_options();
   options.communication.transport = comm::Transport::messages;
   const comm::Communicator world;
-  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {},
+                       world);
   trainer.step();
   const comm::Cost before = trainer.progress().meter().operations();
   trainer.step();
@@ -166,7 +167,8 @@ TEST(Trainer, weights_that_differ_from_sample_to_sample_give_the_same_bits_on_p_
   };
   const auto run = [&](const Options& options, MPI_Comm ranks) {
     const comm::Communicator communicator(ranks);
-    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, options, {}, communicator);
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, options, {},
+                         communicator);
     return outcome_of(trainer, 3);
   };
   EXPECT_EQ(run(uneven_options(), MPI_COMM_WORLD), run(alone_options(), MPI_COMM_SELF));
@@ -178,12 +180,14 @@ TEST(Trainer, clips_the_mean_gradient_to_the_norm_that_was_asked_for) {
   Options options = small_options<Zero1Trainer>();
   options.clip_norm = 0.125;
   options.rule.options.beta1 = 0;
-  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {},
+                       world);
   EXPECT_GT(trainer.step().gradient_norm, 0.125);
   std::vector<double> squares{0};
   for (const auto& range : trainer.state_ranges()) {
     if (range.name != "state.0") continue;
-    for (const float m : trainer.state(range)) squares[0] += static_cast<double>(m) * static_cast<double>(m);
+    for (const float m : trainer.state(range))
+      squares[0] += static_cast<double>(m) * static_cast<double>(m);
   }
   comm::all_reduce<double>(trainer.progress(), "squares", squares);
   EXPECT_NEAR(std::sqrt(squares[0]), 0.125, 1e-5);
@@ -192,7 +196,8 @@ TEST(Trainer, clips_the_mean_gradient_to_the_norm_that_was_asked_for) {
 TEST(Trainer, dropout_draws_another_mask_for_every_sample) {
   const comm::Communicator world;
   // The same text in every step, and weights that never move: only the masks differ.
-  const run::Source source = [plain = small_source()](std::uint64_t, std::span<const AnyView> inputs) {
+  const run::Source source = [plain = small_source()](std::uint64_t,
+                                                      std::span<const AnyView> inputs) {
     return plain(0, inputs);
   };
   Options options = small_options<Zero1Trainer>();
@@ -216,7 +221,8 @@ TEST(Trainer, evaluates_the_mean_by_weight) {
   const auto evaluate = [&](const run::Source& held_out, int count) {
     Options options = small_options<Zero1Trainer>();
     options.micro_batches = {count};
-    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), plain, options, held_out, world);
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), plain, options, held_out,
+                         world);
     return trainer.evaluate(2);
   };
   EXPECT_NEAR(evaluate(uneven, 2), evaluate(even, 1), 1e-6);
@@ -270,7 +276,8 @@ TEST(Trainer, weights_of_micro_batches_that_are_all_the_same_change_no_bit) {
       plain(first, inputs);
       return weight;
     };
-    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, uneven_options(), {}, world);
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, uneven_options(),
+                         {}, world);
     return outcome_of(trainer, 3);
   };
   EXPECT_EQ(run(1), run(64));  // a power of two: every product and quotient is exact
@@ -300,7 +307,8 @@ TEST(Trainer, a_micro_batch_of_weight_zero_is_as_if_it_were_not_there) {
 TEST(Trainer, stops_at_a_loss_that_is_not_finite_and_keeps_the_weights) {
   const comm::Communicator world;
   Options options = uneven_options();
-  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {},
+                       world);
   trainer.step();
   const std::string broken = "transformer.h.1.mlp.c_proj.bias";
   std::vector<float> values = trainer.parameter(broken);
@@ -393,7 +401,12 @@ TEST(Trainer, names_the_option_that_cannot_be) {
   refused([](Options& o) { o.micro_batches = {}; }, "micro_batches");
   refused([](Options& o) { o.micro_batches = {0}; }, "micro_batches");
   refused([](Options& o) { o.virtual_ranks = 0; }, "virtual_ranks");
-  refused([](Options& o) { o.micro_batches = {1, 2}; o.virtual_ranks = 3; }, "micro_batches");
+  refused(
+      [](Options& o) {
+        o.micro_batches = {1, 2};
+        o.virtual_ranks = 3;
+      },
+      "micro_batches");
   refused([](Options& o) { o.clip_norm = -1; }, "clip_norm");
   refused([](Options& o) { o.learning_rate.peak = std::nan(""); }, "peak");
 }

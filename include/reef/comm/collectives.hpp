@@ -15,6 +15,7 @@
 #include <reef/comm/shards.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -32,23 +33,20 @@ protected:
 private:
   void start(const Station& station) final {
     if (plan_.ranks() != station.size) {
-      throw OptionError("reef::comm: '" + name() + "' has shards for " +
-                        std::to_string(plan_.ranks()) + " ranks, but there are " +
-                        std::to_string(station.size) + ".");
+      throw OptionError("reef::comm: '", name(), "' has shards for ", plan_.ranks(),
+                        " ranks, but there are ", station.size, ".");
     }
     place(station.rank);
     station_.emplace(station);
     const Header prototype = header(station, 0, 0);
     if (station.window != nullptr) {
-      by_window_.label(std::string(name_of(kind())) + " '" + name() + "'");
+      by_window_.label(concat(name_of(kind()), " '", name(), "'"));
       by_window_.start(*station_, plan_, prototype, kind());
     } else {
       by_messages_.start(*station_, plan_, prototype, kind());
     }
   }
-  bool advance() final {
-    return windowed() ? by_window_.advance() : by_messages_.advance();
-  }
+  bool advance() final { return windowed() ? by_window_.advance() : by_messages_.advance(); }
   [[nodiscard]] bool done() const final {
     return windowed() ? by_window_.done() : by_messages_.done();
   }
@@ -81,9 +79,8 @@ const std::byte* readable(std::span<const T> data) {
 inline void check_length(const std::string& name, std::size_t have, std::int64_t need,
                          std::string_view what) {
   if (have == static_cast<std::size_t>(need)) return;
-  throw OptionError("reef::comm: the " + std::string(what) + " of '" + name + "' has " +
-                    std::to_string(have) + " elements; its offsets say " + std::to_string(need) +
-                    ".");
+  throw OptionError("reef::comm: the ", what, " of '", name, "' has ", have,
+                    " elements; its offsets say ", need, ".");
 }
 
 }  // namespace detail

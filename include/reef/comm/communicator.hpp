@@ -78,9 +78,8 @@ private:
     detail::check_mpi(MPI_Comm_set_errhandler(handle_, MPI_ERRORS_RETURN),
                       "MPI_Comm_set_errhandler");
     // For debuggers and MPI profilers.
-    detail::check_mpi(
-        MPI_Comm_set_name(handle_, name_.substr(0, MPI_MAX_OBJECT_NAME - 1).c_str()),
-        "MPI_Comm_set_name");
+    detail::check_mpi(MPI_Comm_set_name(handle_, name_.substr(0, MPI_MAX_OBJECT_NAME - 1).c_str()),
+                      "MPI_Comm_set_name");
     detail::check_mpi(MPI_Comm_rank(handle_, &rank_), "MPI_Comm_rank");
     detail::check_mpi(MPI_Comm_size(handle_, &size_), "MPI_Comm_size");
   }

@@ -63,9 +63,9 @@ private:
       if (owner_) MPI_Finalize();
       owner_ = false;
       throw MpiError(
-          "reef::comm::Environment: this MPI grants thread level " + std::to_string(provided) +
-          ", but communication runs on a thread of its own (MPI_THREAD_SERIALIZED = " +
-          std::to_string(MPI_THREAD_SERIALIZED) +
+          "reef::comm::Environment: this MPI grants thread level ", provided,
+          ", but communication runs on a thread of its own (MPI_THREAD_SERIALIZED = ",
+          MPI_THREAD_SERIALIZED,
           ").\n  fix: call MPI_Init_thread with MPI_THREAD_SERIALIZED or more, or let Environment "
           "do it, and use an MPI that was built with thread support.");
     }

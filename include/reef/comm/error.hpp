@@ -36,8 +36,7 @@ inline std::string mpi_error_text(int code) {
 /// Throws MpiError unless `code` is MPI_SUCCESS. `call` is the name of the MPI function.
 inline void check_mpi(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
-  throw MpiError(std::string("reef::comm: ") + call + " failed with code " + std::to_string(code) +
-                 ": " + mpi_error_text(code));
+  throw MpiError("reef::comm: ", call, " failed with code ", code, ": ", mpi_error_text(code));
 }
 
 /// While it lives, errors of calls that belong to no communicator (MPI_Testsome) come back as codes

@@ -43,8 +43,8 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
 /// Leaves the shards of all ranks in `output`. All ranks call it, with the same name and offsets.
 /// Blocks. See AllGatherTask.
 template <real T>
-void all_gather(Progress& progress, std::string name, std::span<const T> input,
-                std::span<T> output, std::vector<std::int64_t> offsets) {
+void all_gather(Progress& progress, std::string name, std::span<const T> input, std::span<T> output,
+                std::vector<std::int64_t> offsets) {
   AllGatherTask<T> task(std::move(name), input, output, std::move(offsets));
   run(progress, task);
 }

@@ -10,7 +10,8 @@
 namespace reef::inline v0::comm {
 
 /// One number of every rank, by rank. All ranks call it, with the same name. Blocks.
-inline std::vector<double> gather_numbers(Progress& progress, const std::string& name, double mine) {
+inline std::vector<double> gather_numbers(Progress& progress, const std::string& name,
+                                          double mine) {
   const int ranks = progress.size();
   std::vector<double> all(static_cast<std::size_t>(ranks));
   all_gather<double>(progress, name, std::span<const double>(&mine, 1), std::span<double>(all),

@@ -12,7 +12,15 @@ namespace reef::inline v0::comm {
 
 /// What an operation is. `call` is a function of this rank alone; `control` is heartbeats, farewells
 /// and failure reports.
-enum class Kind : std::uint8_t { send, receive, reduce_scatter, all_gather, all_reduce, call, control };
+enum class Kind : std::uint8_t {
+  send,
+  receive,
+  reduce_scatter,
+  all_gather,
+  all_reduce,
+  call,
+  control
+};
 
 inline constexpr std::size_t kind_count = 7;
 

@@ -19,32 +19,30 @@ namespace reef::inline v0::comm {
 /// |                | or has fewer devices than there are ranks                          |
 inline NetworkShape read_network(const std::string& path, int ranks) {
   std::ifstream file(path);
-  if (!file) throw FileError("reef::comm::read_network: cannot open " + path + ".");
+  if (!file) throw FileError("reef::comm::read_network: cannot open ", path, ".");
   const nlohmann::json root = nlohmann::json::parse(file, nullptr, false);
   const auto refuse = [&path](const std::string& why) -> void {
-    throw DecodeError("reef::comm::read_network: " + path + ": " + why);
+    throw DecodeError("reef::comm::read_network: ", path, ": ", why);
   };
   if (!root.is_object()) refuse("not a JSON object.");
 
   const auto matrix = [&](const char* key, double unit) {
     const auto found = root.find(key);
-    if (found == root.end() || !found->is_array()) refuse(std::string("no matrix ") + key + ".");
+    if (found == root.end() || !found->is_array()) refuse(concat("no matrix ", key, "."));
     const auto wanted = static_cast<std::size_t>(ranks);
     if (found->size() < wanted) {
-      refuse(std::string(key) + " has " + std::to_string(found->size()) + " devices, but there are " +
-             std::to_string(ranks) + " ranks.");
+      refuse(concat(key, " has ", found->size(), " devices, but there are ", ranks, " ranks."));
     }
     std::vector<double> values;
     values.reserve(wanted * wanted);
     for (std::size_t row = 0; row < wanted; ++row) {
       const nlohmann::json& line = (*found)[row];
       if (!line.is_array() || line.size() != found->size()) {
-        refuse(std::string(key) + "[" + std::to_string(row) + "] is not a row of a square matrix.");
+        refuse(concat(key, "[", row, "] is not a row of a square matrix."));
       }
       for (std::size_t column = 0; column < wanted; ++column) {
         if (!line[column].is_number()) {
-          refuse(std::string(key) + "[" + std::to_string(row) + "][" + std::to_string(column) +
-                 "] is not a number.");
+          refuse(concat(key, "[", row, "][", column, "] is not a number."));
         }
         values.push_back(line[column].get<double>() * unit);
       }

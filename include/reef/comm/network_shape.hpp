@@ -25,13 +25,12 @@ public:
 
   NetworkShape(int ranks, std::vector<Seconds> latencies, std::vector<double> bytes_per_second)
       : ranks_(ranks), latency_(std::move(latencies)), bandwidth_(std::move(bytes_per_second)) {
-    const std::size_t cells = ranks < 0 ? 0 : static_cast<std::size_t>(ranks) *
-                                                  static_cast<std::size_t>(ranks);
+    const std::size_t cells =
+        ranks < 0 ? 0 : static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
     if (ranks < 1 || latency_.size() != cells || bandwidth_.size() != cells) {
-      throw OptionError("reef::comm::NetworkShape: " + std::to_string(ranks) + " ranks need " +
-                        std::to_string(cells) + " latencies and bandwidths, not " +
-                        std::to_string(latency_.size()) + " and " +
-                        std::to_string(bandwidth_.size()) + ".");
+      throw OptionError("reef::comm::NetworkShape: ", ranks, " ranks need ", cells,
+                        " latencies and bandwidths, not ", latency_.size(), " and ",
+                        bandwidth_.size(), ".");
     }
     for (int from = 0; from < ranks; ++from) {
       for (int to = 0; to < ranks; ++to) {
@@ -40,10 +39,8 @@ public:
         const double rate = bandwidth_[cell(from, to)];
         const bool usable = std::isfinite(delay) && delay >= 0 && rate > 0;
         if (!usable) {
-          throw OptionError("reef::comm::NetworkShape: the link from " + std::to_string(from) +
-                            " to " + std::to_string(to) + " has latency " +
-                            std::to_string(delay) + " s and bandwidth " +
-                            std::to_string(rate) +
+          throw OptionError("reef::comm::NetworkShape: the link from ", from, " to ", to,
+                            " has latency ", delay, " s and bandwidth ", rate,
                             " B/s; latencies are finite and at least 0, bandwidths above 0.");
         }
       }

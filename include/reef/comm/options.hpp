@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include <reef/comm/meter.hpp>
 #include <reef/comm/message.hpp>
+#include <reef/comm/meter.hpp>
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
@@ -51,7 +51,7 @@ struct ProgressOptions {
 /// The options with their defaults filled in; throws OptionError where they make no sense.
 inline ProgressOptions checked(ProgressOptions options, int ranks) {
   const auto refuse = [](const std::string& why) {
-    throw OptionError("reef::comm::ProgressOptions: " + why);
+    throw OptionError("reef::comm::ProgressOptions: ", why);
   };
   if (!(options.heartbeat > 0)) refuse("heartbeat must be above 0.");
   if (options.deadline < 0 || options.operation_deadline < 0) refuse("a deadline is negative.");
@@ -60,8 +60,8 @@ inline ProgressOptions checked(ProgressOptions options, int ranks) {
   }
   if (!options.network.empty()) {
     if (options.network.ranks() < ranks) {
-      refuse("the network has links for " + std::to_string(options.network.ranks()) +
-             " ranks, but there are " + std::to_string(ranks) + ".");
+      refuse(concat("the network has links for ", options.network.ranks(), " ranks, but there are ",
+                    ranks, "."));
     }
     if (options.transport == Transport::window) {
       refuse("an emulated network carries messages; leave transport unset.");

@@ -44,8 +44,7 @@ private:
       const Header head = header(station, piece, size);
       if (kind() == Kind::send) {
         headers_[piece] = head;
-        station.wire.send(*this, piece, peer_, station.tag, kind(), headers_[piece],
-                          data_ + begin);
+        station.wire.send(*this, piece, peer_, station.tag, kind(), headers_[piece], data_ + begin);
       } else {
         station.wire.receive(*this, piece, peer_, station.tag, kind(), head, headers_[piece],
                              data_ + begin);

@@ -158,15 +158,14 @@ private:
 
   void check_submission(Task& task) {
     if (task.in_flight()) {
-      throw OptionError("reef::comm: '" + task.name() +
+      throw OptionError("reef::comm: '", task.name(),
                         "' is in flight already.\n  fix: wait for it, or make a second task.");
     }
     const int peer = task.peer();
     if (peer != -1 || task.kind() == Kind::send || task.kind() == Kind::receive) {
       if (peer < 0 || peer >= size() || peer == rank()) {
-        throw OptionError("reef::comm: '" + task.name() + "' names rank " + std::to_string(peer) +
-                          " as its peer; this is rank " + std::to_string(rank()) + " of " +
-                          std::to_string(size()) + ".");
+        throw OptionError("reef::comm: '", task.name(), "' names rank ", peer,
+                          " as its peer; this is rank ", rank(), " of ", size(), ".");
       }
       task.tag_ = names_.transfer(task.operation_, task.name());
     } else {
@@ -241,8 +240,8 @@ private:
   std::vector<Queue*> turn_;
   std::vector<int> missing_;
   std::vector<std::string> dumps_;
-  std::int64_t pause_ns_ = detail::to_ns(
-      options_.deadline > 0 ? std::min(1.0, options_.deadline / 2) : 1.0);
+  std::int64_t pause_ns_ =
+      detail::to_ns(options_.deadline > 0 ? std::min(1.0, options_.deadline / 2) : 1.0);
   std::int64_t next_beat_ = 0;
   std::int64_t next_watch_ = 0;
   std::int64_t quiet_until_ = 0;

@@ -31,9 +31,9 @@ inline void check_offsets(std::string_view task, std::span<const std::int64_t> o
                           std::int64_t n) {
   const bool ascending = std::is_sorted(offsets.begin(), offsets.end());
   if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != n || !ascending) {
-    throw OptionError("reef::comm: the shard offsets of '" + std::string(task) +
-                      "' must be P + 1 numbers that start at 0, never fall, and end at n = " +
-                      std::to_string(n) + ".");
+    throw OptionError("reef::comm: the shard offsets of '", task,
+                      "' must be P + 1 numbers that start at 0, never fall, and end at n = ", n,
+                      ".");
   }
 }
 

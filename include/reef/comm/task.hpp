@@ -60,8 +60,12 @@ protected:
   /// The description of a message of this task, to be sent or expected.
   [[nodiscard]] Header header(const detail::Station& station, std::uint32_t piece,
                               Bytes bytes) const {
-    return {Header::magic_number, station.sequence, operation_, static_cast<std::uint32_t>(bytes),
-            piece, 0};
+    return {Header::magic_number,
+            station.sequence,
+            operation_,
+            static_cast<std::uint32_t>(bytes),
+            piece,
+            0};
   }
 
 private:
@@ -73,11 +77,11 @@ private:
 
   // All of these run on the progress thread, one after the other, and never block.
   virtual void start(const detail::Station& station) = 0;
-  virtual bool advance() = 0;                                // true if something moved
+  virtual bool advance() = 0;  // true if something moved
   [[nodiscard]] virtual bool done() const = 0;
-  virtual void missing(std::vector<int>& ranks) const = 0;   // who has not arrived
+  virtual void missing(std::vector<int>& ranks) const = 0;  // who has not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
-  [[nodiscard]] virtual int peer() const { return -1; }      // point to point: the other rank
+  [[nodiscard]] virtual int peer() const { return -1; }  // point to point: the other rank
 
   std::string name_;
   Kind kind_;

@@ -1,18 +1,22 @@
 #pragma once
 
+#include <concepts>
 #include <stdexcept>
-#include <string>
-#include <utility>
+
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0 {
 
-/// The root of everything that Reef throws. The text says what happened, why, and the fix.
+/// The root of everything that Reef throws. The text says what happened, why, and the fix; it is
+/// given in pieces: throw OptionError("n is ", n, ", at least 1.").
 ///
 /// Each folder derives its own: `MpiError` in comm/, `CudaError` in device/. An error's comment
 /// states what the object that threw it is worth afterwards: unchanged, unspecified or unusable.
 class Error : public std::runtime_error {
 public:
-  using std::runtime_error::runtime_error;
+  template <class... Pieces>
+    requires(sizeof...(Pieces) > 0 && (std::constructible_from<TextPiece, const Pieces&> && ...))
+  explicit Error(const Pieces&... pieces) : std::runtime_error(concat(pieces...)) {}
 };
 
 /// An option, argument or environment variable that cannot be used. Nothing was changed.

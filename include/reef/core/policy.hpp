@@ -52,8 +52,10 @@ inline constexpr auto policies_of_axis =
     decltype(boost::hana::count_if(boost::hana::tuple_t<Policies...>, HasTag<Tag>{}))::value;
 
 template <class Tag, class Neutral, class... Policies>
-using find_policy = typename std::remove_cvref_t<decltype(boost::hana::find_if(
-    boost::hana::tuple_t<Policies...>, HasTag<Tag>{}).value_or(boost::hana::type_c<Neutral>))>::type;
+using find_policy =
+    typename std::remove_cvref_t<decltype(boost::hana::find_if(boost::hana::tuple_t<Policies...>,
+                                                               HasTag<Tag>{})
+                                              .value_or(boost::hana::type_c<Neutral>))>::type;
 
 }  // namespace detail
 
@@ -69,11 +71,11 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
   "remove it.\n"                                                                                 \
   "  see: docs/rules.md#p1"
 
-#define REEF_P2_ONE_POLICY_PER_AXIS                                                      \
-  "reef P2: two of the policies fill the same axis.\n"                                   \
+#define REEF_P2_ONE_POLICY_PER_AXIS                                                              \
+  "reef P2: two of the policies fill the same axis.\n"                                           \
   "  why: a step has one swap, one pipeline, one compressor, one optimizer, one device and one " \
-  "precision.\n"                                                                         \
-  "  fix: keep one of the two, or wrap one in the other where the axis has wrappers.\n"  \
+  "precision.\n"                                                                                 \
+  "  fix: keep one of the two, or wrap one in the other where the axis has wrappers.\n"          \
   "  see: docs/rules.md#p2"
 
 /// Policies in any order, each axis at most once; what is left out is neutral.

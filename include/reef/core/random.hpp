@@ -74,7 +74,12 @@ public:
                                  static_cast<std::uint32_t>(key.seed >> 32))) {}
 
   [[nodiscard]] REEF_HOST_DEVICE constexpr Philox block(std::uint64_t index) const {
-    return {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), c2_, c3_, k0_, k1_};
+    return {static_cast<std::uint32_t>(index),
+            static_cast<std::uint32_t>(index >> 32),
+            c2_,
+            c3_,
+            k0_,
+            k1_};
   }
   [[nodiscard]] REEF_HOST_DEVICE constexpr std::uint32_t bits(std::uint64_t index) const {
     return block(index / 4).word[index % 4];
@@ -140,9 +145,9 @@ REEF_HOST_DEVICE inline double log_exactly(double x) {
 }
 
 REEF_HOST_DEVICE inline double normal_quantile(double p) {
-  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02, -2.759285104469687e+02,
+  constexpr double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
                           1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
-  constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02,
+  constexpr double b[] = {-5.447609879822406e+01, 1.615858368580409e+02,  -1.556989798598866e+02,
                           6.680131188771972e+01,  -1.328068155288572e+01, 1.0};
   constexpr double c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
                           -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};

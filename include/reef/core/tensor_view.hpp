@@ -66,9 +66,9 @@ public:
   template <class T>
   [[nodiscard]] TensorView<T> as() const {
     if (element_of<std::remove_const_t<T>> != element_) {
-      throw ShapeError("reef::AnyView::as: the tensor holds " + std::string(name_of(element_)) +
-                       ", the operator asks for " +
-                       std::string(name_of(element_of<std::remove_const_t<T>>)) + ".");
+      throw ShapeError("reef::AnyView::as: the tensor holds ", name_of(element_),
+                       ", the operator asks for ", name_of(element_of<std::remove_const_t<T>>),
+                       ".");
     }
     return {static_cast<T*>(data_), shape_};
   }

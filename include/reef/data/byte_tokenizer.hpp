@@ -29,7 +29,7 @@ struct ByteTokenizer {
     text.reserve(tokens.size());
     for (const std::int32_t token : tokens) {
       if (token < 0 || token >= vocabulary) {
-        throw DecodeError("reef::data::ByteTokenizer::decode: token " + std::to_string(token) +
+        throw DecodeError("reef::data::ByteTokenizer::decode: token ", token,
                           " is no byte.\n  fix: decode with the tokenizer that the model was "
                           "trained with; this one has tokens 0 to 255.");
       }

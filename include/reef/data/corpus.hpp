@@ -24,8 +24,8 @@ namespace detail {
 /// All bytes of a text file that must exist and hold at least one byte.
 inline std::vector<std::uint8_t> read_text(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& why, const std::string& fix) {
-    throw FileError("reef::data::Corpus: cannot use '" + path.string() + "': " + why +
-                    ".\n  fix: " + fix + ".");
+    throw FileError("reef::data::Corpus: cannot use '", path.string(), "': ", why,
+                    ".\n  fix: ", fix, ".");
   };
   std::error_code code;
   const auto status = std::filesystem::status(path, code);
@@ -33,7 +33,8 @@ inline std::vector<std::uint8_t> read_text(const std::filesystem::path& path) {
     refuse("there is no such file", "check the path; relative ones start at the working directory");
   }
   if (status.type() == std::filesystem::file_type::directory) {
-    refuse("it is a folder", "name the files in it, e.g. with the shell's " + path.string() + "/*");
+    refuse("it is a folder",
+           concat("name the files in it, e.g. with the shell's ", path.string(), "/*"));
   }
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);
@@ -71,7 +72,7 @@ public:
     }
     std::sort(files.begin(), files.end());
     if (const auto twice = std::adjacent_find(files.begin(), files.end()); twice != files.end()) {
-      throw OptionError("reef::data::Corpus: '" + twice->string() +
+      throw OptionError("reef::data::Corpus: '", twice->string(),
                         "' is named twice.\n  fix: name each file once.");
     }
     for (std::size_t i = 0; i < files.size(); ++i) {
@@ -88,7 +89,7 @@ public:
       if (training == 0) held_out_files_.push_back(files[i]);
     }
     if (validation_.size() < 2) {
-      throw OptionError("reef::data::Corpus: " + std::to_string(training_.size()) +
+      throw OptionError("reef::data::Corpus: ", training_.size(),
                         " bytes of text are too few to hold a tenth out.\n  fix: add text.");
     }
     files_ = std::move(files);

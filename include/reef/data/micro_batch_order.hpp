@@ -27,8 +27,7 @@ public:
       before_.push_back(before_.back() + count);
     }
     if (!valid || before_.back() < 1) {
-      throw OptionError("reef::data::MicroBatchOrder: B = " + std::to_string(batch) + ", " +
-                        std::to_string(before_.back()) +
+      throw OptionError("reef::data::MicroBatchOrder: B = ", batch, ", ", before_.back(),
                         " micro-batches a step.\n  fix: B >= 1, no negative count, and at least "
                         "one micro-batch on some rank.");
     }

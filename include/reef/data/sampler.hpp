@@ -18,10 +18,9 @@ inline constexpr std::uint32_t sampler_op = 0xFFFF'0001U;
 
 inline void require_window(std::size_t tokens, std::int64_t context, const char* who) {
   if (context < 1 || tokens < static_cast<std::size_t>(context) + 1) {
-    throw OptionError(std::string(who) + ": a context of T = " + std::to_string(context) +
-                      " needs at least T + 1 tokens, there are " + std::to_string(tokens) +
-                      ".\n  fix: choose 1 <= T < " + std::to_string(tokens) +
-                      ", or give more text.");
+    throw OptionError(who, ": a context of T = ", context,
+                      " needs at least T + 1 tokens, there are ", tokens,
+                      ".\n  fix: choose 1 <= T < ", tokens, ", or give more text.");
   }
 }
 
@@ -103,8 +102,7 @@ public:
   Validation(std::span<const std::uint8_t> tokens, std::int64_t context)
       : tokens_(tokens), context_(context) {
     if (context < 1 || tokens.size() < 2) {
-      throw OptionError("reef::data::Validation: T = " + std::to_string(context) + " and " +
-                        std::to_string(tokens.size()) +
+      throw OptionError("reef::data::Validation: T = ", context, " and ", tokens.size(),
                         " tokens make no window.\n  fix: T >= 1 and at least 2 tokens.");
     }
   }

@@ -17,7 +17,7 @@ namespace reef::inline v0::device {
 struct MemoryReport {
   Bytes used = 0;
   Bytes peak = 0;
-  Bytes budget = 0;  ///< 0: as much as there is
+  Bytes budget = 0;                                    ///< 0: as much as there is
   std::vector<std::pair<std::string, Bytes>> holders;  ///< by name, the largest first
 };
 

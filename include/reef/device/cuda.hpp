@@ -22,6 +22,7 @@
 #endif
 
 #include <reef/core/policy_tag.hpp>
+#include <reef/core/text.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/detail/action.hpp>
 #include <reef/device/detail/cuda_blas.hpp>
@@ -41,8 +42,8 @@ inline bool cuda_available(std::string* why = nullptr) noexcept {
   try {
     *why = code == cudaSuccess
                ? std::string("the CUDA driver answers, but has no device")
-               : "no CUDA device answers: " + std::to_string(static_cast<int>(code)) + " " +
-                     cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")";
+               : concat("no CUDA device answers: ", static_cast<int>(code), " ",
+                        cudaGetErrorName(code), " (", cudaGetErrorString(code), ")");
   } catch (...) {
     why->clear();
   }
@@ -74,13 +75,12 @@ public:
 
   Cuda() : Cuda(Options{}) {}
   explicit Cuda(Options options)
-      : options_(options),
-        ledger_("CUDA device " + std::to_string(options.ordinal), options.memory_bytes) {
+      : options_(options), ledger_(concat("CUDA device ", options.ordinal), options.memory_bytes) {
     std::string why;
     if (!cuda_available(&why)) {
-      throw CudaError(
-          "reef::device::Cuda: " + why + ".\n  fix: install a driver, or use reef::device::Host.",
-          static_cast<int>(cudaErrorNoDevice));
+      throw CudaError(concat("reef::device::Cuda: ", why,
+                             ".\n  fix: install a driver, or use reef::device::Host."),
+                      static_cast<int>(cudaErrorNoDevice));
     }
     detail::check_cuda(cudaGetDeviceProperties(&properties_, options_.ordinal),
                        "cudaGetDeviceProperties", options_.ordinal);
@@ -388,7 +388,7 @@ public:
   /// Blocks until everything submitted so far is done on the device; throws what stopped the lane.
   void synchronize() {
     if (std::this_thread::get_id() == thread_.get_id()) {
-      throw Error("reef::device::Cuda::Lane::synchronize: lane \"" + name_ +
+      throw Error("reef::device::Cuda::Lane::synchronize: lane \"", name_,
                   "\" would wait for itself. Call it from outside the lane's functions.");
     }
     std::uint64_t wanted = 0;
@@ -430,7 +430,7 @@ public:
         },
         detail::longest_spin, std::chrono::milliseconds(20));
     if (failed) {
-      throw Error("reef::device::Cuda: lane \"" + name_ +
+      throw Error("reef::device::Cuda: lane \"", name_,
                   "\" stopped while it waited for an event, because another lane of the device "
                   "failed. That lane's synchronize() throws the cause.");
     }

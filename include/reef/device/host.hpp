@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include <reef/core/error.hpp>
 #include <reef/core/policy_tag.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/detail/action.hpp>
@@ -39,6 +40,7 @@ namespace reef::inline v0::device {
 /// | memory | a budget of Options::memory_bytes for all Buffers together; PinnedBuffers are free   |
 /// | link   | one FIFO for to_device and one for to_host: full duplex. A copy moves its bytes,     |
 /// |        | then its lane sleeps until the link would have been done. No burnt cores             |
+/// | speed  | with Options::slowdown a lane sleeps after its kernels, as if the cores were slower  |
 /// | pool   | one per Host, shared by its lanes; a lane's thread works too, so `threads` is all    |
 /// | errors | MemoryError from allocate; what a lane's function throws, see Lane                   |
 class Host {
@@ -47,11 +49,12 @@ public:
   static constexpr std::string_view name = "host";
 
   struct Options {
-    Bytes memory_bytes = 0;                ///< 0: as much as there is
-    double link_bytes_per_second = 0;      ///< 0: no link, copies take what memory takes
+    Bytes memory_bytes = 0;            ///< 0: as much as there is
+    double link_bytes_per_second = 0;  ///< 0: no link, copies take what memory takes
     Seconds link_latency = 0;
-    int threads = 0;                       ///< 0: as many as the affinity mask has cores
-    bool poison_freed = false;             ///< new and freed memory is filled with NaNs
+    double slowdown = 1;        ///< kernels take so many times as long as the cores need
+    int threads = 0;            ///< 0: as many as the affinity mask has cores
+    bool poison_freed = false;  ///< new and freed memory is filled with NaNs
   };
 
   class Buffer;
@@ -63,7 +66,12 @@ public:
   explicit Host(Options options)
       : options_(options),
         ledger_("the host device", options.memory_bytes),
-        pool_(options.threads > 0 ? options.threads : detail::available_cores()) {}
+        pool_(options.threads > 0 ? options.threads : detail::available_cores()) {
+    if (!(options.slowdown >= 1 && options.slowdown < 1e6)) {
+      throw OptionError("reef::device::Host: slowdown is ", options.slowdown,
+                        ".\n  fix: 1 for the cores' own speed, or more for a slower device.");
+    }
+  }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
@@ -79,7 +87,8 @@ public:
 
   /// The device's memory is not the host's: messages and files need copies over the link.
   [[nodiscard]] bool discrete() const {
-    return options_.memory_bytes != 0 || options_.link_bytes_per_second > 0 || options_.link_latency > 0;
+    return options_.memory_bytes != 0 || options_.link_bytes_per_second > 0 ||
+           options_.link_latency > 0;
   }
   [[nodiscard]] const Options& options() const { return options_; }
 
@@ -90,9 +99,8 @@ private:
 
   static void* obtain(Bytes bytes) {
     const Bytes alignment = bytes >= 2 * huge_page ? huge_page : 64;
-    void* const data =
-        ::operator new(static_cast<std::size_t>(bytes),
-                       static_cast<std::align_val_t>(alignment), std::nothrow);
+    void* const data = ::operator new(static_cast<std::size_t>(bytes),
+                                      static_cast<std::align_val_t>(alignment), std::nothrow);
 #if defined(__linux__)
     if (data != nullptr && alignment == huge_page) {
       madvise(data, static_cast<std::size_t>(bytes / huge_page * huge_page), MADV_HUGEPAGE);
@@ -295,7 +303,7 @@ public:
   /// Blocks until everything submitted so far is done; throws what stopped the lane.
   void synchronize() {
     if (std::this_thread::get_id() == thread_.get_id()) {
-      throw Error("reef::device::Host::Lane::synchronize: lane \"" + name_ +
+      throw Error("reef::device::Host::Lane::synchronize: lane \"", name_,
                   "\" would wait for itself. Call it from outside the lane's functions.");
     }
     std::uint64_t wanted = 0;
@@ -332,7 +340,7 @@ public:
         },
         detail::longest_spin, std::chrono::milliseconds(20));
     if (failed) {
-      throw Error("reef::device::Host: lane \"" + name_ +
+      throw Error("reef::device::Host: lane \"", name_,
                   "\" stopped while it waited for an event, because another lane of the device "
                   "failed. That lane's synchronize() throws the cause.");
     }
@@ -370,12 +378,15 @@ public:
   /// caller's, so it does not depend on the number of threads.
   template <class F>
   void parallel(std::int64_t parts, F&& function) {
+    const bool slowed = device_.options_.slowdown > 1;
+    const auto begin = slowed ? Clock::now() : Clock::time_point{};
     device_.pool_.run(
         parts,
         [](void* context, std::int64_t part) {
           (*static_cast<std::remove_reference_t<F>*>(context))(part);
         },
         const_cast<void*>(static_cast<const void*>(std::addressof(function))));
+    if (slowed) sleep_out(Clock::now() - begin);
   }
 
   [[nodiscard]] Host& device() { return device_; }
@@ -394,6 +405,17 @@ private:
       const Bytes begin = static_cast<Bytes>(part) * piece;
       function(begin, static_cast<std::size_t>(std::min(piece, bytes - begin)));
     });
+  }
+
+  // The rest of what a kernel of that time would have taken on a slower device. Short rests gather
+  // to a sleep that is worth its wake-up.
+  void sleep_out(Clock::duration kernel) {
+    constexpr Clock::duration shortest = std::chrono::milliseconds(1);
+    owed_ += std::chrono::duration_cast<Clock::duration>(kernel * (device_.options_.slowdown - 1));
+    if (owed_ < shortest) return;
+    const auto begin = Clock::now();
+    std::this_thread::sleep_for(owed_);
+    owed_ -= Clock::now() - begin;  // a late wake-up is made good
   }
 
   void prepare_thread() {
@@ -444,10 +466,11 @@ private:
   Host& device_;
   std::string name_;
   std::mutex mutex_;
-  std::vector<Function> queue_;   // under mutex_
-  std::uint64_t submitted_ = 0;   // under mutex_
-  bool stop_ = false;             // under mutex_
-  std::exception_ptr error_;      // under mutex_
+  std::vector<Function> queue_;  // under mutex_
+  std::uint64_t submitted_ = 0;  // under mutex_
+  bool stop_ = false;            // under mutex_
+  std::exception_ptr error_;     // under mutex_
+  Clock::duration owed_{};       // of this thread alone: sleep that a slowed kernel still owes
   std::atomic<bool> stopped_{false};
   std::atomic<std::uint64_t> completed_{0};
   detail::Doorbell submitted_bell_;

@@ -53,7 +53,7 @@ inline InstructionSet initial_instruction_set() {
     if (name_of(set) != wanted) continue;
     return set < best ? set : best;
   }
-  throw OptionError("reef::device: REEF_INSTRUCTION_SET=" + std::string(wanted) +
+  throw OptionError("reef::device: REEF_INSTRUCTION_SET=", wanted,
                     " is none of sse2, avx2, avx512.");
 }
 
@@ -73,8 +73,7 @@ inline InstructionSet instruction_set() {
 /// Chooses another one for what starts from now on; OptionError where the machine lacks it.
 inline void use_instruction_set(InstructionSet set) {
   if (set > best_instruction_set()) {
-    throw OptionError("reef::device::use_instruction_set: this machine has no " +
-                      std::string(name_of(set)) + ".");
+    throw OptionError("reef::device::use_instruction_set: this machine has no ", name_of(set), ".");
   }
   detail::current_instruction_set().store(set);
 }

@@ -73,12 +73,11 @@ private:
 
   [[nodiscard]] std::string refusal(Bytes bytes, std::string_view what,
                                     const std::string& why) const {
-    std::string text = "reef::device: no " + format_bytes(bytes) + " for \"" + std::string(what) +
-                       "\" on " + device_ + ": " + why + ", " + format_bytes(used_) +
-                       " are in use";
+    std::string text = concat("reef::device: no ", format_bytes(bytes), " for \"", what, "\" on ",
+                              device_, ": ", why, ", ", format_bytes(used_), " are in use");
     const char* separator = ": ";
     for (const auto& [name, held] : largest_first()) {
-      text += separator + name + " " + format_bytes(held);
+      text += concat(separator, name, " ", format_bytes(held));
       separator = ", ";
     }
     return text + ". Give the device more memory, or make micro-batch, model or slots smaller.";

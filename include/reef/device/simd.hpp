@@ -90,7 +90,7 @@ template <class Isa>
 REEF_ALWAYS_INLINE Vector<float, Isa> exp(const Vector<float, Isa>& x) {
   using V = Vector<float, Isa>;
   const V low(-87.33654F);
-  const V high(88.8F);  // 2^128 p(r) is above the largest float: inf
+  const V high(88.8F);                       // 2^128 p(r) is above the largest float: inf
   const V clamped = min(high, max(low, x));  // a NaN passes both, as the second operand
   const V n = round(clamped * V(1.44269504F));
   V r = fma(n, V(-0.693359375F), clamped);

@@ -100,12 +100,13 @@ template <real T>
 void block_sums_of_squares(Host::Lane& lane, std::int64_t n, const T* x, double* sums,
                            std::int64_t block = 4096) {
   constexpr std::int64_t together = 8;  // blocks of one part
-  for_each_block(lane, (n + block - 1) / block, together, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::int64_t begin = i * block;
-      sums[i] = detail::sum_of_squares(x + begin, n - begin < block ? n - begin : block);
-    }
-  });
+  for_each_block(
+      lane, (n + block - 1) / block, together, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+          const std::int64_t begin = i * block;
+          sums[i] = detail::sum_of_squares(x + begin, n - begin < block ? n - begin : block);
+        }
+      });
 }
 
 }  // namespace reef::inline v0::device

@@ -86,8 +86,7 @@ struct Dag {
   int add_input(std::string name, TensorSpec spec, bool differentiable = false) {
     check_new(tensors, "tensor", name);
     if (differentiable && !is_real(spec.element)) {
-      throw ShapeError("reef::graph: the input '" + name + "' holds " +
-                       std::string(name_of(spec.element)) +
+      throw ShapeError("reef::graph: the input '", name, "' holds ", name_of(spec.element),
                        ", which has no gradient. Only fp32 and fp64 inputs are differentiable.");
     }
     tensors.push_back({std::move(name), spec, -1, {}, differentiable});
@@ -108,13 +107,12 @@ struct Dag {
     check_tensor("loss", id);
     const Tensor& tensor = tensor_at(id);
     if (tensor.spec.shape.size() != 1 || !is_real(tensor.spec.element)) {
-      throw ShapeError("reef::graph: the loss '" + tensor.name + "' is " + tensor.spec.text() +
+      throw ShapeError("reef::graph: the loss '", tensor.name, "' is ", tensor.spec.text(),
                        ", expected one element of fp32 or fp64.");
     }
     if (!tensor.consumers.empty()) {
-      throw ShapeError("reef::graph: the loss '" + tensor.name + "' is read by the node '" +
-                       node_at(tensor.consumers[0]).name +
-                       "'. Only a last result can be the loss.");
+      throw ShapeError("reef::graph: the loss '", tensor.name, "' is read by the node '",
+                       node_at(tensor.consumers[0]).name, "'. Only a last result can be the loss.");
     }
     loss = id;
   }
@@ -139,8 +137,8 @@ private:
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].name == name) return static_cast<int>(i);
     }
-    throw ShapeError("reef::graph: there is no " + std::string(what) + " '" + std::string(name) +
-                     "' among the graph's " + std::to_string(entries.size()) + ".");
+    throw ShapeError("reef::graph: there is no ", what, " '", name, "' among the graph's ",
+                     entries.size(), ".");
   }
 
   template <class Entry>
@@ -148,7 +146,7 @@ private:
                         std::string_view name) {
     for (const Entry& entry : entries) {
       if (entry.name == name) {
-        throw ShapeError("reef::graph: a " + std::string(what) + " '" + std::string(name) +
+        throw ShapeError("reef::graph: a ", what, " '", name,
                          "' exists already. Names are unique; give this one another.");
       }
     }
@@ -156,9 +154,8 @@ private:
 
   void check_tensor(std::string_view who, int id) const {
     if (id < 0 || id >= static_cast<int>(tensors.size())) {
-      throw ShapeError("reef::graph: '" + std::string(who) + "' names the tensor " +
-                       std::to_string(id) + ", but the graph has " +
-                       std::to_string(tensors.size()) + ".");
+      throw ShapeError("reef::graph: '", who, "' names the tensor ", id, ", but the graph has ",
+                       tensors.size(), ".");
     }
   }
 };
@@ -172,27 +169,27 @@ inline int Dag::add_node(std::string name, std::string kind, std::vector<int> no
     check_tensor(name, input);
     differentiable = differentiable || tensor_at(input).differentiable;
     if (input == loss) {
-      throw ShapeError("reef::graph: the node '" + name + "' reads the loss '" +
-                       tensor_at(input).name + "'. Only a last result can be the loss.");
+      throw ShapeError("reef::graph: the node '", name, "' reads the loss '", tensor_at(input).name,
+                       "'. Only a last result can be the loss.");
     }
   }
   std::vector<std::string> output_names;
   for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
-    output_names.push_back(signature.outputs.size() == 1 ? name : name + "." + std::to_string(i));
+    output_names.push_back(signature.outputs.size() == 1 ? name : concat(name, ".", i));
     check_new(tensors, "tensor", output_names.back());
   }
   if (!parameter_names.empty() && parameter_names.size() != signature.parameters.size()) {
-    throw ShapeError("reef::graph: the node '" + name + "' of kind " + kind + " has " +
-                     std::to_string(signature.parameters.size()) + " parameters, but " +
-                     std::to_string(parameter_names.size()) + " names were given.");
+    throw ShapeError("reef::graph: the node '", name, "' of kind ", kind, " has ",
+                     signature.parameters.size(), " parameters, but ", parameter_names.size(),
+                     " names were given.");
   }
   for (std::size_t slot = 0; slot < signature.parameters.size(); ++slot) {
     const ParameterSpec& spec = signature.parameters[slot];
-    if (parameter_names.size() <= slot) parameter_names.push_back(name + "." + spec.name);
+    if (parameter_names.size() <= slot) parameter_names.push_back(concat(name, ".", spec.name));
     const auto check_shared = [&](const std::string& other, const Shape& shape) {
       if (other != parameter_names[slot] || shape == spec.shape) return;
-      throw ShapeError("reef::graph: the node '" + name + "' shares the parameter '" + other +
-                       "' as " + spec.shape.text() + ", but it is " + shape.text() +
+      throw ShapeError("reef::graph: the node '", name, "' shares the parameter '", other, "' as ",
+                       spec.shape.text(), ", but it is ", shape.text(),
                        ". Tied parameters have one shape.");
     };
     for (const Parameter& other : parameters) check_shared(other.name, other.spec.shape);

@@ -66,8 +66,8 @@ inline profile::Profile workload(const Dag& dag) {
 /// Throws OptionError unless the speed is positive.
 inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
   if (!(speed.flops_per_second > 0) || speed.bytes_per_second < 0) {
-    throw OptionError("reef::graph::estimate: " + std::to_string(speed.flops_per_second) +
-                      " operations and " + std::to_string(speed.bytes_per_second) +
+    throw OptionError("reef::graph::estimate: ", speed.flops_per_second, " operations and ",
+                      speed.bytes_per_second,
                       " bytes per second are no speed; give a positive one.");
   }
   profile::Profile result = workload(dag);

@@ -83,9 +83,8 @@ public:
     std::vector<std::string_view> names;
     for (const Ref input : inputs) {
       if (input < 0 || input >= static_cast<Ref>(dag_.tensors.size())) {
-        throw ShapeError("reef::graph: the node '" + name + "' reads the tensor " +
-                         std::to_string(input) + ", but the graph has " +
-                         std::to_string(dag_.tensors.size()) + ".");
+        throw ShapeError("reef::graph: the node '", name, "' reads the tensor ", input,
+                         ", but the graph has ", dag_.tensors.size(), ".");
       }
       specs.push_back(dag_.tensor_at(input).spec);
       names.emplace_back(dag_.tensor_at(input).name);
@@ -278,7 +277,7 @@ private:
   }
 
   static OptionError missing(const std::string& what, const std::string& name) {
-    return OptionError("reef::graph: the bindings have no memory for the " + what + " '" + name +
+    return OptionError("reef::graph: the bindings have no memory for the ", what, " '", name,
                        "', which this segment needs. Set its entry before the call.");
   }
 
@@ -294,8 +293,8 @@ private:
           "make bindings after the last node is added.");
     }
     if (lane.threads() > threads_) {
-      throw OptionError("reef::graph: the lane has " + std::to_string(lane.threads()) +
-                        " threads, but scratch memory was planned for " + std::to_string(threads_) +
+      throw OptionError("reef::graph: the lane has ", lane.threads(),
+                        " threads, but scratch memory was planned for ", threads_,
                         ". Make the Graph with the number of threads of its device.");
     }
     if (saved != 0 && bindings.saved == nullptr)

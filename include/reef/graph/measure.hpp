@@ -146,8 +146,8 @@ template <class Device, real T>
 profile::Profile measure(Device& device, const Graph<Device, T>& graph,
                          MeasureOptions options = {}) {
   if (options.repeats < 1 || options.classes < 1) {
-    throw OptionError("reef::graph::measure: repeats is " + std::to_string(options.repeats) +
-                      " and classes " + std::to_string(options.classes) + ", expected at least 1.");
+    throw OptionError("reef::graph::measure: repeats is ", options.repeats, " and classes ",
+                      options.classes, ", expected at least 1.");
   }
   profile::Profile result = workload(graph.dag());
   result.device = std::string(Device::name);

@@ -31,16 +31,14 @@ struct SignatureCall {
   /// Throws ShapeError unless there are `count` inputs.
   void expect_inputs(std::size_t count) const {
     if (inputs.size() == count) return;
-    throw ShapeError(place() + " takes " + std::to_string(count) + " inputs, " +
-                     std::to_string(inputs.size()) + " were given.");
+    throw ShapeError(place(), " takes ", count, " inputs, ", inputs.size(), " were given.");
   }
 
   /// Throws ShapeError unless input i `fits`; `expected` says in words what would.
   void expect(std::size_t i, bool fits, std::string_view expected) const {
     if (fits) return;
-    throw ShapeError(place() + ": its input " + std::to_string(i) + ", '" +
-                     std::string(input_names[i]) + "', is " + inputs[i].text() + ", expected " +
-                     std::string(expected) + ".");
+    throw ShapeError(place(), ": its input ", i, ", '", input_names[i], "', is ", inputs[i].text(),
+                     ", expected ", expected, ".");
   }
 
   /// Throws ShapeError unless input i has this shape and element type.
@@ -56,7 +54,7 @@ struct SignatureCall {
 
 private:
   [[nodiscard]] std::string place() const {
-    return "reef::graph: the node '" + std::string(node) + "' of kind " + std::string(kind);
+    return concat("reef::graph: the node '", node, "' of kind ", kind);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/shape.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::graph {
@@ -17,9 +18,7 @@ struct TensorSpec {
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(shape.size()) * size_of(element); }
 
   /// "(8, 64, 128) fp32".
-  [[nodiscard]] std::string text() const {
-    return shape.text() + " " + std::string(name_of(element));
-  }
+  [[nodiscard]] std::string text() const { return concat(shape.text(), " ", name_of(element)); }
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };

@@ -78,7 +78,7 @@ public:
   explicit AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
     static std::atomic<unsigned> count{0};
     temporary_ = path_;
-    temporary_ += ".tmp." + std::to_string(::getpid()) + "." + std::to_string(count.fetch_add(1));
+    temporary_ += concat(".tmp.", ::getpid(), ".", count.fetch_add(1));
     file_ = detail::Descriptor(
         ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file_) {

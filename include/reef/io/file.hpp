@@ -57,8 +57,7 @@ public:
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) detail::throw_file_error("read", path_, errno, "check the disk.");
       if (got == 0) {
-        throw FileError("reef::io: '" + path_.string() + "' ends at byte " +
-                        std::to_string(offset) + ", " + std::to_string(to.size()) +
+        throw FileError("reef::io: '", path_.string(), "' ends at byte ", offset, ", ", to.size(),
                         " bytes early.\n  fix: it was cut off; copy it again.");
       }
       offset += static_cast<Bytes>(got);
@@ -87,8 +86,8 @@ inline std::string read_file(const std::filesystem::path& path, Bytes limit) {
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
     if (size > limit) {
-      throw DecodeError("reef::io: '" + path.string() + "' has more than the limit of " +
-                        format_bytes(limit) + ".\n  fix: check that it is the file you meant.");
+      throw DecodeError("reef::io: '", path.string(), "' has more than the limit of ",
+                        format_bytes(limit), ".\n  fix: check that it is the file you meant.");
     }
   }
   bytes.resize(size);

@@ -37,7 +37,7 @@ inline std::string place_of(std::string_view text, std::string_view source, std:
     line += text[i] == '\n' ? 1U : 0U;
     column = text[i] == '\n' ? 1 : column + 1;
   }
-  return std::string(source) + ":" + std::to_string(line) + ":" + std::to_string(column);
+  return concat(source, ":", line, ":", column);
 }
 
 /// Builds a value, and refuses what JSON leaves open: a key that comes twice, and any depth.
@@ -58,7 +58,7 @@ public:
   bool end_array() override { return close(); }
   bool key(string_t& x) override {
     if (open_.back()->contains(x)) {
-      why_ = "the key \"" + x + "\" comes twice in one object";
+      why_ = concat("the key \"", x, "\" comes twice in one object");
       return false;
     }
     key_ = std::move(x);
@@ -95,7 +95,7 @@ private:
   }
   bool open(Json container) {
     if (static_cast<int>(open_.size()) == depth_) {
-      why_ = "it nests deeper than " + std::to_string(depth_);
+      why_ = concat("it nests deeper than ", depth_);
       return false;
     }
     open_.push_back(place(std::move(container)));
@@ -122,15 +122,15 @@ private:
 /// |        | JSON, a key twice in one object, nesting or size beyond the limits                 |
 inline Json parse_json(std::string_view text, std::string_view source, JsonLimits limits = {}) {
   if (text.size() > limits.bytes) {
-    throw DecodeError("reef::io: " + std::string(source) + " has " + format_bytes(text.size()) +
-                      ", more than the limit of " + format_bytes(limits.bytes) + ".");
+    throw DecodeError("reef::io: ", source, " has ", format_bytes(text.size()),
+                      ", more than the limit of ", format_bytes(limits.bytes), ".");
   }
   Json value;
   detail::StrictSax sax(value, limits.depth);
   if (!Json::sax_parse(text.begin(), text.end(), &sax)) {
     const std::string place =
         sax.byte().has_value() ? detail::place_of(text, source, *sax.byte()) : std::string(source);
-    throw DecodeError("reef::io: " + place + ": " + sax.why() + ".");
+    throw DecodeError("reef::io: ", place, ": ", sax.why(), ".");
   }
   return value;
 }
@@ -153,8 +153,8 @@ std::string expectation() {
   if constexpr (std::is_same_v<T, bool>) {
     return "true or false";
   } else if constexpr (std::is_integral_v<T>) {
-    return "an integer from " + std::to_string(std::numeric_limits<T>::min()) + " to " +
-           std::to_string(std::numeric_limits<T>::max());
+    return concat("an integer from ", std::numeric_limits<T>::min(), " to ",
+                  std::numeric_limits<T>::max());
   } else if constexpr (std::is_floating_point_v<T>) {
     return "a number";
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -238,8 +238,8 @@ T convert_or_throw(const Json& found, std::string_view path, std::string_view so
   if (!convert(found, value)) {
     std::string shown = found.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-    throw DecodeError("reef::io: " + std::string(source) + ": '" + std::string(path) +
-                      "' must be " + expectation<T>() + ", it is " + shown + ".");
+    throw DecodeError("reef::io: ", source, ": '", path, "' must be ", expectation<T>(), ", it is ",
+                      shown, ".");
   }
   return value;
 }
@@ -254,8 +254,8 @@ template <class T>
 T require(const Json& root, std::string_view path, std::string_view source = "JSON") {
   const Json* found = detail::find_at(root, path);
   if (found == nullptr) {
-    throw DecodeError("reef::io: " + std::string(source) + ": '" + std::string(path) +
-                      "' is missing; it must be " + detail::expectation<T>() + ".");
+    throw DecodeError("reef::io: ", source, ": '", path, "' is missing; it must be ",
+                      detail::expectation<T>(), ".");
   }
   return detail::convert_or_throw<T>(*found, path, source);
 }

@@ -51,12 +51,12 @@ inline Shard shard_from_json(const Json& json, std::string_view source) {
   shard.header_crc32c = require<std::uint32_t>(json, "header_crc32c", source);
   if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
       shard.file.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-    throw DecodeError("reef::io: " + std::string(source) + ": the shard " +
-                      json_string(shard.file) + " is no file of its folder.");
+    throw DecodeError("reef::io: ", source, ": the shard ", json_string(shard.file),
+                      " is no file of its folder.");
   }
   const auto tensors = require<Json>(json, "tensors", source);
   if (!tensors.is_object()) {
-    throw DecodeError("reef::io: " + std::string(source) + ": 'tensors' is no object.");
+    throw DecodeError("reef::io: ", source, ": 'tensors' is no object.");
   }
   for (const auto& [name, checksum] : tensors.items()) {
     shard.tensors.push_back(
@@ -80,10 +80,10 @@ inline void write_manifest(const std::filesystem::path& folder, const Manifest& 
 inline Manifest read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / Manifest::file;
   const Json json = read_json(path);
-  const std::string source = "'" + path.string() + "'";
+  const std::string source = concat("'", path.string(), "'");
   if (value_or<std::string>(json, "format", "", source) != "reef.checkpoint" ||
       require<int>(json, "version", source) != 1) {
-    throw DecodeError("reef::io: " + source +
+    throw DecodeError("reef::io: ", source,
                       " is no manifest of version 1.\n  fix: read it with the Reef that wrote it.");
   }
   Manifest manifest;
@@ -103,8 +103,7 @@ public:
   CheckedShard(const std::filesystem::path& folder, Shard expected)
       : file_(folder / expected.file), expected_(std::move(expected)) {
     if (file_.size() != expected_.bytes) {
-      refuse("it has " + std::to_string(file_.size()) + " bytes, the manifest says " +
-             std::to_string(expected_.bytes));
+      refuse(concat("it has ", file_.size(), " bytes, the manifest says ", expected_.bytes));
     }
     if (file_.header_crc32c() != expected_.header_crc32c) refuse("its header is damaged");
     std::sort(expected_.tensors.begin(), expected_.tensors.end(),
@@ -120,18 +119,18 @@ public:
         expected_.tensors.begin(), expected_.tensors.end(), name,
         [](const TensorChecksum& tensor, std::string_view n) { return tensor.name < n; });
     if (found == expected_.tensors.end() || found->name != name) {
-      refuse("the manifest has no checksum of tensor '" + std::string(name) + "'");
+      refuse(concat("the manifest has no checksum of tensor '", name, "'"));
     }
     const std::span bytes(static_cast<const std::byte*>(to.data()),
                           static_cast<std::size_t>(to.bytes()));
     if (crc32c(bytes) != found->crc32c) {
-      refuse("tensor '" + std::string(name) + "' is damaged: its checksum differs");
+      refuse(concat("tensor '", name, "' is damaged: its checksum differs"));
     }
   }
 
 private:
   [[noreturn]] void refuse(const std::string& why) const {
-    throw DecodeError("reef::io: '" + file_.path().string() + "': " + why +
+    throw DecodeError("reef::io: '", file_.path().string(), "': ", why,
                       ".\n  fix: resume from an older checkpoint, or copy this one again.");
   }
 

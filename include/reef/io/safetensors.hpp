@@ -130,10 +130,10 @@ public:
     if (file_.size() < sizeof(length)) refuse("it is too short for a header");
     file_.read(0, std::as_writable_bytes(std::span(&length, 1)));
     if (length > max_header_bytes) {
-      refuse("its header of " + std::to_string(length) + " bytes exceeds the limit of 100 MB");
+      refuse(concat("its header of ", length, " bytes exceeds the limit of 100 MB"));
     }
     if (length > file_.size() - sizeof(length)) {
-      refuse("it ends inside its header of " + std::to_string(length) + " bytes");
+      refuse(concat("it ends inside its header of ", length, " bytes"));
     }
     data_ = sizeof(length) + length;
     std::string header(static_cast<std::size_t>(length), '\0');
@@ -141,7 +141,7 @@ public:
     header_crc32c_ =
         crc32c(std::as_bytes(std::span(header)), crc32c(std::as_bytes(std::span(&length, 1))));
     if (!header.starts_with('{')) refuse("its header does not begin with '{'");
-    read_header(parse_json(header, "the header of '" + path.string() + "'",
+    read_header(parse_json(header, concat("the header of '", path.string(), "'"),
                            {.bytes = max_header_bytes, .depth = 8}));
   }
 
@@ -163,9 +163,8 @@ public:
   [[nodiscard]] const StoredTensor& at(std::string_view name) const {
     const StoredTensor* tensor = find(name);
     if (tensor == nullptr) {
-      refuse("it has no tensor '" + std::string(name) + "'; it has " +
-             std::to_string(tensors_.size()) + " others" +
-             (tensors_.empty() ? "" : ", such as '" + tensors_.front().name + "'"));
+      refuse(concat("it has no tensor '", name, "'; it has ", tensors_.size(), " others",
+                    (tensors_.empty() ? "" : concat(", such as '", tensors_.front().name, "'"))));
     }
     return *tensor;
   }
@@ -173,8 +172,7 @@ public:
   /// Reads a tensor's bytes; `to` has exactly its size.
   void read(const StoredTensor& tensor, std::span<std::byte> to) const {
     if (to.size() != tensor.bytes()) {
-      refuse("tensor '" + tensor.name + "' has " + std::to_string(tensor.bytes()) + " bytes, not " +
-             std::to_string(to.size()));
+      refuse(concat("tensor '", tensor.name, "' has ", tensor.bytes(), " bytes, not ", to.size()));
     }
     file_.read(data_ + tensor.begin, to);
   }
@@ -186,10 +184,9 @@ public:
     const auto wanted = detail::extents_of(to.shape(), extents);
     if (tensor.dtype != detail::dtype_of(to.element()) ||
         !std::ranges::equal(tensor.shape, wanted)) {
-      refuse("tensor '" + tensor.name + "' is " + tensor.dtype + " " +
-             detail::shape_text(tensor.shape) + ", where " +
-             std::string(detail::dtype_of(to.element())) + " " + detail::shape_text(wanted) +
-             " is needed");
+      refuse(concat("tensor '", tensor.name, "' is ", tensor.dtype, " ",
+                    detail::shape_text(tensor.shape), ", where ", detail::dtype_of(to.element()),
+                    " ", detail::shape_text(wanted), " is needed"));
     }
     read(tensor, {static_cast<std::byte*>(to.data()), static_cast<std::size_t>(to.bytes())});
   }
@@ -197,17 +194,17 @@ public:
 private:
   [[noreturn]] void refuse(const std::string& why) const {
     throw DecodeError(
-        "reef::io: cannot read '" + file_.path().string() + "': " + why +
+        "reef::io: cannot read '", file_.path().string(), "': ", why,
         ".\n  fix: check that it is the safetensors file you meant, and copy it again.");
   }
 
   void read_header(const Json& header) {
-    const std::string source = "the header of '" + file_.path().string() + "'";
+    const std::string source = concat("the header of '", file_.path().string(), "'");
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         if (!entry.is_object()) refuse("its __metadata__ is no object");
         for (const auto& [key, value] : entry.items()) {
-          if (!value.is_string()) refuse("its metadata '" + key + "' is no string");
+          if (!value.is_string()) refuse(concat("its metadata '", key, "' is no string"));
           metadata_[key] = value.get<std::string>();
         }
       } else {
@@ -220,21 +217,20 @@ private:
     Bytes next = 0;
     for (const StoredTensor& tensor : tensors_) {
       if (tensor.begin != next) {
-        refuse("tensor '" + tensor.name + "' begins at byte " + std::to_string(tensor.begin) +
-               (tensor.begin < next ? ", inside" : ", with a gap after") + " the one before");
+        refuse(concat("tensor '", tensor.name, "' begins at byte ", tensor.begin,
+                      tensor.begin < next ? ", inside" : ", with a gap after", " the one before"));
       }
       next = tensor.end;
     }
     if (next != file_.size() - data_) {
-      refuse("its tensors take " + std::to_string(next) + " bytes, the file holds " +
-             std::to_string(file_.size() - data_));
+      refuse(concat("its tensors take ", next, " bytes, the file holds ", file_.size() - data_));
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
   }
 
   StoredTensor read_entry(const std::string& name, const Json& entry, const std::string& source) {
     if (!entry.is_object() || entry.size() != 3) {
-      refuse("entry '" + name + "' is no object of dtype, shape and data_offsets");
+      refuse(concat("entry '", name, "' is no object of dtype, shape and data_offsets"));
     }
     StoredTensor tensor;
     tensor.name = name;
@@ -242,25 +238,26 @@ private:
     tensor.shape = require<std::vector<std::int64_t>>(entry, "shape", source);
     const auto offsets = require<std::vector<std::uint64_t>>(entry, "data_offsets", source);
     Bytes bytes = detail::dtype_bytes(tensor.dtype);
-    if (bytes == 0) refuse("tensor '" + name + "' has the unknown dtype '" + tensor.dtype + "'");
+    if (bytes == 0)
+      refuse(concat("tensor '", name, "' has the unknown dtype '", tensor.dtype, "'"));
     bool empty = false;
     for (const std::int64_t extent : tensor.shape) {
-      if (extent < 0) refuse("tensor '" + name + "' has a negative extent");
+      if (extent < 0) refuse(concat("tensor '", name, "' has a negative extent"));
       empty = empty || extent == 0;
     }
     for (const std::int64_t extent : tensor.shape) {
       if (!empty && bytes > std::numeric_limits<Bytes>::max() / static_cast<Bytes>(extent)) {
-        refuse("tensor '" + name + "' is larger than any file");
+        refuse(concat("tensor '", name, "' is larger than any file"));
       }
       bytes *= static_cast<Bytes>(extent);
     }
     if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > file_.size() - data_) {
-      refuse("tensor '" + name + "' has data_offsets outside the file");
+      refuse(concat("tensor '", name, "' has data_offsets outside the file"));
     }
     if (offsets[1] - offsets[0] != bytes) {
-      refuse("tensor '" + name + "' of dtype " + tensor.dtype + " and shape " +
-             detail::shape_text(tensor.shape) + " takes " + std::to_string(bytes) +
-             " bytes, its data_offsets say " + std::to_string(offsets[1] - offsets[0]));
+      refuse(concat("tensor '", name, "' of dtype ", tensor.dtype, " and shape ",
+                    detail::shape_text(tensor.shape), " takes ", bytes,
+                    " bytes, its data_offsets say ", offsets[1] - offsets[0]));
     }
     tensor.begin = offsets[0];
     tensor.end = offsets[1];
@@ -294,8 +291,8 @@ inline Shard write_safetensors(const std::filesystem::path& path,
     for (std::size_t i = 0; i < text.size();) {
       const std::size_t length = detail::utf8_length(text.substr(i));
       if (length == 0) {
-        throw OptionError("reef::io::write_safetensors: '" + path.string() + "': the " + what +
-                          " " + json_string(text) + " is no UTF-8.\n  fix: use UTF-8.");
+        throw OptionError("reef::io::write_safetensors: '", path.string(), "': the ", what, " ",
+                          json_string(text), " is no UTF-8.\n  fix: use UTF-8.");
       }
       i += length;
     }
@@ -311,8 +308,8 @@ inline Shard write_safetensors(const std::filesystem::path& path,
   for (const NamedView* tensor : order) {
     check_text(tensor->name, "name");
     if (tensor->name == "__metadata__" || ++names[tensor->name] > 1) {
-      throw OptionError("reef::io::write_safetensors: '" + path.string() + "': the name '" +
-                        tensor->name + "' is taken.\n  fix: give each tensor a name of its own.");
+      throw OptionError("reef::io::write_safetensors: '", path.string(), "': the name '",
+                        tensor->name, "' is taken.\n  fix: give each tensor a name of its own.");
     }
   }
 
@@ -340,9 +337,9 @@ inline Shard write_safetensors(const std::filesystem::path& path,
       if (header.back() != '[') header += ',';
       header += std::to_string(extent);
     }
-    header += "],\"data_offsets\":[" + std::to_string(offset);
+    header += concat("],\"data_offsets\":[", offset);
     offset += tensor->view.bytes();
-    header += "," + std::to_string(offset) + "]}";
+    header += concat(",", offset, "]}");
   }
   header += '}';
   header.resize(static_cast<std::size_t>(round_up(header.size(), 8)), ' ');

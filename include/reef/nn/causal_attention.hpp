@@ -34,7 +34,7 @@ struct CausalAttention {
     call.expect_rows(0);
     const Shape& qkv = call.inputs[0].shape;
     call.expect(0, heads >= 1 && qkv.rank() == 3 && qkv.last() % (3 * heads) == 0,
-                "(B, T, 3C) with C a multiple of the " + std::to_string(heads) + " heads");
+                concat("(B, T, 3C) with C a multiple of the ", heads, " heads"));
     const Extents e(qkv);
     graph::Signature result;
     result.outputs = {call.tensor({e.B, e.T_, e.C})};

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <reef/core/text.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -25,7 +26,7 @@ struct CrossEntropy {
     const Shape& logits = call.inputs[0].shape;
     call.expect(
         1, call.inputs[1].element == Element::int32 && call.inputs[1].shape.size() == logits.rows(),
-        std::to_string(logits.rows()) + " int32, one for each row of logits " + logits.text());
+        concat(logits.rows(), " int32, one for each row of logits ", logits.text()));
     graph::Signature result;
     result.outputs = {call.tensor({})};
     result.saved = {call.tensor({logits.rows()})};

@@ -13,7 +13,7 @@ namespace reef::inline v0::nn {
 /// Throws OptionError unless 0 <= rate < 1.
 inline void check_dropout_rate(float rate) {
   if (rate >= 0 && rate < 1) return;
-  throw OptionError("reef::nn: the dropout rate is " + std::to_string(rate) +
+  throw OptionError("reef::nn: the dropout rate is ", rate,
                     ", expected at least 0 and less than 1.");
 }
 

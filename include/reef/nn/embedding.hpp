@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <reef/core/text.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -29,7 +30,7 @@ struct Embedding {
     call.expect(0,
                 tokens.shape.rank() == 2 && tokens.element == Element::int32 &&
                     tokens.shape[1] <= positions,
-                "(B, T) int32 with T at most " + std::to_string(positions));
+                concat("(B, T) int32 with T at most ", positions));
     const std::int64_t B = tokens.shape[0];
     const std::int64_t T_ = tokens.shape[1];
     graph::Signature result;

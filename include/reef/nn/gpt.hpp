@@ -35,8 +35,7 @@ struct GptConfig {
   void check() const {
     const auto require = [](bool fits, const char* member, std::int64_t value, const char* range) {
       if (fits) return;
-      throw OptionError("reef::nn::GptConfig: " + std::string(member) + " is " +
-                        std::to_string(value) + ", expected " + range + ".");
+      throw OptionError("reef::nn::GptConfig: ", member, " is ", value, ", expected ", range, ".");
     };
     require(layers >= 1, "layers", layers, "at least 1");
     require(heads >= 1, "heads", heads, "at least 1");
@@ -97,7 +96,7 @@ graph::Graph<Device, T> gpt(const GptConfig& config,
                 {"transformer.wte.weight", "transformer.wpe.weight"})[0];
   x = dropped("transformer.drop", x);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const std::string h = "transformer.h." + std::to_string(layer) + ".";
+    const std::string h = concat("transformer.h.", layer, ".");
     Ref y = apply(h + "ln_1", LayerNorm{}, x);
     y = linear(h + "attn.c_attn", 3 * C, deviation, y);
     y = apply(h + "attn", CausalAttention{config.heads, config.dropout}, y);

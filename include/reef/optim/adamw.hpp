@@ -33,10 +33,10 @@ struct AdamW {
   struct Coefficients {
     T beta1, one_minus_beta1;
     T beta2, one_minus_beta2;
-    T step;       ///< lr / (1 - beta1^t)
-    T root;       ///< 1 / sqrt(1 - beta2^t)
+    T step;  ///< lr / (1 - beta1^t)
+    T root;  ///< 1 / sqrt(1 - beta2^t)
     T epsilon;
-    T keep;       ///< 1 - lr weight_decay
+    T keep;  ///< 1 - lr weight_decay
   };
 
   AdamW() = default;

@@ -59,7 +59,8 @@ struct StateRange {
 /// |        | what the messages of the instructions say                                            |
 /// | models | Ddp, Zero1                                                                           |
 template <class O>
-concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> && update_rule<typename O::Rule> &&
+concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
+                           update_rule<typename O::Rule> &&
                            requires(run::StepBuilder& builder) {
                              { O::sharded } -> std::convertible_to<bool>;
                              { O::accepts } -> std::convertible_to<Payload>;

@@ -33,18 +33,18 @@ struct LearningRate {
       return peak * static_cast<double>(committed + 1) / static_cast<double>(warmup);
     }
     if (steps <= warmup) return peak;
-    const double progress = std::min(1.0, static_cast<double>(committed - warmup) /
-                                              static_cast<double>(steps - warmup));
+    const double progress = std::min(
+        1.0, static_cast<double>(committed - warmup) / static_cast<double>(steps - warmup));
     return floor + (peak - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
   }
 
   /// Throws OptionError when the numbers make no schedule.
   void validate() const {
-    if (!(peak >= 0) || !std::isfinite(peak) || !(floor >= 0) || floor > peak || warmup < 0 || steps < 0) {
+    if (!(peak >= 0) || !std::isfinite(peak) || !(floor >= 0) || floor > peak || warmup < 0 ||
+        steps < 0) {
       throw OptionError(
-          "reef::optim::LearningRate: peak " + std::to_string(peak) + ", floor " +
-          std::to_string(floor) + ", warmup " + std::to_string(warmup) + ", steps " +
-          std::to_string(steps) +
+          "reef::optim::LearningRate: peak ", peak, ", floor ", floor, ", warmup ", warmup,
+          ", steps ", steps,
           ".\n  why: 0 <= floor <= peak and neither count may be negative.\n  fix: set them so.");
     }
   }

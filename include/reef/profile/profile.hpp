@@ -43,8 +43,8 @@ struct Profile {
     for (const OperatorProfile& entry : operators) {
       if (entry.name == name) return entry;
     }
-    throw OptionError("reef::profile: there is no operator '" + std::string(name) +
-                      "' among the profile's " + std::to_string(operators.size()) + ".");
+    throw OptionError("reef::profile: there is no operator '", name, "' among the profile's ",
+                      operators.size(), ".");
   }
 
   friend bool operator==(const Profile&, const Profile&) = default;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/profile/profile.hpp>
@@ -39,8 +40,8 @@ inline io::Json to_json(const Profile& profile) {
 inline Profile from_json(const io::Json& json, std::string_view source = "profile") {
   const auto format = io::require<std::string>(json, "format", source);
   if (format != profile_format) {
-    throw DecodeError("reef::profile: " + std::string(source) + " has the format '" + format +
-                      "', expected '" + std::string(profile_format) + "'. Measure it again.");
+    throw DecodeError("reef::profile: ", source, " has the format '", format, "', expected '",
+                      profile_format, "'. Measure it again.");
   }
   Profile profile;
   profile.device = io::require<std::string>(json, "device", source);
@@ -48,7 +49,7 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
   profile.threads = io::require<int>(json, "threads", source);
   const auto operators = io::require<std::vector<io::Json>>(json, "operators", source);
   for (std::size_t i = 0; i < operators.size(); ++i) {
-    const std::string place = std::string(source) + ", operator " + std::to_string(i);
+    const std::string place = concat(source, ", operator ", i);
     const auto read = [&]<class T>(T& target, const char* member) {
       target = io::require<T>(operators[i], member, place);
     };

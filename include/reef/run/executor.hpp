@@ -58,8 +58,9 @@ private:
   static void add(Table& table, std::string kind, typename Table::mapped_type make) {
     const auto [entry, is_new] = table.emplace(std::move(kind), std::move(make));
     if (is_new) return;
-    throw ScheduleError("reef::run::Handlers: the kind '" + entry->first +
-                        "' has code already.\n  fix: give an instruction of one's own a kind of its own.");
+    throw ScheduleError(
+        "reef::run::Handlers: the kind '", entry->first,
+        "' has code already.\n  fix: give an instruction of one's own a kind of its own.");
   }
 
   template <class Table>
@@ -67,8 +68,8 @@ private:
                                                  const schedule::Instruction& instruction) {
     const auto entry = table.find(instruction.kind);
     if (entry == table.end()) {
-      throw ScheduleError("reef::run: no code for the instruction " + instruction.text() +
-                          " on lane " + std::string(schedule::name_of(instruction.lane)) +
+      throw ScheduleError("reef::run: no code for the instruction ", instruction.text(),
+                          " on lane ", schedule::name_of(instruction.lane),
                           ".\n  fix: add a handler for its kind before the executor is made.");
     }
     return entry->second;
@@ -115,10 +116,10 @@ template <device::device Device>
 struct Lanes {
   using Lane = typename Device::Lane;
 
-  std::array<std::unique_ptr<Lane>, schedule::lane_count> lanes{};       ///< null for queues
-  std::array<comm::Queue*, schedule::lane_count> queues{};               ///< null for lanes
-  std::array<trace::Track*, schedule::lane_count> tracks{};              ///< null for no trace
-  std::shared_ptr<FailureSwitch> on_failure;                             ///< tripped by the progress thread
+  std::array<std::unique_ptr<Lane>, schedule::lane_count> lanes{};  ///< null for queues
+  std::array<comm::Queue*, schedule::lane_count> queues{};          ///< null for lanes
+  std::array<trace::Track*, schedule::lane_count> tracks{};         ///< null for no trace
+  std::shared_ptr<FailureSwitch> on_failure;  ///< tripped by the progress thread
 
   Lanes(Device& device, comm::Progress& progress, trace::Sink* sink,
         std::shared_ptr<FailureSwitch> failure = std::make_shared<FailureSwitch>())

@@ -33,9 +33,9 @@ class Phase {
 public:
   using AddCode = std::function<void(Handlers<Device>&, const Site<Device, T>&)>;
 
-  Phase(const PlacedProgram& placed, const Arenas<Device>& arenas, const graph::Graph<Device, T>& graph,
-        Source source, const StepState& state, Device& device, comm::Progress& progress,
-        Lanes<Device>& lanes, bool serial, const AddCode& add_code)
+  Phase(const PlacedProgram& placed, const Arenas<Device>& arenas,
+        const graph::Graph<Device, T>& graph, Source source, const StepState& state, Device& device,
+        comm::Progress& progress, Lanes<Device>& lanes, bool serial, const AddCode& add_code)
       : source_(std::move(source)),
         memory_(placed.program, placed.placement, arenas),
         site_{placed.builder, memory_, graph, source_, state} {

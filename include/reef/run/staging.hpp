@@ -60,9 +60,10 @@ private:
     schedule::StorageId copy = schedule::no_storage;
     if (original.parent == schedule::no_storage) {
       // A twin never holds a value from round to round, only its region's bytes.
-      copy = program_.add_storage(name, original.bytes, schedule::Place::host,
-                                  original.life == schedule::Life::round ? schedule::Life::round
-                                                                         : schedule::Life::reserved);
+      copy =
+          program_.add_storage(name, original.bytes, schedule::Place::host,
+                               original.life == schedule::Life::round ? schedule::Life::round
+                                                                      : schedule::Life::reserved);
     } else {
       copy = program_.add_part(name, twin(original.parent), original.offset, original.bytes);
     }
@@ -74,7 +75,8 @@ private:
   void fetch(schedule::Value& value, schedule::Instruction& download) {
     if (!on_device(value.storage)) return;
     const schedule::Value host{twin(value.storage), value.version};
-    if (const auto held = current_.find(value.storage); held == current_.end() || held->second != value.version) {
+    if (const auto held = current_.find(value.storage);
+        held == current_.end() || held->second != value.version) {
       download.reads.push_back(value);
       download.writes.push_back(host);
       download.cost.bytes += program_.storages[value.storage].bytes;

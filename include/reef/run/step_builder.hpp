@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -12,10 +13,10 @@ namespace reef::inline v0::run {
 using schedule::Instruction;
 using schedule::Lane;
 using schedule::Life;
+using schedule::no_storage;
 using schedule::Place;
 using schedule::StorageId;
 using schedule::Value;
-using schedule::no_storage;
 
 /// What a program is for.
 enum class Purpose : std::uint8_t { training, evaluation };
@@ -34,12 +35,12 @@ enum class Purpose : std::uint8_t { training, evaluation };
 /// that the programs of a trainer agree on where those lie.
 struct StepBuilder {
   struct MicroBatch {
-    StorageId batch = no_storage;                  ///< inputs and loss weight, as they come in
-    std::vector<StorageId> tensors;                ///< by tensor that crosses a boundary
-    std::vector<StorageId> gradients;              ///< of those
-    std::vector<StorageId> saved;                  ///< by segment
-    std::vector<StorageId> forward_workspace;      ///< by segment
-    std::vector<StorageId> backward_workspace;     ///< by segment
+    StorageId batch = no_storage;               ///< inputs and loss weight, as they come in
+    std::vector<StorageId> tensors;             ///< by tensor that crosses a boundary
+    std::vector<StorageId> gradients;           ///< of those
+    std::vector<StorageId> saved;               ///< by segment
+    std::vector<StorageId> forward_workspace;   ///< by segment
+    std::vector<StorageId> backward_workspace;  ///< by segment
     StorageId loss = no_storage;
     StorageId loss_weight = no_storage;
   };
@@ -74,15 +75,16 @@ struct StepBuilder {
     extra_gradients.assign(plan.dag->uses.size(), no_storage);
     for (const graph::Parameter& parameter : plan.dag->parameters) {
       for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
-        extra_gradients[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
-            "gradient of use " + std::to_string(i) + " of " + parameter.name,
-            parameter.spec.bytes(), Place::device, Life::reserved);
+        extra_gradients[static_cast<std::size_t>(parameter.uses[i])] =
+            program.add_storage(concat("gradient of use ", i, " of ", parameter.name),
+                                parameter.spec.bytes(), Place::device, Life::reserved);
       }
     }
     reduced = gradients;
     for (std::size_t b = 0; plan.virtual_ranks > 1 && b < plan.buckets.size(); ++b) {
-      reduced[b] = program.add_storage("gradients of all ranks " + std::to_string(b),
-                                       bytes(plan.buckets[b].size()), Place::device, Life::reserved);
+      reduced[b] =
+          program.add_storage(concat("gradients of all ranks ", b), bytes(plan.buckets[b].size()),
+                              Place::device, Life::reserved);
     }
   }
 
@@ -92,7 +94,8 @@ struct StepBuilder {
   [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const {
     std::vector<std::size_t> buckets;
     for (const int id : segment.parameters) {
-      buckets.push_back(static_cast<std::size_t>(plan.bucket_of_parameter[static_cast<std::size_t>(id)]));
+      buckets.push_back(
+          static_cast<std::size_t>(plan.bucket_of_parameter[static_cast<std::size_t>(id)]));
     }
     std::sort(buckets.begin(), buckets.end());
     buckets.erase(std::unique(buckets.begin(), buckets.end()), buckets.end());
@@ -132,18 +135,20 @@ inline void add_micro_batches(StepBuilder& builder) {
   schedule::Program& program = builder.program;
   const int count = plan.micro_batches_of(builder.rank());
   const Bytes element = plan.element_bytes();
-  builder.losses = program.add_storage("losses", static_cast<Bytes>(count) * element, Place::device);
+  builder.losses =
+      program.add_storage("losses", static_cast<Bytes>(count) * element, Place::device);
   builder.loss_weights =
       program.add_storage("loss weights", static_cast<Bytes>(count) * element, Place::device);
 
   for (int j = 0; j < count; ++j) {
-    const std::string suffix = " of micro-batch " + std::to_string(j);
+    const std::string suffix = concat(" of micro-batch ", j);
     StepBuilder::MicroBatch storages;
     storages.tensors.assign(dag.tensors.size(), no_storage);
     storages.gradients.assign(dag.tensors.size(), no_storage);
 
     Bytes batch_bytes = 0;
-    for (const int input : dag.inputs) batch_bytes += round_up(dag.tensor_at(input).spec.bytes(), 64);
+    for (const int input : dag.inputs)
+      batch_bytes += round_up(dag.tensor_at(input).spec.bytes(), 64);
     storages.batch = program.add_storage("batch" + suffix, batch_bytes, Place::device);
     Bytes offset = 0;
     for (const int input : dag.inputs) {
@@ -152,8 +157,8 @@ inline void add_micro_batches(StepBuilder& builder) {
           program.add_part(tensor.name + suffix, storages.batch, offset, tensor.spec.bytes());
       offset += round_up(tensor.spec.bytes(), 64);
     }
-    storages.loss = program.add_part("loss" + suffix, builder.losses,
-                                     static_cast<Bytes>(j) * element, element);
+    storages.loss =
+        program.add_part("loss" + suffix, builder.losses, static_cast<Bytes>(j) * element, element);
     storages.loss_weight = program.add_part("loss weight" + suffix, builder.loss_weights,
                                             static_cast<Bytes>(j) * element, element);
     const auto loss = static_cast<std::size_t>(dag.loss);
@@ -172,18 +177,20 @@ inline void add_micro_batches(StepBuilder& builder) {
         const auto t = static_cast<std::size_t>(id);
         if (storages.gradients[t] != no_storage) continue;
         const graph::Tensor& tensor = dag.tensor_at(id);
-        storages.gradients[t] = program.add_storage("gradient of " + tensor.name + suffix,
+        storages.gradients[t] = program.add_storage(concat("gradient of ", tensor.name, suffix),
                                                     tensor.spec.bytes(), Place::device);
       }
-      const std::string where = " of segment " + std::to_string(storages.saved.size()) + suffix;
+      const std::string where = concat(" of segment ", storages.saved.size(), suffix);
       const bool trains = builder.purpose == Purpose::training;
       storages.saved.push_back(
           program.add_storage("saved" + where, trains ? segment.saved_bytes : 0, Place::device));
       storages.forward_workspace.push_back(program.add_storage(
           "forward workspace" + where,
-          trains ? segment.forward_workspace_bytes : segment.inference_workspace_bytes, Place::device));
-      storages.backward_workspace.push_back(program.add_storage(
-          "backward workspace" + where, trains ? segment.backward_workspace_bytes : 0, Place::device));
+          trains ? segment.forward_workspace_bytes : segment.inference_workspace_bytes,
+          Place::device));
+      storages.backward_workspace.push_back(
+          program.add_storage("backward workspace" + where,
+                              trains ? segment.backward_workspace_bytes : 0, Place::device));
     }
     builder.micro_batches.push_back(std::move(storages));
   }
@@ -238,7 +245,8 @@ inline void add_backward(StepBuilder& builder, int s, int j, bool first_of_fold)
   }
   for (std::size_t i = 0; i < segment.input_gradients.size(); ++i) {
     const Value value{storages.gradients[static_cast<std::size_t>(segment.input_gradients[i])], 0};
-    (segment.input_gradient_accumulates[i] ? backward.accumulates : backward.writes).push_back(value);
+    (segment.input_gradient_accumulates[i] ? backward.accumulates : backward.writes)
+        .push_back(value);
   }
   backward.writes.push_back({storages.backward_workspace[static_cast<std::size_t>(s)], 0});
   for (const Value value : builder.gradients_of(s)) {

@@ -29,8 +29,8 @@ using Source = std::function<double(std::uint64_t first_sample, std::span<const 
 /// What changes from step to step, set between rounds.
 struct StepState {
   std::uint64_t seed = 0;
-  std::uint64_t micro_batch = 0;   ///< of all ranks, since the start of training
-  std::int64_t committed = 0;      ///< optimizer steps that changed the weights
+  std::uint64_t micro_batch = 0;  ///< of all ranks, since the start of training
+  std::int64_t committed = 0;     ///< optimizer steps that changed the weights
   double learning_rate = 0;
 };
 
@@ -43,7 +43,7 @@ struct Site {
   using element_type = T;
   using Communication = typename Handlers<Device>::Communication;
 
-  const StepBuilder& builder;        ///< its program is the one before staging: storages keep their ids
+  const StepBuilder& builder;  ///< its program is the one before staging: storages keep their ids
   const Memory<Device>& memory;
   const graph::Graph<Device, T>& graph;
   const Source& source;
@@ -61,7 +61,8 @@ struct Site {
 
   template <class U = T>
   [[nodiscard]] std::span<U> span(Value value) const {
-    return {memory.template at<U>(value.storage), static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
+    return {memory.template at<U>(value.storage),
+            static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
   }
 
   /// The owner of each shard folds all ranks' chunks of it: comm::ReduceScatterTask.
@@ -74,8 +75,10 @@ struct Site {
   /// Every rank gets the shards of all: comm::AllGatherTask.
   template <class U = T>
   [[nodiscard]] static Communication all_gather(std::string name, std::span<const U> shard,
-                                                std::span<U> whole, std::vector<std::int64_t> offsets) {
-    return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole, std::move(offsets))};
+                                                std::span<U> whole,
+                                                std::vector<std::int64_t> offsets) {
+    return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole,
+                                                     std::move(offsets))};
   }
 
   /// A function of this rank alone, between its messages: comm::CallTask.
@@ -87,7 +90,8 @@ struct Site {
   [[nodiscard]] std::uint64_t first_sample(int j) const {
     const int before = plan().micro_batches_before(rank()) + j;
     const graph::Tensor& input = plan().dag->tensor_at(plan().dag->inputs.at(0));
-    const auto samples = static_cast<std::uint64_t>(input.spec.shape.rank() == 0 ? 1 : input.spec.shape[0]);
+    const auto samples =
+        static_cast<std::uint64_t>(input.spec.shape.rank() == 0 ? 1 : input.spec.shape[0]);
     return (state.micro_batch + static_cast<std::uint64_t>(before)) * samples;
   }
 };
@@ -103,7 +107,8 @@ public:
       : site_(site), s_(segment), bindings_(*site.plan().dag) {}
 
   /// The addresses of a Forward.
-  static graph::SegmentBindings of_forward(const Site<Device, T>& site, const Instruction& forward) {
+  static graph::SegmentBindings of_forward(const Site<Device, T>& site,
+                                           const Instruction& forward) {
     Operands operands(site, forward.index);
     Cursor reads{forward.reads};
     Cursor writes{forward.writes};
@@ -116,7 +121,8 @@ public:
   }
 
   /// The addresses of a Backward.
-  static graph::SegmentBindings of_backward(const Site<Device, T>& site, const Instruction& backward) {
+  static graph::SegmentBindings of_backward(const Site<Device, T>& site,
+                                            const Instruction& backward) {
     Operands operands(site, backward.index);
     const graph::Segment& segment = operands.segment();
     Cursor reads{backward.reads};
@@ -148,8 +154,9 @@ public:
   static bool overwrites(const Site<Device, T>& site, const Instruction& backward) {
     const auto wanted = site.builder.gradients_of(backward.index).size();
     const graph::Segment& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
-    const auto added = static_cast<std::size_t>(std::count(segment.input_gradient_accumulates.begin(),
-                                                           segment.input_gradient_accumulates.end(), true));
+    const auto added =
+        static_cast<std::size_t>(std::count(segment.input_gradient_accumulates.begin(),
+                                            segment.input_gradient_accumulates.end(), true));
     return backward.accumulates.size() < added + wanted;
   }
 
@@ -165,8 +172,9 @@ private:
 
   void* next(Cursor& cursor) const {
     if (cursor.at == cursor.values.size()) {
-      throw ScheduleError("reef::run: an instruction of segment " + std::to_string(s_) +
-                          " has too few operands.\n  fix: a pass replaces operands in their places.");
+      throw ScheduleError(
+          "reef::run: an instruction of segment ", s_,
+          " has too few operands.\n  fix: a pass replaces operands in their places.");
     }
     return site_.memory.at(cursor.values[cursor.at++].storage);
   }
@@ -201,7 +209,8 @@ private:
       const auto p = static_cast<std::size_t>(plan.dag->use_at(use).parameter);
       const bool extra = site_.builder.extra_gradients[static_cast<std::size_t>(use)] != no_storage;
       bindings_.use(use) =
-          extra ? next(cursor) : static_cast<void*>(in_bucket(bucket, static_cast<std::size_t>(own), p));
+          extra ? next(cursor)
+                : static_cast<void*>(in_bucket(bucket, static_cast<std::size_t>(own), p));
     }
   }
 
@@ -252,9 +261,8 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
       const double given = site.source(site.first_sample(j), inputs);
       if (given < 0) {
-        throw OptionError("reef::run: the source of rank " + std::to_string(site.rank()) +
-                          " gives micro-batch " + std::to_string(j) + " the weight " +
-                          std::to_string(given) + ".\n  fix: 0 for what does not count, else more.");
+        throw OptionError("reef::run: the source of rank ", site.rank(), " gives micro-batch ", j,
+                          " the weight ", given, ".\n  fix: 0 for what does not count, else more.");
       }
       *weight = static_cast<T>(given);
     });
@@ -264,14 +272,16 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     const auto& segment = site.plan().segments[static_cast<std::size_t>(forward.index)];
     return [&site, &segment, trains, j = forward.micro_batch,
             bindings = detail::Operands<Device, T>::of_forward(site, forward)](DeviceLane& lane) {
-      site.graph.forward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0}, trains);
+      site.graph.forward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
+                         trains);
     };
   });
 
   handlers.on_lane("Backward", [&site](const Instruction& backward) -> Code {
     using Operands = detail::Operands<Device, T>;
     const auto& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
-    return [&site, &segment, j = backward.micro_batch, accumulate = !Operands::overwrites(site, backward),
+    return [&site, &segment, j = backward.micro_batch,
+            accumulate = !Operands::overwrites(site, backward),
             bindings = Operands::of_backward(site, backward)](DeviceLane& lane) {
       site.graph.backward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
                           accumulate);
@@ -291,8 +301,9 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
         if (site.builder.extra_gradients[use] != extra.storage) continue;
         const auto p = static_cast<std::size_t>(plan.dag->uses[use].parameter);
         const Bucket& bucket = plan.buckets[static_cast<std::size_t>(fold.index)];
-        additions.push_back({site.at(fold.accumulates[0]) + (plan.layout.parameters[p] - bucket.begin),
-                             site.at(extra), plan.dag->parameters[p].spec.shape.size()});
+        additions.push_back(
+            {site.at(fold.accumulates[0]) + (plan.layout.parameters[p] - bucket.begin),
+             site.at(extra), plan.dag->parameters[p].spec.shape.size()});
       }
     }
     return [additions = std::move(additions)](DeviceLane& lane) {

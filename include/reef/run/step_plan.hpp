@@ -24,7 +24,8 @@ struct Bucket {
   int segment = 0;
   std::int64_t begin = 0;  ///< elements of the flat parameter layout
   std::int64_t end = 0;
-  std::vector<std::int64_t> shards;  ///< P + 1 offsets from begin: rank r owns [shards[r], shards[r+1])
+  std::vector<std::int64_t>
+      shards;  ///< P + 1 offsets from begin: rank r owns [shards[r], shards[r+1])
 
   [[nodiscard]] std::int64_t size() const { return end - begin; }
   [[nodiscard]] std::int64_t shard_size(int rank) const {
@@ -36,7 +37,8 @@ struct Bucket {
 /// Offsets that give each of P ranks a share of n elements in whole blocks: shares differ by at most
 /// one block, and the last block may be short.
 inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks) {
-  const auto blocks = static_cast<std::int64_t>(divide_up(static_cast<std::uint64_t>(n), norm_block));
+  const auto blocks =
+      static_cast<std::int64_t>(divide_up(static_cast<std::uint64_t>(n), norm_block));
   std::vector<std::int64_t> offsets;
   for (int r = 0; r <= ranks; ++r) {
     offsets.push_back(std::min(n, blocks * r / ranks * norm_block));
@@ -48,7 +50,7 @@ inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks) {
 struct StepPlan {
   const graph::Dag* dag = nullptr;  ///< outlives the plan
   int ranks = 1;
-  int virtual_ranks = 1;           ///< how many ranks one process stands for; more than 1 only alone
+  int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
 
@@ -96,7 +98,8 @@ inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) 
   for (const graph::Tensor& tensor : dag.tensors) {
     if (tensor.producer < 0 || tensor.consumers.empty()) continue;
     const int last = *std::max_element(tensor.consumers.begin(), tensor.consumers.end());
-    for (int c = tensor.producer + 1; c <= last; ++c) crossing[static_cast<std::size_t>(c)] += tensor.spec.bytes();
+    for (int c = tensor.producer + 1; c <= last; ++c)
+      crossing[static_cast<std::size_t>(c)] += tensor.spec.bytes();
   }
   crossing.front() = everything;
   crossing.back() = everything;
@@ -129,21 +132,23 @@ inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) 
 inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts, int ranks,
                                int virtual_ranks, std::vector<int> micro_batches, bool discrete) {
   if (dag.loss < 0) {
-    throw OptionError("reef::run: the graph has no loss to train on.\n  fix: call graph.loss(tensor).");
+    throw OptionError(
+        "reef::run: the graph has no loss to train on.\n  fix: call graph.loss(tensor).");
   }
   if (virtual_ranks < 1 || (virtual_ranks > 1 && ranks > 1)) {
-    throw OptionError("reef::run: virtual_ranks is " + std::to_string(virtual_ranks) + " on " +
-                      std::to_string(ranks) +
-                      " ranks.\n  why: one process stands for several ranks only when it is alone.\n"
-                      "  fix: virtual_ranks = 1, or one rank.");
+    throw OptionError(
+        "reef::run: virtual_ranks is ", virtual_ranks, " on ", ranks,
+        " ranks.\n  why: one process stands for several ranks only when it is alone.\n"
+        "  fix: virtual_ranks = 1, or one rank.");
   }
   const auto folds = static_cast<std::size_t>(std::max(ranks, virtual_ranks));
   if (micro_batches.size() != folds) {
-    throw OptionError("reef::run: " + std::to_string(micro_batches.size()) +
-                      " counts of micro-batches for " + std::to_string(folds) + " ranks.");
+    throw OptionError("reef::run: ", micro_batches.size(), " counts of micro-batches for ", folds,
+                      " ranks.");
   }
   for (const int count : micro_batches) {
-    if (count < 1) throw OptionError("reef::run: a rank has no micro-batch; each needs at least 1.");
+    if (count < 1)
+      throw OptionError("reef::run: a rank has no micro-batch; each needs at least 1.");
   }
   StepPlan plan{&dag, ranks, virtual_ranks, std::move(micro_batches), discrete};
   plan.layout = graph::parameter_layout(dag);

@@ -50,7 +50,8 @@ inline std::uint64_t hash_of(std::span<const Program> programs) {
       }
       for (const auto* messages : {&i.sends, &i.receives}) {
         hash.add(messages->size());
-        for (const Message& m : *messages) hash.add(m.peer).add(m.bytes).add(m.channel).add(m.pieces);
+        for (const Message& m : *messages)
+          hash.add(m.peer).add(m.bytes).add(m.channel).add(m.pieces);
       }
     }
   }

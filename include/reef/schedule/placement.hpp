@@ -36,7 +36,8 @@ namespace detail {
 /// begins, whatever the speed of the lanes.
 class Lifetimes {
 public:
-  explicit Lifetimes(const Program& program) : program_(program), regions_(program.storages.size()) {
+  explicit Lifetimes(const Program& program)
+      : program_(program), regions_(program.storages.size()) {
     const Overlaps overlaps = overlaps_by_region(program);
     Deriver deriver(program, overlaps, 1);
     for (std::size_t i = 0; i < program.round.size(); ++i) {
@@ -112,7 +113,8 @@ inline Placement place(const Program& program) {
   std::stable_sort(regions.begin(), regions.end(), [&](StorageId a, StorageId b) {
     const Storage& first = program.storages[a];
     const Storage& second = program.storages[b];
-    if ((first.life == Life::round) != (second.life == Life::round)) return second.life == Life::round;
+    if ((first.life == Life::round) != (second.life == Life::round))
+      return second.life == Life::round;
     return first.life == Life::round && first.bytes > second.bytes;
   });
 

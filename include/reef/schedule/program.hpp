@@ -48,8 +48,8 @@ struct Storage {
   Bytes bytes = 0;
   Place place = Place::device;
   Life life = Life::round;
-  StorageId parent = no_storage;    ///< the storage that this one is a part of
-  Bytes offset = 0;                 ///< in the parent; 0 for a region
+  StorageId parent = no_storage;  ///< the storage that this one is a part of
+  Bytes offset = 0;               ///< in the parent; 0 for a region
 };
 
 /// What a storage holds at some point: version 0 at the entry of a round, v + 1 after an update.
@@ -100,7 +100,7 @@ struct Instruction {
     if (index >= 0) result += std::to_string(index);
     if (micro_batch >= 0) {
       if (index >= 0) result += ", ";
-      result += "micro-batch " + std::to_string(micro_batch);
+      result += concat("micro-batch ", micro_batch);
     }
     return result + ')';
   }
@@ -126,8 +126,8 @@ struct Program {
   StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes) {
     const Storage& whole = storages.at(parent);
     if (offset > whole.bytes || bytes > whole.bytes - offset) {
-      throw ScheduleError("reef::schedule::Program::add_part: " + name + " does not lie inside " +
-                          whole.name + ".");
+      throw ScheduleError("reef::schedule::Program::add_part: ", name, " does not lie inside ",
+                          whole.name, ".");
     }
     storages.push_back({std::move(name), bytes, whole.place, whole.life, parent, offset});
     return static_cast<StorageId>(storages.size() - 1);

@@ -111,19 +111,20 @@ public:
     }
     for (std::size_t task = 0; task < tasks_.size(); ++task) {
       if (tasks_[task].ended) continue;
-      throw ScheduleError("reef::schedule::simulate: " + who(programs_[rank_of(task)], instruction_of(task)) +
-                          " never ends: the programs deadlock.\n  fix: verify says in words why.");
+      throw ScheduleError(
+          "reef::schedule::simulate: ", who(programs_[rank_of(task)], instruction_of(task)),
+          " never ends: the programs deadlock.\n  fix: verify says in words why.");
     }
     return summary();
   }
 
 private:
   struct Task {
-    int waits = 0;                     ///< instructions still to end before this may start
-    int messages = 0;                  ///< of its own, not yet through
+    int waits = 0;     ///< instructions still to end before this may start
+    int messages = 0;  ///< of its own, not yet through
     Seconds begin = 0;
     bool ended = false;
-    std::vector<std::size_t> next;     ///< tasks that wait for this one
+    std::vector<std::size_t> next;  ///< tasks that wait for this one
     std::vector<std::size_t> transfers;
   };
   struct Transfer {
@@ -146,8 +147,8 @@ private:
     return first_[rank] + static_cast<std::size_t>(round) * programs_[rank].round.size() + i;
   }
   std::size_t rank_of(std::size_t task) const {
-    return static_cast<std::size_t>(
-        std::upper_bound(first_.begin(), first_.end(), task) - first_.begin() - 1);
+    return static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), task) -
+                                    first_.begin() - 1);
   }
   const Instruction& instruction_of(std::size_t task) const {
     const std::size_t rank = rank_of(task);
@@ -170,7 +171,8 @@ private:
         previous = task;
         for (const Dependency dependency : dependencies_[rank][i]) {
           if (dependency.previous_round && round == 0) continue;
-          depend(task_of(rank, dependency.previous_round ? round - 1 : round, dependency.instruction));
+          depend(
+              task_of(rank, dependency.previous_round ? round - 1 : round, dependency.instruction));
         }
       }
     }
@@ -245,7 +247,8 @@ private:
     result.wire_bytes.assign(world_.machines.size(), 0);
     for (const SimulatedSpan& span : result.spans) {
       if (span.round != rounds_ - 1 || span.lane != Lane::compute || result.step <= 0) continue;
-      result.utilisation[static_cast<std::size_t>(span.rank)] += (span.end - span.begin) / result.step;
+      result.utilisation[static_cast<std::size_t>(span.rank)] +=
+          (span.end - span.begin) / result.step;
     }
     for (const Program& program : programs_) {
       for (const Instruction& instruction : program.round) {
@@ -286,8 +289,8 @@ private:
 inline Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2) {
   const std::size_t ranks = world.machines.size();
   if (rounds < 1 || world.links.size() != ranks * ranks) {
-    throw ScheduleError("reef::schedule::simulate: " + std::to_string(rounds) + " rounds in a world of " +
-                        std::to_string(ranks) + " machines and " + std::to_string(world.links.size()) +
+    throw ScheduleError("reef::schedule::simulate: ", rounds, " rounds in a world of ", ranks,
+                        " machines and ", world.links.size(),
                         " links.\n  fix: at least one round, and a link for every ordered pair.");
   }
   detail::check_structure(programs);
@@ -295,13 +298,13 @@ inline Simulation simulate(std::span<const Program> programs, const World& world
   for (const Program& program : programs) {
     for (const Instruction& instruction : program.round) {
       if (!std::isfinite(instruction.cost.seconds) || !(instruction.cost.flops >= 0)) {
-        throw ScheduleError("reef::schedule::simulate: " + detail::who(program, instruction) +
+        throw ScheduleError("reef::schedule::simulate: ", detail::who(program, instruction),
                             " has a cost that is no number.");
       }
     }
     if (program.rank < 0 || static_cast<std::size_t>(program.rank) >= world.machines.size()) {
-      throw ScheduleError("reef::schedule::simulate: rank " + std::to_string(program.rank) +
-                          " has no machine in a world of " + std::to_string(world.machines.size()) + ".");
+      throw ScheduleError("reef::schedule::simulate: rank ", program.rank,
+                          " has no machine in a world of ", world.machines.size(), ".");
     }
     dependencies.push_back(derive(program, place(program)));
   }

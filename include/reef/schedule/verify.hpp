@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
@@ -22,8 +23,8 @@ struct Limits {
 namespace detail {
 
 inline std::string who(const Program& program, const Instruction& instruction) {
-  return "rank " + std::to_string(program.rank) + ": " + instruction.text() + " on lane " +
-         std::string(name_of(instruction.lane));
+  return concat("rank ", program.rank, ": ", instruction.text(), " on lane ",
+                name_of(instruction.lane));
 }
 
 /// The program is one at all: storages lie in each other without a circle and inside one another,
@@ -38,7 +39,7 @@ public:
       for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
         for (const Value value : *list) {
           require(value.storage < program_.storages.size(), who(program_, instruction),
-                  "names storage " + std::to_string(value.storage) + ", which does not exist");
+                  concat("names storage ", value.storage, ", which does not exist"));
         }
       }
       check_messages(instruction);
@@ -47,12 +48,12 @@ public:
 
 private:
   void require(bool holds, const std::string& subject, const std::string& text) const {
-    if (!holds) throw ScheduleError("reef::schedule::verify: " + subject + " " + text + ".");
+    if (!holds) throw ScheduleError("reef::schedule::verify: ", subject, " ", text, ".");
   }
 
   void check_storage(StorageId id) {
     const Storage& storage = program_.storages[id];
-    const std::string subject = "rank " + std::to_string(program_.rank) + ": the storage " + storage.name;
+    const std::string subject = concat("rank ", program_.rank, ": the storage ", storage.name);
     constexpr Bytes most = Bytes{1} << 60;
     require(storage.bytes <= most && storage.offset <= most, subject, "is larger than any memory");
     total_ += storage.parent == no_storage ? storage.bytes : 0;
@@ -66,14 +67,17 @@ private:
   }
 
   void check_messages(const Instruction& instruction) {
-    const auto check = [&](const std::vector<Message>& messages, std::map<std::pair<int, std::uint32_t>, Lane>& lanes) {
+    const auto check = [&](const std::vector<Message>& messages,
+                           std::map<std::pair<int, std::uint32_t>, Lane>& lanes) {
       for (const Message& message : messages) {
-        require(communicates(instruction.lane), who(program_, instruction), "has messages, but its lane carries none");
+        require(communicates(instruction.lane), who(program_, instruction),
+                "has messages, but its lane carries none");
         require(message.peer >= 0 && message.peer < ranks_ && message.peer != program_.rank,
                 who(program_, instruction),
-                "exchanges with rank " + std::to_string(message.peer) + ", which is no other of " +
-                    std::to_string(ranks_) + " ranks");
-        const auto [entry, is_new] = lanes.emplace(std::pair{message.peer, message.channel}, instruction.lane);
+                concat("exchanges with rank ", message.peer, ", which is no other of ", ranks_,
+                       " ranks"));
+        const auto [entry, is_new] =
+            lanes.emplace(std::pair{message.peer, message.channel}, instruction.lane);
         require(is_new || entry->second == instruction.lane, who(program_, instruction),
                 "uses a channel that another lane uses too, so nothing orders its messages");
       }
@@ -93,12 +97,13 @@ private:
 inline void check_structure(std::span<const Program> programs) {
   std::vector<bool> seen(programs.size(), false);
   for (const Program& program : programs) {
-    const bool is_new = program.rank >= 0 && static_cast<std::size_t>(program.rank) < programs.size() &&
+    const bool is_new = program.rank >= 0 &&
+                        static_cast<std::size_t>(program.rank) < programs.size() &&
                         !seen[static_cast<std::size_t>(program.rank)];
     if (!is_new) {
-      throw ScheduleError("reef::schedule::verify: " + std::to_string(programs.size()) +
-                          " programs are those of ranks 0 to " + std::to_string(programs.size() - 1) +
-                          ", each once; one is of rank " + std::to_string(program.rank) + ".");
+      throw ScheduleError("reef::schedule::verify: ", programs.size(),
+                          " programs are those of ranks 0 to ", programs.size() - 1,
+                          ", each once; one is of rank ", program.rank, ".");
     }
     seen[static_cast<std::size_t>(program.rank)] = true;
     StructureChecker(program, static_cast<int>(programs.size())).run();
@@ -112,9 +117,12 @@ inline void check_structure(std::span<const Program> programs) {
 class ValueChecker {
 public:
   ValueChecker(const Program& program, const Placement& placement)
-      : program_(program), overlaps_(overlaps_of(program, placement)), held_(program.storages.size()) {
+      : program_(program),
+        overlaps_(overlaps_of(program, placement)),
+        held_(program.storages.size()) {
     for (std::size_t id = 0; id < held_.size(); ++id) {
-      if (program.storages[id].life == Life::persistent && program.storages[id].parent == no_storage) {
+      if (program.storages[id].life == Life::persistent &&
+          program.storages[id].parent == no_storage) {
         held_[id] = {true, 0, nullptr};
       }
     }
@@ -123,7 +131,8 @@ public:
   void run() {
     for (const Instruction& instruction : program_.round) {
       for (const Value value : instruction.reads) require(instruction, value, "reads");
-      for (const Value value : instruction.accumulates) require(instruction, value, "accumulates into");
+      for (const Value value : instruction.accumulates)
+        require(instruction, value, "accumulates into");
       for (const Value value : instruction.writes) write(instruction, value, false);
       for (const Value value : instruction.accumulates) write(instruction, value, true);
     }
@@ -139,18 +148,18 @@ private:
 
   void require(const Instruction& instruction, Value value, const std::string& verb) const {
     const Held& held = held_[value.storage];
-    const std::string what = who(program_, instruction) + " " + verb + " " + program_.name(value);
+    const std::string what =
+        concat(who(program_, instruction), " ", verb, " ", program_.name(value));
     if (!held.valid && held.overwritten_by != nullptr) {
-      throw ScheduleError("reef::schedule::verify: " + what + ", whose bytes " +
-                          held.overwritten_by->text() + " has overwritten.");
+      throw ScheduleError("reef::schedule::verify: ", what, ", whose bytes ",
+                          held.overwritten_by->text(), " has overwritten.");
     }
     if (!held.valid) {
-      throw ScheduleError("reef::schedule::verify: " + what + ", which nothing has written.");
+      throw ScheduleError("reef::schedule::verify: ", what, ", which nothing has written.");
     }
     if (held.version != value.version) {
-      throw ScheduleError("reef::schedule::verify: " + what + " version " +
-                          std::to_string(value.version) + ", but version " +
-                          std::to_string(held.version) + " is there.");
+      throw ScheduleError("reef::schedule::verify: ", what, " version ", value.version,
+                          ", but version ", held.version, " is there.");
     }
   }
 
@@ -158,9 +167,9 @@ private:
     const Held& held = held_[value.storage];
     const bool persists = program_.storages[value.storage].life == Life::persistent;
     if (persists && held.valid && !adds && value.version <= held.version) {
-      throw ScheduleError("reef::schedule::verify: " + who(program_, instruction) + " writes " +
-                          program_.name(value) + " version " + std::to_string(value.version) +
-                          ", but version " + std::to_string(held.version) + " is there already.");
+      throw ScheduleError("reef::schedule::verify: ", who(program_, instruction), " writes ",
+                          program_.name(value), " version ", value.version, ", but version ",
+                          held.version, " is there already.");
     }
     for (const StorageId other : overlaps_[value.storage]) {
       if (other != value.storage) held_[other] = {false, 0, &instruction};
@@ -172,10 +181,10 @@ private:
   void check_exit() const {
     for (std::size_t id = 0; id < held_.size(); ++id) {
       const Storage& storage = program_.storages[id];
-      if (storage.life != Life::persistent || storage.parent != no_storage || held_[id].valid) continue;
-      throw ScheduleError("reef::schedule::verify: rank " + std::to_string(program_.rank) + ": " +
-                          storage.name + " persists, but after " +
-                          held_[id].overwritten_by->text() +
+      if (storage.life != Life::persistent || storage.parent != no_storage || held_[id].valid)
+        continue;
+      throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": ", storage.name,
+                          " persists, but after ", held_[id].overwritten_by->text(),
                           " only a part of it is written when the round ends.");
     }
   }
@@ -209,19 +218,20 @@ inline std::vector<std::pair<End, End>> match_messages(std::span<const Program> 
       }
     }
   }
-  const auto text = [&](const End& end) { return who(programs[end.rank], programs[end.rank].round[end.instruction]); };
+  const auto text = [&](const End& end) {
+    return who(programs[end.rank], programs[end.rank].round[end.instruction]);
+  };
   std::vector<std::pair<End, End>> pairs;
   for (const auto& [key, sends] : sent) {
     const std::vector<End>& receives = received[key];
     for (std::size_t n = 0; n < sends.size(); ++n) {
       if (n >= receives.size()) {
-        throw ScheduleError("reef::schedule::verify: " + text(sends[n]) + " sends to rank " +
-                            std::to_string(std::get<1>(key)) + ", which never receives it.");
+        throw ScheduleError("reef::schedule::verify: ", text(sends[n]), " sends to rank ",
+                            std::get<1>(key), ", which never receives it.");
       }
       if (sends[n].bytes != receives[n].bytes) {
-        throw ScheduleError("reef::schedule::verify: " + text(sends[n]) + " sends " +
-                            std::to_string(sends[n].bytes) + " bytes, but " + text(receives[n]) +
-                            " expects " + std::to_string(receives[n].bytes) + ".");
+        throw ScheduleError("reef::schedule::verify: ", text(sends[n]), " sends ", sends[n].bytes,
+                            " bytes, but ", text(receives[n]), " expects ", receives[n].bytes, ".");
       }
       pairs.emplace_back(sends[n], receives[n]);
     }
@@ -229,8 +239,8 @@ inline std::vector<std::pair<End, End>> match_messages(std::span<const Program> 
   for (const auto& [key, receives] : received) {
     const std::size_t matched = sent[key].size();
     if (receives.size() > matched) {
-      throw ScheduleError("reef::schedule::verify: " + text(receives[matched]) +
-                          " waits for a message of rank " + std::to_string(std::get<0>(key)) +
+      throw ScheduleError("reef::schedule::verify: ", text(receives[matched]),
+                          " waits for a message of rank ", std::get<0>(key),
                           ", which never sends it.");
     }
   }
@@ -338,9 +348,10 @@ private:
     }
     std::string result = "reef::schedule::verify: the programs deadlock:";
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      result += "\n  " + steps[i] + " waits for " + steps[(i + 1) % steps.size()];
+      result += concat("\n  ", steps[i], " waits for ", steps[(i + 1) % steps.size()]);
     }
-    return result + "\n  fix: give the sends and receives of the two ranks one order, or another lane.";
+    return result +
+           "\n  fix: give the sends and receives of the two ranks one order, or another lane.";
   }
 
   std::span<const Program> programs_;
@@ -348,7 +359,8 @@ private:
   std::vector<std::vector<std::size_t>> edges_;
 };
 
-inline void check_memory(const Program& program, const Placement& placement, Bytes limit, Place place) {
+inline void check_memory(const Program& program, const Placement& placement, Bytes limit,
+                         Place place) {
   const Bytes needed = placement.arena_bytes(place);
   if (limit == 0 || needed <= limit) return;
   const Storage* largest = nullptr;
@@ -356,11 +368,11 @@ inline void check_memory(const Program& program, const Placement& placement, Byt
     if (storage.place != place || storage.parent != no_storage) continue;
     if (largest == nullptr || storage.bytes > largest->bytes) largest = &storage;
   }
-  throw ScheduleError("reef::schedule::verify: rank " + std::to_string(program.rank) + " needs " +
-                      format_bytes(needed) + " of " +
-                      (place == Place::device ? "device" : "host") + " memory, of which there are " +
-                      format_bytes(limit) + ". The largest storage is " + largest->name + " with " +
-                      format_bytes(largest->bytes) +
+  throw ScheduleError("reef::schedule::verify: rank ", program.rank, " needs ",
+                      format_bytes(needed), " of ", (place == Place::device ? "device" : "host"),
+                      " memory, of which there are ", format_bytes(limit),
+                      ". The largest storage is ", largest->name, " with ",
+                      format_bytes(largest->bytes),
                       ".\n  fix: a smaller micro-batch or model, or a policy that swaps.");
 }
 

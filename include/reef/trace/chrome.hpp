@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json_string.hpp>
@@ -70,7 +71,7 @@ public:
       : out_(out), recording_(recording), origin_(origin) {}
 
   void write() {
-    meta("process_name", -1, "rank " + std::to_string(recording_.rank));
+    meta("process_name", -1, concat("rank ", recording_.rank));
     sort_index("process_sort_index", -1, recording_.rank);
     std::vector<std::vector<std::size_t>> by_track(recording_.tracks.size());
     for (std::size_t i = 0; i < recording_.spans.size(); ++i) {
@@ -105,7 +106,7 @@ private:
     const std::string& lane = recording_.tracks[static_cast<std::size_t>(track)];
     for (int r = 0; r < rows; ++r) {
       const int tid = r == 0 ? track : next_row + r - 1;
-      meta("thread_name", tid, r == 0 ? lane : lane + " (" + std::to_string(r + 1) + ")");
+      meta("thread_name", tid, r == 0 ? lane : concat(lane, " (", r + 1, ")"));
       sort_index("thread_sort_index", tid, track * 1000 + r);
     }
     for (const std::size_t i : order) {
@@ -201,7 +202,7 @@ inline std::string chrome_json(std::span<const Recording> recordings) {
     dropped += recording.dropped;
   }
   if (out.ends_with(",\n")) out.erase(out.size() - 2);
-  out += "\n],\"otherData\":{\"dropped_spans\":\"" + std::to_string(dropped) + "\"}}\n";
+  out += concat("\n],\"otherData\":{\"dropped_spans\":\"", dropped, "\"}}\n");
   return out;
 }
 

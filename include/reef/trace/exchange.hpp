@@ -57,11 +57,11 @@ public:
   }
 
   void finish() const {
-    if (!bytes_.empty()) refuse("end", std::to_string(bytes_.size()) + " bytes follow it");
+    if (!bytes_.empty()) refuse("end", concat(bytes_.size(), " bytes follow it"));
   }
 
   [[noreturn]] static void refuse(const std::string& what, const std::string& why) {
-    throw DecodeError("reef::trace::decode: bad recording at its " + what + ": " + why +
+    throw DecodeError("reef::trace::decode: bad recording at its ", what, ": ", why,
                       ".\n  fix: both ranks must run the same version of Reef.");
   }
 

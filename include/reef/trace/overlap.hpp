@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/trace/span.hpp>
 
@@ -189,8 +190,8 @@ inline std::string check_overlap(const Recording& recording, Seconds from, Secon
   std::snprintf(head.data(), head.size(),
                 "rank %d: compute hides %.1f%% of the communication, less than %.1f%%; exposed: ",
                 recording.rank, 100 * found.hidden(), 100 * share);
-  std::string text =
-      head.data() + format_seconds(found.exposed) + " of " + format_seconds(found.communication);
+  std::string text = concat(head.data(), format_seconds(found.exposed), " of ",
+                            format_seconds(found.communication));
   for (std::size_t i = 0; i < std::min<std::size_t>(3, longest.size()); ++i) {
     text += i == 0 ? "; longest: " : ", ";
     text.append(longest[i].second).append(" ").append(format_seconds(longest[i].first));

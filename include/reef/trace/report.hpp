@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/trace/chrome.hpp>
@@ -96,7 +97,7 @@ inline std::string legend(std::span<const Recording> recordings) {
        {Activity::compute, Activity::communication, Activity::copy, Activity::wait}) {
     if (!seen[static_cast<std::size_t>(activity)]) continue;
     const std::string name(trace::name_of(activity));
-    out += "<span><i style=\"background:var(--" + name + ")\"></i>" + name + "</span>";
+    out += concat("<span><i style=\"background:var(--", name, ")\"></i>", name, "</span>");
   }
   return out + "</div>";
 }
@@ -121,25 +122,26 @@ inline std::string timeline_svg(const Report& report) {
   std::string body;
   double y = 4;
   for (const Recording& recording : report.recordings) {
-    body += "<text class=\"rank\" x=\"0\" y=\"" + fixed(y + 12, 1) + "\">rank " +
-            std::to_string(recording.rank) + "</text>";
+    body += concat("<text class=\"rank\" x=\"0\" y=\"", fixed(y + 12, 1), "\">rank ",
+                   recording.rank, "</text>");
     for (std::size_t track = 0; track < recording.tracks.size(); ++track) {
       const std::vector<Box> boxes = boxes_of(recording, track, from, to, 0.6 / scale);
       if (boxes.empty()) continue;
-      body += "<text class=\"name end\" x=\"142\" y=\"" + fixed(y + 11, 1) + "\">" +
-              html_escape(std::string_view(recording.tracks[track]).substr(0, 16)) + "</text>";
       body +=
-          "<rect class=\"row\" x=\"150\" y=\"" + fixed(y, 1) + "\" width=\"960\" height=\"13\"/>";
+          concat("<text class=\"name end\" x=\"142\" y=\"", fixed(y + 11, 1), "\">",
+                 html_escape(std::string_view(recording.tracks[track]).substr(0, 16)), "</text>");
+      body += concat("<rect class=\"row\" x=\"150\" y=\"", fixed(y, 1),
+                     "\" width=\"960\" height=\"13\"/>");
       for (const Box& box : boxes) {
-        body += "<rect class=\"span " + std::string(trace::name_of(box.activity)) + "\" x=\"" +
-                fixed(px(box.begin), 2) + "\" y=\"" + fixed(y, 1) + "\" width=\"" +
-                fixed(std::max(0.4, (box.end - box.begin) * scale), 2) +
-                "\" height=\"13\"><title>" + html_escape(box.name) +
-                (box.count > 1 ? " and " + std::to_string(box.count - 1) + " more" : "") + "\n" +
-                std::string(trace::name_of(box.activity)) + ", " +
-                format_seconds(box.end - box.begin) +
-                (box.bytes != 0 ? ", " + format_bytes(box.bytes) : "") + "\nat " +
-                format_seconds(box.begin - from) + "</title></rect>";
+        const std::string activity(trace::name_of(box.activity));
+        body += concat("<rect class=\"span ", activity, "\" x=\"", fixed(px(box.begin), 2),
+                       "\" y=\"", fixed(y, 1), "\" width=\"",
+                       fixed(std::max(0.4, (box.end - box.begin) * scale), 2),
+                       "\" height=\"13\"><title>", html_escape(box.name));
+        if (box.count > 1) body += concat(" and ", box.count - 1, " more");
+        body += concat("\n", activity, ", ", format_seconds(box.end - box.begin));
+        if (box.bytes != 0) body += concat(", ", format_bytes(box.bytes));
+        body += concat("\nat ", format_seconds(box.begin - from), "</title></rect>");
       }
       y += lane;
     }
@@ -148,14 +150,14 @@ inline std::string timeline_svg(const Report& report) {
   std::string axis;
   for (const double at : ticks(0, to - from, 10)) {
     const std::string x = fixed(px(from + at), 1);
-    axis += "<line class=\"grid\" x1=\"" + x + "\" x2=\"" + x + "\" y1=\"0\" y2=\"" + fixed(y, 1) +
-            "\"/><text class=\"tick mid\" x=\"" + x + "\" y=\"" + fixed(y + 14, 1) + "\">" +
-            (at == 0 ? "0" : format_seconds(at)) + "</text>";
+    axis += concat("<line class=\"grid\" x1=\"", x, "\" x2=\"", x, "\" y1=\"0\" y2=\"", fixed(y, 1),
+                   "\"/><text class=\"tick mid\" x=\"", x, "\" y=\"", fixed(y + 14, 1), "\">",
+                   at == 0 ? "0" : format_seconds(at), "</text>");
   }
-  return "<div class=\"card\"><figure>" + legend(report.recordings) +
-         "<div class=\"scroll\"><svg viewBox=\"0 0 1120 " + fixed(y + 20, 0) +
-         "\" role=\"img\" aria-label=\"Timeline of all lanes\">" + axis + body +
-         "</svg></div></figure></div>";
+  return concat("<div class=\"card\"><figure>", legend(report.recordings),
+                "<div class=\"scroll\"><svg viewBox=\"0 0 1120 ", fixed(y + 20, 0),
+                "\" role=\"img\" aria-label=\"Timeline of all lanes\">", axis, body,
+                "</svg></div></figure></div>");
 }
 
 inline std::string overlap_html(std::span<const Overlap> ranks) {
@@ -164,19 +166,21 @@ inline std::string overlap_html(std::span<const Overlap> ranks) {
       "<th>communication s</th><th>overlap s</th><th>exposed s</th><th>copy s</th><th>idle s</th>"
       "<th>hidden</th><th>compute, exposed, idle</th></tr>";
   const auto row = [&](const std::string& rank, const Overlap& o, std::string_view css) {
-    out += "<tr class=\"" + std::string(css) + "\"><td>" + rank + "</td>";
+    out += concat("<tr class=\"", css, "\"><td>", rank, "</td>");
     for (const Seconds s :
          {o.wall, o.compute, o.communication, o.overlap(), o.exposed, o.copy, o.idle()}) {
-      out += "<td>" + fixed(s, 3) + "</td>";
+      out += concat("<td>", fixed(s, 3), "</td>");
     }
-    out += "<td>" + fixed(100 * o.hidden(), 1) +
-           "%</td><td><svg class=\"stack\" viewBox=\"0 0 100 8\" "
-           "preserveAspectRatio=\"none\"><rect class=\"other\" width=\"100\" height=\"8\"/>";
-    const double wall = o.wall > 0 ? o.wall : 1;
     out +=
-        "<rect class=\"compute\" width=\"" + fixed(100 * o.compute / wall, 2) + "\" height=\"8\"/>";
-    out += "<rect class=\"communication\" x=\"" + fixed(100 * o.compute / wall, 2) + "\" width=\"" +
-           fixed(100 * o.exposed / wall, 2) + "\" height=\"8\"/></svg></td></tr>";
+        concat("<td>", fixed(100 * o.hidden(), 1),
+               "%</td><td><svg class=\"stack\" viewBox=\"0 0 100 8\" "
+               "preserveAspectRatio=\"none\"><rect class=\"other\" width=\"100\" height=\"8\"/>");
+    const double wall = o.wall > 0 ? o.wall : 1;
+    out += concat("<rect class=\"compute\" width=\"", fixed(100 * o.compute / wall, 2),
+                  "\" height=\"8\"/>");
+    out += concat("<rect class=\"communication\" x=\"", fixed(100 * o.compute / wall, 2),
+                  "\" width=\"", fixed(100 * o.exposed / wall, 2),
+                  "\" height=\"8\"/></svg></td></tr>");
   };
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     row(std::to_string(rank), ranks[rank], "");
@@ -193,19 +197,19 @@ inline std::string overlap_html(std::span<const Overlap> ranks) {
 /// grow with the run: at most two points a pixel and some thousand boxes a lane.
 inline std::string report_html(const Report& report) {
   using namespace detail;
-  std::string out =
+  std::string out = concat(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\"><title>" +
-      html_escape(report.title) + "</title><style>";
+      "content=\"width=device-width,initial-scale=1\"><title>",
+      html_escape(report.title), "</title><style>");
   out.append(report_style).append("</style></head><body><main><h1>");
   out += html_escape(report.title) + "</h1>";
   if (!report.subtitle.empty()) {
-    out += "<p class=\"muted\" style=\"margin:0\">" + html_escape(report.subtitle) + "</p>";
+    out += concat("<p class=\"muted\" style=\"margin:0\">", html_escape(report.subtitle), "</p>");
   }
 
   std::string tiles;
   const auto tile = [&](const std::string& value, std::string_view what) {
-    tiles += "<div class=\"tile\"><b>" + value + "</b><span>" + std::string(what) + "</span></div>";
+    tiles += concat("<div class=\"tile\"><b>", value, "</b><span>", what, "</span></div>");
   };
   if (report.validation_loss.has_value()) {
     tile(fixed(*report.validation_loss, 3), "held-out loss, nats per token");
@@ -223,7 +227,7 @@ inline std::string report_html(const Report& report) {
     tile(fixed(100 * all.exposed_share(), 1) + "%", "of the time, communication is exposed");
     tile(fixed(100 * all.hidden(), 1) + "%", "of the communication is hidden");
   }
-  if (!tiles.empty()) out += "<div class=\"tiles\">" + tiles + "</div>";
+  if (!tiles.empty()) out += concat("<div class=\"tiles\">", tiles, "</div>");
 
   if (!report.steps.empty()) {
     Chart loss{"Loss", "nats per token, running mean over the raw values", {}, {}, "step", 0.9,
@@ -236,7 +240,7 @@ inline std::string report_html(const Report& report) {
       speed.x.push_back(static_cast<double>(step.step));
       speed.y.push_back(step.tokens_per_s);
     }
-    out += "<div class=\"charts\">" + chart_svg(loss) + chart_svg(speed) + "</div>";
+    out += concat("<div class=\"charts\">", chart_svg(loss), chart_svg(speed), "</div>");
   }
   if (const std::string timeline = timeline_svg(report); !timeline.empty()) {
     out += "<h2>What each lane did</h2>" + timeline;
@@ -245,13 +249,13 @@ inline std::string report_html(const Report& report) {
     out += "<h2>Computation and communication</h2>" + overlap_html(report.overlaps);
   }
   if (!report.sample.empty()) {
-    out += "<h2>Generated text</h2><div class=\"card\"><pre>" + html_escape(report.sample) +
-           "</pre></div>";
+    out += concat("<h2>Generated text</h2><div class=\"card\"><pre>", html_escape(report.sample),
+                  "</pre></div>");
   }
   if (!report.facts.empty()) {
     out += "<h2>The run</h2><div class=\"card scroll\"><table class=\"facts\">";
     for (const auto& [name, value] : report.facts) {
-      out += "<tr><td>" + html_escape(name) + "</td><td>" + html_escape(value) + "</td></tr>";
+      out += concat("<tr><td>", html_escape(name), "</td><td>", html_escape(value), "</td></tr>");
     }
     out += "</table></div>";
   }

@@ -177,7 +177,7 @@ public:
     }
     if (tracks_.size() >= std::numeric_limits<std::uint16_t>::max()) {
       throw OptionError(
-          "reef::trace::Sink: too many lanes, at '" + lane +
+          "reef::trace::Sink: too many lanes, at '", lane,
           "'.\n  fix: name lanes after what runs in order, not after each thing run.");
     }
     return tracks_.emplace_back(*this, static_cast<std::uint16_t>(tracks_.size()), std::move(lane),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <reef/comm/gather.hpp>
+#include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/trainer/detail/agreement.hpp>
@@ -33,7 +34,7 @@ void together(comm::Progress& progress, const std::string& what, const F& work) 
   if (!failure.empty()) throw FileError(failure);
   for (std::size_t rank = 0; rank < failed.size(); ++rank) {
     if (failed[rank] == 0) continue;
-    throw FileError("reef::checkpoint: " + what + " failed on rank " + std::to_string(rank) +
+    throw FileError("reef::checkpoint: ", what, " failed on rank ", rank,
                     ". Its own message says why.");
   }
 }
@@ -46,7 +47,7 @@ inline std::int64_t offset_after(const std::string& name, std::size_t at) {
   const char* const last = name.data() + name.size();
   const auto [end, error] = std::from_chars(name.data() + at, last, value);
   if (error != std::errc() || end != last || value < 0) {
-    throw DecodeError("reef::checkpoint: '" + name + "' is no name of an optimizer's state.");
+    throw DecodeError("reef::checkpoint: '", name, "' is no name of an optimizer's state.");
   }
   return value;
 }
@@ -75,7 +76,8 @@ class Loader {
 
 public:
   explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
-    for (const auto& range : ranges_) states_.emplace_back(static_cast<std::size_t>(range.elements));
+    for (const auto& range : ranges_)
+      states_.emplace_back(static_cast<std::size_t>(range.elements));
     filled_.assign(ranges_.size(), 0);
   }
 
@@ -92,9 +94,10 @@ public:
       complete = complete && filled_[i] == ranges_[i].elements;
     }
     if (!complete) {
-      throw DecodeError("reef::checkpoint::resume: " + source +
-                        " does not hold all parameters and state of this model.\n  fix: resume with "
-                        "the model that the run was started with.");
+      throw DecodeError(
+          "reef::checkpoint::resume: ", source,
+          " does not hold all parameters and state of this model.\n  fix: resume with "
+          "the model that the run was started with.");
     }
     for (std::size_t i = 0; i < ranges_.size(); ++i) trainer_.set_state(ranges_[i], states_[i]);
   }
@@ -134,11 +137,12 @@ private:
 };
 
 template <class TrainerType>
-void require_same_run(const TrainerType& trainer, const io::Json& facts, const std::string& source) {
+void require_same_run(const TrainerType& trainer, const io::Json& facts,
+                      const std::string& source) {
   const auto expect = [&](const char* fact, const auto& wanted) {
     using Fact = std::remove_cvref_t<decltype(wanted)>;
     if (io::require<Fact>(facts, fact, source) == wanted) return;
-    throw DecodeError("reef::checkpoint::resume: " + source + " was written with another " + fact +
+    throw DecodeError("reef::checkpoint::resume: ", source, " was written with another ", fact,
                       ".\n  fix: resume with the options that the run was started with, or give "
                       "another directory.");
   };
@@ -183,11 +187,11 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     if (first || Trainer<Policies...>::Optim::sharded) {
       detail::Shard<T> optimizer;
       for (const auto& range : trainer.state_ranges()) {
-        optimizer.add(detail::stem_of(range) + std::to_string(range.begin),
-                      Shape{range.elements}, trainer.state(range));
+        optimizer.add(concat(detail::stem_of(range), range.begin), Shape{range.elements},
+                      trainer.state(range));
       }
       shards.push_back(
-          optimizer.write(folder / ("optimizer-" + std::to_string(trainer.rank()) + ".safetensors")));
+          optimizer.write(folder / (concat("optimizer-", trainer.rank(), ".safetensors"))));
     }
   });
 
@@ -223,7 +227,8 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
 /// |        | seed or element; the trainer's weights are then unspecified                          |
 template <class... Policies>
-std::optional<io::Json> resume(Trainer<Policies...>& trainer, const std::filesystem::path& directory) {
+std::optional<io::Json> resume(Trainer<Policies...>& trainer,
+                               const std::filesystem::path& directory) {
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
   reef::detail::require_agreement(trainer.progress(), "latest checkpoint",
                                   steps.empty() ? 0 : steps.back() + 1,
@@ -231,7 +236,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer, const std::filesys
   if (steps.empty()) return std::nullopt;
 
   const auto folder = io::checkpoint_folder(directory, steps.back());
-  const std::string source = "'" + (folder / io::Manifest::file).string() + "'";
+  const std::string source = concat("'", (folder / io::Manifest::file).string(), "'");
   io::Manifest manifest;
   detail::together(trainer.progress(), "reading a checkpoint", [&] {
     manifest = io::read_manifest(folder);

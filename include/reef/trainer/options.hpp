@@ -45,33 +45,34 @@ struct TrainerOptions {
   /// Throws OptionError, naming the first option that cannot be.
   void validate() const {
     const auto require = [](bool holds, const std::string& text) {
-      if (!holds) throw OptionError("reef::TrainerOptions: " + text);
+      if (!holds) throw OptionError("reef::TrainerOptions: ", text);
     };
     require(!micro_batches.empty(), "micro_batches is empty.\n  fix: one count of at least 1.");
     for (const int count : micro_batches) {
-      require(count >= 1, "micro_batches has the count " + std::to_string(count) +
-                              ".\n  fix: every rank gives at least 1.");
+      require(count >= 1, concat("micro_batches has the count ", count,
+                                 ".\n  fix: every rank gives at least 1."));
     }
-    require(virtual_ranks >= 1, "virtual_ranks is " + std::to_string(virtual_ranks) + ", at least 1.");
-    require(micro_batches.size() == 1 || micro_batches.size() == static_cast<std::size_t>(virtual_ranks),
-            "micro_batches has " + std::to_string(micro_batches.size()) + " counts for " +
-                std::to_string(virtual_ranks) + " virtual ranks.\n  fix: one count, or one for each.");
+    require(virtual_ranks >= 1, concat("virtual_ranks is ", virtual_ranks, ", at least 1."));
+    require(micro_batches.size() == 1 ||
+                micro_batches.size() == static_cast<std::size_t>(virtual_ranks),
+            concat("micro_batches has ", micro_batches.size(), " counts for ", virtual_ranks,
+                   " virtual ranks.\n  fix: one count, or one for each."));
     require(std::isfinite(clip_norm) && clip_norm >= 0,
-            "clip_norm is " + std::to_string(clip_norm) + ".\n  fix: 0 for no clipping, or above 0.");
+            concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
     learning_rate.validate();
   }
 };
 
 /// What a step came to, the same on every rank but for the seconds.
 struct StepResult {
-  std::int64_t step = 0;       ///< committed steps, this one included if it was committed
-  double loss = 0;             ///< weighted mean over all micro-batches of all ranks
-  double gradient_norm = 0;    ///< of the mean gradient, before clipping
+  std::int64_t step = 0;     ///< committed steps, this one included if it was committed
+  double loss = 0;           ///< weighted mean over all micro-batches of all ranks
+  double gradient_norm = 0;  ///< of the mean gradient, before clipping
   double learning_rate = 0;
-  std::uint64_t samples = 0;   ///< of all ranks
-  std::uint64_t tokens = 0;    ///< of all ranks: elements of the first input
-  Seconds seconds = 0;         ///< on this rank
-  bool committed = true;       ///< false: skipped, because something was not finite
+  std::uint64_t samples = 0;  ///< of all ranks
+  std::uint64_t tokens = 0;   ///< of all ranks: elements of the first input
+  Seconds seconds = 0;        ///< on this rank
+  bool committed = true;      ///< false: skipped, because something was not finite
 };
 
 }  // namespace reef::inline v0

@@ -111,7 +111,8 @@ public:
     const optim::Verdict& verdict = verdict_of(*training_);
     state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
     if (verdict.commit) ++state_.committed;
-    if (!verdict.finite && options_.non_finite == optim::NonFinite::stop) throw NonFiniteError(diagnose());
+    if (!verdict.finite && options_.non_finite == optim::NonFinite::stop)
+      throw NonFiniteError(diagnose());
     return result_of(verdict, trace::now() - begin);
   }
 
@@ -164,7 +165,8 @@ private:
   void plan_step();
   void verify_together();
   void initialise_weights();
-  std::unique_ptr<run::Phase<Device, T>> make_phase(const run::PlacedProgram& program, run::Source source,
+  std::unique_ptr<run::Phase<Device, T>> make_phase(const run::PlacedProgram& program,
+                                                    run::Source source,
                                                     const run::StepState& state);
   std::string diagnose();
   std::pair<T*, std::int64_t> address_of(std::string_view name) const;

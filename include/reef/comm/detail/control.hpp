@@ -86,9 +86,9 @@ public:
       if (received >= static_cast<int>(sizeof(Frame))) {
         std::memcpy(&frame, inbox_.data(), sizeof(Frame));
       }
-      const std::string text(inbox_.data() + sizeof(Frame),
-                             static_cast<std::size_t>(std::max(
-                                 received - static_cast<int>(sizeof(Frame)), 0)));
+      const std::string text(
+          inbox_.data() + sizeof(Frame),
+          static_cast<std::size_t>(std::max(received - static_cast<int>(sizeof(Frame)), 0)));
       listen();
       if (frame.magic != Header::magic_number) continue;
       note(peer, frame);
@@ -138,8 +138,8 @@ private:
   static std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
 
   void listen() {
-    check_mpi(MPI_Irecv(inbox_.data(), static_cast<int>(inbox_.size()), MPI_BYTE, MPI_ANY_SOURCE,
-                        0, comm_, &inbox_request_),
+    check_mpi(MPI_Irecv(inbox_.data(), static_cast<int>(inbox_.size()), MPI_BYTE, MPI_ANY_SOURCE, 0,
+                        comm_, &inbox_request_),
               "MPI_Irecv");
   }
 

@@ -19,11 +19,12 @@ struct ExchangePlan {
   std::byte* output = nullptr;        ///< the own shard, all of them to gather
   Bytes input_begin = 0;
   Bytes output_begin = 0;
-  bool reduce = false;                ///< owners fold everyone's chunks
-  bool gather = false;                ///< owners give their shard to all
+  bool reduce = false;  ///< owners fold everyone's chunks
+  bool gather = false;  ///< owners give their shard to all
   Bytes element = 0;
   Fold fold = nullptr;
-  std::function<void(std::int64_t, std::int64_t)> on_folded = {};  ///< (begin, end) in the own shard
+  std::function<void(std::int64_t, std::int64_t)> on_folded =
+      {};  ///< (begin, end) in the own shard
 
   [[nodiscard]] const std::byte* input_at(Bytes place) const {
     return input + (place - input_begin);

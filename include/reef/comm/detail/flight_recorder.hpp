@@ -8,6 +8,7 @@
 #include <reef/comm/detail/clock.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -42,13 +43,13 @@ public:
     const std::int64_t now = now_ns();
     for (std::uint64_t i = 0; i < capacity && i < count_; ++i) {
       const Entry& entry = entries_[(count_ - 1 - i) % capacity];
-      lines += "    " + describe(entry.kind, entry.name, entry.sequence) + " in queue '" +
-               entry.queue + "', " + format_bytes(entry.bytes);
+      lines += concat("    ", describe(entry.kind, entry.name, entry.sequence), " in queue '",
+                      entry.queue, "', ", format_bytes(entry.bytes));
       if (entry.end == 0) {
-        lines += ": in flight for " + format_seconds(to_seconds(now - entry.begin)) + "\n";
+        lines += concat(": in flight for ", format_seconds(to_seconds(now - entry.begin)), "\n");
       } else {
-        lines += ": done " + format_seconds(to_seconds(now - entry.end)) + " ago, took " +
-                 format_seconds(to_seconds(entry.end - entry.begin)) + "\n";
+        lines += concat(": done ", format_seconds(to_seconds(now - entry.end)), " ago, took ",
+                        format_seconds(to_seconds(entry.end - entry.begin)), "\n");
       }
     }
     return lines;

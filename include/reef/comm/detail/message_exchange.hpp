@@ -75,12 +75,12 @@ private:
 
   struct Peer {
     std::int64_t chunk_out = 0, chunk_in = 0, shard_out = 0, shard_in = 0;  // posted
-    std::int64_t chunk_out_done = 0;                       // its first so many pieces have left
+    std::int64_t chunk_out_done = 0;  // its first so many pieces have left
     std::int64_t shard_out_done = 0, shard_in_done = 0;
     std::int64_t to_send = 0, to_receive = 0;
     bool seen = false;
-    std::vector<char> chunk_left;                          // per piece of its shard
-    std::vector<char> chunk_here;                          // per piece of my shard
+    std::vector<char> chunk_left;  // per piece of its shard
+    std::vector<char> chunk_here;  // per piece of my shard
     std::vector<Header> chunk_out_headers, shard_out_headers, shard_in_headers;
   };
 
@@ -139,7 +139,8 @@ private:
 
   void pump_all() {
     // Starting behind oneself spreads the first messages over all receivers.
-    for (int step = 1; step < station_->size; ++step) pump((station_->rank + step) % station_->size);
+    for (int step = 1; step < station_->size; ++step)
+      pump((station_->rank + step) % station_->size);
   }
 
   void pump(int rank) {

@@ -56,23 +56,24 @@ public:
   std::string text(std::uint64_t operation) {
     const std::scoped_lock lock(mutex_);
     const auto found = texts_.find(operation);
-    return found != texts_.end() ? found->second
-                                 : "an operation that this rank never submitted (id " +
-                                       std::to_string(operation) + ")";
+    return found != texts_.end()
+               ? found->second
+               : concat("an operation that this rank never submitted (id ", operation, ")");
   }
 
 private:
   void claim(int tag, std::uint64_t owner, std::string_view name) {
     const auto [place, fresh] = owners_.try_emplace(tag, owner);
     if (fresh || place->second == owner) return;
-    throw OptionError("reef::comm: '" + std::string(name) +
-                      "' gets the same MPI tag as another name.\n  why: this MPI has only " +
-                      std::to_string(4 * tags_) + " tags, and names share them by their hash.\n"
+    throw OptionError("reef::comm: '", name,
+                      "' gets the same MPI tag as another name.\n  why: this MPI has only ",
+                      4 * tags_,
+                      " tags, and names share them by their hash.\n"
                       "  fix: change the name a little.");
   }
   void remember(std::uint64_t operation, std::string_view role, std::string_view name) {
     if (texts_.find(operation) != texts_.end()) return;
-    texts_.emplace(operation, std::string(role) + " '" + std::string(name) + "'");
+    texts_.emplace(operation, concat(role, " '", name, "'"));
   }
 
   std::uint64_t tags_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <reef/comm/progress.hpp>
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -52,8 +53,9 @@ inline bool Progress::busy() {
 }
 
 inline bool Progress::poll() {
-  bool moved = control_.poll(
-      [this](int peer, detail::Signal signal, const std::string& text) { hear(peer, signal, text); });
+  bool moved = control_.poll([this](int peer, detail::Signal signal, const std::string& text) {
+    hear(peer, signal, text);
+  });
   if (failed_) return moved;
   for (int i = 0; i < polls_per_round; ++i) {
     if (wire_.poll()) {
@@ -99,8 +101,8 @@ inline void Progress::start(Queue& queue, Task& task) {
   }
   task.sequence_ = collective ? queue.collectives_++ : own_[own_key(task)]++;
   task.begin_ = task.moved_ = detail::now_ns();
-  task.record_ = recorder_.started(task.kind(), task.name(), task.sequence_, queue.name_,
-                                   task.payload());
+  task.record_ =
+      recorder_.started(task.kind(), task.name(), task.sequence_, queue.name_, task.payload());
   task.state_.store(Task::State::running, std::memory_order_release);
   task.start({wire_, meter_, rank(), size(), options_.piece_bytes,
               collective ? queue.tag_ : task.tag_, task.sequence_,
@@ -111,9 +113,9 @@ inline void Progress::complete(Queue& queue, Task& task) {
   recorder_.ended(task.record_);
   if (queue.track_ != nullptr) {
     const std::uint64_t flow = flow_of(task);
-    queue.track_->span(trace::Activity::communication, task.name(),
-                       detail::to_seconds(task.begin_), detail::to_seconds(detail::now_ns()),
-                       task.payload(), task.kind() == Kind::receive ? flow : 0,
+    queue.track_->span(trace::Activity::communication, task.name(), detail::to_seconds(task.begin_),
+                       detail::to_seconds(detail::now_ns()), task.payload(),
+                       task.kind() == Kind::receive ? flow : 0,
                        task.kind() == Kind::send ? flow : 0);
   }
   tick();
@@ -170,8 +172,7 @@ inline void Progress::hear(int peer, detail::Signal signal, const std::string& t
     }
   } else if (signal == detail::Signal::failure && !failed_) {
     const std::size_t own = text.rfind(prefix, 0) == 0 ? prefix.size() : 0;
-    fail(prefix + "rank " + std::to_string(peer) + " reported: " + text.substr(own),
-         Why::reported);
+    fail(concat(prefix, "rank ", peer, " reported: ", text.substr(own)), Why::reported);
   }
 }
 
@@ -189,8 +190,8 @@ inline void Progress::watch(std::int64_t now) {
     for (const int peer : missing_) {
       const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
       const std::int64_t active = std::max(control_.active_since(peer), task->moved_);
-      const bool silent = detail::to_seconds(now - std::max(heard, task->begin_)) >
-                          options_.deadline;
+      const bool silent =
+          detail::to_seconds(now - std::max(heard, task->begin_)) > options_.deadline;
       if (silent || detail::to_seconds(now - active) > options_.operation_deadline) {
         throw Overdue{overdue(*queue, *task, now)};
       }
@@ -203,14 +204,13 @@ inline std::string Progress::overdue(const Queue& queue, const Task& task, std::
   for (const int peer : missing_) {
     const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
     absent.push_back({peer, detail::to_seconds(now - heard),
-                      detail::to_seconds(now - control_.active_since(peer)),
-                      control_.left(peer)});
+                      detail::to_seconds(now - control_.active_since(peer)), control_.left(peer)});
   }
-  return "reef::comm: rank " + std::to_string(rank()) + " waits at " +
-         describe(task.kind(), task.name(), task.sequence_) + " in queue '" + queue.name_ +
-         "', since " + format_seconds(detail::to_seconds(now - task.begin_)) + ": " +
-         detail::list_ranks(missing_) + " did not arrive." +
-         detail::list_absent(absent, options_.deadline, options_.operation_deadline);
+  return concat("reef::comm: rank ", rank(), " waits at ",
+                describe(task.kind(), task.name(), task.sequence_), " in queue '", queue.name_,
+                "', since ", format_seconds(detail::to_seconds(now - task.begin_)), ": ",
+                detail::list_ranks(missing_), " did not arrive.",
+                detail::list_absent(absent, options_.deadline, options_.operation_deadline));
 }
 
 inline void Progress::fail(std::string text, Why why) noexcept {
@@ -264,7 +264,8 @@ inline void Progress::gather_dumps() {
   control_.broadcast(detail::Signal::dump_request, {}, activity_);
   const std::int64_t until = detail::now_ns() + detail::to_ns(1);
   const auto answered = [this] {
-    return std::none_of(dumps_.begin(), dumps_.end(), [](const auto& dump) { return dump.empty(); });
+    return std::none_of(dumps_.begin(), dumps_.end(),
+                        [](const auto& dump) { return dump.empty(); });
   };
   while (!answered() && detail::now_ns() < until) {
     control_.poll([this](int peer, detail::Signal signal, const std::string& text) {
@@ -297,8 +298,10 @@ inline void Progress::finish() {
     told = told_;
   }
   if (retired && !failed_) {
-    fail(prefix + "a task was destroyed while it was in flight.\n  fix: keep tasks until wait() returns.",
-         Why::unwinding);
+    fail(
+        prefix +
+            "a task was destroyed while it was in flight.\n  fix: keep tasks until wait() returns.",
+        Why::unwinding);
   }
   if (how == Stop::no) return;
   const std::int64_t now = detail::now_ns();

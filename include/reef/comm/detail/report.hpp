@@ -7,6 +7,7 @@
 #include <reef/comm/detail/names.hpp>
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::comm::detail {
@@ -35,16 +36,16 @@ inline std::string list_absent(const std::vector<Absent>& ranks, Seconds deadlin
   std::string text;
   for (const Absent& absent : ranks) {
     const std::string silence = format_seconds(absent.silence);
-    text += "\n  rank " + std::to_string(absent.rank);
+    text += concat("\n  rank ", absent.rank);
     if (absent.left) {
-      text += " ended its communication " + silence + " ago, without this operation";
+      text += concat(" ended its communication ", silence, " ago, without this operation");
     } else if (absent.silence > deadline) {
-      text += " is silent since " + silence + " (deadline " + format_seconds(deadline) +
-              "): stopped, dead or cut off";
+      text += concat(" is silent since ", silence, " (deadline ", format_seconds(deadline),
+                     "): stopped, dead or cut off");
     } else {
-      text += " is alive (heard of " + silence + " ago), but did nothing since " +
-              format_seconds(absent.inactivity) + " (operation deadline " +
-              format_seconds(operation_deadline) + "): did it leave this operation out?";
+      text += concat(" is alive (heard of ", silence, " ago), but did nothing since ",
+                     format_seconds(absent.inactivity), " (operation deadline ",
+                     format_seconds(operation_deadline), "): did it leave this operation out?");
     }
   }
   return text +
@@ -55,16 +56,14 @@ inline std::string list_absent(const std::vector<Absent>& ranks, Seconds deadlin
 /// What a rank says when a message is not the one that it expected.
 inline std::string describe(const Mismatch& mismatch, int rank, Names& names) {
   const auto one = [&](const Header& header, const std::string& known) {
-    return (known.empty() ? names.text(header.operation) : known) + " number " +
-           std::to_string(header.sequence) + ", piece " + std::to_string(header.piece) + ", " +
-           std::to_string(header.bytes) + " bytes";
+    return concat((known.empty() ? names.text(header.operation) : known), " number ",
+                  header.sequence, ", piece ", header.piece, ", ", header.bytes, " bytes");
   };
-  std::string text = "reef::comm: rank " + std::to_string(rank) + " and rank " +
-                     std::to_string(mismatch.peer) + " do not do the same thing.\n  rank " +
-                     std::to_string(rank) + " is at " + one(mismatch.expected, {}) + ";\n  rank " +
-                     std::to_string(mismatch.peer) + " sent ";
+  std::string text = concat("reef::comm: rank ", rank, " and rank ", mismatch.peer,
+                            " do not do the same thing.\n  rank ", rank, " is at ",
+                            one(mismatch.expected, {}), ";\n  rank ", mismatch.peer, " sent ");
   if (mismatch.found.magic != Header::magic_number) {
-    text += std::to_string(mismatch.received) + " bytes that are no message of this Reef";
+    text += concat(mismatch.received, " bytes that are no message of this Reef");
   } else {
     text += one(mismatch.found, mismatch.name);
   }
@@ -77,7 +76,7 @@ inline std::string describe(const Mismatch& mismatch, int rank, Names& names) {
 inline std::string list_operations(const std::vector<std::string>& dumps) {
   std::string text = "\n  last operations, the latest first:";
   for (std::size_t rank = 0; rank < dumps.size(); ++rank) {
-    text += "\n  rank " + std::to_string(rank);
+    text += concat("\n  rank ", rank);
     text += dumps[rank].empty() ? " does not answer" : ":\n" + dumps[rank];
     if (text.back() == '\n') text.pop_back();
   }

@@ -18,7 +18,7 @@ struct Station {
   int rank;
   int size;
   Bytes piece_bytes;
-  int tag;                          ///< collectives use tag and tag + 1
+  int tag;  ///< collectives use tag and tag + 1
   std::uint32_t sequence;
   WindowChannel* window;            ///< null: messages
   std::vector<std::byte>* staging;  ///< the queue's, grown once

@@ -31,7 +31,7 @@ struct alignas(64) WindowBoard {
     Header header;
     std::array<char, 96> name{};
   };
-  std::array<Label, 2> labels{};          ///< per slot: which operation it belongs to
+  std::array<Label, 2> labels{};  ///< per slot: which operation it belongs to
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -84,8 +84,8 @@ public:
     check_mpi(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, node.handle()),
               "MPI_Allreduce");
     if (usable == 0) {
-      throw MpiError("reef::comm: MPI_Win_allocate_shared could not get " + format_bytes(bytes) +
-                     " on every rank" +
+      throw MpiError("reef::comm: MPI_Win_allocate_shared could not get ", format_bytes(bytes),
+                     " on every rank",
                      (code == MPI_SUCCESS ? std::string(".") : ": " + mpi_error_text(code)));
     }
     for (int rank = 0; rank < node.size(); ++rank) {
@@ -110,8 +110,8 @@ public:
       std::uint64_t found = 0;
       if (directory[i].compare_exchange_strong(found, key) || found == key) return open(i);
     }
-    throw OptionError("reef::comm: more than " + std::to_string(channel_count) +
-                      " queues use collectives in shared memory, at '" + std::string(queue) +
+    throw OptionError("reef::comm: more than ", channel_count,
+                      " queues use collectives in shared memory, at '", queue,
                       "'.\n  fix: share queues, or set ProgressOptions::transport to "
                       "Transport::messages.");
   }
@@ -122,8 +122,7 @@ public:
 private:
   using Directory = std::array<std::atomic<std::uint64_t>, channel_count>;
   static constexpr Bytes directory_bytes = 4096;
-  static constexpr Bytes channel_bytes =
-      round_up(sizeof(WindowBoard), 4096) + 2 * slot_bytes;
+  static constexpr Bytes channel_bytes = round_up(sizeof(WindowBoard), 4096) + 2 * slot_bytes;
   static_assert(sizeof(Directory) <= directory_bytes);
   static constexpr Bytes alignment = 64;
 
@@ -156,9 +155,8 @@ inline std::unique_ptr<SharedWindow> open_window(const Communicator& ranks,
                                                  const ProgressOptions& options) {
   const Communicator node = ranks.shared_node();
   int together = node.size() == ranks.size() ? 1 : 0;
-  check_mpi(
-      MPI_Allreduce(MPI_IN_PLACE, &together, 1, MPI_INT, MPI_MIN, ranks.handle()),
-      "MPI_Allreduce");
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, &together, 1, MPI_INT, MPI_MIN, ranks.handle()),
+            "MPI_Allreduce");
   if (!options.network.empty() && together == 0) {
     throw OptionError(
         "reef::comm: an emulated network needs all ranks on one machine.\n  why: messages carry "

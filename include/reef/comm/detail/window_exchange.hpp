@@ -136,7 +136,8 @@ private:
       if ((shard == station_->rank) == plan_->reduce) continue;
       const Bytes size = pieces_.bytes(shard, round);
       if (size == 0) continue;
-      std::memcpy(part(station_->rank, in_, shard), plan_->input_at(pieces_.at(shard, round)), size);
+      std::memcpy(part(station_->rank, in_, shard), plan_->input_at(pieces_.at(shard, round)),
+                  size);
       bytes += size;
     }
     mine().labels[(base_ + in_) % 2] = label_;

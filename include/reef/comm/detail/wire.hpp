@@ -32,9 +32,9 @@ struct Mismatch {
   int peer = 0;
   Kind kind = Kind::control;
   Header expected;
-  Header found;         ///< magic 0: not even a header
-  Bytes received = 0;   ///< bytes of the message, header included
-  std::string name;     ///< what was found, where the transport tells more than its number
+  Header found;        ///< magic 0: not even a header
+  Bytes received = 0;  ///< bytes of the message, header included
+  std::string name;    ///< what was found, where the transport tells more than its number
 };
 
 /// All messages in flight of one rank: posts them, tests them, holds them back on shaped links.
@@ -68,9 +68,8 @@ public:
     }
     const Layout layout(header, const_cast<void*>(payload));
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(
-        MPI_Isend(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
-        "MPI_Isend");
+    check_mpi(MPI_Isend(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
+              "MPI_Isend");
     meter_->message(kind, bytes);
     post(slot, request);
   }
@@ -84,9 +83,8 @@ public:
     const Layout layout(header, payload);
     header.bytes = 0;
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(
-        MPI_Irecv(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
-        "MPI_Irecv");
+    check_mpi(MPI_Irecv(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
+              "MPI_Irecv");
     post({&owner, token, peer, kind, true, &header, expected, 0}, request);
   }
 
@@ -234,9 +232,12 @@ private:
     int kind = MPI_SUCCESS;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
     if (code != MPI_SUCCESS && kind != MPI_ERR_TRUNCATE) check_mpi(code, "MPI_Irecv");
-    throw Mismatch{slot.peer, slot.kind, want,
+    throw Mismatch{slot.peer,
+                   slot.kind,
+                   want,
                    found.magic == Header::magic_number ? found : Header{},
-                   static_cast<Bytes>(received < 0 ? 0 : received), {}};
+                   static_cast<Bytes>(received < 0 ? 0 : received),
+                   {}};
   }
 
   void compact() {

@@ -10,6 +10,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/detail/cuda_error.hpp>
 
@@ -107,10 +108,9 @@ private:
                                                 &best, &found),
                  "cublasLtMatmulAlgoGetHeuristic", ordinal);
     if (found < 1) {
-      throw CudaError("reef::device::Cuda: cuBLASLt knows no algorithm for the product (" +
-                          std::to_string(s.m) + ", " + std::to_string(s.k) + ") x (" +
-                          std::to_string(s.k) + ", " + std::to_string(s.n) + ") in " +
-                          (s.wide ? "fp64" : "fp32") + " on " + cuda_device_text(ordinal) + ".",
+      throw CudaError(concat("reef::device::Cuda: cuBLASLt knows no algorithm for the product (",
+                             s.m, ", ", s.k, ") x (", s.k, ", ", s.n, ") in ",
+                             (s.wide ? "fp64" : "fp32"), " on ", cuda_device_text(ordinal), "."),
                       static_cast<int>(CUBLAS_STATUS_NOT_SUPPORTED));
     }
     algorithm = best.algo;

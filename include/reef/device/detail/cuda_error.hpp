@@ -29,8 +29,7 @@ private:
 namespace reef::inline v0::device::detail {
 
 inline std::string cuda_device_text(int ordinal) {
-  return ordinal < 0 ? std::string("no particular device")
-                     : "CUDA device " + std::to_string(ordinal);
+  return ordinal < 0 ? std::string("no particular device") : concat("CUDA device ", ordinal);
 }
 
 /// Throws CudaError when `code` is a failure; `call` is the source text of what returned it.
@@ -38,20 +37,20 @@ inline void check_cuda(cudaError_t code, const char* call, int ordinal = -1) {
   if (code == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // what is reported here is not reported again
   throw CudaError(
-      "reef::device::Cuda: " + std::string(call) + " failed with " +
-          std::to_string(static_cast<int>(code)) + " " + cudaGetErrorName(code) + " (" +
-          cudaGetErrorString(code) + ") on " + cuda_device_text(ordinal) +
+      concat(
+          "reef::device::Cuda: ", call, " failed with ", static_cast<int>(code), " ",
+          cudaGetErrorName(code), " (", cudaGetErrorString(code), ") on ",
+          cuda_device_text(ordinal),
           ".\n  why: the call itself, or a kernel that ran before it, failed.\n"
-          "  fix: run with CUDA_LAUNCH_BLOCKING=1, so that the failing kernel is the one named.",
+          "  fix: run with CUDA_LAUNCH_BLOCKING=1, so that the failing kernel is the one named."),
       static_cast<int>(code));
 }
 
 inline void check_cublas(cublasStatus_t status, const char* call, int ordinal) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw CudaError("reef::device::Cuda: " + std::string(call) + " failed with " +
-                      std::to_string(static_cast<int>(status)) + " " +
-                      cublasLtGetStatusName(status) + " (" + cublasLtGetStatusString(status) +
-                      ") on " + cuda_device_text(ordinal) + ".",
+  throw CudaError(concat("reef::device::Cuda: ", call, " failed with ", static_cast<int>(status),
+                         " ", cublasLtGetStatusName(status), " (", cublasLtGetStatusString(status),
+                         ") on ", cuda_device_text(ordinal), "."),
                   static_cast<int>(status));
 }
 

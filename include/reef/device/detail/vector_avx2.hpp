@@ -37,8 +37,8 @@ struct Vector<float, Avx2> {
   REEF_TARGET_AVX2 static Vector load(const float* from, std::int64_t count, const Vector& other) {
     if (count >= width) return load(from);
     const __m256i mask = first(count);
-    return of(_mm256_blendv_ps(other.raw(), _mm256_maskload_ps(from, mask),
-                               _mm256_castsi256_ps(mask)));
+    return of(
+        _mm256_blendv_ps(other.raw(), _mm256_maskload_ps(from, mask), _mm256_castsi256_ps(mask)));
   }
   REEF_TARGET_AVX2 friend inline Vector keep(const Vector& a, std::int64_t count) {
     return of(_mm256_and_ps(a.raw(), _mm256_castsi256_ps(first(count))));
@@ -72,7 +72,9 @@ struct Vector<float, Avx2> {
   REEF_TARGET_AVX2 friend inline Vector min(const Vector& a, const Vector& b) {
     return of(_mm256_min_ps(a.raw(), b.raw()));
   }
-  REEF_TARGET_AVX2 friend inline Vector sqrt(const Vector& a) { return of(_mm256_sqrt_ps(a.raw())); }
+  REEF_TARGET_AVX2 friend inline Vector sqrt(const Vector& a) {
+    return of(_mm256_sqrt_ps(a.raw()));
+  }
   REEF_TARGET_AVX2 friend inline Vector select_less(const Vector& a, const Vector& b,
                                                     const Vector& yes, const Vector& no) {
     return of(_mm256_blendv_ps(no.raw(), yes.raw(), _mm256_cmp_ps(a.raw(), b.raw(), _CMP_LT_OQ)));
@@ -85,8 +87,8 @@ struct Vector<float, Avx2> {
   REEF_TARGET_AVX2 friend inline Vector scale(const Vector& a, const Vector& n) {
     const __m256i all = _mm256_cvtps_epi32(n.raw());
     const __m256i half = _mm256_srai_epi32(all, 1);
-    return of(_mm256_mul_ps(_mm256_mul_ps(a.raw(), power(half)),
-                            power(_mm256_sub_epi32(all, half))));
+    return of(
+        _mm256_mul_ps(_mm256_mul_ps(a.raw(), power(half)), power(_mm256_sub_epi32(all, half))));
   }
   REEF_TARGET_AVX2 friend inline float sum(const Vector& a) {
     const __m128 four =
@@ -109,8 +111,7 @@ private:
     return result;
   }
   REEF_TARGET_AVX2 static __m256 power(__m256i n) {  // 2^n
-    return _mm256_castsi256_ps(
-        _mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
   }
 
   // A mask of the first `count` lanes; count is at least 0.

@@ -68,7 +68,9 @@ struct Vector<float, Avx512> {
   REEF_TARGET_AVX512 friend inline Vector min(const Vector& a, const Vector& b) {
     return of(_mm512_maskz_min_ps(all, a.raw(), b.raw()));
   }
-  REEF_TARGET_AVX512 friend inline Vector sqrt(const Vector& a) { return of(_mm512_maskz_sqrt_ps(all, a.raw())); }
+  REEF_TARGET_AVX512 friend inline Vector sqrt(const Vector& a) {
+    return of(_mm512_maskz_sqrt_ps(all, a.raw()));
+  }
   REEF_TARGET_AVX512 friend inline Vector select_less(const Vector& a, const Vector& b,
                                                       const Vector& yes, const Vector& no) {
     return of(_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.raw(), b.raw(), _CMP_LT_OQ), no.raw(),
@@ -76,8 +78,8 @@ struct Vector<float, Avx512> {
   }
   /// The nearest integers.
   REEF_TARGET_AVX512 friend inline Vector round(const Vector& a) {
-    return of(_mm512_maskz_roundscale_ps(all, a.raw(),
-                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    return of(
+        _mm512_maskz_roundscale_ps(all, a.raw(), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
   /// a 2^n for integral n.
   REEF_TARGET_AVX512 friend inline Vector scale(const Vector& a, const Vector& n) {

@@ -65,8 +65,12 @@ struct Vector<T, Portable> {
   friend Vector fma(const Vector& a, const Vector& b, const Vector& c) {
     return of(a.raw() * b.raw() + c.raw());
   }
-  friend Vector max(const Vector& a, const Vector& b) { return of(a.raw() > b.raw() ? a.raw() : b.raw()); }
-  friend Vector min(const Vector& a, const Vector& b) { return of(a.raw() < b.raw() ? a.raw() : b.raw()); }
+  friend Vector max(const Vector& a, const Vector& b) {
+    return of(a.raw() > b.raw() ? a.raw() : b.raw());
+  }
+  friend Vector min(const Vector& a, const Vector& b) {
+    return of(a.raw() < b.raw() ? a.raw() : b.raw());
+  }
   friend Vector select_less(const Vector& a, const Vector& b, const Vector& yes, const Vector& no) {
     return of(a.raw() < b.raw() ? yes.raw() : no.raw());
   }

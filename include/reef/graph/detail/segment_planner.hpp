@@ -204,9 +204,8 @@ private:
 
 inline Segment plan_segment(const Dag& dag, int first, int last) {
   if (first < 0 || last < first || last > dag.node_count()) {
-    throw OptionError("reef::graph::plan_segment: [" + std::to_string(first) + ", " +
-                      std::to_string(last) + ") is no range of the graph's " +
-                      std::to_string(dag.node_count()) + " nodes.");
+    throw OptionError("reef::graph::plan_segment: [", first, ", ", last,
+                      ") is no range of the graph's ", dag.node_count(), " nodes.");
   }
   return detail::SegmentPlanner(dag, first, last).run();
 }

@@ -316,11 +316,10 @@ template <real T>
 AttentionShape<T> attention_shape(std::int64_t T_, std::int64_t C, std::int64_t H, float rate,
                                   const DrawKey& key) {
   if (H < 1 || C % H != 0 || C / H > attention_head_limit) {
-    throw ShapeError("reef::nn: attention over C = " + std::to_string(C) +
-                     " channels with H = " + std::to_string(H) +
+    throw ShapeError("reef::nn: attention over C = ", C, " channels with H = ", H,
                      " heads does not run on CUDA: C / H must be a whole number of "
-                     "at most " +
-                     std::to_string(attention_head_limit) + ". Take more heads.");
+                     "at most ",
+                     attention_head_limit, ". Take more heads.");
   }
   const auto head = static_cast<int>(C / H);
   return {T_,

@@ -31,7 +31,8 @@ struct CausalSoftmax {
       T* const row = p + r * ld;
       const std::int64_t n = first + r + 1;
       V highest = lowest;
-      for (std::int64_t i = 0; i < n; i += V::width) highest = max(highest, V::load(row + i, n - i, lowest));
+      for (std::int64_t i = 0; i < n; i += V::width)
+        highest = max(highest, V::load(row + i, n - i, lowest));
       const T top = largest(highest);
       V total = zero;
       for (std::int64_t i = 0; i < n; i += V::width) {
@@ -92,7 +93,8 @@ struct RowDots {
     for (std::int64_t r = 0; r < rows; ++r) {
       V total(T(0));
       for (std::int64_t i = 0; i < columns; i += V::width) {
-        total = fma(V::load(a + r * ld + i, columns - i), V::load(b + r * ld + i, columns - i), total);
+        total =
+            fma(V::load(a + r * ld + i, columns - i), V::load(b + r * ld + i, columns - i), total);
       }
       delta[r] = sum(total);
     }
@@ -193,8 +195,8 @@ struct Attention {
                           static_cast<const T*>(p), ld, go, C, beta, d_v, 3 * C);
         detail::gemm_here(Transpose::yes, Transpose::no, t1, D, rows, T(1),
                           static_cast<const T*>(d), ld, q + t0 * 3 * C, 3 * C, beta, d_k, 3 * C);
-        detail::gemm_here(Transpose::no, Transpose::no, rows, D, t1, T(1),
-                          static_cast<const T*>(d), ld, k, 3 * C, T(0), d_q + t0 * 3 * C, 3 * C);
+        detail::gemm_here(Transpose::no, Transpose::no, rows, D, t1, T(1), static_cast<const T*>(d),
+                          ld, k, 3 * C, T(0), d_q + t0 * 3 * C, 3 * C);
       }
     });
   }
@@ -207,8 +209,8 @@ private:
 
   // factors (t1 - t0, ld): dropout's factor of probability (t, s), 0 beyond t1.
   template <class T>
-  static void draw(T* factors, const DrawKey& key, std::int64_t h, std::int64_t T_,
-                   std::int64_t t0, std::int64_t t1, std::int64_t ld, float rate) {
+  static void draw(T* factors, const DrawKey& key, std::int64_t h, std::int64_t T_, std::int64_t t0,
+                   std::int64_t t1, std::int64_t ld, float rate) {
     for (std::int64_t t = t0; t < t1; ++t) {
       T* const row = factors + (t - t0) * ld;
       dropout_factors(row, key, static_cast<std::uint64_t>((h * T_ + t) * T_), t + 1, rate);

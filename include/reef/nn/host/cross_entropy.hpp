@@ -120,11 +120,10 @@ private:
 
   static void check(const std::int32_t* targets, std::int64_t R, std::int64_t V) {
     const std::int32_t* const end = targets + R;
-    const std::int32_t* const bad = std::find_if(
-        targets, end, [V](std::int32_t target) { return target < -1 || target >= V; });
+    const std::int32_t* const bad =
+        std::find_if(targets, end, [V](std::int32_t target) { return target < -1 || target >= V; });
     if (bad == end) return;
-    throw DecodeError("reef::nn: target " + std::to_string(*bad) + " at row " +
-                      std::to_string(bad - targets) + " is outside [-1, " + std::to_string(V) +
+    throw DecodeError("reef::nn: target ", *bad, " at row ", bad - targets, " is outside [-1, ", V,
                       "). Does the tokenizer belong to the model?");
   }
 };

@@ -84,7 +84,8 @@ void dropout_factors(T* factors, const DrawKey& key, std::uint64_t first, std::i
   const std::int64_t groups = (count - aligned) / 64;
   one_by_one(0, aligned);
   device::run_vectors<T>(detail::DropoutBlocks{}, factors + aligned, key,
-                         (first + static_cast<std::uint64_t>(aligned)) / 4, groups, threshold, kept);
+                         (first + static_cast<std::uint64_t>(aligned)) / 4, groups, threshold,
+                         kept);
   one_by_one(aligned + 64 * groups, count);
 }
 

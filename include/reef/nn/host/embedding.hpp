@@ -82,9 +82,9 @@ private:
     const std::int32_t* const bad =
         std::find_if(tokens, end, [V](std::int32_t token) { return token < 0 || token >= V; });
     if (bad == end) return;
-    throw DecodeError("reef::nn: token " + std::to_string(*bad) + " at place " +
-                      std::to_string(bad - tokens) + " is outside the vocabulary of " +
-                      std::to_string(V) + ". Does the tokenizer belong to the model?");
+    throw DecodeError("reef::nn: token ", *bad, " at place ", bad - tokens,
+                      " is outside the vocabulary of ", V,
+                      ". Does the tokenizer belong to the model?");
   }
 };
 

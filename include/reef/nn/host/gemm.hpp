@@ -35,7 +35,8 @@ inline void prepare_dnnl() {
   static const bool lowered = [] {
     switch (device::instruction_set()) {
       case device::InstructionSet::avx512: return false;
-      case device::InstructionSet::avx2: return dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) == dnnl_success;
+      case device::InstructionSet::avx2:
+        return dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2) == dnnl_success;
       case device::InstructionSet::baseline: break;
     }
     return dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41) == dnnl_success;
@@ -75,8 +76,7 @@ inline void gemm_dnnl(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n
       dnnl_sgemm(ta == Transpose::no ? 'N' : 'T', tb == Transpose::no ? 'N' : 'T', m, n, k, alpha,
                  a, lda, b, ldb, beta, c, ldc);
   if (status == dnnl_success) return;
-  throw Error("reef::nn: dnnl_sgemm refused (" + std::to_string(m) + ", " + std::to_string(n) +
-              ", " + std::to_string(k) + ") with status " + std::to_string(status) + ".");
+  throw Error("reef::nn: dnnl_sgemm refused (", m, ", ", n, ", ", k, ") with status ", status, ".");
 }
 
 /// C = alpha A^T B + beta C, with A turned block by block: oneDNN is slow where both matrices lie
@@ -111,14 +111,13 @@ void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::
   if (m == 0 || n == 0) return;
 #if defined(REEF_HAS_DNNL)
   if constexpr (std::is_same_v<T, float>) {
-    if (k != 0) {
-      prepare_dnnl();
-      if (ta == Transpose::yes && tb == Transpose::no && k >= 256 && n >= 64) {
-        return gemm_turned(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-      }
-      return gemm_dnnl(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    if (k == 0) return scale_rows(m, n, beta, c, ldc);
+    prepare_dnnl();
+    if (ta == Transpose::yes && tb == Transpose::no && k >= 256 && n >= 64) {
+      return gemm_turned(m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     }
-  }
+    gemm_dnnl(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  } else
 #elif defined(REEF_HAS_CBLAS)
   if constexpr (std::is_same_v<T, float>) {
     prepare_cblas();
@@ -126,10 +125,11 @@ void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::
                 tb == Transpose::no ? CblasNoTrans : CblasTrans, static_cast<int>(m),
                 static_cast<int>(n), static_cast<int>(k), alpha, a, static_cast<int>(lda), b,
                 static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
-    return;
-  }
+  } else
 #endif
-  device::run_vectors<T>(PortableGemm{}, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  {
+    device::run_vectors<T>(PortableGemm{}, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  }
 }
 
 /// How (m, n) is cut into tiles: `across` strips of rows by `along` strips of columns.
@@ -143,8 +143,10 @@ struct GemmGrid {
   static GemmGrid of(Transpose ta, std::int64_t m, std::int64_t n, std::int64_t k) {
     const double flops =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    const auto wanted = static_cast<std::int64_t>(
-        flops < 8e6 ? 1 : flops < 1e8 ? 2 : std::clamp(flops / 5e8, 4.0, 64.0));
+    const auto wanted =
+        static_cast<std::int64_t>(flops < 8e6   ? 1
+                                  : flops < 1e8 ? 2
+                                                : std::clamp(flops / 5e8, 4.0, 64.0));
     GemmGrid grid{m, n, 1, 1};
     while (2 * grid.tiles() <= wanted) {
       const std::int64_t rows = m / grid.across;
@@ -197,8 +199,7 @@ struct Gemm {
   static void gemm(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
                    std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda,
                    const T* b, std::int64_t ldb, T beta, T* c, std::int64_t ldc) {
-    detail::gemm_tiles(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
-                       [](auto...) {});
+    detail::gemm_tiles(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, [](auto...) {});
   }
 };
 

@@ -17,8 +17,8 @@ namespace detail {
 // Rows [0, rows) of (rows, C).
 struct LayerNormForward {
   template <class V, class T>
-  void run(T* out, T* mean, T* rstd, const T* in, const T* weight, const T* bias,
-           std::int64_t rows, std::int64_t C, T epsilon) const {
+  void run(T* out, T* mean, T* rstd, const T* in, const T* weight, const T* bias, std::int64_t rows,
+           std::int64_t C, T epsilon) const {
     for (std::int64_t r = 0; r < rows; ++r) {
       const T* const x = in + r * C;
       T* const y = out + r * C;
@@ -47,8 +47,7 @@ struct LayerNormForward {
 struct LayerNormBackward {
   template <class V, class T>
   void run(T* d_in, T* d_weight, T* d_bias, const T* d_out, const T* in, const T* weight,
-           const T* mean, const T* rstd, std::int64_t rows, std::int64_t C,
-           bool accumulate) const {
+           const T* mean, const T* rstd, std::int64_t rows, std::int64_t C, bool accumulate) const {
     const V zero(T(0));
     for (std::int64_t i = 0; i < C; i += V::width) {
       zero.store(d_weight + i, C - i);

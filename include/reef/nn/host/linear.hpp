@@ -21,7 +21,8 @@ struct AddBias {
     for (std::int64_t r = 0; r < rows; ++r) {
       T* const row = out + r * ld;
       for (std::int64_t i = 0; i < columns; i += V::width) {
-        (V::load(row + i, columns - i) + V::load(bias + i, columns - i)).store(row + i, columns - i);
+        (V::load(row + i, columns - i) + V::load(bias + i, columns - i))
+            .store(row + i, columns - i);
       }
     }
   }

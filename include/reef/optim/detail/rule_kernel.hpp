@@ -15,7 +15,8 @@ namespace reef::inline v0::optim::detail {
 ///     w[i], state[.][i] = Rule::update(w[i], state[.][i], scale * g[i])
 template <class Rule, real T>
 struct RuleKernel {
-  using Coefficients = decltype(std::declval<const Rule&>().template coefficients<T>(1, 0.0, false));
+  using Coefficients =
+      decltype(std::declval<const Rule&>().template coefficients<T>(1, 0.0, false));
   static constexpr std::size_t states = Rule::states;
 
   T* w = nullptr;

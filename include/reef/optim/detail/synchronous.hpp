@@ -6,6 +6,7 @@
 
 #include <reef/comm/message.hpp>
 #include <reef/comm/shards.hpp>
+#include <reef/core/text.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/run/step_builder.hpp>
@@ -29,11 +30,12 @@ struct ScalarLayout {
   std::vector<std::vector<std::int64_t>> norms;  ///< by rank, by bucket: offset of the first sum
 
   static std::int64_t blocks(std::int64_t elements) {
-    return static_cast<std::int64_t>(
-        divide_up(static_cast<std::uint64_t>(elements), static_cast<std::uint64_t>(run::norm_block)));
+    return static_cast<std::int64_t>(divide_up(static_cast<std::uint64_t>(elements),
+                                               static_cast<std::uint64_t>(run::norm_block)));
   }
 
-  ScalarLayout(const run::StepPlan& plan, run::Purpose purpose) : folds_per_rank(plan.virtual_ranks) {
+  ScalarLayout(const run::StepPlan& plan, run::Purpose purpose)
+      : folds_per_rank(plan.virtual_ranks) {
     std::int64_t end = 0;
     for (int rank = 0; rank < plan.ranks; ++rank) {
       end += 2 * folds_per_rank;
@@ -56,8 +58,8 @@ inline constexpr std::uint32_t first_channel = 1U << 30;
 
 /// A direct exchange as messages: to each peer `sent(peer)` elements, from each `received(peer)`.
 template <class Sent, class Received>
-void add_messages(Instruction& instruction, int ranks, int rank, Bytes element, std::uint32_t channel,
-                  const Sent& sent, const Received& received) {
+void add_messages(Instruction& instruction, int ranks, int rank, Bytes element,
+                  std::uint32_t channel, const Sent& sent, const Received& received) {
   const auto add = [&](std::vector<schedule::Message>& to, int peer, std::int64_t elements) {
     const comm::Cost cost = comm::detail::shard_cost(elements, element, comm::default_piece_bytes);
     if (cost.messages > 0) to.push_back({peer, cost.bytes, channel, cost.messages});
@@ -107,7 +109,7 @@ public:
       for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
         const run::Bucket& bucket = builder.plan.buckets[b];
         const auto rank = static_cast<std::size_t>(builder.rank());
-        ranges.push_back({find(builder.program, state_name(state, b)), "state." + std::to_string(state),
+        ranges.push_back({find(builder.program, state_name(state, b)), concat("state.", state),
                           bucket.begin + (sharded ? bucket.shards[rank] : 0),
                           sharded ? bucket.shard_size(builder.rank()) : bucket.size()});
       }
@@ -116,7 +118,7 @@ public:
   }
 
   static std::string state_name(int state, std::size_t bucket) {
-    return "state " + std::to_string(state) + " of weights " + std::to_string(bucket);
+    return concat("state ", state, " of weights ", bucket);
   }
 
   /// The storage of that name. Throws ScheduleError when there is none.
@@ -124,7 +126,7 @@ public:
     for (std::size_t id = 0; id < program.storages.size(); ++id) {
       if (program.storages[id].name == name) return static_cast<StorageId>(id);
     }
-    throw ScheduleError("reef::optim: no storage '" + name + "' was reserved.");
+    throw ScheduleError("reef::optim: no storage '", name, "' was reserved.");
   }
 
   void add(int states) {
@@ -160,7 +162,7 @@ private:
   void reduce_scatter(std::size_t b) {
     if (plan_.ranks == 1) return;
     const run::Bucket& bucket = plan_.buckets[b];
-    owned_[b] = shard_of("gradient shard " + std::to_string(b), gathered_[b], bucket);
+    owned_[b] = shard_of(concat("gradient shard ", b), gathered_[b], bucket);
     Instruction& scatter = program_.add("ReduceScatter", Lane::reduce, static_cast<int>(b));
     scatter.reads = {{gathered_[b], 0}};
     scatter.writes = {{owned_[b], 0}};
@@ -179,8 +181,8 @@ private:
   void norms(std::size_t b) {
     const std::int64_t elements = plan_.buckets[b].shard_size(rank());
     const auto sums = static_cast<Bytes>(ScalarLayout::blocks(elements));
-    norms_.push_back(program_.add_storage("sums of squares " + std::to_string(b),
-                                          sums * sizeof(double), Place::device));
+    norms_.push_back(
+        program_.add_storage(concat("sums of squares ", b), sums * sizeof(double), Place::device));
     Instruction& instruction = program_.add("Norms", Lane::compute, static_cast<int>(b));
     instruction.reads = {{owned_[b], 0}};
     instruction.writes = {{norms_.back(), 0}};
@@ -194,15 +196,17 @@ private:
                                     Place::host);
     Instruction& gather = program_.add("Scalars", Lane::reduce);
     for (const auto& storages : builder_.micro_batches) gather.reads.push_back({storages.loss, 0});
-    for (const auto& storages : builder_.micro_batches) gather.reads.push_back({storages.loss_weight, 0});
+    for (const auto& storages : builder_.micro_batches)
+      gather.reads.push_back({storages.loss_weight, 0});
     for (const StorageId sums : norms_) gather.reads.push_back({sums, 0});
     gather.writes = {{scalars_, 0}};
     const auto size = [&](int r) {
       const auto at = static_cast<std::size_t>(r);
       return layout.ranks[at + 1] - layout.ranks[at];
     };
-    add_messages(gather, plan_.ranks, rank(), sizeof(double), channel(),
-                 [&](int /*peer*/) { return size(rank()); }, size);
+    add_messages(
+        gather, plan_.ranks, rank(), sizeof(double), channel(),
+        [&](int /*peer*/) { return size(rank()); }, size);
   }
 
   void decide() {
@@ -216,10 +220,11 @@ private:
     const run::Bucket& bucket = plan_.buckets[b];
     const StorageId weights = builder_.weights[b];
     const StorageId target = sharded_ && plan_.ranks > 1
-                                 ? shard_of("weight shard " + std::to_string(b), weights, bucket)
+                                 ? shard_of(concat("weight shard ", b), weights, bucket)
                                  : weights;
     Instruction& instruction = program_.add("Update", Lane::compute, static_cast<int>(b));
-    instruction.reads = {{sharded_ ? owned_[b] : gathered_[b], 0}, {builder_.verdict, 0}, {weights, 0}};
+    instruction.reads = {
+        {sharded_ ? owned_[b] : gathered_[b], 0}, {builder_.verdict, 0}, {weights, 0}};
     instruction.writes = {{target, 1}};
     for (int state = 0; state < states; ++state) {
       instruction.accumulates.push_back({find(program_, state_name(state, b)), 0});
@@ -252,7 +257,7 @@ private:
   const run::StepPlan& plan_;
   bool sharded_;
   std::vector<StorageId> gathered_;  ///< by bucket: the whole gradient, of this process or of all
-  std::vector<StorageId> owned_;     ///< by bucket: where this rank's shard of the reduced gradient is
+  std::vector<StorageId> owned_;  ///< by bucket: where this rank's shard of the reduced gradient is
   std::vector<StorageId> norms_;
   StorageId scalars_ = run::no_storage;
   StorageId updated_ = run::no_storage;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
 #include <reef/optim/detail/synchronous.hpp>
 #include <reef/optim/verdict.hpp>
@@ -30,7 +31,8 @@ inline Verdict judge(const ScalarLayout& layout, const double* scalars, std::siz
   }
   for (std::size_t b = 0; b < buckets; ++b) {
     for (std::size_t r = 0; r < ranks; ++r) {
-      const std::int64_t blocks = ScalarLayout::blocks(plan.buckets[b].shard_size(static_cast<int>(r)));
+      const std::int64_t blocks =
+          ScalarLayout::blocks(plan.buckets[b].shard_size(static_cast<int>(r)));
       for (std::int64_t i = 0; i < blocks; ++i) squares += scalars[layout.norms[r][b] + i];
     }
   }
@@ -83,13 +85,13 @@ private:
   }
 
   [[nodiscard]] Communication reduce_scatter(const Instruction& i) const {
-    return site_.reduce_scatter("gradients " + std::to_string(i.index), i.reads[0], i.writes[0],
+    return site_.reduce_scatter(concat("gradients ", i.index), i.reads[0], i.writes[0],
                                 bucket(i).shards);
   }
 
   [[nodiscard]] Communication all_gather(const Instruction& i) const {
     const std::string what = i.kind == "GatherWeights" ? "weights " : "gradients ";
-    return site_.template all_gather<T>(what + std::to_string(i.index), site_.span(i.reads[0]),
+    return site_.template all_gather<T>(concat(what, i.index), site_.span(i.reads[0]),
                                         site_.span(i.writes[0]), bucket(i).shards);
   }
 
@@ -159,9 +161,10 @@ private:
     const run::StepPlan& plan = site_.plan();
     const bool trains = site_.builder.purpose == run::Purpose::training;
     const std::size_t buckets = trains ? plan.buckets.size() : 0;
-    return site_.call("decide", [all, verdict, &plan, buckets, layout = layout_, options = options_] {
-      *verdict = judge(*layout, all, buckets, plan, options);
-    });
+    return site_.call("decide",
+                      [all, verdict, &plan, buckets, layout = layout_, options = options_] {
+                        *verdict = judge(*layout, all, buckets, plan, options);
+                      });
   }
 
   /// One kernel for each run of weights that decay or do not.

@@ -21,7 +21,8 @@ using Overlaps = std::vector<std::vector<StorageId>>;
 inline std::vector<bool> used_storages(const Program& program) {
   std::vector<bool> used(program.storages.size(), false);
   for (std::size_t id = 0; id < used.size(); ++id) {
-    used[id] = program.storages[id].life == Life::persistent && program.storages[id].parent == no_storage;
+    used[id] =
+        program.storages[id].life == Life::persistent && program.storages[id].parent == no_storage;
   }
   for (const Instruction& instruction : program.round) {
     for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
@@ -127,7 +128,9 @@ public:
   }
 
   /// What is complete when that instruction is, itself included.
-  [[nodiscard]] const Clock& clock(std::int64_t i) const { return clocks_[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] const Clock& clock(std::int64_t i) const {
+    return clocks_[static_cast<std::size_t>(i)];
+  }
 
 private:
   struct History {

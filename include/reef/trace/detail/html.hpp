@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/io/json_string.hpp>
 
 namespace reef::inline v0::trace::detail {
@@ -116,8 +117,8 @@ inline std::string chart_svg(const Chart& chart) {
       y.push_back(chart.y[i]);
     }
   }
-  std::string out = "<figure class=\"card\"><figcaption><b>" + html_escape(chart.title) +
-                    "</b> <span>" + html_escape(chart.unit) + "</span></figcaption>";
+  std::string out = concat("<figure class=\"card\"><figcaption><b>", html_escape(chart.title),
+                           "</b> <span>", html_escape(chart.unit), "</span></figcaption>");
   if (x.empty()) return out + "<p class=\"muted\">No steps were recorded.</p></figure>";
 
   std::vector<double> line = y;
@@ -158,36 +159,38 @@ inline std::string chart_svg(const Chart& chart) {
       if (a != b) chosen.push_back(std::max(a, b));
     }
     for (const std::size_t i : chosen) {
-      d += (d.empty() ? "M" : "L") + fixed(px(x[i]), 1) + " " + fixed(py(values[i]), 1);
+      d += concat((d.empty() ? "M" : "L"), fixed(px(x[i]), 1), " ", fixed(py(values[i]), 1));
     }
-    return "<path class=\"" + std::string(css) + "\" d=\"" + d + "\"/>";
+    return concat("<path class=\"", css, "\" d=\"", d, "\"/>");
   };
-  out +=
-      "<svg viewBox=\"0 0 560 240\" role=\"img\" aria-label=\"" + html_escape(chart.title) + "\">";
+  out += concat("<svg viewBox=\"0 0 560 240\" role=\"img\" aria-label=\"", html_escape(chart.title),
+                "\">");
   for (const double value : ticks(y0, y1, 5)) {
     const std::string at = fixed(py(value), 1);
-    out += "<line class=\"grid\" x1=\"48\" x2=\"546\" y1=\"" + at + "\" y2=\"" + at + "\"/>";
-    out += "<text class=\"tick end\" x=\"42\" y=\"" + fixed(py(value) + 4, 1) + "\">" +
-           compact(value) + "</text>";
+    out += concat("<line class=\"grid\" x1=\"48\" x2=\"546\" y1=\"", at, "\" y2=\"", at, "\"/>");
+    out += concat("<text class=\"tick end\" x=\"42\" y=\"", fixed(py(value) + 4, 1), "\">",
+                  compact(value), "</text>");
   }
   for (const double value : ticks(x0, x1, 6)) {
-    out += "<text class=\"tick mid\" x=\"" + fixed(px(value), 1) + "\" y=\"224\">" +
-           compact(value) + "</text>";
+    out += concat("<text class=\"tick mid\" x=\"", fixed(px(value), 1), "\" y=\"224\">",
+                  compact(value), "</text>");
   }
-  out += "<text class=\"tick end\" x=\"546\" y=\"236\">" + html_escape(chart.x_name) + "</text>";
+  out +=
+      concat("<text class=\"tick end\" x=\"546\" y=\"236\">", html_escape(chart.x_name), "</text>");
   if (chart.smoothing > 0) out += path(y, "raw");
   out += path(line, "line");
-  out += "<circle class=\"dot\" cx=\"" + fixed(px(x.back()), 1) + "\" cy=\"" +
-         fixed(py(line.back()), 1) + "\" r=\"4\"/>";
+  out += concat("<circle class=\"dot\" cx=\"", fixed(px(x.back()), 1), "\" cy=\"",
+                fixed(py(line.back()), 1), "\" r=\"4\"/>");
   // Invisible columns that say the value under the pointer.
   constexpr std::size_t columns = 80;
   const std::size_t stride = (x.size() + columns - 1) / columns;
   const double column = (width - left - right) * static_cast<double>(stride) /
                         static_cast<double>(std::max<std::size_t>(1, x.size()));
   for (std::size_t i = 0; i < x.size(); i += stride) {
-    out += "<rect class=\"hit\" x=\"" + fixed(px(x[i]) - column / 2, 1) + "\" y=\"14\" width=\"" +
-           fixed(column, 1) + "\" height=\"192\"><title>" + html_escape(chart.x_name) + " " +
-           compact(x[i]) + ": " + compact(y[i]) + "</title></rect>";
+    out +=
+        concat("<rect class=\"hit\" x=\"", fixed(px(x[i]) - column / 2, 1), "\" y=\"14\" width=\"",
+               fixed(column, 1), "\" height=\"192\"><title>", html_escape(chart.x_name), " ",
+               compact(x[i]), ": ", compact(y[i]), "</title></rect>");
   }
   return out + "</svg></figure>";
 }

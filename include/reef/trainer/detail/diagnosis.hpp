@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/run/phase.hpp>
 
 namespace reef::inline v0::detail {
@@ -25,7 +26,8 @@ inline std::vector<int> inspected_uses(const graph::Segment& segment) {
 }
 
 inline Bytes inspection_sums(std::int64_t elements) {
-  return divide_up(static_cast<std::uint64_t>(elements), static_cast<std::uint64_t>(run::norm_block));
+  return divide_up(static_cast<std::uint64_t>(elements),
+                   static_cast<std::uint64_t>(run::norm_block));
 }
 
 /// The program that looks for what was not finite: a training step without its optimizer, in which
@@ -59,9 +61,8 @@ inline run::StepBuilder diagnosis_of(const run::StepBuilder& training) {
       sums += inspection_sums(parameter.spec.shape.size());
     }
     if (sums == 0) continue;
-    const run::StorageId inspection =
-        program.add_storage("inspection " + std::to_string(s) + " of micro-batch " + std::to_string(j),
-                            sums * sizeof(double), run::Place::device);
+    const run::StorageId inspection = program.add_storage(
+        concat("inspection ", s, " of micro-batch ", j), sums * sizeof(double), run::Place::device);
     schedule::Instruction& inspect = program.add("Inspect", run::Lane::compute, s, j);
     inspect.reads = builder.gradients_of(s);
     inspect.writes = {{inspection, 0}};
@@ -81,42 +82,48 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
     return dag.parameter_at(dag.use_at(use).parameter).spec.shape.size();
   };
 
-  handlers.on_lane("Inspect", [&site, elements](const schedule::Instruction& i) ->
-                   typename run::Handlers<Device>::Code {
-    const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
-    const auto uses = run::detail::Operands<Device, T>::of_gradients(site, i.index, i.reads);
-    auto* const sums = site.memory.template at<double>(i.writes[0].storage);
-    return [&segment, elements, uses, sums](Lane& lane) {
-      double* next = sums;
-      for (const int use : inspected_uses(segment)) {
-        const std::int64_t n = elements(use);
-        block_sums_of_squares(lane, n, static_cast<const T*>(uses[static_cast<std::size_t>(use)]), next, run::norm_block);
-        next += inspection_sums(n);
-      }
-    };
-  });
-
-  handlers.on_wire("Report", [&site, elements, first](const schedule::Instruction& i) ->
-                   typename run::Handlers<Device>::Communication {
-    if (i.index < 0) {
-      const T* const loss = site.at(i.reads[0]);
-      return site.call("report", [loss, first, j = i.micro_batch] {
-        if (first->use == Finding::nothing && !std::isfinite(*loss)) *first = {Finding::loss, j};
+  handlers.on_lane(
+      "Inspect",
+      [&site, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
+        const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
+        const auto uses = run::detail::Operands<Device, T>::of_gradients(site, i.index, i.reads);
+        auto* const sums = site.memory.template at<double>(i.writes[0].storage);
+        return [&segment, elements, uses, sums](Lane& lane) {
+          double* next = sums;
+          for (const int use : inspected_uses(segment)) {
+            const std::int64_t n = elements(use);
+            block_sums_of_squares(lane, n,
+                                  static_cast<const T*>(uses[static_cast<std::size_t>(use)]), next,
+                                  run::norm_block);
+            next += inspection_sums(n);
+          }
+        };
       });
-    }
-    const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
-    const auto* const sums = site.memory.template at<double>(i.reads[0].storage);
-    return site.call("report", [&segment, elements, sums, first, j = i.micro_batch] {
-      const double* next = sums;
-      for (const int use : inspected_uses(segment)) {
-        const Bytes blocks = inspection_sums(elements(use));
-        for (Bytes block = 0; block < blocks && first->use == Finding::nothing; ++block) {
-          if (!std::isfinite(next[block])) *first = {use, j};
+
+  handlers.on_wire(
+      "Report",
+      [&site, elements, first](const schedule::Instruction& i) ->
+      typename run::Handlers<Device>::Communication {
+        if (i.index < 0) {
+          const T* const loss = site.at(i.reads[0]);
+          return site.call("report", [loss, first, j = i.micro_batch] {
+            if (first->use == Finding::nothing && !std::isfinite(*loss))
+              *first = {Finding::loss, j};
+          });
         }
-        next += blocks;
-      }
-    });
-  });
+        const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
+        const auto* const sums = site.memory.template at<double>(i.reads[0].storage);
+        return site.call("report", [&segment, elements, sums, first, j = i.micro_batch] {
+          const double* next = sums;
+          for (const int use : inspected_uses(segment)) {
+            const Bytes blocks = inspection_sums(elements(use));
+            for (Bytes block = 0; block < blocks && first->use == Finding::nothing; ++block) {
+              if (!std::isfinite(next[block])) *first = {use, j};
+            }
+            next += blocks;
+          }
+        });
+      });
 }
 
 }  // namespace reef::inline v0::detail

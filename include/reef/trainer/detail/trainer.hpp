@@ -7,14 +7,15 @@
 #include <thread>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/schedule/hash.hpp>
 #include <reef/trainer/trainer.hpp>
 
 namespace reef::inline v0 {
 
 template <class... Policies>
-Trainer<Policies...>::Trainer(Model model, run::Source source, Options options, run::Source held_out,
-                              const comm::Communicator& ranks)
+Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
+                              run::Source held_out, const comm::Communicator& ranks)
     : options_((options.validate(), std::move(options))),
       device_(options_.device),
       model_(std::move(model)) {
@@ -39,7 +40,8 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options, 
                                &training_program_->placement, &evaluation_program_->placement,
                                &diagnosis_program_->placement});
   training_ = make_phase(*training_program_, source, state_);
-  if (held_out) evaluation_ = make_phase(*evaluation_program_, std::move(held_out), evaluation_state_);
+  if (held_out)
+    evaluation_ = make_phase(*evaluation_program_, std::move(held_out), evaluation_state_);
   source_ = std::move(source);
   initialise_weights();
 }
@@ -49,11 +51,13 @@ void Trainer<Policies...>::plan_step() {
   const graph::Dag& dag = model_.dag();
   const int count = options_.virtual_ranks;
   std::vector<int> counts = options_.micro_batches;
-  if (count > 1 && counts.size() == 1) counts.assign(static_cast<std::size_t>(count), counts.front());
+  if (count > 1 && counts.size() == 1)
+    counts.assign(static_cast<std::size_t>(count), counts.front());
   if (count == 1) {
     const auto all = comm::gather_numbers(*progress_, "micro-batches", counts.front());
     counts.assign(all.size(), 0);
-    std::transform(all.begin(), all.end(), counts.begin(), [](double k) { return static_cast<int>(k); });
+    std::transform(all.begin(), all.end(), counts.begin(),
+                   [](double k) { return static_cast<int>(k); });
   }
   Bytes bucket = options_.bucket_bytes;
   if (bucket == 0) {
@@ -74,16 +78,18 @@ void Trainer<Policies...>::verify_together() {
     std::vector<schedule::Program> programs;
     for (int r = 0; r < ranks(); ++r) {
       schedule::Program program = build(plan_, r, purpose).program;
-      programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program)) : std::move(program));
+      programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program))
+                                        : std::move(program));
     }
     schedule::verify(programs, limits);
     try {
       detail::require_agreement(
           *progress_, "plan of a step", schedule::hash_of(programs),
           "start every rank with the same program, model, batch, policies and options.");
-      detail::require_agreement(
-          *progress_, "seed, rule, learning rate, clipping or instruction set", detail::hash_of(options_),
-          "start every rank with the same options, on machines of one kind.");
+      detail::require_agreement(*progress_,
+                                "seed, rule, learning rate, clipping or instruction set",
+                                detail::hash_of(options_),
+                                "start every rank with the same options, on machines of one kind.");
     } catch (const OptionError&) {
       // Every rank is here with the same error: they part in good order, so that all of them tell it.
       lanes_.reset();
@@ -101,8 +107,9 @@ Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source 
     Optim::add_code(handlers, site, options_.rule, {options_.clip_norm});
     detail::add_diagnosis_code(handlers, site, finding_);
   };
-  return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source), state,
-                                                 device_, *progress_, *lanes_, options_.serial, add_code);
+  return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source),
+                                                 state, device_, *progress_, *lanes_,
+                                                 options_.serial, add_code);
 }
 
 /// Any part of a parameter can be made anywhere with the same bits, so threads share each.
@@ -130,8 +137,9 @@ void Trainer<Policies...>::initialise_weights() {
 template <class... Policies>
 double Trainer<Policies...>::evaluate(int rounds) {
   if (!evaluation_) {
-    throw OptionError("reef::Trainer::evaluate: there is no held-out source.\n"
-                      "  fix: give the constructor one.");
+    throw OptionError(
+        "reef::Trainer::evaluate: there is no held-out source.\n"
+        "  fix: give the constructor one.");
   }
   double weight = 0;
   double loss = 0;
@@ -168,9 +176,8 @@ template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const T> values) {
   const auto [to, count] = address_of(name);
   if (static_cast<std::int64_t>(values.size()) != count) {
-    throw ShapeError("reef::Trainer::set_parameter: '" + std::string(name) + "' has " +
-                     std::to_string(count) + " elements, " + std::to_string(values.size()) +
-                     " were given.");
+    throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
+                     values.size(), " were given.");
   }
   copy(to, values.data(), values.size() * sizeof(T), device::Copy::to_device);
 }
@@ -178,17 +185,19 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
 template <class... Policies>
 auto Trainer<Policies...>::state(const StateRange& range) -> std::vector<T> {
   std::vector<T> values(static_cast<std::size_t>(range.elements));
-  copy(values.data(), training_->memory().at(range.storage), values.size() * sizeof(T), device::Copy::to_host);
+  copy(values.data(), training_->memory().at(range.storage), values.size() * sizeof(T),
+       device::Copy::to_host);
   return values;
 }
 
 template <class... Policies>
 void Trainer<Policies...>::set_state(const StateRange& range, std::span<const T> values) {
   if (static_cast<std::int64_t>(values.size()) != range.elements) {
-    throw ShapeError("reef::Trainer::set_state: the range has " + std::to_string(range.elements) +
-                     " elements, " + std::to_string(values.size()) + " were given.");
+    throw ShapeError("reef::Trainer::set_state: the range has ", range.elements, " elements, ",
+                     values.size(), " were given.");
   }
-  copy(training_->memory().at(range.storage), values.data(), values.size() * sizeof(T), device::Copy::to_device);
+  copy(training_->memory().at(range.storage), values.data(), values.size() * sizeof(T),
+       device::Copy::to_device);
 }
 
 template <class... Policies>
@@ -207,7 +216,8 @@ StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Second
   result.loss = verdict.loss;
   result.gradient_norm = verdict.norm;
   result.learning_rate = state_.learning_rate;
-  result.samples = micro_batches * static_cast<std::uint64_t>(input.shape.rank() == 0 ? 1 : input.shape[0]);
+  result.samples =
+      micro_batches * static_cast<std::uint64_t>(input.shape.rank() == 0 ? 1 : input.shape[0]);
   result.tokens = micro_batches * static_cast<std::uint64_t>(input.shape.size());
   result.seconds = seconds;
   result.committed = verdict.commit;
@@ -222,14 +232,16 @@ std::string Trainer<Policies...>::diagnose() {
   *finding_ = {};
   make_phase(*diagnosis_program_, source_, before)->run();
   const auto uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
-  const auto micro_batches = comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
+  const auto micro_batches =
+      comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
 
   if (verdict_of(*training_).weight == 0) {
-    return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no mean.\n"
+    return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no "
+           "mean.\n"
            "  fix: a source that returns more than 0 for at least one micro-batch of a step.";
   }
-  std::string text = "reef::Trainer::step: the step after " + std::to_string(state_.committed) +
-                     " committed ones is not finite: ";
+  std::string text = concat("reef::Trainer::step: the step after ", state_.committed,
+                            " committed ones is not finite: ");
   for (std::size_t r = 0; r < uses.size(); ++r) {
     const int use = static_cast<int>(uses[r]);
     if (use == detail::Finding::nothing) continue;
@@ -237,13 +249,14 @@ std::string Trainer<Policies...>::diagnose() {
         use == detail::Finding::loss
             ? "the loss"
             : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
-    return text + tensor + " on rank " + std::to_string(r) + ", in its micro-batch " +
-           std::to_string(static_cast<int>(micro_batches[r])) +
-           ".\n  state: the weights are those of the last committed step.\n"
-           "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.";
+    return concat(
+        text, tensor, " on rank ", r, ", in its micro-batch ", static_cast<int>(micro_batches[r]),
+        ".\n  state: the weights are those of the last committed step.\n"
+        "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.");
   }
-  return text + "every rank's own gradients are finite, but their sum over ranks is not.\n"
-                "  fix: a lower learning rate, or a smaller loss weight.";
+  return text +
+         "every rank's own gradients are finite, but their sum over ranks is not.\n"
+         "  fix: a lower learning rate, or a smaller loss weight.";
 }
 
 }  // namespace reef::inline v0

@@ -9,6 +9,16 @@
 
 namespace reef::inline v0::nn::host::detail {
 
+/// C (m,n) = beta C: a product over nothing. What C holds does not count where beta is 0.
+template <class T>
+void scale_rows(std::int64_t m, std::int64_t n, T beta, T* c, std::int64_t ldc) {
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
+    }
+  }
+}
+
 /// C (m,n) = alpha op(A) op(B) + beta C on the calling thread, with vectors but no library: for
 /// double, and for float where there is no BLAS.
 ///
@@ -29,14 +39,7 @@ struct PortableGemm {
     thread_local std::vector<T> packed_b(static_cast<std::size_t>(columns * depth));
     T* const block_a = packed_a.data();
     T* const block_b = packed_b.data();
-    if (k == 0 || alpha == T(0)) {
-      for (std::int64_t i = 0; i < m; ++i) {
-        for (std::int64_t j = 0; j < n; ++j) {
-          c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
-        }
-      }
-      return;
-    }
+    if (k == 0 || alpha == T(0)) return scale_rows(m, n, beta, c, ldc);
     for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
       const std::int64_t kb = std::min(depth, k - k0);
       const T block_beta = k0 == 0 ? beta : T(1);
