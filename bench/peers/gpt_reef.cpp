@@ -20,6 +20,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/environment.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/optim/adamw.hpp>
@@ -91,7 +92,7 @@ void train(const reef_peers::Arguments& arguments) {
   const std::int64_t length = config.sequence == 0 ? config.context : config.sequence;
   const std::int64_t tokens = config.batch * length;
   config.batch /= ranks.size();
-  const int threads = arguments.number("--threads", reef::device::detail::available_cores());
+  const int threads = arguments.number("--threads", reef::device::available_cores());
 
   Trainer::Options options;
   options.rule.options = {0.9, 0.95, 1e-8, 0.1};

@@ -14,6 +14,7 @@
 #include <reef/comm/gather.hpp>
 #include <reef/comm/network_file.hpp>
 #include <reef/core/text.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/trainer/checkpoint.hpp>
@@ -92,7 +93,7 @@ private:
 
   [[nodiscard]] int threads() const {
     if (options_.threads > 0) return options_.threads;
-    const int cores = reef::device::detail::available_cores();
+    const int cores = reef::device::available_cores();
     return std::max(1, cores / std::max(1, ranks_.shared_node().size()));
   }
 

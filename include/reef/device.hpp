@@ -5,6 +5,7 @@
 /// (device/cuda.cuh).
 
 #include <reef/device/concept.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/instruction_set.hpp>

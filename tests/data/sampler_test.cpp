@@ -7,7 +7,6 @@
 #include <set>
 #include <vector>
 
-#include <reef/data/micro_batch_order.hpp>
 
 namespace {
 
@@ -91,20 +90,12 @@ TEST(Sampler, no_window_leaves_the_tokens_however_few_there_are) {
 
 TEST(Sampler, a_resumed_run_sees_exactly_what_it_would_have_seen) {
   const auto tokens = counting(5000);
-  data::Sampler run(tokens, 16, 9);
+  const data::Sampler run(tokens, 16, 9);
   std::vector<Batch> all;
-  std::uint64_t saved = 0;
-  for (int step = 0; step < 200; ++step) {  // crosses epochs
-    if (step == 77) saved = run.cursor();
-    all.push_back(take(run, run.cursor(), 6));
-    run.skip(6);
-  }
-  data::Sampler resumed(tokens, 16, 9);
-  resumed.skip(saved);
-  EXPECT_EQ(resumed.cursor(), saved);
-  for (std::size_t step = 77; step < 200; ++step) {
-    EXPECT_EQ(take(resumed, resumed.cursor(), 6), all[step]);
-    resumed.skip(6);
+  for (std::uint64_t step = 0; step < 200; ++step) all.push_back(take(run, 6 * step, 6));
+  const data::Sampler resumed(tokens, 16, 9);  // 200 steps cross epochs
+  for (std::uint64_t step = 77; step < 200; ++step) {
+    EXPECT_EQ(take(resumed, 6 * step, 6), all[step]);
   }
 }
 
@@ -155,37 +146,6 @@ TEST(Validation, makes_each_token_but_the_first_a_target_once_and_in_order) {
     EXPECT_EQ(targets, std::vector<std::uint8_t>(tokens.begin() + 1, tokens.end()));
   }
   EXPECT_THROW(data::Validation(counting(1), 8), OptionError);
-}
-
-TEST(MicroBatchOrder, gives_each_sample_of_a_step_to_one_rank_in_rank_order) {
-  const data::MicroBatchOrder order({2, 0, 3, 1}, 4);
-  EXPECT_EQ(order.step_micro_batches(), 6);
-  EXPECT_EQ(order.step_samples(), 24U);
-  std::uint64_t next = 5 * 24;
-  for (int rank = 0; rank < order.ranks(); ++rank) {
-    for (std::int64_t j = 0; j < order.count(rank); ++j) {
-      EXPECT_EQ(order.first(5, rank, j), next);
-      next += 4;
-    }
-  }
-  EXPECT_EQ(next, 6U * 24);
-}
-
-TEST(MicroBatchOrder, equals_one_rank_that_takes_all) {
-  const data::MicroBatchOrder spread({3, 3, 3}, 2);
-  const data::MicroBatchOrder alone({9}, 2);
-  for (std::uint64_t step = 0; step < 3; ++step) {
-    for (std::int64_t m = 0; m < 9; ++m) {
-      EXPECT_EQ(spread.first(step, static_cast<int>(m / 3), m % 3), alone.first(step, 0, m));
-    }
-  }
-}
-
-TEST(MicroBatchOrder, refuses_counts_that_train_nothing) {
-  EXPECT_THROW(data::MicroBatchOrder({0, 0}, 1), OptionError);
-  EXPECT_THROW(data::MicroBatchOrder({}, 1), OptionError);
-  EXPECT_THROW(data::MicroBatchOrder({2, -1}, 1), OptionError);
-  EXPECT_THROW(data::MicroBatchOrder({1}, 0), OptionError);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <reef/comm/meter.hpp>
+#include <reef/core/hash.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -38,16 +39,6 @@ inline constexpr Bytes default_piece_bytes = Bytes{1} << 20;
 
 namespace detail {
 
-/// FNV-1a, 64 bits.
-constexpr std::uint64_t hash_text(std::string_view text,
-                                  std::uint64_t hash = 14695981039346656037ULL) {
-  for (const char c : text) {
-    hash ^= static_cast<std::uint8_t>(c);
-    hash *= 1099511628211ULL;
-  }
-  return hash;
-}
-
 /// Spreads a hash before it is cut down to few bits.
 constexpr std::uint64_t mix(std::uint64_t value) {
   value ^= value >> 33;
@@ -63,7 +54,7 @@ constexpr std::uint64_t mix(std::uint64_t value) {
 constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
   const std::string_view role =
       kind == Kind::send || kind == Kind::receive ? "transfer" : name_of(kind);
-  return detail::hash_text(name, detail::hash_text(role) * 31 + 7);
+  return Hash().add(role).add(name).value();
 }
 
 /// "all-reduce 'loss' number 3": how every text names an operation.

@@ -33,8 +33,8 @@ inline void require_window(std::size_t tokens, std::int64_t context, const char*
 /// Each epoch visits each of its W windows of T tokens once, in an order of its own. shift_e, below
 /// T, moves the windows' borders from epoch to epoch; it is 0 in the first.
 ///
-/// | state  | the cursor, one number: a sampler that skips to it goes on with exactly what it |
-/// |        | would have seen. seed, T and the tokens must be the same                        |
+/// | state  | none: with the same seed, T and tokens a sample is the same whenever it is asked   |
+/// |        | for. The cursor of a run is the count of samples so far; checkpoints keep it       |
 /// | shape  | tokens, targets: (B, T) int32; targets are the tokens one further               |
 /// | memory | none but the view of the tokens, which must outlive the sampler                 |
 /// | errors | OptionError if the tokens do not fill one window                                |
@@ -80,18 +80,12 @@ public:
     }
   }
 
-  /// How many samples all ranks have taken: what a checkpoint saves.
-  [[nodiscard]] std::uint64_t cursor() const { return cursor_; }
-  /// Moves the cursor on, past samples that other ranks take or that a resumed run has seen.
-  void skip(std::uint64_t samples) { cursor_ += samples; }
-
 private:
   std::span<const std::uint8_t> tokens_;
   std::int64_t context_;
   std::uint64_t seed_;
   std::int64_t windows_ = 1;
   bool shifts_ = false;
-  std::uint64_t cursor_ = 0;
 };
 
 /// The windows of held-out tokens in their order, each token a target once but for the first.

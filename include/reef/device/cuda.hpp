@@ -11,23 +11,17 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include <cuda_runtime.h>
-
-#if defined(__linux__)
-#include <pthread.h>
-#endif
 
 #include <reef/core/policy_tag.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/concept.hpp>
-#include <reef/device/detail/action.hpp>
 #include <reef/device/detail/cuda_blas.hpp>
 #include <reef/device/detail/cuda_error.hpp>
 #include <reef/device/detail/doorbell.hpp>
+#include <reef/device/detail/worker.hpp>
 #include <reef/device/memory.hpp>
 
 namespace reef::inline v0::device {
@@ -121,86 +115,68 @@ private:
 class Cuda::Buffer {
 public:
   Buffer() = default;
-  Buffer(Buffer&& other) noexcept
-      : device_(std::exchange(other.device_, nullptr)),
-        data_(std::exchange(other.data_, nullptr)),
-        bytes_(std::exchange(other.bytes_, 0)),
-        what_(std::move(other.what_)) {}
-  Buffer& operator=(Buffer&& other) noexcept {
-    Buffer moved(std::move(other));
-    std::swap(device_, moved.device_);
-    std::swap(data_, moved.data_);
-    std::swap(bytes_, moved.bytes_);
-    std::swap(what_, moved.what_);
-    return *this;
-  }
-  ~Buffer() {
-    if (device_ == nullptr || data_ == nullptr) return;
-    if (device_->options_.poison_freed) static_cast<void>(poison(data_, bytes_));
-    static_cast<void>(cudaFree(data_));
-    device_->ledger_.give_back(bytes_, what_);
-  }
 
-  [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:
   friend class Cuda;
-  Buffer(Cuda& device, Bytes bytes, std::string what)
-      : device_(&device), bytes_(bytes), what_(std::move(what)) {}
 
-  Cuda* device_ = nullptr;
-  void* data_ = nullptr;
-  Bytes bytes_ = 0;
-  std::string what_;
+  struct Release {
+    Cuda* device;
+    Bytes bytes;
+    std::string what;
+
+    void operator()(void* data) const {
+      if (device->options_.poison_freed) static_cast<void>(poison(data, bytes));
+      static_cast<void>(cudaFree(data));
+      device->ledger_.give_back(bytes, what);
+    }
+  };
+
+  Buffer(void* data, Release release) : memory_(data, std::move(release)) {}
+
+  std::unique_ptr<void, Release> memory_;
 };
 
 /// Page-locked host memory, which the device's copy engines reach. Moved from, it is empty.
 class Cuda::PinnedBuffer {
 public:
   PinnedBuffer() = default;
-  PinnedBuffer(PinnedBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-    PinnedBuffer moved(std::move(other));
-    std::swap(data_, moved.data_);
-    std::swap(bytes_, moved.bytes_);
-    return *this;
-  }
-  ~PinnedBuffer() {
-    if (data_ != nullptr) static_cast<void>(cudaFreeHost(data_));
-  }
 
-  [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:
   friend class Cuda;
-  PinnedBuffer(void* data, Bytes bytes) : data_(data), bytes_(bytes) {}
 
-  void* data_ = nullptr;
-  Bytes bytes_ = 0;
+  struct Release {
+    Bytes bytes;
+
+    void operator()(void* data) const { static_cast<void>(cudaFreeHost(data)); }
+  };
+
+  PinnedBuffer(void* data, Bytes bytes) : memory_(data, Release{bytes}) {}
+
+  std::unique_ptr<void, Release> memory_;
 };
 
 inline Cuda::Buffer Cuda::allocate(Bytes bytes, std::string_view what) {
+  if (bytes == 0) return {};
+  Buffer::Release release{this, bytes, std::string(what)};
+  const detail::CudaDeviceScope scope(options_.ordinal);
   ledger_.take(bytes, what);
-  Buffer buffer(*this, bytes, std::string(what));
-  if (bytes == 0) return buffer;
-  try {
-    const detail::CudaDeviceScope scope(options_.ordinal);
-    const cudaError_t code = cudaMalloc(&buffer.data_, static_cast<std::size_t>(bytes));
-    if (code == cudaErrorMemoryAllocation) {
-      static_cast<void>(cudaGetLastError());
-      throw ledger_.refused(bytes, what, "cudaMalloc finds no room");
-    }
-    detail::check_cuda(code, "cudaMalloc", options_.ordinal);
-    if (options_.poison_freed)
-      detail::check_cuda(poison(buffer.data_, bytes), "cudaMemset", options_.ordinal);
-  } catch (...) {
-    // Where there is memory, the buffer's destructor gives it back.
-    if (buffer.data_ == nullptr) ledger_.give_back(bytes, what);
-    throw;
+  void* data = nullptr;
+  const cudaError_t code = cudaMalloc(&data, static_cast<std::size_t>(bytes));
+  if (code != cudaSuccess) ledger_.give_back(bytes, what);
+  if (code == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw ledger_.refused(bytes, what, "cudaMalloc finds no room");
   }
+  detail::check_cuda(code, "cudaMalloc", options_.ordinal);
+  Buffer buffer(data, std::move(release));
+  if (options_.poison_freed)
+    detail::check_cuda(poison(data, bytes), "cudaMemset", options_.ordinal);
   return buffer;
 }
 
@@ -358,58 +334,32 @@ private:
 class Cuda::Lane {
 public:
   Lane(Cuda& device, std::string lane_name)
-      : device_(device), name_(std::move(lane_name)), stream_(device) {
-    thread_ = std::thread([this] { work(); });
-  }
+      : device_(device),
+        stream_(device),
+        worker_(*this, std::move(lane_name), device.failed_lanes_, [ordinal = device.ordinal()] {
+          detail::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice", ordinal);
+        }) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
   ~Lane() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    submitted_bell_.ring();
-    thread_.join();
-    if (error_) device_.failed_lanes_.fetch_sub(1);
+    worker_.join();
     static_cast<void>(cudaStreamSynchronize(stream_.get));
   }
 
   /// Queues function(Lane&). From any thread.
   template <class F>
   void submit(F&& function) {
-    {
-      const std::lock_guard lock(mutex_);
-      queue_.emplace_back(std::forward<F>(function));
-      ++submitted_;
-    }
-    submitted_bell_.ring();
+    worker_.submit(std::forward<F>(function));
   }
 
   /// Blocks until everything submitted so far is done on the device; throws what stopped the lane.
   void synchronize() {
-    if (std::this_thread::get_id() == thread_.get_id()) {
-      throw Error("reef::device::Cuda::Lane::synchronize: lane \"", name_,
-                  "\" would wait for itself. Call it from outside the lane's functions.");
-    }
-    std::uint64_t wanted = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      wanted = submitted_;
-    }
-    completed_bell_.await([&] { return completed_.load(std::memory_order_acquire) >= wanted; },
-                          detail::longest_spin);
-    std::exception_ptr error;
-    {
-      const std::lock_guard lock(mutex_);
-      error = std::exchange(error_, nullptr);
-    }
-    if (error) {
-      static_cast<void>(cudaStreamSynchronize(stream_.get));  // what it had enqueued before
+    worker_.synchronize("Cuda");
+    const auto end_what_ran = [this] {
+      static_cast<void>(cudaStreamSynchronize(stream_.get));
       static_cast<void>(cudaGetLastError());
-      stopped_.store(false);
-      device_.failed_lanes_.fetch_sub(1);
-      std::rethrow_exception(std::move(error));
-    }
+    };
+    if (auto error = worker_.take_error(end_what_ran)) std::rethrow_exception(std::move(error));
     drain();
   }
 
@@ -421,19 +371,7 @@ public:
   /// What is enqueued from here on starts after completion `epoch` of the event. Blocks the lane's
   /// thread until that completion is issued.
   void wait(Event& event, std::uint64_t epoch) {
-    bool failed = false;
-    event.bell_.await(
-        [&] {
-          if (event.issued_.load() >= epoch) return true;
-          failed = device_.failed_lanes_.load() > 0;
-          return failed;
-        },
-        detail::longest_spin, std::chrono::milliseconds(20));
-    if (failed) {
-      throw Error("reef::device::Cuda: lane \"", name_,
-                  "\" stopped while it waited for an event, because another lane of the device "
-                  "failed. That lane's synchronize() throws the cause.");
-    }
+    worker_.await(event.bell_, "Cuda", [&] { return event.issued_.load() >= epoch; });
     event.wait_on(stream_.get, epoch, device_.ordinal());
   }
 
@@ -466,13 +404,9 @@ public:
   [[nodiscard]] int threads() const { return 1; }
 
   [[nodiscard]] Cuda& device() { return device_; }
-  [[nodiscard]] const std::string& lane_name() const { return name_; }
+  [[nodiscard]] const std::string& lane_name() const { return worker_.name(); }
 
 private:
-  using Function = detail::Action<Lane>;
-
-  static constexpr std::chrono::microseconds idle_spin{10};
-
   // A stream, and an event by which a host thread sleeps until the stream has done its work.
   struct Stream {
     explicit Stream(Cuda& device) {
@@ -504,62 +438,10 @@ private:
                        "cudaEventSynchronize (end of a lane)", device_.ordinal());
   }
 
-  void work() {
-#if defined(__linux__)
-    pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
-#endif
-    const cudaError_t device_error = cudaSetDevice(device_.ordinal());
-    std::vector<Function> batch;
-    while (true) {
-      const std::uint32_t seen = submitted_bell_.look();
-      bool stop = false;
-      {
-        const std::lock_guard lock(mutex_);
-        batch.swap(queue_);
-        stop = stop_;
-      }
-      if (batch.empty()) {
-        if (stop) return;
-        submitted_bell_.spin_then_wait(seen, idle_spin);
-        continue;
-      }
-      for (Function& function : batch) {
-        run(function, device_error);
-        function.reset();
-      }
-      completed_.fetch_add(batch.size(), std::memory_order_release);
-      completed_bell_.ring();
-      batch.clear();
-    }
-  }
-
-  void run(Function& function, cudaError_t device_error) {
-    if (stopped_.load()) return;
-    try {
-      detail::check_cuda(device_error, "cudaSetDevice", device_.ordinal());
-      function(*this);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
-      stopped_.store(true);
-      device_.failed_lanes_.fetch_add(1);
-    }
-  }
-
   Cuda& device_;
-  std::string name_;
   Stream stream_;
   std::unique_ptr<detail::CudaBlas> blas_;  // of the lane's thread; after stream_, which it uses
-  std::mutex mutex_;
-  std::vector<Function> queue_;  // under mutex_
-  std::uint64_t submitted_ = 0;  // under mutex_
-  bool stop_ = false;            // under mutex_
-  std::exception_ptr error_;     // under mutex_
-  std::atomic<bool> stopped_{false};
-  std::atomic<std::uint64_t> completed_{0};
-  detail::Doorbell submitted_bell_;
-  detail::Doorbell completed_bell_;
-  std::thread thread_;  // last: it uses all of the above
+  detail::Worker<Lane> worker_;             // last: its thread uses all of the above
 };
 
 static_assert(device<Cuda>);

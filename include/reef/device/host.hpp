@@ -15,10 +15,8 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #if defined(__linux__)
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #endif
@@ -26,9 +24,10 @@
 #include <reef/core/error.hpp>
 #include <reef/core/policy_tag.hpp>
 #include <reef/device/concept.hpp>
-#include <reef/device/detail/action.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/device/detail/doorbell.hpp>
 #include <reef/device/detail/thread_pool.hpp>
+#include <reef/device/detail/worker.hpp>
 #include <reef/device/memory.hpp>
 
 namespace reef::inline v0::device {
@@ -66,7 +65,7 @@ public:
   explicit Host(Options options)
       : options_(options),
         ledger_("the host device", options.memory_bytes),
-        pool_(options.threads > 0 ? options.threads : detail::available_cores()) {
+        pool_(options.threads > 0 ? options.threads : available_cores()) {
     if (!(options.slowdown >= 1 && options.slowdown < 1e6)) {
       throw OptionError("reef::device::Host: slowdown is ", options.slowdown,
                         ".\n  fix: 1 for the cores' own speed, or more for a slower device.");
@@ -140,78 +139,63 @@ private:
 class Host::Buffer {
 public:
   Buffer() = default;
-  Buffer(Buffer&& other) noexcept
-      : device_(std::exchange(other.device_, nullptr)),
-        data_(std::exchange(other.data_, nullptr)),
-        bytes_(std::exchange(other.bytes_, 0)),
-        what_(std::move(other.what_)) {}
-  Buffer& operator=(Buffer&& other) noexcept {
-    Buffer moved(std::move(other));
-    std::swap(device_, moved.device_);
-    std::swap(data_, moved.data_);
-    std::swap(bytes_, moved.bytes_);
-    std::swap(what_, moved.what_);
-    return *this;
-  }
-  ~Buffer() {
-    if (device_ == nullptr || data_ == nullptr) return;
-    if (device_->options_.poison_freed) std::memset(data_, 0xFF, static_cast<std::size_t>(bytes_));
-    hand_back(data_, bytes_);
-    device_->ledger_.give_back(bytes_, what_);
-  }
 
-  [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:
   friend class Host;
-  Buffer(Host& device, void* data, Bytes bytes, std::string what)
-      : device_(&device), data_(data), bytes_(bytes), what_(std::move(what)) {}
 
-  Host* device_ = nullptr;
-  void* data_ = nullptr;
-  Bytes bytes_ = 0;
-  std::string what_;
+  struct Release {
+    Host* device;
+    Bytes bytes;
+    std::string what;
+
+    void operator()(void* data) const {
+      if (device->options_.poison_freed) std::memset(data, 0xFF, static_cast<std::size_t>(bytes));
+      hand_back(data, bytes);
+      device->ledger_.give_back(bytes, what);
+    }
+  };
+
+  Buffer(void* data, Release release) : memory_(data, std::move(release)) {}
+
+  std::unique_ptr<void, Release> memory_;
 };
 
 /// Host memory that copies are fast from. Here that is any memory.
 class Host::PinnedBuffer {
 public:
   PinnedBuffer() = default;
-  PinnedBuffer(PinnedBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-    PinnedBuffer moved(std::move(other));
-    std::swap(data_, moved.data_);
-    std::swap(bytes_, moved.bytes_);
-    return *this;
-  }
-  ~PinnedBuffer() {
-    if (data_ != nullptr) hand_back(data_, bytes_);
-  }
 
-  [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] Bytes bytes() const { return bytes_; }
+  [[nodiscard]] void* data() const { return memory_.get(); }
+  [[nodiscard]] Bytes bytes() const { return memory_ ? memory_.get_deleter().bytes : 0; }
 
 private:
   friend class Host;
-  PinnedBuffer(void* data, Bytes bytes) : data_(data), bytes_(bytes) {}
 
-  void* data_ = nullptr;
-  Bytes bytes_ = 0;
+  struct Release {
+    Bytes bytes;
+
+    void operator()(void* data) const { hand_back(data, bytes); }
+  };
+
+  PinnedBuffer(void* data, Bytes bytes) : memory_(data, Release{bytes}) {}
+
+  std::unique_ptr<void, Release> memory_;
 };
 
 inline Host::Buffer Host::allocate(Bytes bytes, std::string_view what) {
+  if (bytes == 0) return {};
+  Buffer::Release release{this, bytes, std::string(what)};
   ledger_.take(bytes, what);
-  Buffer buffer(*this, nullptr, bytes, std::string(what));
-  if (bytes == 0) return buffer;
-  buffer.data_ = obtain(bytes);
-  if (buffer.data_ == nullptr) {
+  void* const data = obtain(bytes);
+  if (data == nullptr) {
     ledger_.give_back(bytes, what);
     throw ledger_.refused(bytes, what, "the machine's memory is exhausted");
   }
-  if (options_.poison_freed) std::memset(buffer.data_, 0xFF, static_cast<std::size_t>(bytes));
-  return buffer;
+  if (options_.poison_freed) std::memset(data, 0xFF, static_cast<std::size_t>(bytes));
+  return {data, std::move(release)};
 }
 
 inline Host::PinnedBuffer Host::allocate_pinned(Bytes bytes, std::string_view what) {
@@ -274,54 +258,21 @@ private:
 class Host::Lane {
 public:
   Lane(Host& device, std::string lane_name)
-      : device_(device), name_(std::move(lane_name)), thread_([this] { work(); }) {}
+      : device_(device),
+        worker_(*this, std::move(lane_name), device.failed_lanes_, sharpen_timers) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
-  ~Lane() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    submitted_bell_.ring();
-    thread_.join();
-    if (error_) device_.failed_lanes_.fetch_sub(1);
-  }
 
   /// Queues function(Lane&). From any thread.
   template <class F>
   void submit(F&& function) {
-    bool first = false;
-    {
-      const std::lock_guard lock(mutex_);
-      first = queue_.empty();
-      queue_.emplace_back(std::forward<F>(function));
-      ++submitted_;
-    }
-    if (first) submitted_bell_.ring();  // the others are found with it
+    worker_.submit(std::forward<F>(function));
   }
 
   /// Blocks until everything submitted so far is done; throws what stopped the lane.
   void synchronize() {
-    if (std::this_thread::get_id() == thread_.get_id()) {
-      throw Error("reef::device::Host::Lane::synchronize: lane \"", name_,
-                  "\" would wait for itself. Call it from outside the lane's functions.");
-    }
-    std::uint64_t wanted = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      wanted = submitted_;
-    }
-    completed_bell_.await([&] { return completed_.load(std::memory_order_acquire) >= wanted; },
-                          detail::longest_spin);
-    std::exception_ptr error;
-    {
-      const std::lock_guard lock(mutex_);
-      error = std::exchange(error_, nullptr);
-    }
-    if (!error) return;
-    stopped_.store(false);
-    device_.failed_lanes_.fetch_sub(1);
-    std::rethrow_exception(std::move(error));
+    worker_.synchronize("Host");
+    if (auto error = worker_.take_error([] {})) std::rethrow_exception(std::move(error));
   }
 
   // -- inside a submitted function ---------------------------------------------------------------
@@ -331,19 +282,7 @@ public:
 
   /// What follows on this lane starts after completion `epoch` of the event.
   void wait(Event& event, std::uint64_t epoch) {
-    bool failed = false;
-    event.bell_.await(
-        [&] {
-          if (event.ready(epoch)) return true;
-          failed = device_.failed_lanes_.load() > 0;
-          return failed;
-        },
-        detail::longest_spin, std::chrono::milliseconds(20));
-    if (failed) {
-      throw Error("reef::device::Host: lane \"", name_,
-                  "\" stopped while it waited for an event, because another lane of the device "
-                  "failed. That lane's synchronize() throws the cause.");
-    }
+    worker_.await(event.bell_, "Host", [&] { return event.ready(epoch); });
   }
 
   /// Copies, and takes the time of the link. The two ranges must not overlap.
@@ -390,14 +329,9 @@ public:
   }
 
   [[nodiscard]] Host& device() { return device_; }
-  [[nodiscard]] const std::string& lane_name() const { return name_; }
+  [[nodiscard]] const std::string& lane_name() const { return worker_.name(); }
 
 private:
-  using Function = detail::Action<Lane>;
-
-  // Lanes are many and mostly idle, so they sleep sooner than the pool.
-  static constexpr std::chrono::microseconds idle_spin{10};
-
   template <class F>
   void in_pieces(Bytes bytes, const F& function) {
     constexpr Bytes piece = Bytes{1} << 20;
@@ -418,64 +352,16 @@ private:
     owed_ -= Clock::now() - begin;  // a late wake-up is made good
   }
 
-  void prepare_thread() {
+  // Emulated links end on time: to 1 us, not 50.
+  static void sharpen_timers() {
 #if defined(__linux__)
-    pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str());
-    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // emulated links end on time: 1 us, not 50
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
 #endif
   }
 
-  void work() {
-    prepare_thread();
-    std::vector<Function> batch;
-    while (true) {
-      const std::uint32_t seen = submitted_bell_.look();
-      bool stop = false;
-      {
-        const std::lock_guard lock(mutex_);
-        batch.swap(queue_);
-        stop = stop_;
-      }
-      if (batch.empty()) {
-        if (stop) return;
-        submitted_bell_.spin_then_wait(seen, idle_spin);
-        continue;
-      }
-      for (Function& function : batch) {
-        run(function);
-        function.reset();
-      }
-      completed_.fetch_add(batch.size(), std::memory_order_release);
-      completed_bell_.ring();
-      batch.clear();
-    }
-  }
-
-  void run(Function& function) {
-    if (stopped_.load()) return;
-    try {
-      function(*this);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      error_ = std::current_exception();
-      stopped_.store(true);
-      device_.failed_lanes_.fetch_add(1);
-    }
-  }
-
   Host& device_;
-  std::string name_;
-  std::mutex mutex_;
-  std::vector<Function> queue_;  // under mutex_
-  std::uint64_t submitted_ = 0;  // under mutex_
-  bool stop_ = false;            // under mutex_
-  std::exception_ptr error_;     // under mutex_
-  Clock::duration owed_{};       // of this thread alone: sleep that a slowed kernel still owes
-  std::atomic<bool> stopped_{false};
-  std::atomic<std::uint64_t> completed_{0};
-  detail::Doorbell submitted_bell_;
-  detail::Doorbell completed_bell_;
-  std::thread thread_;  // last: it uses all of the above
+  Clock::duration owed_{};       // of the lane's thread: sleep that a slowed kernel still owes
+  detail::Worker<Lane> worker_;  // last: its thread uses all of the above
 };
 
 static_assert(device<Host>);

@@ -7,6 +7,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/device/concept.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/device/detail/thread_pool.hpp>
 #include <reef/device/for_each.hpp>
 #include <reef/graph/bindings.hpp>
@@ -67,7 +68,7 @@ public:
   using Ref = int;
 
   /// `threads`: the most that a kernel may use, for which scratch memory is planned.
-  explicit Graph(int threads = device::detail::available_cores()) : threads_(threads) {
+  explicit Graph(int threads = device::available_cores()) : threads_(threads) {
     dag_.element = element_of<T>;
   }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <reef/core/error.hpp>
+#include <reef/device/cores.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/nn/add.hpp>
 #include <reef/nn/causal_attention.hpp>
@@ -65,7 +66,7 @@ struct GptConfig {
 /// Source: Radford et al., Language models are unsupervised multitask learners, 2019.
 template <class Device, real T>
 graph::Graph<Device, T> gpt(const GptConfig& config,
-                            int threads = device::detail::available_cores()) {
+                            int threads = device::available_cores()) {
   config.check();
   const std::int64_t C = config.channels;
   const std::int64_t V =

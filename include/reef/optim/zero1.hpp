@@ -1,8 +1,7 @@
 #pragma once
 
 #include <reef/optim/concept.hpp>
-#include <reef/optim/detail/synchronous.hpp>
-#include <reef/optim/detail/synchronous_code.hpp>
+#include <reef/optim/detail/synchronous_policy.hpp>
 #include <reef/optim/sgd.hpp>
 
 namespace reef::inline v0::optim {
@@ -18,27 +17,7 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Rajbhandari et al., ZeRO, arXiv 1910.02054, section 5.1 (P_os).
 template <update_rule UpdateRule>
-struct Zero1 {
-  using policy_tag = OptimTag;
-  using Rule = UpdateRule;
-  static constexpr bool sharded = true;
-  static constexpr Payload accepts = Payload::dense;
-  static constexpr bool needs_scalars = true;
-
-  static void reserve(run::StepBuilder& builder) {
-    detail::SynchronousStep::reserve(builder, Rule::states, sharded);
-  }
-  static void add(run::StepBuilder& builder) {
-    detail::SynchronousStep(builder, sharded).add(Rule::states);
-  }
-  static std::vector<StateRange> state(const run::StepBuilder& builder) {
-    return detail::SynchronousStep::state(builder, Rule::states, sharded);
-  }
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
-    detail::SynchronousCode<Rule, Handlers, Site>(site, rule, options).add(handlers);
-  }
-};
+struct Zero1 : detail::SynchronousPolicy<UpdateRule, true> {};
 
 static_assert(optimizer_policy<Zero1<Sgd>>);
 

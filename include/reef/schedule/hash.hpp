@@ -1,37 +1,12 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <type_traits>
 
+#include <reef/core/hash.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::schedule {
-
-/// FNV-1a over plain numbers and texts, 64 bits: the same on every machine.
-class Hash {
-public:
-  template <class Number>
-    requires std::is_integral_v<Number> || std::is_enum_v<Number>
-  Hash& add(Number number) {
-    auto bits = static_cast<std::uint64_t>(number);
-    for (int byte = 0; byte < 8; ++byte, bits >>= 8) mix(static_cast<std::uint8_t>(bits));
-    return *this;
-  }
-  Hash& add(double number) { return add(std::bit_cast<std::uint64_t>(number)); }
-  Hash& add(std::string_view text) {
-    for (const char c : text) mix(static_cast<std::uint8_t>(c));
-    return add(text.size());
-  }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
-
-private:
-  void mix(std::uint8_t byte) { value_ = (value_ ^ byte) * 1099511628211ULL; }
-
-  std::uint64_t value_ = 14695981039346656037ULL;
-};
 
 /// What ranks compare before they start: the programs of all of them, each as every rank built it.
 inline std::uint64_t hash_of(std::span<const Program> programs) {

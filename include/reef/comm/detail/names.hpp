@@ -11,6 +11,7 @@
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -46,7 +47,7 @@ public:
   /// The first of the two tags of a queue's collectives.
   int queue(std::string_view name) {
     const std::scoped_lock lock(mutex_);
-    const std::uint64_t hash = hash_text(name);
+    const std::uint64_t hash = Hash().add(name).value();
     const int tag = static_cast<int>(2 * tags_ + 2 * (mix(hash) % (tags_ - 1)));
     claim(tag, hash, name);
     return tag;

@@ -18,6 +18,7 @@
 #include <reef/comm/message.hpp>
 #include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -104,7 +105,7 @@ public:
 
   /// The channel of the queue of that name: the first to ask claims it, for all ranks.
   WindowChannel& channel(std::string_view queue) {
-    const std::uint64_t key = hash_text(queue) | 1;
+    const std::uint64_t key = Hash().add(queue).value() | 1;
     Directory& directory = *std::launder(reinterpret_cast<Directory*>(bases_.front()));
     for (std::size_t i = 0; i < channel_count; ++i) {
       std::uint64_t found = 0;

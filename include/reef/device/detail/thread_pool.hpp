@@ -9,23 +9,9 @@
 #include <utility>
 #include <vector>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include <reef/device/detail/doorbell.hpp>
 
 namespace reef::inline v0::device::detail {
-
-/// How many cores this process may use.
-inline int available_cores() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-#endif
-  const unsigned count = std::thread::hardware_concurrency();
-  return count == 0 ? 1 : static_cast<int>(count);
-}
 
 /// Threads that help whoever calls run(). Several callers at once share them.
 ///

@@ -9,8 +9,8 @@
 
 #include <reef/comm/gather.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/device/instruction_set.hpp>
-#include <reef/schedule/hash.hpp>
 
 namespace reef::inline v0::detail {
 
@@ -32,7 +32,7 @@ inline void require_agreement(comm::Progress& progress, const std::string& what,
 /// What the ranks' programs do not show of their options.
 template <class Options>
 std::uint64_t hash_of(const Options& options) {
-  schedule::Hash hash;
+  Hash hash;
   hash.add(options.seed).add(std::string_view(std::remove_cvref_t<decltype(options.rule)>::name));
   hash.add(options.clip_norm).add(options.non_finite);
   const auto& rate = options.learning_rate;

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace reef::inline v0 {
+
+/// FNV-1a over plain numbers and texts, 64 bits: the same on every machine.
+class Hash {
+public:
+  template <class Number>
+    requires std::is_integral_v<Number> || std::is_enum_v<Number>
+  constexpr Hash& add(Number number) {
+    auto bits = static_cast<std::uint64_t>(number);
+    for (int byte = 0; byte < 8; ++byte, bits >>= 8) mix(static_cast<std::uint8_t>(bits));
+    return *this;
+  }
+  constexpr Hash& add(double number) { return add(std::bit_cast<std::uint64_t>(number)); }
+  constexpr Hash& add(std::string_view text) {
+    for (const char c : text) mix(static_cast<std::uint8_t>(c));
+    return add(text.size());
+  }
+  [[nodiscard]] constexpr std::uint64_t value() const { return value_; }
+
+private:
+  constexpr void mix(std::uint8_t byte) { value_ = (value_ ^ byte) * 1099511628211ULL; }
+
+  std::uint64_t value_ = 14695981039346656037ULL;
+};
+
+}  // namespace reef::inline v0

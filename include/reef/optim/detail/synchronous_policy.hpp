@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include <reef/core/policy_tag.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/optim/detail/synchronous.hpp>
+#include <reef/optim/detail/synchronous_code.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+/// What Ddp and Zero1 share: they differ in where the states of the rule are kept.
+template <update_rule UpdateRule, bool Sharded>
+struct SynchronousPolicy {
+  using policy_tag = OptimTag;
+  using Rule = UpdateRule;
+  static constexpr bool sharded = Sharded;
+  static constexpr Payload accepts = Payload::dense;
+  static constexpr bool needs_scalars = true;
+
+  static void reserve(run::StepBuilder& builder) {
+    SynchronousStep::reserve(builder, Rule::states, sharded);
+  }
+  static void add(run::StepBuilder& builder) {
+    SynchronousStep(builder, sharded).add(Rule::states);
+  }
+  static std::vector<StateRange> state(const run::StepBuilder& builder) {
+    return SynchronousStep::state(builder, Rule::states, sharded);
+  }
+  template <class Handlers, class Site>
+  static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
+    SynchronousCode<Rule, Handlers, Site>(site, rule, options).add(handlers);
+  }
+};
+
+}  // namespace reef::inline v0::optim::detail
