@@ -1,13 +1,12 @@
 #pragma once
 
-#include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
+#include <reef/io/json.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -18,33 +17,26 @@ namespace reef::inline v0::comm {
 /// | errors         | FileError if it cannot be read; DecodeError if it is no such case, |
 /// |                | or has fewer devices than there are ranks                          |
 inline NetworkShape read_network(const std::string& path, int ranks) {
-  std::ifstream file(path);
-  if (!file) throw FileError("reef::comm::read_network: cannot open ", path, ".");
-  const nlohmann::json root = nlohmann::json::parse(file, nullptr, false);
-  const auto refuse = [&path](const std::string& why) -> void {
-    throw DecodeError("reef::comm::read_network: ", path, ": ", why);
-  };
-  if (!root.is_object()) refuse("not a JSON object.");
-
+  const io::Json root = io::read_json(path);
   const auto matrix = [&](const char* key, double unit) {
-    const auto found = root.find(key);
-    if (found == root.end() || !found->is_array()) refuse(concat("no matrix ", key, "."));
+    const auto rows = io::require<std::vector<std::vector<double>>>(root, key, path);
+    const auto refuse = [&](const std::string& why) {
+      throw DecodeError("reef::comm::read_network: ", path, ": ", key, why);
+    };
     const auto wanted = static_cast<std::size_t>(ranks);
-    if (found->size() < wanted) {
-      refuse(concat(key, " has ", found->size(), " devices, but there are ", ranks, " ranks."));
+    if (rows.size() < wanted) {
+      refuse(concat(" has ", rows.size(), " devices, but there are ", ranks,
+                    " ranks.\n  fix: fewer ranks, or a case with more devices."));
     }
     std::vector<double> values;
     values.reserve(wanted * wanted);
     for (std::size_t row = 0; row < wanted; ++row) {
-      const nlohmann::json& line = (*found)[row];
-      if (!line.is_array() || line.size() != found->size()) {
-        refuse(concat(key, "[", row, "] is not a row of a square matrix."));
+      if (rows[row].size() != rows.size()) {
+        refuse(concat("[", row, "] has ", rows[row].size(), " numbers; the matrix is square, with ",
+                      rows.size(), "."));
       }
       for (std::size_t column = 0; column < wanted; ++column) {
-        if (!line[column].is_number()) {
-          refuse(concat(key, "[", row, "][", column, "] is not a number."));
-        }
-        values.push_back(line[column].get<double>() * unit);
+        values.push_back(rows[row][column] * unit);
       }
     }
     return values;

@@ -131,7 +131,7 @@ public:
 private:
   [[noreturn]] void refuse(const std::string& why) const {
     throw DecodeError("reef::io: '", file_.path().string(), "': ", why,
-                      ".\n  fix: resume from an older checkpoint, or copy this one again.");
+                      ".\n  fix: copy the checkpoint again, or remove its folder to resume from the one before.");
   }
 
   SafetensorsFile file_;

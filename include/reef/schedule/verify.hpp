@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -38,8 +39,8 @@ public:
     for (const Instruction& instruction : program_.round) {
       for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
         for (const Value value : *list) {
-          require(value.storage < program_.storages.size(), who(program_, instruction),
-                  concat("names storage ", value.storage, ", which does not exist"));
+          require(value.storage < program_.storages.size(), instruction, "names storage ",
+                  value.storage, ", which does not exist");
         }
       }
       check_messages(instruction);
@@ -47,38 +48,46 @@ public:
   }
 
 private:
-  void require(bool holds, const std::string& subject, const std::string& text) const {
-    if (!holds) throw ScheduleError("reef::schedule::verify: ", subject, " ", text, ".");
+  // Texts are made only where something is wrong.
+  template <class... Pieces>
+  void require(bool holds, const Instruction& instruction, const Pieces&... pieces) const {
+    if (holds) return;
+    throw ScheduleError("reef::schedule::verify: ", who(program_, instruction), " ", pieces...,
+                        ".");
+  }
+  template <class... Pieces>
+  void require(bool holds, const Storage& storage, const Pieces&... pieces) const {
+    if (holds) return;
+    throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": the storage ",
+                        storage.name, " ", pieces..., ".");
   }
 
   void check_storage(StorageId id) {
     const Storage& storage = program_.storages[id];
-    const std::string subject = concat("rank ", program_.rank, ": the storage ", storage.name);
     constexpr Bytes most = Bytes{1} << 60;
-    require(storage.bytes <= most && storage.offset <= most, subject, "is larger than any memory");
+    require(storage.bytes <= most && storage.offset <= most, storage, "is larger than any memory");
     total_ += storage.parent == no_storage ? storage.bytes : 0;
-    require(total_ <= most, subject, "and those before it are larger than any memory");
+    require(total_ <= most, storage, "and those before it are larger than any memory");
     if (storage.parent == no_storage) return;
-    require(storage.parent < id, subject, "must come after the storage that it is a part of");
+    require(storage.parent < id, storage, "must come after the storage that it is a part of");
     const Storage& whole = program_.storages[storage.parent];
     require(storage.offset <= whole.bytes && storage.bytes <= whole.bytes - storage.offset &&
                 storage.place == whole.place,
-            subject, "does not lie inside " + whole.name);
+            storage, "does not lie inside ", whole.name);
   }
 
   void check_messages(const Instruction& instruction) {
     const auto check = [&](const std::vector<Message>& messages,
                            std::map<std::pair<int, std::uint32_t>, Lane>& lanes) {
       for (const Message& message : messages) {
-        require(communicates(instruction.lane), who(program_, instruction),
+        require(communicates(instruction.lane), instruction,
                 "has messages, but its lane carries none");
         require(message.peer >= 0 && message.peer < ranks_ && message.peer != program_.rank,
-                who(program_, instruction),
-                concat("exchanges with rank ", message.peer, ", which is no other of ", ranks_,
-                       " ranks"));
+                instruction, "exchanges with rank ", message.peer, ", which is no other of ",
+                ranks_, " ranks");
         const auto [entry, is_new] =
             lanes.emplace(std::pair{message.peer, message.channel}, instruction.lane);
-        require(is_new || entry->second == instruction.lane, who(program_, instruction),
+        require(is_new || entry->second == instruction.lane, instruction,
                 "uses a channel that another lane uses too, so nothing orders its messages");
       }
     };
@@ -146,21 +155,19 @@ private:
     const Instruction* overwritten_by = nullptr;
   };
 
-  void require(const Instruction& instruction, Value value, const std::string& verb) const {
+  void require(const Instruction& instruction, Value value, std::string_view verb) const {
     const Held& held = held_[value.storage];
-    const std::string what =
-        concat(who(program_, instruction), " ", verb, " ", program_.name(value));
-    if (!held.valid && held.overwritten_by != nullptr) {
-      throw ScheduleError("reef::schedule::verify: ", what, ", whose bytes ",
-                          held.overwritten_by->text(), " has overwritten.");
+    if (held.valid && held.version == value.version) return;
+    const std::string what = concat("reef::schedule::verify: ", who(program_, instruction), " ",
+                                    verb, " ", program_.name(value));
+    if (held.valid) {
+      throw ScheduleError(what, " version ", value.version, ", but version ", held.version,
+                          " is there.");
     }
-    if (!held.valid) {
-      throw ScheduleError("reef::schedule::verify: ", what, ", which nothing has written.");
+    if (held.overwritten_by != nullptr) {
+      throw ScheduleError(what, ", whose bytes ", held.overwritten_by->text(), " has overwritten.");
     }
-    if (held.version != value.version) {
-      throw ScheduleError("reef::schedule::verify: ", what, " version ", value.version,
-                          ", but version ", held.version, " is there.");
-    }
+    throw ScheduleError(what, ", which nothing has written.");
   }
 
   void write(const Instruction& instruction, Value value, bool adds) {

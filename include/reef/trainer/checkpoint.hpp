@@ -4,8 +4,10 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/gather.hpp>
@@ -39,7 +41,7 @@ void together(comm::Progress& progress, const std::string& what, const F& work) 
   }
 }
 
-/// A range's tensor is named after it and where it begins: "state.0.bucket.3.from.8192".
+/// A range's tensor is named after it and where it begins: "state.0.from.8192".
 inline std::string stem_of(const optim::StateRange& range) { return range.name + ".from."; }
 
 inline std::int64_t offset_after(const std::string& name, std::size_t at) {
@@ -78,7 +80,7 @@ public:
   explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
     for (const auto& range : ranges_)
       states_.emplace_back(static_cast<std::size_t>(range.elements));
-    filled_.assign(ranges_.size(), 0);
+    filled_.resize(ranges_.size());
   }
 
   void read(const io::CheckedShard& shard, bool is_model) {
@@ -91,7 +93,7 @@ public:
   void finish(const std::string& source) {
     bool complete = parameters_ == trainer_.model().dag().parameters.size();
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      complete = complete && filled_[i] == ranges_[i].elements;
+      complete = complete && covers(ranges_[i], filled_[i]);
     }
     if (!complete) {
       throw DecodeError(
@@ -103,6 +105,19 @@ public:
   }
 
 private:
+  using Interval = std::pair<std::int64_t, std::int64_t>;
+
+  // Each element of the range was there once.
+  static bool covers(const optim::StateRange& range, std::vector<Interval>& parts) {
+    std::sort(parts.begin(), parts.end());
+    std::int64_t next = range.begin;
+    for (const auto& [from, to] : parts) {
+      if (from != next) return false;
+      next = to;
+    }
+    return next == range.begin + range.elements;
+  }
+
   void read_parameter(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
     const graph::Dag& dag = trainer_.model().dag();
     const Shape& shape = dag.parameter_at(dag.parameter(tensor.name)).spec.shape;
@@ -118,6 +133,9 @@ private:
       if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
       const std::int64_t begin = offset_after(tensor.name, stem.size());
       const std::int64_t size = tensor.shape[0];
+      if (begin > std::numeric_limits<std::int64_t>::max() - size) {
+        throw DecodeError("reef::checkpoint: '", tensor.name, "' begins beyond any model.");
+      }
       const std::int64_t from = std::max(begin, ranges_[i].begin);
       const std::int64_t to = std::min(begin + size, ranges_[i].begin + ranges_[i].elements);
       if (from >= to) continue;
@@ -125,14 +143,14 @@ private:
       shard.read(tensor.name, {values.data(), Shape{size}, element_of<T>});
       std::copy(values.begin() + (from - begin), values.begin() + (to - begin),
                 states_[i].begin() + (from - ranges_[i].begin));
-      filled_[i] += to - from;
+      filled_[i].emplace_back(from, to);
     }
   }
 
   TrainerType& trainer_;
   std::vector<optim::StateRange> ranges_;
   std::vector<std::vector<T>> states_;
-  std::vector<std::int64_t> filled_;
+  std::vector<std::vector<Interval>> filled_;
   std::size_t parameters_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,6 +28,23 @@ inline void require_agreement(comm::Progress& progress, const std::string& what,
   }
 }
 
+/// What a rule does to a few numbers in its first steps: equal constants give equal hashes.
+template <class Rule>
+std::uint64_t effect_of(const Rule& rule) {
+  Hash hash;
+  for (const bool decays : {false, true}) {
+    double w = 0.75;
+    double state[Rule::states + 1] = {};
+    std::int64_t t = 0;
+    for (const double g : {0.5, -3.0, 1e-6}) {
+      Rule::update(w, state, g, rule.template coefficients<double>(++t, 0.1, decays));
+      hash.add(w);
+      for (const double number : state) hash.add(number);
+    }
+  }
+  return hash.value();
+}
+
 /// What the ranks' programs do not show of their options.
 template <class Options>
 std::uint64_t hash_of(const Options& options) {
@@ -38,13 +54,7 @@ std::uint64_t hash_of(const Options& options) {
   const auto& rate = options.learning_rate;
   hash.add(rate.peak).add(rate.warmup).add(rate.steps).add(rate.floor);
   hash.add(rate.at(0));  // of a schedule of one's own no more is known to be askable
-  for (const bool decays : {false, true}) {
-    const auto c = options.rule.template coefficients<double>(1, 1.0, decays);
-    static_assert(std::is_trivially_copyable_v<decltype(c)> && sizeof(c) % sizeof(double) == 0);
-    double numbers[sizeof(c) / sizeof(double)];
-    std::memcpy(numbers, &c, sizeof(c));
-    for (const double number : numbers) hash.add(number);
-  }
+  hash.add(effect_of(options.rule));
   hash.add(device::name_of(device::instruction_set()));
   return hash.value();
 }

@@ -3,6 +3,7 @@
 // The members of Trainer that a reader of step() need not see.
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,30 +73,34 @@ void Trainer<Policies...>::plan_step() {
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
 template <class... Policies>
 void Trainer<Policies...>::verify_together() {
-  schedule::Limits limits;
-  limits.device_bytes = options_.device.memory_bytes;
-  for (const run::Purpose purpose : {run::Purpose::training, run::Purpose::evaluation}) {
+  using run::Purpose;
+  const std::function<run::StepBuilder(int)> builders[] = {
+      [this](int r) { return build(plan_, r, Purpose::training); },
+      [this](int r) { return build(plan_, r, Purpose::evaluation); },
+      [this](int r) { return detail::diagnosis_of(build(plan_, r, Purpose::training)); }};
+  Hash plan;
+  for (const auto& builder_of : builders) {
     std::vector<schedule::Program> programs;
     for (int r = 0; r < ranks(); ++r) {
-      schedule::Program program = build(plan_, r, purpose).program;
+      schedule::Program program = builder_of(r).program;
       programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program))
                                         : std::move(program));
     }
-    schedule::verify(programs, limits);
-    try {
-      detail::require_agreement(
-          *progress_, "plan of a step", schedule::hash_of(programs),
-          "start every rank with the same program, model, batch, policies and options.");
-      detail::require_agreement(*progress_,
-                                "seed, rule, learning rate, clipping or instruction set",
-                                detail::hash_of(options_),
-                                "start every rank with the same options, on machines of one kind.");
-    } catch (const OptionError&) {
-      // Every rank is here with the same error: they part in good order, so that all of them tell it.
-      lanes_.reset();
-      progress_.reset();
-      throw;
-    }
+    schedule::verify(programs, {.device_bytes = options_.device.memory_bytes});
+    plan.add(schedule::hash_of(programs));
+  }
+  try {
+    detail::require_agreement(
+        *progress_, "plan of a step", plan.value(),
+        "start every rank with the same program, model, batch, policies and options.");
+    detail::require_agreement(*progress_, "seed, rule, learning rate, clipping or instruction set",
+                              detail::hash_of(options_),
+                              "start every rank with the same options, on machines of one kind.");
+  } catch (const OptionError&) {
+    // Every rank is here with the same error: they part in good order, so that all of them tell it.
+    lanes_.reset();
+    progress_.reset();
+    throw;
   }
 }
 
