@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include <reef/core/first_fit.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/profile/profile.hpp>
 
@@ -31,7 +32,7 @@ inline profile::Profile workload(const Dag& dag) {
     }
     if (segment.plan(n).active) {
       for (const TensorSpec& spec : signature.saved) {
-        entry.saved_bytes += round_up(spec.bytes(), detail::alignment);
+        entry.saved_bytes += round_up(spec.bytes(), arena_alignment);
       }
     }
     for (const int output : node.outputs) {
@@ -47,7 +48,7 @@ inline profile::Profile workload(const Dag& dag) {
           return segment.forward[static_cast<std::size_t>(id)] == location;
         });
       });
-      if (kept && !passes_on) entry.saved_bytes += round_up(bytes, detail::alignment);
+      if (kept && !passes_on) entry.saved_bytes += round_up(bytes, arena_alignment);
     }
     entry.forward_workspace_bytes = signature.forward_workspace;
     entry.backward_workspace_bytes = signature.backward_workspace;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include <reef/core/first_fit.hpp>
 #include <reef/schedule/detail/deriver.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -13,8 +15,6 @@ namespace reef::inline v0::schedule {
 /// Where every region lies in the arena of its place, fixed before the first step: nothing is
 /// allocated while a round runs, so the peak is exact.
 struct Placement {
-  static constexpr Bytes alignment = 64;
-
   std::vector<Bytes> offset{};  ///< by storage; of a region in its arena, 0 for a part
   Bytes device_bytes = 0;       ///< the device arena
   Bytes host_bytes = 0;         ///< the arena of pinned host memory
@@ -118,29 +118,21 @@ inline Placement place(const Program& program) {
     return first.life == Life::round && first.bytes > second.bytes;
   });
 
-  struct Range {
-    Bytes begin, end;
-  };
   Placement result;
   result.offset.assign(program.storages.size(), 0);
   std::vector<StorageId> placed;
   for (const StorageId id : regions) {
     const Storage& storage = program.storages[id];
-    std::vector<Range> taken;
+    std::vector<ByteRange> taken;
     for (const StorageId other : placed) {
       if (!lifetimes.meet(id, other)) continue;
       const Bytes begin = result.offset[other];
       taken.push_back({begin, begin + program.storages[other].bytes});
     }
-    std::sort(taken.begin(), taken.end(), [](Range a, Range b) { return a.begin < b.begin; });
-    Bytes offset = 0;
-    for (const Range range : taken) {
-      if (offset + storage.bytes <= range.begin) break;
-      offset = std::max(offset, round_up(range.end, Placement::alignment));
-    }
+    const Bytes offset = first_fit(std::move(taken), storage.bytes);
     result.offset[id] = offset;
     Bytes& arena = storage.place == Place::device ? result.device_bytes : result.host_bytes;
-    arena = std::max(arena, round_up(offset + storage.bytes, Placement::alignment));
+    arena = std::max(arena, round_up(offset + storage.bytes, arena_alignment));
     placed.push_back(id);
   }
   return result;

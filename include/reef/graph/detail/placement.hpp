@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include <reef/core/first_fit.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::graph::detail {
-
-/// Every address that the planner gives out is a multiple of this.
-inline constexpr Bytes alignment = 64;
 
 /// Memory that is needed from step `first` to step `last`, both included.
 struct Interval {
@@ -33,24 +32,19 @@ inline Bytes place(std::vector<Interval>& intervals) {
     return intervals[a].bytes > intervals[b].bytes;
   });
   Bytes total = 0;
-  std::vector<std::size_t> placed;  // by ascending offset
+  std::vector<std::size_t> placed;
   for (const std::size_t i : order) {
     Interval& interval = intervals[i];
-    const Bytes bytes = round_up(interval.bytes, alignment);
-    if (bytes == 0) continue;
-    Bytes offset = 0;
+    if (interval.bytes == 0) continue;
+    std::vector<ByteRange> taken;
     for (const std::size_t j : placed) {
       const Interval& other = intervals[j];
       if (other.last < interval.first || interval.last < other.first) continue;
-      if (other.offset >= offset + bytes) break;
-      offset = std::max(offset, other.offset + round_up(other.bytes, alignment));
+      taken.push_back({other.offset, other.offset + other.bytes});
     }
-    interval.offset = offset;
-    total = std::max(total, offset + bytes);
-    const auto at =
-        std::upper_bound(placed.begin(), placed.end(), offset,
-                         [&](Bytes value, std::size_t j) { return value < intervals[j].offset; });
-    placed.insert(at, i);
+    interval.offset = first_fit(std::move(taken), interval.bytes);
+    total = std::max(total, round_up(interval.offset + interval.bytes, arena_alignment));
+    placed.push_back(i);
   }
   return total;
 }

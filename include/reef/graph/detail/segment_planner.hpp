@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/first_fit.hpp>
 #include <reef/graph/detail/gradient_planner.hpp>
 #include <reef/graph/detail/node_range.hpp>
 
@@ -107,7 +108,7 @@ private:
   Location in_blob(Bytes bytes) {
     if (bytes == 0) return {};
     const Location location{Place::saved, -1, segment_.saved_bytes};
-    segment_.saved_bytes += round_up(bytes, alignment);
+    segment_.saved_bytes += round_up(bytes, arena_alignment);
     return location;
   }
 
