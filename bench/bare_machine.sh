@@ -96,7 +96,7 @@ report() {
     done
     for run in cold warm; do
       printf '\n---- %s ----\n' $run
-      grep -v -E '^ *[0-9]+  (\[[0-9]+/[0-9]+\]|Get:|Hit:|Ign:|Fetched|Selecting|Preparing|Unpacking|Setting up|\(Reading|update-alternatives|Processing triggers|debconf|Need to get|After this|Building dep|Reading|invoke-rc|Created symlink|  )' \
+      grep -v -E '^ *[0-9]+  (\[[0-9]+/[0-9]+\]|Get:|Hit:|Ign:|Fetched|Selecting|Preparing|Unpacking|Setting up|\(Reading|update-alternatives|Processing triggers|debconf|Need to get|After this|Building dep|Reading|invoke-rc|Created symlink|  [a-z])' \
         "$work/$name.$run" | perl -pe 's/\x1b\[[0-9;]*m//g'
     done
   } >"$result"
