@@ -16,8 +16,7 @@ using namespace reef::comm;
 using reef::test::inputs_of;
 using reef::test::same_bits;
 
-class PointToPoint : public testing::Test {
-protected:
+struct PointToPoint : testing::Test {
   PointToPoint() : progress(world, options()) {}
   static ProgressOptions options() {
     ProgressOptions options;

@@ -36,8 +36,7 @@ std::string failure_of(Progress& progress, const Task& task) {
   return "";
 }
 
-class ProgressThread : public testing::TestWithParam<Transport> {
-protected:
+struct ProgressThread : testing::TestWithParam<Transport> {
   Communicator world;
 };
 

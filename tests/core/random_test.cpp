@@ -61,7 +61,7 @@ TEST(RandomBits, set_each_bit_half_the_time) {
     const std::uint32_t bits = random_bits({3, 0, 0, 0}, i);
     for (std::size_t bit = 0; bit < 32; ++bit) ones[bit] += static_cast<int>(bits >> bit & 1U);
   }
-  for (const int one : ones) EXPECT_NEAR(one, count / 2, 5 * std::sqrt(count) / 2);
+  for (const int one : ones) EXPECT_NEAR(one, count / 2.0, 5 * std::sqrt(count) / 2);
 }
 
 TEST(Uniform, lies_in_the_half_open_interval_with_the_law_s_moments) {

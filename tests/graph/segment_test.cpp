@@ -11,7 +11,6 @@ namespace {
 
 using namespace reef;
 using graph::Dag;
-using graph::Location;
 using graph::Segment;
 using graph::Signature;
 using graph::TensorSpec;

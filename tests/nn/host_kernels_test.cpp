@@ -670,7 +670,8 @@ TYPED_TEST(HostKernels, attention_and_its_gradient_match_scalar_loops) {
       });
       const AttentionReference ref = attention(qkv, d_out, B, T_, C, H, c.rate, key);
       // Scores are at most some 5 sqrt(D) in size before the scale; sums run over D and T.
-      const double terms = static_cast<double>(4 * C / H + 4 * T_) + 64;
+      const std::int64_t D = C / H;
+      const double terms = static_cast<double>(4 * D + 4 * T_) + 64;
       for (std::size_t i = 0; i < ref.out.size(); ++i)
         expect_near<T>(out[i], ref.out[i], terms, 2, "out");
       for (std::size_t i = 0; i < ref.lse.size(); ++i) {

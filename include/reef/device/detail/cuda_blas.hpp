@@ -24,6 +24,7 @@ struct CudaProduct {
   std::int64_t lda = 0, ldb = 0, ldd = 0;
   bool wide = false;  // fp64, else fp32
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes its 0 for a pointer
   friend auto operator<=>(const CudaProduct&, const CudaProduct&) = default;
 };
 
