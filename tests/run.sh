@@ -5,7 +5,8 @@
 # and schedule under ASan+UBSan and under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            every folder under the sanitizers, and all headers through clang++ if it is there
+#   --all            every folder under the sanitizers, and headers, tests and examples built by
+#                    clang++ as well, if it is there
 #   --release-only   no sanitizers
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
 #
@@ -27,7 +28,7 @@ while [ $# -gt 0 ]; do
     --install-only) install_only=yes ;;
     --release-only) sanitizers=no ;;
     --jobs) shift; jobs=${1:?--jobs needs a number} ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
@@ -43,7 +44,7 @@ mkdir -p "$logs"
 rm -f "$logs"/*.log
 status=0
 
-# Warnings are errors with the compiler that the project is developed with; a newer one may know
+# Warnings are errors with the compilers that the project is developed with; a newer one may know
 # warnings that nobody has seen yet, and must not stop a build for them.
 werror=OFF
 case $(${CXX:-g++} -dumpversion 2>/dev/null) in 12*) werror=ON ;; esac
@@ -110,11 +111,13 @@ if [ "$sanitizers" = yes ]; then
 fi
 
 if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
-  reef_say "$(elapsed): all headers through clang++"
-  if ! { cmake --preset dev -B build/clang -DCMAKE_CXX_COMPILER=clang++ -DREEF_WERROR=ON \
-      >"$logs/clang.configure.log" 2>&1 &&
-      cmake --build build/clang -j "$jobs" --target tests-headers; }; then
-    reef_say "the headers do not compile with clang++."
+  reef_say "$(elapsed): building all through clang++ in build/clang"
+  werror=OFF
+  case $(clang++ -dumpversion) in 14*) werror=ON ;; esac
+  if ! { cmake --preset dev -B build/clang -DCMAKE_CXX_COMPILER=clang++ -DREEF_BUILD_TESTS=ON \
+      -DREEF_BUILD_EXAMPLES=ON -DREEF_WERROR=$werror >"$logs/clang.configure.log" 2>&1 &&
+      cmake --build build/clang -j "$jobs"; }; then
+    reef_say "build/clang cannot be built."
     status=1
   fi
 fi
