@@ -6,8 +6,10 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/ddp.hpp>
+#include <reef/optim/decision.hpp>
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/momentum.hpp>
 #include <reef/optim/sgd.hpp>
+#include <reef/optim/update.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/optim/zero1.hpp>

@@ -5,6 +5,7 @@
 
 #include <reef/run/executor.hpp>
 #include <reef/run/memory.hpp>
+#include <reef/run/messages.hpp>
 #include <reef/run/phase.hpp>
 #include <reef/run/staging.hpp>
 #include <reef/run/step_builder.hpp>

@@ -9,6 +9,7 @@
 #include <reef/core/element.hpp>
 #include <reef/core/policy.hpp>
 #include <reef/device/transform.hpp>
+#include <reef/optim/verdict.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::optim {
@@ -49,7 +50,7 @@ struct StateRange {
 ///     reserve(builder)   adds the storages that outlive a round: the rule's state
 ///     add(builder)       appends the reduction, the scalars, the update and the gathering; sets
 ///                        builder.verdict to where a Verdict is at the end, also of an evaluation
-///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended
+///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended (P3)
 ///     state(builder)     the ranges of state that a checkpoint keeps
 ///
 /// | facts  | `sharded`: a rank keeps the state of its shards alone; `accepts`: the payloads that  |
@@ -69,5 +70,22 @@ concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                              O::add(builder);
                              { O::state(builder) } -> std::same_as<std::vector<StateRange>>;
                            };
+
+/// P3. The optimizer policy brings the code of the kinds of instructions that its `add` appends.
+///
+/// Apart from optimizer_policy, which asks nothing of devices and ranks: programs can be written,
+/// proved and simulated without code.
+template <class O, class Handlers, class Site>
+concept brings_code = requires(Handlers& handlers, const Site& site, const typename O::Rule& rule,
+                               UpdateOptions options) {
+  O::add_code(handlers, site, rule, options);
+};
+
+#define REEF_P3_BRINGS_CODE                                                                   \
+  "reef P3: this optimizer policy has no add_code(handlers, site, rule, options).\n"          \
+  "  why: add writes instructions, and each kind of them needs the code that runs it.\n"      \
+  "  fix: a static template add_code that calls handlers.on_lane and on_wire for each kind, " \
+  "or inherit it from a policy with the same kinds.\n"                                        \
+  "  see: docs/rules.md#p3"
 
 }  // namespace reef::inline v0::optim

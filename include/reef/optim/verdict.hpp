@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace reef::inline v0::optim {
@@ -25,5 +26,22 @@ enum class NonFinite : std::uint8_t { stop, skip };
 struct UpdateOptions {
   double clip_norm = 0;  ///< the largest norm of the mean gradient; 0 does not clip
 };
+
+/// The verdict on what was summed over all micro-batches of all ranks: their weights, weight * loss,
+/// and the squares of the summed gradient, 0 in an evaluation.
+inline Verdict judge(double weight, double weighted_loss, double squares,
+                     const UpdateOptions& options) {
+  Verdict verdict;
+  verdict.weight = weight;
+  verdict.loss = weighted_loss / weight;
+  verdict.norm = std::sqrt(squares) / weight;
+  verdict.finite = std::isfinite(verdict.loss) && std::isfinite(verdict.norm);
+  verdict.commit = verdict.finite;
+  verdict.scale = 1 / weight;
+  if (options.clip_norm > 0 && verdict.norm > options.clip_norm) {
+    verdict.scale *= options.clip_norm / verdict.norm;
+  }
+  return verdict;
+}
 
 }  // namespace reef::inline v0::optim

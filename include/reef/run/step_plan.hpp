@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 #include <reef/graph/dag.hpp>
@@ -53,6 +54,7 @@ struct StepPlan {
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
+  Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};

@@ -45,6 +45,11 @@ struct Composition {
   using Precision = typename Pack::template get<PrecisionTag, precision::Fp32>;
 };
 
+template <class C>
+concept composition_has_code =
+    optim::brings_code<typename C::Optim, run::Handlers<typename C::Device>,
+                       run::Site<typename C::Device, typename C::Precision::type>>;
+
 }  // namespace detail
 
 /// The policies can make a Trainer together: the question without the error.
@@ -53,7 +58,8 @@ concept composable = (policy<Policies> && ...) && one_policy_per_axis<Policies..
                      rules::all<typename detail::Composition<Policies...>::Swap,
                                 typename detail::Composition<Policies...>::Pipeline,
                                 typename detail::Composition<Policies...>::Compress,
-                                typename detail::Composition<Policies...>::Optim>;
+                                typename detail::Composition<Policies...>::Optim> &&
+                     detail::composition_has_code<detail::Composition<Policies...>>;
 
 /// Trains a model on all ranks of an MPI job, composed of policies in any order.
 ///
@@ -90,6 +96,7 @@ public:
   static_assert(pipeline::pipeline_policy<Pipeline>);
   static_assert(compress::compressor_policy<Compress>);
   static_assert(optim::optimizer_policy<Optim>);
+  static_assert(detail::composition_has_code<Composition>, REEF_P3_BRINGS_CODE);
   static_assert(rules::payload_travels<Compress, Optim>, REEF_R1_PAYLOAD_TRAVELS);
   static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
 

@@ -6,6 +6,7 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/synchronous.hpp>
 #include <reef/optim/detail/synchronous_code.hpp>
+#include <reef/optim/update.hpp>
 
 namespace reef::inline v0::optim::detail {
 
@@ -18,18 +19,16 @@ struct SynchronousPolicy {
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;
 
-  static void reserve(run::StepBuilder& builder) {
-    SynchronousStep::reserve(builder, Rule::states, sharded);
-  }
+  static void reserve(run::StepBuilder& builder) { reserve_states(builder, Rule::states, sharded); }
   static void add(run::StepBuilder& builder) {
     SynchronousStep(builder, sharded).add(Rule::states);
   }
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
-    return SynchronousStep::state(builder, Rule::states, sharded);
+    return state_ranges(builder, Rule::states, sharded);
   }
   template <class Handlers, class Site>
   static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
-    SynchronousCode<Rule, Handlers, Site>(site, rule, options).add(handlers);
+    add_synchronous_code(handlers, site, rule, options);
   }
 };
 

@@ -68,6 +68,7 @@ void Trainer<Policies...>::plan_step() {
   }
   plan_ = run::make_step_plan(dag, run::choose_cuts(dag, bucket), ranks(), count, std::move(counts),
                               device_.discrete());
+  plan_.piece_bytes = options_.communication.piece_bytes;
 }
 
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
@@ -109,7 +110,9 @@ std::unique_ptr<run::Phase<typename Trainer<Policies...>::Device, typename Train
 Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
                                  const run::StepState& state) {
   const auto add_code = [this](run::Handlers<Device>& handlers, const run::Site<Device, T>& site) {
-    Optim::add_code(handlers, site, options_.rule, {options_.clip_norm});
+    if constexpr (optim::brings_code<Optim, run::Handlers<Device>, run::Site<Device, T>>) {
+      Optim::add_code(handlers, site, options_.rule, optim::UpdateOptions{options_.clip_norm});
+    }
     detail::add_diagnosis_code(handlers, site, finding_);
   };
   return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source),

@@ -1,0 +1,213 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/optim/verdict.hpp>
+#include <reef/run/messages.hpp>
+#include <reef/run/step_builder.hpp>
+
+/// \file
+/// How ranks come to one Verdict, for optimizer policies to share: `Norms(b)`, `Scalars`, `Decide`.
+
+namespace reef::inline v0::optim {
+
+namespace detail {
+
+/// What ranks tell each other once a step, in doubles, rank after rank:
+///
+///     (total loss weight, sum of weight * loss) of each fold | sums of squares, bucket after bucket
+///
+/// Read rank by rank and bucket by bucket the numbers come in one order, whatever P is.
+struct ScalarLayout {
+  int folds_per_rank = 1;
+  std::vector<std::int64_t> ranks{0};            ///< P + 1 offsets
+  std::vector<std::vector<std::int64_t>> norms;  ///< by rank, by bucket: offset of the first sum
+
+  static std::int64_t blocks(std::int64_t elements) {
+    return static_cast<std::int64_t>(divide_up(static_cast<std::uint64_t>(elements),
+                                               static_cast<std::uint64_t>(run::norm_block)));
+  }
+
+  ScalarLayout(const run::StepPlan& plan, run::Purpose purpose)
+      : folds_per_rank(plan.virtual_ranks) {
+    std::int64_t end = 0;
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      end += 2 * folds_per_rank;
+      norms.emplace_back();
+      if (purpose == run::Purpose::training) {
+        for (const run::Bucket& bucket : plan.buckets) {
+          norms.back().push_back(end);
+          end += blocks(bucket.shard_size(rank));
+        }
+      }
+      ranks.push_back(end);
+    }
+  }
+
+  [[nodiscard]] std::int64_t size() const { return ranks.back(); }
+};
+
+/// What all ranks' scalars say. The sums run in the order of ranks, buckets and blocks, in fp64.
+inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, std::size_t buckets,
+                             const run::StepPlan& plan, const UpdateOptions& options) {
+  double weight = 0;
+  double weighted_loss = 0;
+  double squares = 0;
+  const auto ranks = static_cast<std::size_t>(plan.ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const double* const pairs = scalars + layout.ranks[r];
+    for (int fold = 0; fold < layout.folds_per_rank; ++fold) {
+      weight += pairs[2 * fold];
+      weighted_loss += pairs[2 * fold + 1];
+    }
+  }
+  for (std::size_t b = 0; b < buckets; ++b) {
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const std::int64_t blocks =
+          ScalarLayout::blocks(plan.buckets[b].shard_size(static_cast<int>(r)));
+      for (std::int64_t i = 0; i < blocks; ++i) squares += scalars[layout.norms[r][b] + i];
+    }
+  }
+  return judge(weight, weighted_loss, squares, options);
+}
+
+}  // namespace detail
+
+/// Appends what ends in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
+///
+///     Norms(b)   sums of squares of this rank's shard of the reduced gradient, block by block
+///     Scalars    all ranks tell each other their losses, loss weights and sums
+///     Decide     folds them in one order, so that all ranks have the same bits
+///
+/// `gradients[b]` holds the reduced gradient of bucket b, whole or this rank's shard of it; version 0.
+inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
+                         const std::vector<run::StorageId>& gradients) {
+  using run::Lane;
+  using run::Place;
+  const run::StepPlan& plan = builder.plan;
+  schedule::Program& program = builder.program;
+  const bool trains = builder.purpose == run::Purpose::training;
+  std::vector<run::Value> sums;
+  for (std::size_t b = 0; trains && b < plan.buckets.size(); ++b) {
+    const std::int64_t elements = plan.buckets[b].shard_size(builder.rank());
+    const auto blocks = static_cast<Bytes>(detail::ScalarLayout::blocks(elements));
+    sums.push_back(
+        {program.add_storage(concat("sums of squares ", b), blocks * sizeof(double), Place::device),
+         0});
+    schedule::Instruction& norms = program.add("Norms", Lane::compute, static_cast<int>(b));
+    norms.reads = {{gradients[b], 0}};
+    norms.writes = {sums.back()};
+    norms.cost.bytes = static_cast<Bytes>(elements) * plan.element_bytes();
+  }
+
+  const detail::ScalarLayout layout(plan, builder.purpose);
+  const run::Value all{
+      program.add_storage("scalars", static_cast<Bytes>(layout.size()) * sizeof(double),
+                          Place::host),
+      0};
+  schedule::Instruction& scalars = program.add("Scalars", Lane::reduce);
+  for (const auto& storages : builder.micro_batches) scalars.reads.push_back({storages.loss, 0});
+  for (const auto& storages : builder.micro_batches)
+    scalars.reads.push_back({storages.loss_weight, 0});
+  scalars.reads.insert(scalars.reads.end(), sums.begin(), sums.end());
+  scalars.writes = {all};
+  run::add_all_gather_messages(scalars, builder, sizeof(double), channel, layout.ranks);
+
+  builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
+  schedule::Instruction& decide = program.add("Decide", Lane::reduce);
+  decide.reads = {all};
+  decide.writes = {{builder.verdict, 0}};
+}
+
+/// Adds the code of Norms, Scalars and Decide.
+template <class Handlers, class Site>
+void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
+  using T = typename Site::element_type;
+  using Lane = typename Handlers::Lane;
+  using Code = typename Handlers::Code;
+  using Communication = typename Handlers::Communication;
+  using schedule::Instruction;
+  const auto layout =
+      std::make_shared<const detail::ScalarLayout>(site.plan(), site.builder.purpose);
+
+  handlers.on_lane("Norms", [&site](const Instruction& i) -> Code {
+    const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
+    const T* gradient = site.at(i.reads[0]);
+    if (site.elements(i.reads[0]) == bucket.size()) {
+      gradient += bucket.shards[static_cast<std::size_t>(site.rank())];
+    }
+    auto* const sums = site.memory.template at<double>(i.writes[0].storage);
+    return [gradient, sums, n = bucket.shard_size(site.rank())](Lane& lane) {
+      block_sums_of_squares(lane, n, gradient, sums, run::norm_block);
+    };
+  });
+
+  // Before the gather each rank writes its own numbers to their place among all.
+  handlers.on_wire("Scalars", [&site, layout](const Instruction& i) -> Communication {
+    const run::StepPlan& plan = site.plan();
+    const auto rank = static_cast<std::size_t>(site.rank());
+    const std::span<double> table = site.template span<double>(i.writes[0]);
+    double* const all = table.data();
+    const std::int64_t begin = layout->ranks[rank];
+    const auto mine = static_cast<std::size_t>(layout->ranks[rank + 1] - begin);
+    Communication gather = site.template all_gather<double>(
+        "scalars", std::span<const double>(all + begin, mine), table, layout->ranks);
+
+    const auto count = static_cast<std::size_t>(plan.micro_batches_of(site.rank()));
+    std::vector<const T*> losses;
+    std::vector<const T*> weights;
+    for (std::size_t j = 0; j < count; ++j) {
+      losses.push_back(site.at(i.reads[j]));
+      weights.push_back(site.at(i.reads[count + j]));
+    }
+    struct Sums {
+      const double* from;
+      std::int64_t to;
+      std::size_t blocks;
+    };
+    std::vector<Sums> sums;
+    for (std::size_t k = 2 * count; k < i.reads.size(); ++k) {
+      const std::size_t b = k - 2 * count;
+      sums.push_back({site.memory.template at<double>(i.reads[k].storage), layout->norms[rank][b],
+                      static_cast<std::size_t>(site.storage(i.reads[k]).bytes / sizeof(double))});
+    }
+    std::vector<int> folds;
+    const auto [first, last] = plan.folds_of(site.rank());
+    for (int fold = first; fold < last; ++fold) {
+      folds.push_back(plan.micro_batches[static_cast<std::size_t>(fold)]);
+    }
+    gather.begin = [all, begin, losses, weights, sums, folds] {
+      std::size_t j = 0;
+      double* pair = all + begin;
+      for (const int fold : folds) {
+        pair[0] = 0;
+        pair[1] = 0;
+        for (int k = 0; k < fold; ++k, ++j) {
+          const auto weight = static_cast<double>(*weights[j]);
+          pair[0] += weight;
+          pair[1] += weight * static_cast<double>(*losses[j]);
+        }
+        pair += 2;
+      }
+      for (const Sums& s : sums) std::copy_n(s.from, s.blocks, all + s.to);
+    };
+    return gather;
+  });
+
+  handlers.on_wire("Decide", [&site, layout, options](const Instruction& i) -> Communication {
+    const auto* const all = site.memory.template at<double>(i.reads[0].storage);
+    auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
+    const run::StepPlan& plan = site.plan();
+    const bool trains = site.builder.purpose == run::Purpose::training;
+    const std::size_t buckets = trains ? plan.buckets.size() : 0;
+    return site.call("decide", [all, verdict, &plan, buckets, layout, options] {
+      *verdict = detail::judge_scalars(*layout, all, buckets, plan, options);
+    });
+  });
+}
+
+}  // namespace reef::inline v0::optim
