@@ -14,20 +14,25 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
 
-/// The laws of optim::update_rule, on vectors of the host and on single elements.
+/// The laws of optim::update_rule, on vectors of the host and on single elements. A case names an
+/// element type, a rule whose options all differ from what does nothing, and the rule's formula once
+/// more, from its source and not from the rule: one element, in fp64, with its own memory.
+///
+///     struct MyCase {
+///       using Element = float;
+///       static MyRule rule();
+///       struct Reference {   // the new weight after step t, counted from 1
+///         double operator()(double w, double g, int t, double lr, bool decays);
+///       };
+///     };
+///     INSTANTIATE_TYPED_TEST_SUITE_P(MyRule, UpdateRuleLaws, testing::Types<MyCase>);
 namespace reef::test {
-
-template <class Rule, class T>
-struct RuleOn {
-  using rule = Rule;
-  using element = T;
-};
 
 template <class Case>
 class UpdateRuleLaws : public testing::Test {
 protected:
-  using Rule = typename Case::rule;
-  using T = typename Case::element;
+  using Rule = decltype(Case::rule());
+  using T = typename Case::Element;
   using Kernel = optim::detail::RuleKernel<Rule, T>;
 
   /// Weights and state after `steps` steps on drawn gradients, applied in pieces of `piece` elements.
@@ -55,7 +60,7 @@ protected:
       for (std::size_t k = 0; k < trial.states.size(); ++k)
         kernel.state[k] = trial.states[k].data();
       kernel.scale = static_cast<T>(0.5);
-      kernel.c = Rule{}.template coefficients<T>(t, lr, decays);
+      kernel.c = Case::rule().template coefficients<T>(t, lr, decays);
       apply(kernel);
     }
     return trial;
@@ -81,20 +86,15 @@ protected:
     });
   }
 
-  /// One element after the other, in fp64: the reference.
+  /// The weights by the case's own formula, one element after the other.
   static std::vector<double> reference(std::size_t n, int steps, bool decays, double lr) {
     std::vector<double> weights;
     for (const T w : drawn(n, 1)) weights.push_back(static_cast<double>(w));
-    std::vector<std::vector<double>> states(static_cast<std::size_t>(Rule::states) + 1,
-                                            std::vector<double>(n, 0));
+    std::vector<typename Case::Reference> formulas(n);
     for (int t = 1; t <= steps; ++t) {
       const std::vector<T> gradient = drawn(n, 100 + static_cast<std::uint64_t>(t));
-      const auto c = Rule{}.template coefficients<double>(t, lr, decays);
       for (std::size_t i = 0; i < n; ++i) {
-        double state[Rule::states + 1] = {};
-        for (std::size_t k = 0; k < states.size(); ++k) state[k] = states[k][i];
-        Rule::update(weights[i], state, 0.5 * static_cast<double>(gradient[i]), c);
-        for (std::size_t k = 0; k < states.size(); ++k) states[k][i] = state[k];
+        weights[i] = formulas[i](weights[i], 0.5 * static_cast<double>(gradient[i]), t, lr, decays);
       }
     }
     return weights;
@@ -111,10 +111,10 @@ TYPED_TEST_P(UpdateRuleLaws, a_cut_into_pieces_and_threads_changes_no_bit) {
   }
 }
 
-TYPED_TEST_P(UpdateRuleLaws, follows_the_formula_in_fp64) {
+TYPED_TEST_P(UpdateRuleLaws, follows_the_formula_of_its_source) {
   // Each step rounds a handful of times, relative to weights and updates of order one.
   const double tolerance =
-      64 * static_cast<double>(std::numeric_limits<typename TypeParam::element>::epsilon());
+      64 * static_cast<double>(std::numeric_limits<typename TypeParam::Element>::epsilon());
   for (const bool decays : {false, true}) {
     const auto tested = this->by_vectors(333, 5, decays, 0.05, 333, 1);
     const auto expected = this->reference(333, 5, decays, 0.05);
@@ -131,22 +131,23 @@ TYPED_TEST_P(UpdateRuleLaws, a_learning_rate_of_zero_moves_no_weight) {
 }
 
 TYPED_TEST_P(UpdateRuleLaws, weights_that_decay_end_closer_to_zero_where_the_rule_decays) {
-  using Tested = typename TypeParam::rule;
-  Tested rule;
-  if (rule.options.weight_decay == 0) rule.options.weight_decay = 0.1;
+  const auto rule = TypeParam::rule();
+  constexpr auto count = static_cast<std::size_t>(rule.states) + 1;
+  ASSERT_GT(rule.options.weight_decay, 0);
   double free = 10;
   double decayed = 10;
-  double states[2][Tested::states + 1] = {};
+  double states[2][count] = {};
   for (int t = 1; t <= 3; ++t) {
-    Tested::update(free, states[0], 0.0, rule.template coefficients<double>(t, 0.1, false));
-    Tested::update(decayed, states[1], 0.0, rule.template coefficients<double>(t, 0.1, true));
+    rule.update(free, states[0], 0.0, rule.template coefficients<double>(t, 0.1, false));
+    rule.update(decayed, states[1], 0.0, rule.template coefficients<double>(t, 0.1, true));
   }
   EXPECT_EQ(free, 10);
   EXPECT_LT(decayed, 10);
 }
 
 REGISTER_TYPED_TEST_SUITE_P(UpdateRuleLaws, a_cut_into_pieces_and_threads_changes_no_bit,
-                            follows_the_formula_in_fp64, a_learning_rate_of_zero_moves_no_weight,
+                            follows_the_formula_of_its_source,
+                            a_learning_rate_of_zero_moves_no_weight,
                             weights_that_decay_end_closer_to_zero_where_the_rule_decays);
 
 }  // namespace reef::test

@@ -1,12 +1,37 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <reef/optim/adamw.hpp>
 
 #include "../laws/update_rule.hpp"
 
 namespace reef::test {
 
-using AdamWCases = testing::Types<RuleOn<optim::AdamW, float>, RuleOn<optim::AdamW, double>>;
+template <class T>
+struct AdamWCase {
+  using Element = T;
+  /// An epsilon that is felt: it stands beside the root, not under it.
+  static optim::AdamW rule() {
+    return optim::AdamW({.beta1 = 0.75, .beta2 = 0.875, .epsilon = 0.05, .weight_decay = 0.25});
+  }
+
+  /// Loshchilov and Hutter, algorithm 2, line by line; weight decay is multiplied by the rate.
+  struct Reference {
+    double m = 0;
+    double v = 0;
+    double operator()(double w, double g, int t, double lr, bool decays) {
+      m = 0.75 * m + (1 - 0.75) * g;
+      v = 0.875 * v + (1 - 0.875) * (g * g);
+      const double unbiased_m = m / (1 - std::pow(0.75, t));
+      const double unbiased_v = v / (1 - std::pow(0.875, t));
+      const double decay = decays ? 0.25 * w : 0.0;
+      return w - lr * (unbiased_m / (std::sqrt(unbiased_v) + 0.05) + decay);
+    }
+  };
+};
+
+using AdamWCases = testing::Types<AdamWCase<float>, AdamWCase<double>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(AdamW, UpdateRuleLaws, AdamWCases);
 
 TEST(AdamW, takes_a_first_step_of_the_learning_rate_whatever_the_gradient) {

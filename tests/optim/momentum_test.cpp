@@ -6,8 +6,27 @@
 
 namespace reef::test {
 
-using MomentumCases =
-    testing::Types<RuleOn<optim::Momentum, float>, RuleOn<optim::Momentum, double>>;
+template <class T>
+struct MomentumCase {
+  using Element = T;
+  static optim::Momentum rule() {
+    return optim::Momentum({.momentum = 0.75, .weight_decay = 0.25});
+  }
+
+  /// Polyak's own form, which remembers the weights of before instead of a velocity:
+  /// w' = w - lr g + momentum (w - w_before). Equal as long as the learning rate stays.
+  struct Reference {
+    double before = 0;
+    double operator()(double w, double g, int t, double lr, bool decays) {
+      const double gradient = decays ? g + 0.25 * w : g;
+      const double push = t == 1 ? 0.0 : 0.75 * (w - before);
+      before = w;
+      return w - lr * gradient + push;
+    }
+  };
+};
+
+using MomentumCases = testing::Types<MomentumCase<float>, MomentumCase<double>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Momentum, UpdateRuleLaws, MomentumCases);
 
 TEST(Momentum, begins_with_the_gradient_and_remembers_it) {

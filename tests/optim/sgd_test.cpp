@@ -6,7 +6,21 @@
 
 namespace reef::test {
 
-using SgdCases = testing::Types<RuleOn<optim::Sgd, float>, RuleOn<optim::Sgd, double>>;
+template <class T>
+struct SgdCase {
+  using Element = T;
+  static optim::Sgd rule() { return optim::Sgd({.weight_decay = 0.25}); }
+
+  /// Robbins and Monro, with the gradient of (weight_decay / 2) w^2 added where weights decay.
+  struct Reference {
+    double operator()(double w, double g, int /*t*/, double lr, bool decays) {
+      const double penalty = decays ? 0.25 * w : 0.0;
+      return w - lr * (g + penalty);
+    }
+  };
+};
+
+using SgdCases = testing::Types<SgdCase<float>, SgdCase<double>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Sgd, UpdateRuleLaws, SgdCases);
 
 TEST(Sgd, takes_one_step_down_the_gradient) {

@@ -9,109 +9,20 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 
-#include "small_gpt.hpp"
+#include "../laws/trainer.hpp"
 
 namespace reef::test {
 
+INSTANTIATE_TYPED_TEST_SUITE_P(AdamW, TrainerLaws, SynchronousCases<optim::AdamW>);
+
+// What the laws do not say.
+
 namespace {
 
-using DdpTrainer = Trainer<optim::Ddp<optim::AdamW>>;
 using Zero1Trainer = Trainer<optim::Zero1<optim::AdamW>>;
 using Options = Zero1Trainer::Options;
 
-int world_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
-int world_size() {
-  int size = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
-
-/// Rank r gives 1, 2 or 3 micro-batches a step.
-int uneven_count(int rank) { return 1 + (2 * rank + 1) % 3; }
-
-Options uneven_options() {
-  Options options = small_options<Zero1Trainer>();
-  options.micro_batches = {uneven_count(world_rank())};
-  return options;
-}
-
-/// One process in the place of all: rank 0 runs it alone, the others wait in the next collective.
-Options alone_options() {
-  Options options = small_options<Zero1Trainer>();
-  options.virtual_ranks = world_size();
-  options.micro_batches.clear();
-  for (int r = 0; r < world_size(); ++r) options.micro_batches.push_back(uneven_count(r));
-  return options;
-}
-
 }  // namespace
-
-TEST(Trainer, p_ranks_give_the_bits_of_one_process_that_stands_for_p) {
-  const auto together = train<Zero1Trainer>(uneven_options());
-  EXPECT_EQ(together, train<Zero1Trainer>(alone_options(), 4, MPI_COMM_SELF));
-}
-
-TEST(Trainer, zero1_gives_the_bits_of_ddp) {
-  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<DdpTrainer>(uneven_options()));
-}
-
-TEST(Trainer, concurrent_lanes_give_the_bits_of_one_instruction_at_a_time) {
-  Options serial = uneven_options();
-  serial.serial = true;
-  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(serial));
-}
-
-TEST(Trainer, threads_change_no_bit) {
-  Options more = uneven_options();
-  more.device.threads = 3;
-  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(more));
-}
-
-TEST(Trainer, the_transport_changes_no_bit) {
-  Options messages = uneven_options();
-  messages.communication.transport = comm::Transport::messages;
-  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(messages));
-}
-
-TEST(Trainer, tracing_changes_no_bit_and_records_every_lane) {
-  trace::Sink sink(world_rank());
-  Options traced = uneven_options();
-  traced.trace = &sink;
-  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(traced));
-  trace::Recording recording;
-  EXPECT_GT(sink.collect(recording).size(), 4U * 2U);
-}
-
-TEST(Trainer, cuts_and_buckets_change_no_bit) {
-  // Sums of squares are taken bucket by bucket, so the norm itself belongs to a plan: without
-  // clipping no weight depends on it.
-  Options small = uneven_options();
-  Options large = uneven_options();
-  small.clip_norm = large.clip_norm = 0;
-  small.bucket_bytes = 1;
-  large.bucket_bytes = Bytes{1} << 30;
-  const auto a = train<Zero1Trainer>(small);
-  const auto b = train<Zero1Trainer>(large);
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.weights, b.weights);
-}
-
-TEST(Trainer, an_emulated_device_behind_a_link_gives_the_bits_of_the_host) {
-  Options discrete = uneven_options();
-  discrete.device.memory_bytes = Bytes{64} << 20;
-  discrete.device.link_bytes_per_second = 4e9;
-  discrete.device.poison_freed = true;
-  EXPECT_EQ(train<Zero1Trainer>(uneven_options()), train<Zero1Trainer>(discrete));
-}
-
-TEST(Trainer, repeats_itself_bit_for_bit) {
-  EXPECT_EQ(train<DdpTrainer>(uneven_options()), train<DdpTrainer>(uneven_options()));
-}
 
 TEST(Trainer, learns) {
   Options options = small_options<Zero1Trainer>();
@@ -119,44 +30,6 @@ TEST(Trainer, learns) {
   const auto outcome = train<Zero1Trainer>(options, 30);
   EXPECT_NEAR(outcome.losses.front(), std::log(37.0), 0.3);
   EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.8);
-}
-
-TEST(Trainer, the_wire_carries_what_the_program_says) {
-  Options options = uneven_options();
-  options.communication.transport = comm::Transport::messages;
-  const comm::Communicator world;
-  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {},
-                       world);
-  trainer.step();
-  const comm::Cost before = trainer.progress().meter().operations();
-  trainer.step();
-  trainer.step();
-  const comm::Cost sent = trainer.progress().meter().operations() - before;
-  comm::Cost said;
-  for (const schedule::Instruction& instruction : trainer.program().round) {
-    for (const schedule::Message& message : instruction.sends) {
-      said.messages += 2 * message.pieces;
-      said.bytes += 2 * message.bytes;
-    }
-  }
-  EXPECT_EQ(sent.messages, said.messages);
-  EXPECT_EQ(sent.bytes, said.bytes);
-}
-
-TEST(Trainer, evaluation_changes_nothing) {
-  const comm::Communicator world;
-  const auto run = [&](bool evaluate) {
-    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(),
-                         uneven_options(), small_source(), world);
-    auto first = outcome_of(trainer, 2);
-    if (evaluate) {
-      const double loss = trainer.evaluate(3);
-      EXPECT_TRUE(std::isfinite(loss));
-      EXPECT_EQ(loss, trainer.evaluate(3));
-    }
-    return outcome_of(trainer, 2);
-  };
-  EXPECT_EQ(run(false), run(true));
 }
 
 TEST(Trainer, weights_that_differ_from_sample_to_sample_give_the_same_bits_on_p_ranks) {
@@ -171,7 +44,8 @@ TEST(Trainer, weights_that_differ_from_sample_to_sample_give_the_same_bits_on_p_
                          communicator);
     return outcome_of(trainer, 3);
   };
-  EXPECT_EQ(run(uneven_options(), MPI_COMM_WORLD), run(alone_options(), MPI_COMM_SELF));
+  EXPECT_EQ(run(uneven_options<Zero1Trainer>(), MPI_COMM_WORLD),
+            run(alone_options<Zero1Trainer>(uneven_counts(world_size())), MPI_COMM_SELF));
 }
 
 TEST(Trainer, clips_the_mean_gradient_to_the_norm_that_was_asked_for) {
@@ -180,8 +54,7 @@ TEST(Trainer, clips_the_mean_gradient_to_the_norm_that_was_asked_for) {
   Options options = small_options<Zero1Trainer>();
   options.clip_norm = 0.125;
   options.rule.options.beta1 = 0;
-  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {},
-                       world);
+  Zero1Trainer trainer = small_trainer<Zero1Trainer>(options, world);
   EXPECT_GT(trainer.step().gradient_norm, 0.125);
   std::vector<double> squares{0};
   for (const auto& range : trainer.state_ranges()) {
@@ -276,8 +149,8 @@ TEST(Trainer, weights_of_micro_batches_that_are_all_the_same_change_no_bit) {
       plain(first, inputs);
       return weight;
     };
-    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source, uneven_options(),
-                         {}, world);
+    Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), source,
+                         uneven_options<Zero1Trainer>(), {}, world);
     return outcome_of(trainer, 3);
   };
   EXPECT_EQ(run(1), run(64));  // a power of two: every product and quotient is exact
@@ -306,9 +179,8 @@ TEST(Trainer, a_micro_batch_of_weight_zero_is_as_if_it_were_not_there) {
 
 TEST(Trainer, stops_at_a_loss_that_is_not_finite_and_keeps_the_weights) {
   const comm::Communicator world;
-  Options options = uneven_options();
-  Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {},
-                       world);
+  Options options = uneven_options<Zero1Trainer>();
+  Zero1Trainer trainer = small_trainer<Zero1Trainer>(options, world);
   trainer.step();
   const std::string broken = "transformer.h.1.mlp.c_proj.bias";
   std::vector<float> values = trainer.parameter(broken);

@@ -9,20 +9,12 @@
 #include <reef/nn/gpt.hpp>
 #include <reef/trainer/trainer.hpp>
 
-namespace reef::test {
+#include "gpt_config.hpp"
+#include "ranks.hpp"
 
-/// A GPT with every kind of operator, small and of odd shape: no size divides another.
-inline nn::GptConfig small_config() {
-  nn::GptConfig config;
-  config.layers = 2;
-  config.heads = 3;
-  config.channels = 21;
-  config.vocabulary = 37;
-  config.context = 11;
-  config.batch = 2;
-  config.dropout = 0.1F;
-  return config;
-}
+// A small GPT, what it reads, and what a training of it leaves behind.
+
+namespace reef::test {
 
 /// A text with some order in it.
 inline const std::vector<std::uint8_t>& small_text() {
@@ -37,14 +29,13 @@ inline const std::vector<std::uint8_t>& small_text() {
   return text;
 }
 
-/// Weight 1 a micro-batch; `weigh_tokens` counts tokens instead.
-inline run::Source small_source(bool weigh_tokens = false) {
-  return [sampler = data::Sampler(small_text(), small_config().context, 3), weigh_tokens](
+/// Every micro-batch has the weight 1.
+inline run::Source small_source() {
+  return [sampler = data::Sampler(small_text(), small_config().context, 3)](
              std::uint64_t first, std::span<const AnyView> inputs) {
-    const std::int64_t batch = inputs[0].shape()[0];
-    sampler.fill(first, batch, inputs[0].as<std::int32_t>().data(),
+    sampler.fill(first, inputs[0].shape()[0], inputs[0].as<std::int32_t>().data(),
                  inputs[1].as<std::int32_t>().data());
-    return weigh_tokens ? static_cast<double>(inputs[0].shape().size()) : 1.0;
+    return 1.0;
   };
 }
 
@@ -72,15 +63,46 @@ Outcome<typename TrainerType::T> outcome_of(TrainerType& trainer, int steps) {
   return outcome;
 }
 
+/// One micro-batch on every rank, one thread, and a norm that most gradients exceed.
 template <class TrainerType>
 typename TrainerType::Options small_options() {
   typename TrainerType::Options options;
   options.seed = 11;
-  options.device.threads = 1;
+  if constexpr (requires { options.device.threads; }) options.device.threads = 1;
   options.learning_rate = {.peak = 0.01, .warmup = 2, .steps = 20};
   options.clip_norm = 0.5;
   options.bucket_bytes = 8192;  // several buckets, some smaller than a norm block per rank
   return options;
+}
+
+/// Every rank has its own number of micro-batches.
+template <class TrainerType>
+typename TrainerType::Options uneven_options() {
+  auto options = small_options<TrainerType>();
+  options.micro_batches = {uneven_count(world_rank())};
+  return options;
+}
+
+/// One process in the place of as many ranks as there are counts: a rank runs it for itself alone.
+template <class TrainerType>
+typename TrainerType::Options alone_options(const std::vector<int>& counts) {
+  auto options = small_options<TrainerType>();
+  options.virtual_ranks = static_cast<int>(counts.size());
+  options.micro_batches = counts;
+  return options;
+}
+
+/// The small GPT on the ranks of `communicator`.
+template <class TrainerType>
+TrainerType small_trainer(const typename TrainerType::Options& options,
+                          const comm::Communicator& communicator,
+                          const nn::GptConfig& config = small_config()) {
+  using Device = typename TrainerType::Device;
+  using T = typename TrainerType::T;
+  int threads = 1;
+  if constexpr (requires { options.device.threads; }) threads = options.device.threads;
+  return TrainerType(nn::gpt<Device, T>(config, threads), small_source(), options, small_source(),
+                     communicator);
 }
 
 /// Trains on all ranks of `ranks`.
@@ -88,12 +110,8 @@ template <class TrainerType>
 Outcome<typename TrainerType::T> train(const typename TrainerType::Options& options, int steps = 4,
                                        MPI_Comm ranks = MPI_COMM_WORLD,
                                        const nn::GptConfig& config = small_config()) {
-  using Device = typename TrainerType::Device;
-  using T = typename TrainerType::T;
-  const int threads = options.device.threads;
   const comm::Communicator communicator(ranks);
-  TrainerType trainer(nn::gpt<Device, T>(config, threads), small_source(), options, small_source(),
-                      communicator);
+  TrainerType trainer = small_trainer<TrainerType>(options, communicator, config);
   return outcome_of(trainer, steps);
 }
 
