@@ -79,6 +79,8 @@ void Trainer<Policies...>::verify_together() {
       [this](int r) { return build(plan_, r, Purpose::training); },
       [this](int r) { return build(plan_, r, Purpose::evaluation); },
       [this](int r) { return detail::diagnosis_of(build(plan_, r, Purpose::training)); }};
+  schedule::Limits limits;  // by its name: nvcc takes a braced temporary here for a comma
+  limits.device_bytes = options_.device.memory_bytes;
   Hash plan;
   for (const auto& builder_of : builders) {
     std::vector<schedule::Program> programs;
@@ -87,7 +89,7 @@ void Trainer<Policies...>::verify_together() {
       programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program))
                                         : std::move(program));
     }
-    schedule::verify(programs, {.device_bytes = options_.device.memory_bytes});
+    schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
   try {
