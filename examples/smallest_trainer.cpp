@@ -23,9 +23,9 @@ using MyTrainer = Trainer<optim::Ddp<optim::AdamW>>;  // policies in any order; 
 int main(int argc, char** argv) {
   const comm::Environment mpi(argc, argv);
   const data::Corpus text({argv + 1, argv + argc});
-  const data::Sampler sampler(text.training(), 64, 1);
   const nn::GptConfig config{
       .layers = 2, .heads = 2, .channels = 64, .vocabulary = 256, .context = 64, .batch = 4};
+  const data::Sampler sampler(text.training(), config.context, 1);
 
   // Samples first, first + 1, ... of those that all ranks take together; 1 is their weight.
   const auto source = [&](std::uint64_t first, std::span<const AnyView> inputs) {

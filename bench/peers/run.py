@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the training of a GPT in Reef and in PyTorch as Debian ships it, in interleaved rounds.
 
-    cmake --preset release
+    cmake --preset release -DREEF_BUILD_BENCH=ON
     cmake --build build/release --target peers_gpt_reef_bench peers_gemm_ceiling_bench
     python3 bench/peers/run.py --configuration b256 --rounds 7 --json bench/results/peers_b256.json
 

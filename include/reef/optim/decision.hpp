@@ -170,8 +170,8 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
       std::size_t blocks;
     };
     std::vector<Sums> sums;
-    for (std::size_t k = 2 * count; k < i.reads.size(); ++k) {
-      const std::size_t b = k - 2 * count;
+    for (std::size_t b = 0; b < layout->norms[rank].size(); ++b) {
+      const std::size_t k = 2 * count + b;
       sums.push_back({site.memory.template at<double>(i.reads[k].storage), layout->norms[rank][b],
                       static_cast<std::size_t>(site.storage(i.reads[k]).bytes / sizeof(double))});
     }

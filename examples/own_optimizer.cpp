@@ -1,0 +1,143 @@
+// Purpose  An optimizer policy from scratch: OneShot<Rule> sums gradients in one exchange, not two.
+//          Each rank sends its whole gradient to all others, and each folds all of them: more bytes
+//          than Ddp, and fewer latencies, for small models on slow links. Two kinds of its own.
+// Command  mpiexec -n 2 build/release/examples/own-optimizer
+// Output   bits of Ddp: yes
+//          4 ranks 50 ms apart, predicted: Ddp 0.15 s a step, OneShot 0.10 s
+// ranks: 2
+// prints: bits of Ddp: yes
+// prints: 4 ranks 50 ms apart, predicted: Ddp 0.15 s a step, OneShot 0.10 s
+#include <cstdio>
+#include <vector>
+
+#include <reef/comm/environment.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/ddp.hpp>
+#include <reef/optim/decision.hpp>
+#include <reef/optim/update.hpp>
+#include <reef/schedule/simulate.hpp>
+#include <reef/trainer/trainer.hpp>
+
+using namespace reef;
+
+/// Each bucket b, last first: Share(b), Fold(b). Then Norms, Scalars, Decide; then each Update(b).
+template <optim::update_rule UpdateRule>
+struct OneShot {
+  using policy_tag = OptimTag;
+  using Rule = UpdateRule;
+  static constexpr bool sharded = false;  // every rank keeps all of the rule's state
+  static constexpr Payload accepts = Payload::dense;
+  static constexpr bool needs_scalars = true;
+
+  static void reserve(run::StepBuilder& builder) {
+    optim::reserve_states(builder, Rule::states, sharded);
+  }
+  static std::vector<optim::StateRange> state(const run::StepBuilder& builder) {
+    return optim::state_ranges(builder, Rule::states, sharded);
+  }
+
+  /// Rank r's copy of bucket b's gradient is [offsets[r], offsets[r + 1]) of all (P, n).
+  static std::vector<std::int64_t> copies(const run::StepPlan& plan, std::size_t b) {
+    std::vector<std::int64_t> offsets;
+    for (int r = 0; r <= plan.ranks; ++r) offsets.push_back(r * plan.buckets[b].size());
+    return offsets;
+  }
+
+  static void add(run::StepBuilder& builder) {
+    const run::StepPlan& plan = builder.plan;
+    std::uint32_t channel = run::first_optimizer_channel;
+    const bool trains = builder.purpose == run::Purpose::training;
+    const std::size_t buckets = trains ? plan.buckets.size() : 0;
+    for (std::size_t b = buckets; b-- > 0;) {
+      const auto offsets = copies(plan, b);
+      const run::Value gradient{builder.reduced[b], 0};
+      const Bytes bytes = static_cast<Bytes>(offsets.back()) * plan.element_bytes();
+      const run::Value all{builder.program.add_storage("all gradients", bytes, run::Place::device)};
+
+      auto& share = builder.program.add("Share", run::Lane::reduce, static_cast<int>(b));
+      share.reads = {gradient};
+      share.writes = {all};
+      run::add_all_gather_messages(share, builder, plan.element_bytes(), channel++, offsets);
+
+      auto& fold = builder.program.add("Fold", run::Lane::compute, static_cast<int>(b));
+      fold.reads = {all};
+      fold.writes = {gradient};
+      fold.cost.bytes = 3 * bytes;
+    }
+    optim::add_decision(builder, channel, builder.reduced);
+    for (std::size_t b = 0; b < buckets; ++b) {
+      optim::add_update(builder, b, {builder.reduced[b], 0}, builder.weights[b], Rule::states);
+    }
+  }
+
+  template <class Handlers, class Site>
+  static void add_code(Handlers& handlers, const Site& site, Rule rule, optim::UpdateOptions o) {
+    using T = typename Site::element_type;
+    using Kernels = nn::Kernels<typename Site::device_type>;
+    handlers.on_wire("Share", [&site](const schedule::Instruction& i) {
+      return site.template all_gather<T>(i.text(), site.span(i.reads[0]), site.span(i.writes[0]),
+                                         copies(site.plan(), static_cast<std::size_t>(i.index)));
+    });
+    handlers.on_lane("Fold", [&site](const schedule::Instruction& i) {
+      return [all = site.at(i.reads[0]), sum = site.at(i.writes[0]), n = site.elements(i.writes[0]),
+              P = site.plan().ranks](auto& lane) {
+        for (int r = 0; r < P; ++r)
+          Kernels::template copy_or_add<T>(lane, sum, all + r * n, n, r > 0);
+      };
+    });
+    optim::add_decision_code(handlers, site, o);
+    optim::add_update_code(handlers, site, rule);
+  }
+};
+
+using OneShotAdamW = OneShot<optim::AdamW>;
+using DdpAdamW = optim::Ddp<optim::AdamW>;
+static_assert(optim::optimizer_policy<OneShotAdamW> && composable<OneShotAdamW>);
+
+const nn::GptConfig config{
+    .layers = 1, .heads = 2, .channels = 24, .vocabulary = 24, .context = 16, .batch = 8};
+
+template <class Optim>
+std::vector<double> losses() {
+  const auto source = [](std::uint64_t first, std::span<const AnyView> inputs) {
+    for (const AnyView& input : inputs) {  // every token is its own target
+      auto token = static_cast<std::int32_t>(first % 1000);
+      for (std::int32_t& at : input.as<std::int32_t>().span()) at = token++ % 24;
+    }
+    return 1.0;
+  };
+  Trainer<Optim> trainer(nn::gpt<device::Host, float>(config), source);
+  std::vector<double> result;
+  for (int step = 0; step < 20; ++step) result.push_back(trainer.step().loss);
+  return result;
+}
+
+/// Seconds a step on 4 ranks of 1 Tflop/s, with 100 Mbit/s and 50 ms between any two.
+template <class Optim>
+Seconds predicted(const graph::Dag& dag) {
+  const auto plan =
+      run::make_step_plan(dag, run::choose_cuts(dag, 1 << 20), 4, 1, {1, 1, 1, 1}, false);
+  std::vector<schedule::Program> programs;
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    run::StepBuilder builder(plan, rank, run::Purpose::training);
+    Optim::reserve(builder);
+    pipeline::Single::add(builder);
+    Optim::add(builder);
+    programs.push_back(std::move(builder.program));
+  }
+  schedule::verify(programs);
+  return schedule::simulate(programs, schedule::World::uniform(4, {1e12}, {50e-3, 12.5e6})).step;
+}
+
+int main(int argc, char** argv) {
+  const comm::Environment mpi(argc, argv);
+  const bool equal = losses<OneShotAdamW>() == losses<DdpAdamW>();
+  if (comm::Communicator().rank() == 0) {
+    const auto gpt = nn::gpt<device::Host, float>(config);
+    std::printf("bits of Ddp: %s\n", equal ? "yes" : "NO");
+    std::printf("4 ranks 50 ms apart, predicted: Ddp %.2f s a step, OneShot %.2f s\n",
+                predicted<DdpAdamW>(gpt.dag()), predicted<OneShotAdamW>(gpt.dag()));
+  }
+  return equal ? 0 : 1;
+}
