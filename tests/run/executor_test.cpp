@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <reef/comm/call_task.hpp>
+#include <reef/comm/error.hpp>
 #include <reef/device/host.hpp>
 #include <reef/run/executor.hpp>
 
@@ -24,11 +25,22 @@ using device::Host;
 struct Bench {
   comm::Communicator self{MPI_COMM_SELF};
   Host host{Host::Options{.threads = 1}};
-  comm::Progress progress{self};
-  run::Lanes<Host> lanes{host, progress, nullptr};
+  std::shared_ptr<run::FailureSwitch> failure = std::make_shared<run::FailureSwitch>();
+  std::atomic<bool> failed{false};  ///< the lanes were told that the communication failed
+  comm::Progress progress{self, options()};
+  run::Lanes<Host> lanes{host, progress, nullptr, failure};
   run::Handlers<Host> handlers;
   std::mutex mutex;
   std::vector<std::string> log;
+
+  comm::ProgressOptions options() {
+    comm::ProgressOptions result;
+    result.on_failure = [this](const std::string&) {
+      failure->trip();
+      failed = true;
+    };
+    return result;
+  }
 
   void note(const std::string& what) {
     const std::scoped_lock lock(mutex);
@@ -39,6 +51,7 @@ struct Bench {
   void handle(const Program& program) {
     for (const Instruction& instruction : program.round) {
       const std::string kind = instruction.kind;
+      if (kind == "Break") continue;  // a test's own
       if (schedule::communicates(instruction.lane)) {
         handlers.on_wire(
             kind, [this, kind](const Instruction&) -> run::Handlers<Host>::Communication {
@@ -121,6 +134,54 @@ TEST(Executor, throws_what_a_lane_threw_and_no_lane_waits_for_ever) {
   const auto executor = bench.executor(w.program);
   executor->run();
   EXPECT_THROW(executor->run(), Error);
+}
+
+TEST(Executor, ends_the_communication_with_what_a_lane_threw_though_no_task_waits) {
+  Writer w;
+  w.writes("Fail", Lane::compute, w.storage("x"));
+  Bench bench;
+  const auto executor = bench.executor(w.program);
+  executor->run();
+  EXPECT_THROW(executor->run(), Error);
+  std::string text;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (text.empty() && std::chrono::steady_clock::now() < end) {
+    comm::CallTask next("next", [] {});
+    try {
+      bench.progress.submit(bench.progress.queue("q"), next);
+      bench.progress.wait(next);
+    } catch (const Error& error) {
+      text = error.what();
+    }
+  }
+  EXPECT_EQ(text, "the second round fails");
+}
+
+TEST(Executor, throws_a_failure_of_the_communication_that_came_after_its_last_task) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId y = w.storage("y");
+  w.writes("Make", Lane::compute, x);
+  w.moves("Sum", Lane::reduce, x, y);
+  w.reads("Break", Lane::compute, y);
+  w.reads("Update", Lane::compute, y);
+  Bench bench;
+  comm::CallTask other("other", [] {});
+  bench.handlers.on_lane("Break", [&](const Instruction&) -> run::Handlers<Host>::Code {
+    return [&](Host::Lane&) {
+      bench.progress.submit(bench.progress.queue("other"), other,
+                            []() -> bool { throw comm::MpiError("rank 1 is gone"); });
+      while (!bench.failed) std::this_thread::yield();
+    };
+  });
+  const auto executor = bench.executor(w.program);
+  try {
+    executor->run();
+    ADD_FAILURE() << "no MpiError, though Update did not run";
+  } catch (const comm::MpiError& error) {
+    EXPECT_STREQ(error.what(), "rank 1 is gone");
+  }
+  EXPECT_EQ(bench.log, (std::vector<std::string>{"Make", "Sum"}));
 }
 
 TEST(Executor, refuses_a_kind_without_code_by_name) {

@@ -74,6 +74,20 @@ TEST(Staging, a_part_has_a_part_of_its_wholes_copy) {
   EXPECT_NO_THROW(schedule::verify(std::vector{staged}));
 }
 
+TEST(Staging, a_sum_into_a_whole_makes_the_copies_of_its_parts_stale) {
+  Writer w;
+  const StorageId whole = w.storage("whole", 256);
+  const StorageId part = w.program.add_part("part", whole, 64, 64);
+  w.writes("Make", Lane::compute, part);
+  w.reads("Send", Lane::send, part);
+  w.program.add("Sum", Lane::reduce).accumulates = {{whole, 0}};
+  w.reads("Send", Lane::send, part);
+  w.reads("Send", Lane::send, whole);
+  EXPECT_EQ(
+      kinds(run::stage_transfers(w.program)),
+      (Kinds{"Make", "Download", "Send", "Download", "Sum", "Upload", "Download", "Send", "Send"}));
+}
+
 TEST(Staging, leaves_alone_what_is_in_host_memory_already) {
   Writer w;
   const StorageId host = w.program.add_storage("scalars", 64, Place::host);

@@ -47,15 +47,12 @@ namespace reef::inline v0::comm {
 class Progress {
 public:
   explicit Progress(const Communicator& communicator, ProgressOptions options = {})
-      : options_(checked(std::move(options), communicator.size())),
-        data_(communicator.handle(), communicator.name() + ".data"),
-        control_comm_(communicator.handle(), communicator.name() + ".control"),
-        names_(detail::largest_tag(data_)),
-        window_(detail::open_window(data_, options_)),
-        wire_(data_.handle(), rank(), size(), options_.network, meter_),
-        control_(control_comm_.handle(), rank(), size(), meter_) {
-    thread_ = std::thread([this] { serve(); });
-  }
+      : Progress(communicator.handle(), communicator.name(), std::move(options)) {}
+
+  /// Of all ranks of the job.
+  explicit Progress(ProgressOptions options)
+      : Progress(MPI_COMM_WORLD, "world", std::move(options)) {}
+
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -130,6 +127,25 @@ public:
     rethrow();
   }
 
+  /// Fails with an exception of this rank that no task throws, such as a lane's: the other ranks are
+  /// told its text; here wait() and submit() throw it. Returns at once, and changes nothing after
+  /// another failure; any thread.
+  void give_up(std::exception_ptr reason) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (failure_ != nullptr || given_up_ != nullptr) return;
+      given_up_ = std::move(reason);
+      told_ = true;
+    }
+    wake();
+  }
+
+  /// Throws what went wrong, if something did. Any thread.
+  void check() {
+    const std::scoped_lock lock(mutex_);
+    rethrow();
+  }
+
   /// Says that this rank does something: a compute lane calls it per instruction, so that peers who
   /// wait for long can tell a slow rank from a stuck one. One relaxed increment; any thread.
   void tick() { activity_.fetch_add(1, std::memory_order_relaxed); }
@@ -154,6 +170,23 @@ private:
     if (failure_ == nullptr) return;
     told_ = true;
     std::rethrow_exception(failure_);
+  }
+
+  Progress(MPI_Comm parent, const std::string& name, ProgressOptions options)
+      : options_(checked(std::move(options), size_of(parent))),
+        data_(parent, name + ".data"),
+        control_comm_(parent, name + ".control"),
+        names_(detail::largest_tag(data_)),
+        window_(detail::open_window(data_, options_)),
+        wire_(data_.handle(), rank(), size(), options_.network, meter_),
+        control_(control_comm_.handle(), rank(), size(), meter_) {
+    thread_ = std::thread([this] { serve(); });
+  }
+
+  static int size_of(MPI_Comm ranks) {
+    int size = 0;
+    detail::check_mpi(MPI_Comm_size(ranks, &size), "MPI_Comm_size");
+    return size;
   }
 
   void check_submission(Task& task) {
@@ -198,7 +231,8 @@ private:
   void fail(std::string text, Why why) noexcept;
   void gather_dumps();
   void stop(Stop how);
-  /// Once told to stop: lets the queues run dry, says farewell, and waits for the others'.
+  /// Throws what give_up was given. Once told to stop: lets the queues run dry, says farewell, and
+  /// waits for the others'.
   void finish();
   [[nodiscard]] std::int64_t last_sign() const;
 
@@ -224,6 +258,7 @@ private:
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::uint64_t tasks_ = 0;
+  std::exception_ptr given_up_;  // what give_up was given
   std::exception_ptr failure_;
   std::string failure_text_;
   bool told_ = false;

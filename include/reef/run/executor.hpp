@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/progress.hpp>
@@ -141,7 +142,8 @@ struct Lanes {
 ///
 /// | blocks | run() until the round is complete on the device and on the wire                         |
 /// | cost   | per instruction one event, and a wait for each dependency on another lane               |
-/// | errors | what a handler throws; the executor and the other ranks' round are then unusable        |
+/// | errors | what a handler throws, which the other ranks are told; comm's errors. The executor and  |
+/// |        | the Progress object are unusable then, on all ranks, and the round is not complete      |
 /// | life   | device, progress, lanes and program outlive the executor                                |
 template <device::device Device>
 class Executor {
@@ -196,6 +198,8 @@ public:
       if (lanes_.lanes[lane] || order_[lane].empty()) continue;
       progress_.wait(*steps_[order_[lane].back()].communication.task);
     }
+    // A failure that came after the last communication let the lanes go before their end.
+    if (abandoned_.load()) progress_.check();
   }
 
 private:
@@ -230,13 +234,16 @@ private:
     return round_ - (wait.previous_round ? 1 : 0);
   }
 
-  /// Keeps the first exception, and lets the other lanes go.
+  /// Keeps the first exception, lets the other lanes go, and tells the other ranks.
   void fail() {
+    std::exception_ptr error;
     {
       const std::scoped_lock lock(error_mutex_);
       if (!error_) error_ = std::current_exception();
+      error = error_;
     }
     abandon();
+    progress_.give_up(std::move(error));
   }
 
   void walk(Lane& lane, std::size_t index) {

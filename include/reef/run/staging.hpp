@@ -102,6 +102,8 @@ private:
     upload.reads.push_back(host);
     upload.writes.push_back({found->second, host.version});
     upload.cost.bytes += program_.storages[host.storage].bytes;
+    drop_overlapping(found->second);
+    current_[found->second] = host.version;
   }
 
   /// What the device writes, its twin no longer holds.

@@ -76,7 +76,8 @@ concept composable = (policy<Policies> && ...) && one_policy_per_axis<Policies..
 /// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, tracing and   |
 /// |        | resuming change none, nor do cuts where nothing is clipped (the norm is summed by buckets)  |
 /// | errors | OptionError, ScheduleError, MemoryError from the constructor; NonFiniteError from step, the |
-/// |        | weights being those of the last committed step; comm's errors, after which it is unusable   |
+/// |        | weights being those of the last committed step; comm's errors, and what a source or an      |
+/// |        | operator throws, of which the other ranks hear as MpiError: after these it is unusable      |
 template <class... Policies>
 class Trainer {
   using Composition = detail::Composition<Policies...>;
@@ -101,8 +102,17 @@ public:
   static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
 
   /// `source` fills training micro-batches; `held_out`, if given, those that evaluate() asks for.
-  Trainer(Model model, run::Source source, Options options = {}, run::Source held_out = {},
-          const comm::Communicator& ranks = comm::Communicator());
+  /// All ranks take part.
+  Trainer(Model model, run::Source source, Options options = {}, run::Source held_out = {})
+      : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
+                static_cast<const comm::Communicator*>(nullptr)) {}
+
+  /// Those of a communicator take part. It must outlive the Trainer, since its end is a call of MPI,
+  /// and none but the progress thread makes those meanwhile.
+  Trainer(Model model, run::Source source, Options options, run::Source held_out,
+          const comm::Communicator& ranks)
+      : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
+                &ranks) {}
 
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
@@ -158,6 +168,9 @@ public:
   }
 
 private:
+  Trainer(Model model, run::Source source, Options options, run::Source held_out,
+          const comm::Communicator* ranks);
+
   static run::StepBuilder build(const run::StepPlan& plan, int rank, run::Purpose purpose) {
     run::StepBuilder builder(plan, rank, purpose);
     Optim::reserve(builder);
@@ -169,6 +182,7 @@ private:
     return builder;
   }
 
+  void start(run::Source source, run::Source held_out);
   void plan_step();
   void verify_together();
   void initialise_weights();

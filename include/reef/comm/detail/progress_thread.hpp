@@ -49,7 +49,7 @@ inline void Progress::serve() {
 
 inline bool Progress::busy() {
   const std::scoped_lock lock(mutex_);
-  return tasks_ > 0 || stop_ != Stop::no;
+  return tasks_ > 0 || stop_ != Stop::no || (given_up_ != nullptr && failure_ == nullptr);
 }
 
 inline bool Progress::poll() {
@@ -290,13 +290,17 @@ inline void Progress::finish() {
   bool retired = false;
   bool told = false;
   Stop how = Stop::no;
+  std::exception_ptr reason;
   {
     const std::scoped_lock lock(mutex_);
+    reason = given_up_;
     how = stop_;
     idle = tasks_ == 0;
     retired = retired_;
     told = told_;
   }
+  // First: whoever gave up may have destroyed its tasks, or this, meanwhile.
+  if (reason != nullptr && !failed_) std::rethrow_exception(reason);
   if (retired && !failed_) {
     fail(
         prefix +

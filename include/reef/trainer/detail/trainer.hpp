@@ -3,6 +3,7 @@
 // The members of Trainer that a reader of step() need not see.
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <string>
 #include <thread>
@@ -16,7 +17,7 @@ namespace reef::inline v0 {
 
 template <class... Policies>
 Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
-                              run::Source held_out, const comm::Communicator& ranks)
+                              run::Source held_out, const comm::Communicator* ranks)
     : options_((options.validate(), std::move(options))),
       device_(options_.device),
       model_(std::move(model)) {
@@ -27,8 +28,21 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
     if (told) told(text);
     failure->trip();
   };
-  progress_ = std::make_unique<comm::Progress>(ranks, std::move(communication));
-  lanes_ = std::make_unique<run::Lanes<Device>>(device_, *progress_, options_.trace, failure);
+  progress_ = ranks != nullptr
+                  ? std::make_unique<comm::Progress>(*ranks, std::move(communication))
+                  : std::make_unique<comm::Progress>(std::move(communication));
+  try {
+    lanes_ = std::make_unique<run::Lanes<Device>>(device_, *progress_, options_.trace, failure);
+    start(std::move(source), std::move(held_out));
+  } catch (...) {
+    // The others wait for a rank that fails alone: they hear why it does not come.
+    if (progress_) progress_->give_up(std::current_exception());
+    throw;
+  }
+}
+
+template <class... Policies>
+void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
 
@@ -89,7 +103,7 @@ void Trainer<Policies...>::verify_together() {
       programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program))
                                         : std::move(program));
     }
-    schedule::verify(programs, limits);
+    schedule::verify(programs, {.device_bytes = options_.device.memory_bytes});
     plan.add(schedule::hash_of(programs));
   }
   try {
