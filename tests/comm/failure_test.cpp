@@ -1,44 +1,22 @@
-#include <sys/wait.h>
-
-#include <array>
-#include <chrono>
-#include <cstdio>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../support/job.hpp"
+
 // How jobs end in which a rank stops, dies, or does not do its part: real jobs of four ranks.
+
+namespace reef::test {
 
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
 
-struct Ending {
-  int status = 0;
-  double seconds = 0;
-  std::string output;
-};
-
 Ending run_job(const std::string& mode, const std::string& transport) {
-  const auto begin = std::chrono::steady_clock::now();
-  const std::string command = std::string("timeout -k 2 40 ") + REEF_TEST_MPIEXEC + " -n 4 " +
-                              REEF_FAILURE_PROGRAM + " " + mode + " " + transport + " 2>&1";
-  Ending ending;
-  std::FILE* const job = popen(command.c_str(), "r");
-  if (job == nullptr) {
-    ADD_FAILURE() << "cannot run " << command;
-    return ending;
-  }
-  std::array<char, 4096> part{};
-  while (std::fgets(part.data(), static_cast<int>(part.size()), job) != nullptr) {
-    ending.output += part.data();
-  }
-  const int status = pclose(job);
-  ending.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  ending.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return ending;
+  const std::string program = REEF_TEST_MPIEXEC " -n 4 " REEF_FAILURE_PROGRAM;
+  return run_command(program + " " + mode + " " + transport, 40);
 }
 
 class EndOfAJob : public testing::TestWithParam<const char*> {};
@@ -120,3 +98,5 @@ INSTANTIATE_TEST_SUITE_P(Transports, EndOfAJob, testing::Values("messages", "win
                          [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace
+
+}  // namespace reef::test
