@@ -103,7 +103,7 @@ void Trainer<Policies...>::verify_together() {
       programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program))
                                         : std::move(program));
     }
-    schedule::verify(programs, {.device_bytes = options_.device.memory_bytes});
+    schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
   try {
