@@ -12,7 +12,8 @@
 
 namespace {
 
-using namespace reef_test;
+using namespace reef;
+using namespace reef::test;
 using device::Host;
 using HostGraph = graph::Graph<Host, double>;
 

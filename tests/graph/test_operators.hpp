@@ -10,7 +10,7 @@
 
 /// Operators as a user writes them, for tests of the graph itself: scalar loops on the host, with
 /// every shape that a node can have (parameters, two inputs, two outputs, in place, saved, scratch).
-namespace reef_test {
+namespace reef::test {
 
 using namespace reef;
 
@@ -215,4 +215,4 @@ struct MeanSquare {
   }
 };
 
-}  // namespace reef_test
+}  // namespace reef::test

@@ -30,7 +30,7 @@ std::ptrdiff_t files_in(const fs::path& folder) {
 }
 
 TEST(AtomicFile, appears_whole_under_its_name_and_leaves_nothing_beside_it) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", "first");
   EXPECT_EQ(content(folder / "a"), "first");
   io::write_atomically(folder / "a", "");
@@ -39,7 +39,7 @@ TEST(AtomicFile, appears_whole_under_its_name_and_leaves_nothing_beside_it) {
 }
 
 TEST(AtomicFile, without_commit_leaves_the_old_file_and_removes_its_own) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", "old");
   {
     io::AtomicFile file(folder / "a");
@@ -52,7 +52,7 @@ TEST(AtomicFile, without_commit_leaves_the_old_file_and_removes_its_own) {
 }
 
 TEST(AtomicFile, says_which_path_fails_and_why) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   try {
     io::write_atomically(folder / "missing/a", "x");
     FAIL() << "no error";
@@ -68,7 +68,7 @@ TEST(AtomicFile, says_which_path_fails_and_why) {
 }
 
 TEST(AtomicFile, a_file_that_may_not_grow_is_an_error_and_not_a_short_file) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -89,7 +89,7 @@ TEST(AtomicFile, a_file_that_may_not_grow_is_an_error_and_not_a_short_file) {
 }
 
 TEST(AtomicFile, a_reader_sees_one_whole_version_while_a_writer_replaces_it) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", std::string(5000, '0'));
   std::atomic<bool> done{false};
   std::thread writer([&] {
@@ -107,7 +107,7 @@ TEST(AtomicFile, a_reader_sees_one_whole_version_while_a_writer_replaces_it) {
 }
 
 TEST(AtomicFile, a_killed_writer_leaves_the_old_file) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", "old");
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
@@ -123,7 +123,7 @@ TEST(AtomicFile, a_killed_writer_leaves_the_old_file) {
 }
 
 TEST(File, reads_at_any_place_and_says_where_it_ends) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", "0123456789");
   const io::File file(folder / "a");
   EXPECT_EQ(file.size(), 10U);
@@ -136,7 +136,7 @@ TEST(File, reads_at_any_place_and_says_where_it_ends) {
 }
 
 TEST(File, is_read_whole_up_to_the_limit_also_from_a_pipe) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", "0123456789");
   EXPECT_EQ(io::read_file(folder / "a", 10), "0123456789");
   EXPECT_THROW(io::read_file(folder / "a", 9), DecodeError);

@@ -22,7 +22,7 @@ protected:
     return io::write_safetensors(folder_ / name, views);
   }
 
-  reef_test::TemporaryFolder folder_;
+  reef::test::TemporaryFolder folder_;
   std::vector<float> w_{1, 2, 3, 4};
   std::vector<double> m_{0.1};
 };
@@ -61,7 +61,7 @@ TEST_F(Manifest, every_damaged_byte_of_a_shard_is_noticed_and_named) {
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::string bytes = whole;
     bytes[i] = static_cast<char>(bytes[i] ^ 0x10);
-    reef_test::write_file(folder_ / "a", bytes);
+    reef::test::write_file(folder_ / "a", bytes);
     std::vector<float> w(4);
     std::vector<double> m(1);
     try {
@@ -84,7 +84,7 @@ TEST_F(Manifest, a_shard_that_was_cut_off_or_swapped_is_noticed) {
   const io::CheckedShard checked(folder_.path(), shard);
   std::vector<float> w(4);
   EXPECT_THROW(checked.read("w.0", TensorView<float>(w.data(), {2, 2})), DecodeError);
-  reef_test::write_file(folder_ / "a", "short");
+  reef::test::write_file(folder_ / "a", "short");
   EXPECT_THROW(io::CheckedShard(folder_.path(), shard), DecodeError);
   std::filesystem::remove(folder_ / "a");
   EXPECT_THROW(io::CheckedShard(folder_.path(), shard), FileError);
@@ -117,7 +117,7 @@ TEST_F(Manifest, what_is_no_manifest_is_refused) {
       R"({"format":"reef.checkpoint","version":1,"facts":{},"shards":[{"file":"a","bytes":1,"header_crc32c":2,"tensors":{"t":3}}]})";
   const Json valid = io::parse_json(good, "x");
   const auto try_reading = [&](const Json& json) {
-    reef_test::write_file(folder_ / "manifest.json", json.dump());
+    reef::test::write_file(folder_ / "manifest.json", json.dump());
     return io::read_manifest(folder_.path());
   };
   EXPECT_EQ(try_reading(valid).shards.at(0).tensors.at(0), (io::TensorChecksum{"t", 3}));

@@ -48,7 +48,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
 class Safetensors : public testing::Test {
 protected:
   std::string open_error(const std::string& bytes) {
-    reef_test::write_file(path_, bytes);
+    reef::test::write_file(path_, bytes);
     try {
       const io::SafetensorsFile file(path_);
       return "no error";
@@ -57,7 +57,7 @@ protected:
     }
   }
 
-  reef_test::TemporaryFolder folder_;
+  reef::test::TemporaryFolder folder_;
   std::filesystem::path path_ = folder_ / "model.safetensors";
 };
 

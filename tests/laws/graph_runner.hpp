@@ -14,9 +14,7 @@
 #include <reef/graph/graph.hpp>
 #include <reef/graph/parameter_layout.hpp>
 
-namespace reef_test {
-
-using namespace reef;
+namespace reef::test {
 
 /// Runs a Graph cut into segments, with memory of its own that reports misuse: everything begins as
 /// NaN, boundary values that backward does not read are NaN again when it runs, and guards behind
@@ -421,4 +419,4 @@ std::pair<double, std::string> gradient_error(Device& device,
   return worst;
 }
 
-}  // namespace reef_test
+}  // namespace reef::test

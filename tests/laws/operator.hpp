@@ -14,7 +14,7 @@
 /// The laws of `graph::operator_for`, written once. A case is a struct:
 ///
 ///     struct LinearCase {
-///       static std::vector<reef_test::InputCase> inputs() { return {{"in", {3, 5}}}; }
+///       static std::vector<reef::test::InputCase> inputs() { return {{"in", {3, 5}}}; }
 ///       static auto op() { return nn::Linear{7}; }
 ///       static constexpr std::int32_t classes = 1;      // integer inputs lie in [0, classes)
 ///       static constexpr double tolerance = 64;         // fp32 against fp64, in units of 2^-24
@@ -24,7 +24,7 @@
 /// and `INSTANTIATE_TYPED_TEST_SUITE_P(Host, OperatorLaws, Types<Subject<device::Host, LinearCase>>)`
 /// proves it. A subject whose device may be missing has `static std::string unavailable()`, the reason
 /// to skip or nothing. Every run is in a GraphRunner: uninitialised or undeclared memory is NaN, and guarded.
-namespace reef_test {
+namespace reef::test {
 
 struct InputCase {
   std::string name;
@@ -204,4 +204,4 @@ REGISTER_TYPED_TEST_SUITE_P(OperatorLaws, gradients_equal_finite_differences_in_
                             places_in_memory_and_cuts_change_no_bit,
                             inference_keeps_nothing_and_gives_the_bits_of_training);
 
-}  // namespace reef_test
+}  // namespace reef::test

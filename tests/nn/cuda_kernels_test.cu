@@ -19,9 +19,9 @@ namespace {
 using device::Copy;
 using device::Cuda;
 using nn::Transpose;
-using reef_test::reference::Index;
-using reef_test::reference::Tokens;
-using reef_test::reference::Values;
+using reef::test::reference::Index;
+using reef::test::reference::Tokens;
+using reef::test::reference::Values;
 using Kernels = nn::Kernels<Cuda>;
 
 /// A device and a lane; vectors go to the device and back. Behind each lies a guard.
@@ -138,7 +138,7 @@ TYPED_TEST_SUITE(CudaKernels, Elements);
 #define REEF_TEST_NAMES    \
   using T = TypeParam;     \
   using Lane = Cuda::Lane; \
-  namespace reference = reef_test::reference
+  namespace reference = reef::test::reference
 
 TYPED_TEST(CudaKernels, gemm_multiplies_every_combination_of_transposes_strides_and_scales) {
   REEF_TEST_NAMES;

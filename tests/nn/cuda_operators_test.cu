@@ -8,9 +8,10 @@
 #include <reef/nn/gpt.hpp>
 
 #include "../laws/operator.hpp"
+#include "../support/gpt_config.hpp"
 #include "operator_cases.hpp"
 
-namespace reef_test {
+namespace reef::test {
 
 using device::Cuda;
 
@@ -38,21 +39,9 @@ protected:
     if (const std::string why = OnCuda<AddCase>::unavailable(); !why.empty()) GTEST_SKIP() << why;
   }
 
-  static nn::GptConfig tiny() {
-    nn::GptConfig config;
-    config.layers = 2;
-    config.heads = 2;
-    config.channels = 6;
-    config.vocabulary = 7;
-    config.context = 5;
-    config.sequence = 4;
-    config.batch = 3;
-    return config;
-  }
-
   /// Several tiles of everything, and none of them full.
   static nn::GptConfig odd() {
-    nn::GptConfig config = tiny();
+    nn::GptConfig config = tiny_config();
     config.context = 75;
     config.sequence = 70;
     config.channels = 66;
@@ -66,7 +55,7 @@ protected:
 TEST_F(CudaGpt, its_gradients_equal_finite_differences) {
   Cuda device;
   for (const float dropout : {0.0F, 0.25F}) {
-    nn::GptConfig config = tiny();
+    nn::GptConfig config = tiny_config();
     config.dropout = dropout;
     const auto g = nn::gpt<Cuda, double>(config);
     const auto [error, whose] = gradient_error(device, g, 7, {21, 4, 0, 0});
@@ -104,4 +93,4 @@ TEST_F(CudaGpt, cuts_and_runs_change_no_bit) {
 }
 
 }  // namespace
-}  // namespace reef_test
+}  // namespace reef::test

@@ -9,7 +9,7 @@
 #include <reef/core/random.hpp>
 
 /// Scalar loops in fp64, straight from the formulas of nn/kernels.hpp: what kernels are held against.
-namespace reef_test::reference {
+namespace reef::test::reference {
 
 using Values = std::vector<double>;
 using Tokens = std::vector<std::int32_t>;
@@ -161,4 +161,4 @@ struct CrossEntropy {
   }
 };
 
-}  // namespace reef_test::reference
+}  // namespace reef::test::reference

@@ -11,24 +11,14 @@
 #include <reef/nn/host.hpp>
 
 #include "../laws/graph_runner.hpp"
+#include "../support/gpt_config.hpp"
 
 namespace {
 
-using namespace reef_test;
+using namespace reef;
+using namespace reef::test;
 using device::Host;
 using graph::Segment;
-
-nn::GptConfig tiny() {
-  nn::GptConfig config;
-  config.layers = 2;
-  config.heads = 2;
-  config.channels = 6;
-  config.vocabulary = 7;
-  config.context = 5;
-  config.sequence = 4;
-  config.batch = 3;
-  return config;
-}
 
 TEST(Gpt, the_smallest_gpt_2_has_124439808_parameters_with_gpt_2s_names) {
   const auto g = nn::gpt<Host, float>({}, 1);
@@ -80,7 +70,7 @@ TEST(Gpt, begins_as_gpt_2_does_and_decays_matrices_alone) {
 TEST(Gpt, its_gradients_equal_finite_differences) {
   Host device({.threads = 2});
   for (const float dropout : {0.0F, 0.25F}) {
-    nn::GptConfig config = tiny();
+    nn::GptConfig config = tiny_config();
     config.dropout = dropout;
     const auto g = nn::gpt<Host, double>(config, 2);
     const auto [error, whose] = gradient_error(device, g, 7, {21, 4, 0, 0});
@@ -91,8 +81,8 @@ TEST(Gpt, its_gradients_equal_finite_differences) {
 
 TEST(Gpt, in_fp32_it_agrees_with_fp64) {
   Host device({.threads = 2});
-  const auto narrow = nn::gpt<Host, float>(tiny(), 2);
-  const auto wide = nn::gpt<Host, double>(tiny(), 2);
+  const auto narrow = nn::gpt<Host, float>(tiny_config(), 2);
+  const auto wide = nn::gpt<Host, double>(tiny_config(), 2);
   GraphRunner<Host, float> runner(device, narrow);
   GraphRunner<Host, double> reference(device, wide);
   const auto outcome = run_once(runner, Point<float>::make(narrow.dag(), 7));
@@ -104,7 +94,7 @@ TEST(Gpt, in_fp32_it_agrees_with_fp64) {
 
 TEST(Gpt, a_cut_at_any_node_changes_no_bit) {
   Host device({.threads = 2});
-  nn::GptConfig config = tiny();
+  nn::GptConfig config = tiny_config();
   config.dropout = 0.1F;
   const auto g = nn::gpt<Host, float>(config, 2);
   const Point<float> point = Point<float>::make(g.dag(), 7);
@@ -123,7 +113,7 @@ TEST(Gpt, a_cut_at_any_node_changes_no_bit) {
 }
 
 TEST(Gpt, its_bits_do_not_depend_on_the_number_of_threads) {
-  nn::GptConfig config = tiny();
+  nn::GptConfig config = tiny_config();
   config.batch = 3;
   config.context = 70;
   config.sequence = 70;
@@ -142,7 +132,7 @@ TEST(Gpt, its_bits_do_not_depend_on_the_number_of_threads) {
 
 TEST(Gpt, its_loss_begins_near_the_logarithm_of_the_vocabulary) {
   Host device({.threads = 2});
-  nn::GptConfig config = tiny();
+  nn::GptConfig config = tiny_config();
   config.channels = 32;
   config.vocabulary = 256;
   config.context = 16;
@@ -162,7 +152,7 @@ TEST(Gpt, its_loss_begins_near_the_logarithm_of_the_vocabulary) {
 
 TEST(Gpt, logits_are_inferred_without_targets_and_equal_those_of_training) {
   Host device({.threads = 2});
-  const auto g = nn::gpt<Host, float>(tiny(), 2);
+  const auto g = nn::gpt<Host, float>(tiny_config(), 2);
   const graph::Dag& dag = g.dag();
   const int logits = dag.tensor("logits");
   const int end = dag.tensor_at(logits).producer + 1;
@@ -181,7 +171,7 @@ TEST(Gpt, logits_are_inferred_without_targets_and_equal_those_of_training) {
 }
 
 TEST(Gpt, gradients_of_the_residual_stream_share_one_buffer_and_logits_lie_under_theirs) {
-  const auto g = nn::gpt<Host, float>(tiny(), 1);
+  const auto g = nn::gpt<Host, float>(tiny_config(), 1);
   const graph::Dag& dag = g.dag();
   const Segment segment = graph::plan_segment(dag);
   std::set<Bytes> trunk;
@@ -196,7 +186,7 @@ TEST(Gpt, gradients_of_the_residual_stream_share_one_buffer_and_logits_lie_under
 }
 
 TEST(Gpt, between_layers_one_tensor_crosses) {
-  const auto g = nn::gpt<Host, float>(tiny(), 1);
+  const auto g = nn::gpt<Host, float>(tiny_config(), 1);
   const graph::Dag& dag = g.dag();
   const int cut = dag.node("transformer.h.1.ln_1");
   const Segment front = graph::plan_segment(dag, 0, cut);
@@ -210,7 +200,7 @@ TEST(Gpt, between_layers_one_tensor_crosses) {
 }
 
 TEST(Gpt, a_padded_vocabulary_changes_the_rows_of_wte_alone) {
-  nn::GptConfig config = tiny();
+  nn::GptConfig config = tiny_config();
   const auto plain = nn::gpt<Host, float>(config, 1);
   config.padded_vocabulary = 64;
   const auto padded = nn::gpt<Host, float>(config, 1);
@@ -220,7 +210,7 @@ TEST(Gpt, a_padded_vocabulary_changes_the_rows_of_wte_alone) {
 
 TEST(Gpt, refuses_a_configuration_that_cannot_be) {
   const auto refuses = [](auto change) {
-    nn::GptConfig config = tiny();
+    nn::GptConfig config = tiny_config();
     change(config);
     EXPECT_THROW((nn::gpt<Host, float>(config, 1)), OptionError);
   };

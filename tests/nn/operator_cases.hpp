@@ -6,7 +6,7 @@
 #include "../laws/operator.hpp"
 
 /// The operators of nn/ as cases of OperatorLaws, for every device. Shapes are odd on purpose.
-namespace reef_test {
+namespace reef::test {
 
 struct LinearCase {
   static std::vector<InputCase> inputs() { return {{"in", {3, 2, 5}}}; }
@@ -70,4 +70,4 @@ struct CrossEntropyCase : LinearCase {
   static constexpr std::int32_t classes = 13;
 };
 
-}  // namespace reef_test
+}  // namespace reef::test

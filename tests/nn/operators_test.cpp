@@ -19,7 +19,7 @@
 #include "../laws/operator.hpp"
 #include "operator_cases.hpp"
 
-namespace reef_test {
+namespace reef::test {
 
 using device::Host;
 
@@ -132,4 +132,4 @@ TEST(LayerNorm, of_an_input_without_a_gradient_still_gives_those_of_its_paramete
 }
 
 }  // namespace
-}  // namespace reef_test
+}  // namespace reef::test

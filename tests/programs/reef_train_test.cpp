@@ -85,7 +85,7 @@ protected:
   }
 
 private:
-  reef_test::TemporaryFolder folder_;
+  reef::test::TemporaryFolder folder_;
 };
 
 }  // namespace

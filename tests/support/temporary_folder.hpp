@@ -8,7 +8,7 @@
 #include <string>
 #include <system_error>
 
-namespace reef_test {
+namespace reef::test {
 
 /// A new empty folder that is removed with all it holds.
 class TemporaryFolder {
@@ -41,4 +41,4 @@ inline void write_file(const std::filesystem::path& path, const std::string& byt
   if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-}  // namespace reef_test
+}  // namespace reef::test

@@ -140,7 +140,7 @@ TEST(Report, shows_only_the_stretch_of_time_that_was_asked_for) {
 }
 
 TEST(Report, is_written_whole) {
-  const reef_test::TemporaryFolder folder;
+  const reef::test::TemporaryFolder folder;
   trace::write_report(folder / "report.html", sample());
   EXPECT_EQ(io::read_file(folder / "report.html", 1 << 20), trace::report_html(sample()));
 }
