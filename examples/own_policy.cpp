@@ -42,12 +42,11 @@ double trained_loss() {
       .layers = 2, .heads = 2, .channels = 32, .vocabulary = 256, .context = 32, .batch = 4};
   const data::Corpus text({__FILE__});
   const data::Sampler sampler(text.training(), config.context, 1);
-  Trainer<Optim> trainer(
-      nn::gpt<device::Host, float>(config), [&](std::uint64_t first, auto inputs) {
-        sampler.fill(first, config.batch, inputs[0].template as<std::int32_t>().data(),
-                     inputs[1].template as<std::int32_t>().data());
-        return 1.0;
-      });
+  Trainer<Optim> trainer(nn::gpt<device::Host, float>(config),
+                         [&](std::uint64_t first, auto inputs) {
+                           sampler.fill(first, inputs);
+                           return 1.0;
+                         });
   for (int step = 1; step < 20; ++step) trainer.step();
   return trainer.step().loss;
 }

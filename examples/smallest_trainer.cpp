@@ -29,8 +29,7 @@ int main(int argc, char** argv) {
 
   // Samples first, first + 1, ... of those that all ranks take together; 1 is their weight.
   const auto source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
-    sampler.fill(first, config.batch, inputs[0].as<std::int32_t>().data(),
-                 inputs[1].as<std::int32_t>().data());
+    sampler.fill(first, inputs);
     return 1.0;
   };
   MyTrainer::Options options;

@@ -76,7 +76,7 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
   app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")
       ->check(count);
   app.add_option("--micro-batches", o.micro_batches, "a step and rank")
-      ->check(count)
+      ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
   app.add_option("--lr", o.lr, "peak learning rate")->check(amount)->capture_default_str();

@@ -1,12 +1,18 @@
 #include "metrics.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/io/atomic_file.hpp>
 #include <reef/trace/chrome.hpp>
 #include <reef/trace/exchange.hpp>
 #include <reef/trace/overlap.hpp>
@@ -21,17 +27,26 @@ std::vector<double> mean_over_ranks(reef::comm::Progress& progress, std::vector<
   return values;
 }
 
+[[noreturn]] void refuse(const std::string& path) {
+  throw reef::FileError("cannot write '", path,
+                        "'.\n  fix: a path in a directory that you may write.");
+}
+
 }  // namespace
 
-Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes) : sink_(sink) {
+Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes)
+    : sink_(sink), path_(options.metrics) {
   if (!writes) return;
   for (const auto& path : {options.metrics, options.trace, options.report, options.export_file}) {
     if (path.empty()) continue;
     const std::unique_ptr<std::FILE, Close> probe(std::fopen(path.c_str(), "a"));
-    if (probe == nullptr) {
-      throw reef::FileError("cannot write '" + path +
-                            "'.\n  fix: a path in a directory that you may write.");
-    }
+    if (probe == nullptr) refuse(path);
+  }
+  if (!options.checkpoint.empty()) {
+    std::error_code failed;
+    std::filesystem::create_directories(options.checkpoint, failed);
+    if (failed) refuse(options.checkpoint);
+    const reef::io::AtomicFile probe(std::filesystem::path(options.checkpoint) / "probe");
   }
   if (!options.metrics.empty())
     file_.reset(std::fopen(options.metrics.c_str(), options.resume ? "a" : "w"));
@@ -45,15 +60,16 @@ void Metrics::add(reef::comm::Progress& progress, const reef::StepResult& result
   const auto spans = sink_.collect(recording_);
   const reef::trace::Overlap mine = reef::trace::analyze(spans, begin, end);
   const auto mean = mean_over_ranks(progress, {mine.compute, mine.communication, mine.exposed});
-  tokens_ += result.tokens;
+  if (result.committed) tokens_ += result.tokens;
   seconds_ = end - from_;
   compute_ += mean[0];
   communication_ += mean[1];
   exposed_ += mean[2];
   last_ = result;
   exposed_share_ = result.seconds > 0 ? std::min(1.0, mean[2] / result.seconds) : 0;
-  steps_.push_back(
-      {result.step, static_cast<std::int64_t>(tokens_), seconds_, result.loss, rate()});
+  if (result.committed)
+    steps_.push_back(
+        {result.step, static_cast<std::int64_t>(tokens_), seconds_, result.loss, rate()});
   write({{"step", result.step},
          {"tokens", tokens_},
          {"seconds", seconds_},
@@ -63,7 +79,8 @@ void Metrics::add(reef::comm::Progress& progress, const reef::StepResult& result
          {"compute_s", mean[0]},
          {"communication_s", mean[1]},
          {"exposed_s", mean[2]},
-         {"tokens_per_s", rate()}});
+         {"tokens_per_s", rate()},
+         {"committed", result.committed}});
 }
 
 void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
@@ -116,8 +133,10 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
 
 void Metrics::write(const reef::io::Json& line) {
   if (file_ == nullptr) return;
-  std::fprintf(file_.get(), "%s\n", line.dump().c_str());
-  std::fflush(file_.get());
+  const bool written = std::fprintf(file_.get(), "%s\n", line.dump().c_str()) >= 0;
+  if (written && std::fflush(file_.get()) == 0) return;
+  throw reef::FileError("cannot write '", path_, "': ", std::strerror(errno),
+                        ".\n  fix: free space there, or give another --metrics.");
 }
 
 }  // namespace reef_examples

@@ -56,6 +56,7 @@ private:
   void write(const reef::io::Json& line);
 
   reef::trace::Sink& sink_;
+  std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   reef::trace::Recording recording_;
   std::vector<reef::trace::ReportStep> steps_;

@@ -53,6 +53,7 @@ public:
     for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
       const reef::StepResult result = trainer_.step();
       metrics_.add(trainer_.progress(), result);
+      count_skipped(result);
       if (first()) bar_.update(metrics_.standing(options_.steps));
       if (due(result)) checkpoint();
     }
@@ -191,6 +192,14 @@ private:
 
   // -- while training ----------------------------------------------------------------------------
 
+  void count_skipped(const reef::StepResult& result) {
+    constexpr int most = 100;
+    skipped_ = result.committed ? 0 : skipped_ + 1;
+    if (result.committed) return;
+    if (skipped_ == most) throw reef::NonFiniteError(most, " steps in a row: ", result.not_finite);
+    say("skipped: " + result.not_finite.substr(0, result.not_finite.find('\n')));
+  }
+
   [[nodiscard]] bool due(const reef::StepResult& result) const {
     if (options_.checkpoint.empty() || !result.committed) return false;
     if (result.step == options_.steps) return true;
@@ -243,6 +252,7 @@ private:
     }
   }
 
+  int skipped_ = 0;  // in a row
   TrainOptions options_;
   reef::comm::Communicator ranks_;
   Progress bar_;

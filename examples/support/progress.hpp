@@ -2,7 +2,6 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <reef/core/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,8 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+
+#include <reef/core/text.hpp>
 
 namespace reef_examples {
 
@@ -126,10 +127,11 @@ public:
   /// Shows the standing, unless it was shown just now.
   void update(const Standing& at) {
     const auto time = std::chrono::steady_clock::now();
-    const bool edge = at.step <= 1 || at.step >= at.steps;
+    const bool edge = (at.step <= 1 || at.step >= at.steps) && at.step != step_;
     const auto pause = std::chrono::milliseconds(redraw_ ? 100 : 5000);
     if (!edge && shown_ && time - last_ < pause) return;
     shown_ = true;
+    step_ = at.step;
     last_ = time;
     if (redraw_) {
       std::fprintf(out_, "\r%s\x1b[K", bar_line(at, columns(), unicode_).c_str());
@@ -182,6 +184,7 @@ private:
   bool redraw_;
   bool unicode_;
   bool shown_ = false;
+  std::int64_t step_ = -1;  // the last one shown
   bool drawn_ = false;
   std::chrono::steady_clock::time_point last_;
 };

@@ -45,8 +45,7 @@ inline reef::run::Source training_source(std::span<const std::uint8_t> text, std
                                          std::uint64_t seed) {
   return [sampler = reef::data::Sampler(text, context, seed)](
              std::uint64_t first, std::span<const reef::AnyView> inputs) {
-    sampler.fill(first, inputs[0].shape()[0], inputs[0].as<std::int32_t>().data(),
-                 inputs[1].as<std::int32_t>().data());
+    sampler.fill(first, inputs);
     return 1.0;
   };
 }
@@ -56,9 +55,7 @@ inline reef::run::Source validation_source(std::span<const std::uint8_t> text,
                                            std::int64_t context) {
   return [windows = reef::data::Validation(text, context)](std::uint64_t first,
                                                            std::span<const reef::AnyView> inputs) {
-    return static_cast<double>(windows.fill(static_cast<std::int64_t>(first), inputs[0].shape()[0],
-                                            inputs[0].as<std::int32_t>().data(),
-                                            inputs[1].as<std::int32_t>().data()));
+    return static_cast<double>(windows.fill(static_cast<std::int64_t>(first), inputs));
   };
 }
 

@@ -7,6 +7,7 @@
 #include <reef/graph/dag.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/graph/hash.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/graph/parameter_layout.hpp>

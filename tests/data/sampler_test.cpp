@@ -7,7 +7,6 @@
 #include <set>
 #include <vector>
 
-
 namespace {
 
 using namespace reef;
@@ -24,10 +23,17 @@ struct Batch {
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
+/// Tokens and targets of (B, T) as a model's inputs.
+std::vector<AnyView> inputs_of(Batch& batch, std::int64_t context) {
+  const Shape shape{static_cast<std::int64_t>(batch.tokens.size()) / context, context};
+  return {{batch.tokens.data(), shape, Element::int32},
+          {batch.targets.data(), shape, Element::int32}};
+}
+
 Batch take(const data::Sampler& sampler, std::uint64_t first, std::int64_t batch) {
   const auto size = static_cast<std::size_t>(batch * sampler.context());
   Batch result{std::vector<std::int32_t>(size), std::vector<std::int32_t>(size)};
-  sampler.fill(first, batch, result.tokens.data(), result.targets.data());
+  sampler.fill(first, inputs_of(result, sampler.context()));
   return result;
 }
 
@@ -114,6 +120,16 @@ TEST(Sampler, a_batch_is_its_samples_whatever_the_batch_size) {
   EXPECT_NE(take(data::Sampler(tokens, 8, 3), 100, 12), whole);
 }
 
+TEST(Sampler, refuses_inputs_of_another_context) {
+  const auto tokens = counting(1000);
+  const data::Sampler sampler(tokens, 8, 0);
+  Batch batch{std::vector<std::int32_t>(24), std::vector<std::int32_t>(24)};
+  EXPECT_NO_THROW(sampler.fill(0, inputs_of(batch, 8)));
+  EXPECT_THROW(sampler.fill(0, inputs_of(batch, 6)), ShapeError);
+  EXPECT_THROW(sampler.fill(0, {}), ShapeError);
+  EXPECT_THROW(data::Validation(tokens, 8).fill(0, inputs_of(batch, 12)), ShapeError);
+}
+
 TEST(Sampler, says_what_is_missing_when_the_tokens_fill_no_window) {
   const auto tokens = counting(8);
   EXPECT_NO_THROW(data::Sampler(tokens, 7, 0));
@@ -130,9 +146,9 @@ TEST(Validation, makes_each_token_but_the_first_a_target_once_and_in_order) {
     std::int64_t counted = 0;
     constexpr std::int64_t batch = 3;
     for (std::int64_t first = 0; first < validation.windows(); first += batch) {
-      std::vector<std::int32_t> in(batch * 8);
-      std::vector<std::int32_t> out(batch * 8);
-      counted += validation.fill(first, batch, in.data(), out.data());
+      Batch filled{std::vector<std::int32_t>(batch * 8), std::vector<std::int32_t>(batch * 8)};
+      counted += validation.fill(first, inputs_of(filled, 8));
+      const auto& [in, out] = filled;
       for (std::size_t i = 0; i < out.size(); ++i) {
         if (out[i] < 0) {
           EXPECT_EQ(out[i], -1);

@@ -51,6 +51,21 @@ TEST(AtomicFile, without_commit_leaves_the_old_file_and_removes_its_own) {
   EXPECT_EQ(files_in(folder.path()), 1);
 }
 
+TEST(AtomicFile, writes_into_what_is_no_regular_file_and_leaves_it_there) {
+  const reef::test::TemporaryFolder folder;
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  io::write_atomically(pipe, "text");
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 4);
+  EXPECT_STREQ(text, "text");
+  ::close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_THROW(io::write_atomically("/dev/full", "text"), FileError);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
 TEST(AtomicFile, says_which_path_fails_and_why) {
   const reef::test::TemporaryFolder folder;
   try {

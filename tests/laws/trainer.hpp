@@ -105,6 +105,17 @@ protected:
   static Options options() { return uneven_options<Tested>(); }
   static Options alone(const std::vector<int>& counts) { return alone_options<Tested>(counts); }
 
+  /// Puts the host's device behind a link, its memory poisoned; false for a device that is no host.
+  static bool make_discrete(Options& options) {
+    if constexpr (requires { options.device.link_bytes_per_second; }) {
+      options.device.memory_bytes = Bytes{64} << 20;
+      options.device.link_bytes_per_second = 4e9;
+      options.device.poison_freed = true;
+      return true;
+    }
+    return false;
+  }
+
   static Result trained(const Options& options, MPI_Comm ranks = MPI_COMM_WORLD,
                         const nn::GptConfig& config = small_config()) {
     return train<Tested>(options, steps, ranks, config);
@@ -220,37 +231,37 @@ TYPED_TEST_P(TrainerLaws, cuts_and_buckets_change_no_bit) {
 
 TYPED_TEST_P(TrainerLaws, an_emulated_device_behind_a_link_gives_the_bits_of_the_host) {
   auto discrete = this->options();
-  if constexpr (requires { discrete.device.link_bytes_per_second; }) {
-    discrete.device.memory_bytes = Bytes{64} << 20;
-    discrete.device.link_bytes_per_second = 4e9;
-    discrete.device.poison_freed = true;
-    const comm::Communicator world;
-    auto trainer = small_trainer<typename TypeParam::Tested>(discrete, world);
-    EXPECT_TRUE(trainer.plan().discrete);
-    EXPECT_EQ(this->undisturbed(), outcome_of(trainer, this->steps));
-  } else {
-    GTEST_SKIP() << "this device has its own memory and its own link";
-  }
+  if (!this->make_discrete(discrete))
+    GTEST_SKIP() << "this device has a memory and link of its own";
+  const comm::Communicator world;
+  auto trainer = small_trainer<typename TypeParam::Tested>(discrete, world);
+  EXPECT_TRUE(trainer.plan().discrete);
+  EXPECT_EQ(this->undisturbed(), outcome_of(trainer, this->steps));
 }
 
 TYPED_TEST_P(TrainerLaws, tracing_changes_no_bit_and_records_every_instruction_on_its_track) {
-  trace::Sink sink(world_rank());
-  auto traced = this->options();
-  traced.trace = &sink;
-  Tracks expected;
-  {
-    const comm::Communicator world;
-    auto trainer = small_trainer<typename TypeParam::Tested>(traced, world);
-    trace::Recording of_setting_up;
-    sink.collect(of_setting_up);
-    EXPECT_EQ(this->undisturbed(), outcome_of(trainer, this->steps));
-    expected = tracks_of(trainer.program(), this->steps);
+  for (const bool discrete : {false, true}) {
+    auto traced = this->options();
+    if (discrete && !this->make_discrete(traced)) continue;
+    trace::Sink sink(world_rank());
+    traced.trace = &sink;
+    Tracks expected;
+    {
+      const comm::Communicator world;
+      auto trainer = small_trainer<typename TypeParam::Tested>(traced, world);
+      trace::Recording of_setting_up;
+      sink.collect(of_setting_up);
+      EXPECT_EQ(this->undisturbed(), outcome_of(trainer, this->steps));
+      expected = tracks_of(trainer.program(), this->steps);
+      EXPECT_FALSE(expected["compute"].empty());
+      EXPECT_FALSE(expected["comm.reduce"].empty());
+      EXPECT_EQ(expected["load"].empty(), !trainer.plan().discrete);
+      EXPECT_EQ(expected["evict"].empty(), !trainer.plan().discrete);
+    }
+    trace::Recording recording;
+    sink.collect(recording);
+    EXPECT_EQ(tracks_of(recording), expected);
   }
-  trace::Recording recording;
-  sink.collect(recording);
-  EXPECT_EQ(tracks_of(recording), expected);
-  EXPECT_FALSE(expected["compute"].empty());
-  EXPECT_FALSE(expected["comm.reduce"].empty());
 }
 
 TYPED_TEST_P(TrainerLaws, the_wire_carries_what_the_program_says) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,9 @@ TEST(Verify, refuses_a_message_without_its_other_end_or_of_another_size) {
   programs = exchange(Lane::send, Lane::receive, false);
   programs[0].round[1].sends[0].bytes = 95;
   expect_words(refusal(programs), {"sends 95 bytes", "expects 96"});
+  programs = exchange(Lane::send, Lane::receive, false);
+  programs[0].round[1].sends[0].pieces = 2;
+  expect_words(refusal(programs), {"sends 2 pieces", "expects 1"});
 }
 
 TEST(Verify, refuses_to_read_what_nothing_has_written) {
@@ -169,6 +173,12 @@ TEST(Verify, refuses_what_is_no_program) {
       },
       "its lane carries none");
   refused([](Program& p) { p.round[0].writes = {{0, 0}}; }, "version 0 is there already");
+  refused([](Program& p) { p.round[0].lane = static_cast<Lane>(9); }, "is on no lane");
+  refused([](Program& p) { p.storages[0].place = static_cast<schedule::Place>(9); }, "no place");
+  refused([](Program& p) { p.storages[0].life = static_cast<Life>(9); }, "no life");
+  refused([](Program& p) { p.round[0].cost.flops = std::nan(""); }, "no clock can show");
+  refused([](Program& p) { p.round[0].reads[0].version = -1; }, "a version below 0 of x");
+  refused([](Program& p) { p.round[0].writes = {{0, 1}, {0, 2}}; }, "changes a storage twice");
 }
 
 TEST(Verify, refuses_a_channel_that_two_lanes_use) {

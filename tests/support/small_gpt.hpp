@@ -33,8 +33,7 @@ inline const std::vector<std::uint8_t>& small_text() {
 inline run::Source small_source() {
   return [sampler = data::Sampler(small_text(), small_config().context, 3)](
              std::uint64_t first, std::span<const AnyView> inputs) {
-    sampler.fill(first, inputs[0].shape()[0], inputs[0].as<std::int32_t>().data(),
-                 inputs[1].as<std::int32_t>().data());
+    sampler.fill(first, inputs);
     return 1.0;
   };
 }

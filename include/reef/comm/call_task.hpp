@@ -5,31 +5,45 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/aside.hpp>
 #include <reef/comm/task.hpp>
 
 namespace reef::inline v0::comm {
 
-/// Calls a function on the progress thread, in its queue's order: what must happen between two
-/// messages, on host memory.
+/// Calls a function in its queue's order, on a thread of the Progress object that is there for calls:
+/// what must happen between two messages, on host memory.
 ///
-/// | wire     | nothing                                                                    |
-/// | complete | when the function has returned                                             |
-/// | cost     | everything else waits for it, so it is short and never blocks              |
-/// | errors   | what it throws makes the Progress object unusable                          |
+/// | wire     | nothing                                                                      |
+/// | complete | when the function has returned                                               |
+/// | cost     | two hand-overs between threads; meanwhile all other queues go on, so the     |
+/// |          | function may take its time. Calls run one after another                      |
+/// | errors   | what it throws makes the Progress object unusable                            |
 class CallTask final : public Task {
 public:
   CallTask(std::string name, std::function<void()> call)
-      : Task(Kind::call, std::move(name)), call_(std::move(call)) {}
-  ~CallTask() override { retire(); }
+      : Task(Kind::call, std::move(name)), job_(std::move(call)) {}
+  ~CallTask() override {
+    retire();
+    job_.wait();
+  }
 
 private:
-  void start(const detail::Station& /*station*/) override { call_(); }
-  bool advance() override { return false; }
-  [[nodiscard]] bool done() const override { return true; }
+  void start(const detail::Station& station) override {
+    done_ = false;
+    station.aside->submit(job_);
+  }
+  bool advance() override {
+    if (done_ || !job_.done()) return false;
+    done_ = true;
+    job_.rethrow();
+    return true;
+  }
+  [[nodiscard]] bool done() const override { return done_; }
   void missing(std::vector<int>& ranks) const override { ranks.clear(); }
   [[nodiscard]] Bytes payload() const override { return 0; }
 
-  std::function<void()> call_;
+  detail::Aside::Job job_;
+  bool done_ = false;
 };
 
 }  // namespace reef::inline v0::comm

@@ -36,4 +36,19 @@ inline std::vector<std::string> gather_texts(Progress& progress, const std::stri
   return texts;
 }
 
+/// The text of rank 0, on all ranks. All ranks call it, with the same name. Blocks.
+inline std::string broadcast_text(Progress& progress, const std::string& name, std::string text) {
+  const auto sizes = gather_numbers(progress, name + " (bytes)", static_cast<double>(text.size()));
+  if (sizes.front() == 0) return {};
+  if (progress.rank() != 0) {
+    text.assign(static_cast<std::size_t>(sizes.front()), '\0');
+    receive(progress, name, 0, std::span<char>(text));
+    return text;
+  }
+  for (int rank = 1; rank < progress.size(); ++rank) {
+    send(progress, name, rank, std::span<const char>(text));
+  }
+  return text;
+}
+
 }  // namespace reef::inline v0::comm

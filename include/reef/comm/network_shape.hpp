@@ -37,11 +37,11 @@ public:
         if (from == to) continue;
         const Seconds delay = latency_[cell(from, to)];
         const double rate = bandwidth_[cell(from, to)];
-        const bool usable = std::isfinite(delay) && delay >= 0 && rate > 0;
+        const bool usable = delay >= 0 && delay <= 1e6 && rate >= 1;
         if (!usable) {
           throw OptionError("reef::comm::NetworkShape: the link from ", from, " to ", to,
                             " has latency ", delay, " s and bandwidth ", rate,
-                            " B/s; latencies are finite and at least 0, bandwidths above 0.");
+                            " B/s.\n  fix: latencies from 0 to 1e6 s, bandwidths from 1 B/s.");
         }
       }
     }

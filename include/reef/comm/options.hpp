@@ -54,7 +54,9 @@ inline ProgressOptions checked(ProgressOptions options, int ranks) {
     throw OptionError("reef::comm::ProgressOptions: ", why);
   };
   if (!(options.heartbeat > 0)) refuse("heartbeat must be above 0.");
-  if (options.deadline < 0 || options.operation_deadline < 0) refuse("a deadline is negative.");
+  if (!(options.deadline >= 0 && options.operation_deadline >= 0)) {
+    refuse("a deadline is negative or NaN.\n  fix: seconds, or 0 for none.");
+  }
   if (options.piece_bytes < 1 || options.piece_bytes > (Bytes{1} << 30)) {
     refuse("piece_bytes must be from 1 B to 1 GiB.");
   }

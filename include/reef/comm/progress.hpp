@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/detail/aside.hpp>
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
 #include <reef/comm/detail/names.hpp>
@@ -266,6 +267,7 @@ private:
   Stop stop_ = Stop::no;
 
   detail::Naps naps_;
+  detail::Aside aside_{[this] { wake(); }};
 
   // The progress thread's own.
   detail::Wire wire_;

@@ -36,6 +36,9 @@ inline std::vector<std::uint8_t> read_text(const std::filesystem::path& path) {
     refuse("it is a folder",
            concat("name the files in it, e.g. with the shell's ", path.string(), "/*"));
   }
+  if (status.type() == std::filesystem::file_type::character) {
+    refuse("it is a device, which may never end", "name a file or a pipe");
+  }
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);
   if (file == nullptr) refuse(std::strerror(errno), "make it readable for this user");

@@ -7,6 +7,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
+#include <reef/core/tensor_view.hpp>
 #include <reef/data/permutation.hpp>
 
 namespace reef::inline v0::data {
@@ -24,6 +25,30 @@ inline void require_window(std::size_t tokens, std::int64_t context, const char*
   }
 }
 
+struct LanguageInputs {
+  std::int64_t batch;
+  std::int32_t* tokens;
+  std::int32_t* targets;
+};
+
+/// Tokens and targets, both (B, T) int32; throws ShapeError where they are not.
+inline LanguageInputs require_inputs(std::span<const AnyView> inputs, std::int64_t context,
+                                     const char* who) {
+  const bool two = inputs.size() == 2;
+  const bool fit = two && inputs[0].shape().rank() == 2 && inputs[0].shape()[1] == context &&
+                   inputs[0].shape() == inputs[1].shape();
+  if (!fit) {
+    std::string given;
+    for (const AnyView& input : inputs)
+      given += concat(given.empty() ? "" : ", ", input.shape().text());
+    throw ShapeError(who, ": the inputs are ", given, "; a context of T = ", context,
+                     " fills tokens and targets of (B, ", context,
+                     ").\n  fix: one context for the sampler and the model.");
+  }
+  return {inputs[0].shape()[0], inputs[0].as<std::int32_t>().data(),
+          inputs[1].as<std::int32_t>().data()};
+}
+
 }  // namespace detail
 
 /// Says which window of the tokens each training sample is: a function of its global index alone.
@@ -37,7 +62,8 @@ inline void require_window(std::size_t tokens, std::int64_t context, const char*
 /// |        | for. The cursor of a run is the count of samples so far; checkpoints keep it       |
 /// | shape  | tokens, targets: (B, T) int32; targets are the tokens one further               |
 /// | memory | none but the view of the tokens, which must outlive the sampler                 |
-/// | errors | OptionError if the tokens do not fill one window                                |
+/// | errors | OptionError if the tokens do not fill one window; ShapeError for inputs of      |
+/// |        | another T                                                                       |
 class Sampler {
 public:
   Sampler(std::span<const std::uint8_t> tokens, std::int64_t context, std::uint64_t seed)
@@ -68,9 +94,10 @@ public:
            static_cast<std::int64_t>(permutation(sample % count)) * context_;
   }
 
-  /// Writes samples [first, first + batch) to `tokens` and `targets`, both (batch, T).
-  void fill(std::uint64_t first, std::int64_t batch, std::int32_t* tokens,
-            std::int32_t* targets) const {
+  /// Writes samples [first, first + B) to the two inputs of a language model: tokens and targets.
+  void fill(std::uint64_t first, std::span<const AnyView> inputs) const {
+    const auto [batch, tokens, targets] =
+        detail::require_inputs(inputs, context_, "reef::data::Sampler::fill");
     for (std::int64_t b = 0; b < batch; ++b) {
       const std::uint8_t* window = tokens_.data() + start_of(first + static_cast<std::uint64_t>(b));
       for (std::int64_t t = 0; t < context_; ++t) {
@@ -106,11 +133,11 @@ public:
   }
   [[nodiscard]] std::int64_t context() const { return context_; }
 
-  /// Writes windows [first, first + batch) to `tokens` and `targets`, both (batch, T), and returns
-  /// how many targets count: the weight of this batch's mean loss. Windows beyond the last are all
-  /// padding.
-  std::int64_t fill(std::int64_t first, std::int64_t batch, std::int32_t* tokens,
-                    std::int32_t* targets) const {
+  /// Writes windows [first, first + B) to the two inputs of a language model, and returns how many
+  /// targets count: the weight of this batch's mean loss. Windows beyond the last are all padding.
+  std::int64_t fill(std::int64_t first, std::span<const AnyView> inputs) const {
+    const auto [batch, tokens, targets] =
+        detail::require_inputs(inputs, context_, "reef::data::Validation::fill");
     const auto size = static_cast<std::int64_t>(tokens_.size());
     std::int64_t counted = 0;
     for (std::int64_t i = 0; i < batch * context_; ++i) {

@@ -66,6 +66,10 @@ public:
       : options_(options),
         ledger_("the host device", options.memory_bytes),
         pool_(options.threads > 0 ? options.threads : available_cores()) {
+    if (options.threads < 0) {
+      throw OptionError("reef::device::Host: threads is ", options.threads,
+                        ".\n  fix: 0 for as many as there are cores, or more.");
+    }
     if (!(options.slowdown >= 1 && options.slowdown < 1e6)) {
       throw OptionError("reef::device::Host: slowdown is ", options.slowdown,
                         ".\n  fix: 1 for the cores' own speed, or more for a slower device.");

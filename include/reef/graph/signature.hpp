@@ -53,6 +53,8 @@ struct Share {
 
 /// What an operator says of itself, given the shapes of its inputs.
 ///
+/// | attributes             | what else decides its results, as a text ("heads 4"): ranks and          |
+/// |                        | checkpoints compare it                                                 |
 /// | outputs                | the tensors that forward writes                                        |
 /// | saved                  | what forward keeps for backward beside its inputs and outputs          |
 /// | *_workspace            | bytes of scratch memory that one call needs, 64-byte aligned           |
@@ -64,6 +66,7 @@ struct Share {
 /// | overwrites_gradients   | backward cannot add to an input's gradient; the graph adds for it      |
 /// | writes_all_gradients   | backward writes an input's gradient also where nobody wants it         |
 struct Signature {
+  std::string attributes;
   std::vector<TensorSpec> outputs;
   std::vector<TensorSpec> saved;
   std::vector<ParameterSpec> parameters;

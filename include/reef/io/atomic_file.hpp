@@ -69,6 +69,7 @@ private:
 /// Bytes go to a temporary file beside the target; `commit` makes them durable (fsync), renames,
 /// and makes the rename durable. A reader sees the old file or the new one, also after a crash.
 ///
+/// | others | what is there and no regular file, such as a pipe or /dev/stdout, is written directly |
 /// | cost   | one fsync of the file and one of its folder, in commit                            |
 /// | errors | FileError with the path and the system's reason; the old file is unchanged, and   |
 /// |        | the temporary file is removed. Only a failing fsync of the folder comes after the |
@@ -76,6 +77,13 @@ private:
 class AtomicFile {
 public:
   explicit AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+    std::error_code ignored;
+    const auto status = std::filesystem::status(path_, ignored);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+      file_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+      if (!file_) detail::throw_file_error("write to", path_, errno, "name a file to be written.");
+      return;
+    }
     static std::atomic<unsigned> count{0};
     temporary_ = path_;
     temporary_ += concat(".tmp.", ::getpid(), ".", count.fetch_add(1));
@@ -109,6 +117,10 @@ public:
 
   /// Makes the bytes durable and gives them their name. Once; nothing can be written afterwards.
   void commit() {
+    if (temporary_.empty()) {
+      if (const int code = file_.close(); code != 0) fail("close", code);
+      return;
+    }
     if (::fsync(file_.get()) != 0) fail("make durable", errno);
     if (const int code = file_.close(); code != 0) fail("close", code);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to", errno);

@@ -37,6 +37,7 @@ struct CausalAttention {
                 concat("(B, T, 3C) with C a multiple of the ", heads, " heads"));
     const Extents e(qkv);
     graph::Signature result;
+    result.attributes = concat("heads ", heads, ", dropout ", dropout);
     result.outputs = {call.tensor({e.B, e.T_, e.C})};
     result.saved = {call.tensor({e.B, heads, e.T_})};
     result.forward_workspace = Kernels<Device>::template attention_forward_workspace<T>(

@@ -37,6 +37,7 @@ struct Dropout {
     call.expect_inputs(1);
     call.expect_rows(0);
     graph::Signature result;
+    result.attributes = concat("rate ", rate);
     result.outputs = {call.inputs[0]};
     result.backward_reads_inputs = false;
     result.forward_shares = {{0, 0}};

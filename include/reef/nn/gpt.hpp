@@ -38,15 +38,19 @@ struct GptConfig {
       if (fits) return;
       throw OptionError("reef::nn::GptConfig: ", member, " is ", value, ", expected ", range, ".");
     };
-    require(layers >= 1, "layers", layers, "at least 1");
+    constexpr std::int64_t tokens = std::int64_t{1} << 31;  // they are int32
+    require(layers >= 1 && layers <= 100'000, "layers", layers, "1 to 100000");
     require(heads >= 1, "heads", heads, "at least 1");
-    require(channels >= 1 && channels % heads == 0, "channels", channels, "a multiple of heads");
-    require(vocabulary >= 1, "vocabulary", vocabulary, "at least 1");
-    require(context >= 1, "context", context, "at least 1");
-    require(batch >= 1, "batch", batch, "at least 1");
+    require(channels >= 1 && channels <= 1 << 20 && channels % heads == 0, "channels", channels,
+            "a multiple of heads, at most 2^20");
+    require(vocabulary >= 1 && vocabulary < tokens, "vocabulary", vocabulary, "1 to 2^31 - 1");
+    require(context >= 1 && context <= 1 << 24, "context", context, "1 to 2^24");
+    require(batch >= 1 && batch <= tokens / context, "batch", batch,
+            "at least 1, and at most 2^31 tokens");
     require(sequence >= 0 && sequence <= context, "sequence", sequence, "at most the context");
-    require(padded_vocabulary == 0 || padded_vocabulary >= vocabulary, "padded_vocabulary",
-            padded_vocabulary, "0 or at least the vocabulary");
+    require(
+        padded_vocabulary == 0 || (padded_vocabulary >= vocabulary && padded_vocabulary < tokens),
+        "padded_vocabulary", padded_vocabulary, "0, or from the vocabulary to 2^31 - 1");
     check_dropout_rate(dropout);
   }
 };
@@ -65,8 +69,7 @@ struct GptConfig {
 ///
 /// Source: Radford et al., Language models are unsupervised multitask learners, 2019.
 template <class Device, real T>
-graph::Graph<Device, T> gpt(const GptConfig& config,
-                            int threads = device::available_cores()) {
+graph::Graph<Device, T> gpt(const GptConfig& config, int threads = device::available_cores()) {
   config.check();
   const std::int64_t C = config.channels;
   const std::int64_t V =

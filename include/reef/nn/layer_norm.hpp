@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <reef/core/text.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -28,6 +29,7 @@ struct LayerNorm {
     call.expect_rows(0);
     const Shape& in = call.inputs[0].shape;
     graph::Signature result;
+    result.attributes = concat("epsilon ", epsilon);
     result.outputs = {call.inputs[0]};
     result.saved = {call.tensor({in.rows()}), call.tensor({in.rows()})};
     result.parameters = {{"weight", {in.last()}, graph::Init::ones(), false},

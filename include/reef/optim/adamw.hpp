@@ -42,6 +42,17 @@ struct AdamW {
   AdamW() = default;
   explicit AdamW(Options o) : options(o) {}
 
+  /// Throws OptionError for constants with which the rule has no meaning.
+  void validate() const {
+    const auto& o = options;
+    const bool means = o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1 &&
+                       o.epsilon > 0 && std::isfinite(o.epsilon) && std::isfinite(o.weight_decay);
+    if (means) return;
+    throw OptionError("reef::optim::AdamW: beta1 = ", o.beta1, ", beta2 = ", o.beta2,
+                      ", epsilon = ", o.epsilon, ", weight_decay = ", o.weight_decay,
+                      ".\n  fix: 0 <= beta < 1, epsilon above 0, and a finite decay.");
+  }
+
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t t, double lr, bool decays) const {
     const auto exponent = static_cast<double>(t);

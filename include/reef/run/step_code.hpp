@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +24,8 @@ namespace reef::inline v0::run {
 /// Fills the graph's inputs for the samples first_sample, first_sample + 1, ... of one micro-batch, in
 /// host memory, and returns the micro-batch's loss weight: 1, or its count of tokens.
 ///
-/// Called on the progress thread; equal calls give equal bytes.
+/// Called on a thread of its own, one call after another; it may take its time. Equal calls give equal
+/// bytes.
 using Source = std::function<double(std::uint64_t first_sample, std::span<const AnyView> inputs)>;
 
 /// What changes from step to step, set between rounds.
@@ -260,9 +262,10 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     T* const weight = site.at(batch.writes.back());
     return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
       const double given = site.source(site.first_sample(j), inputs);
-      if (given < 0) {
+      if (!(given >= 0 && std::isfinite(given))) {
         throw OptionError("reef::run: the source of rank ", site.rank(), " gives micro-batch ", j,
-                          " the weight ", given, ".\n  fix: 0 for what does not count, else more.");
+                          " the weight ", given,
+                          ".\n  fix: 0 for what does not count, else a finite number above 0.");
       }
       *weight = static_cast<T>(given);
     });

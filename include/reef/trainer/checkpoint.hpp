@@ -13,6 +13,7 @@
 #include <reef/comm/gather.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
+#include <reef/graph/hash.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -32,13 +33,14 @@ void together(comm::Progress& progress, const std::string& what, const F& work) 
   } catch (const std::exception& error) {
     failure = error.what();
   }
-  const auto failed = comm::gather_numbers(progress, what, failure.empty() ? 0 : 1);
-  if (!failure.empty()) throw FileError(failure);
-  for (std::size_t rank = 0; rank < failed.size(); ++rank) {
-    if (failed[rank] == 0) continue;
-    throw FileError("reef::checkpoint: ", what, " failed on rank ", rank,
-                    ". Its own message says why.");
+  const auto failures = comm::gather_texts(progress, what, failure);
+  std::string first;
+  for (std::size_t rank = 0; rank < failures.size() && first.empty(); ++rank) {
+    if (failures[rank].empty()) continue;
+    first = concat("reef::checkpoint: ", what, " failed on rank ", rank, ": ", failures[rank]);
   }
+  first = comm::broadcast_text(progress, what + " (failure)", std::move(first));
+  if (!first.empty()) throw FileError(first);
 }
 
 /// A range's tensor is named after it and where it begins: "state.0.from.8192".
@@ -167,6 +169,7 @@ void require_same_run(const TrainerType& trainer, const io::Json& facts,
   expect("rule", std::string(TrainerType::Rule::name));
   expect("element", std::string(name_of(element_of<typename TrainerType::T>)));
   expect("seed", trainer.progress_state().seed);
+  expect("model", graph::hash_of(trainer.model().dag()));
 }
 
 }  // namespace detail
@@ -221,6 +224,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
                       {"committed", state.committed},
                       {"micro_batches", state.micro_batch},
                       {"seed", state.seed},
+                      {"model", graph::hash_of(trainer.model().dag())},
                       {"ranks", trainer.ranks()},
                       {"rule", std::string(Trainer<Policies...>::Rule::name)},
                       {"element", std::string(name_of(element_of<T>))},

@@ -60,6 +60,7 @@ struct TrainerOptions {
     require(std::isfinite(clip_norm) && clip_norm >= 0,
             concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
     learning_rate.validate();
+    if constexpr (requires { rule.validate(); }) rule.validate();
   }
 };
 
@@ -73,6 +74,7 @@ struct StepResult {
   std::uint64_t tokens = 0;   ///< of all ranks: elements of the first input
   Seconds seconds = 0;        ///< on this rank
   bool committed = true;      ///< false: skipped, because something was not finite
+  std::string not_finite;     ///< of a skipped step: the first tensor, its rank and micro-batch
 };
 
 }  // namespace reef::inline v0

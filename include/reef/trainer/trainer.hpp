@@ -54,12 +54,13 @@ concept composition_has_code =
 
 /// The policies can make a Trainer together: the question without the error.
 template <class... Policies>
-concept composable = (policy<Policies> && ...) && one_policy_per_axis<Policies...> &&
-                     rules::all<typename detail::Composition<Policies...>::Swap,
-                                typename detail::Composition<Policies...>::Pipeline,
-                                typename detail::Composition<Policies...>::Compress,
-                                typename detail::Composition<Policies...>::Optim> &&
-                     detail::composition_has_code<detail::Composition<Policies...>>;
+concept composable =
+    (policy<Policies> && ...) && one_policy_per_axis<Policies...>&& rules::all<
+                                     typename detail::Composition<Policies...>::Swap,
+                                     typename detail::Composition<Policies...>::Pipeline,
+                                     typename detail::Composition<Policies...>::Compress,
+                                     typename detail::Composition<Policies...>::Optim>&& detail::
+                                     composition_has_code<detail::Composition<Policies...>>;
 
 /// Trains a model on all ranks of an MPI job, composed of policies in any order.
 ///
@@ -128,9 +129,11 @@ public:
     const optim::Verdict& verdict = verdict_of(*training_);
     state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
     if (verdict.commit) ++state_.committed;
-    if (!verdict.finite && options_.non_finite == optim::NonFinite::stop)
-      throw NonFiniteError(diagnose());
-    return result_of(verdict, trace::now() - begin);
+    StepResult result = result_of(verdict, trace::now() - begin);
+    if (verdict.finite) return result;
+    result.not_finite = diagnose();
+    if (options_.non_finite == optim::NonFinite::stop) throw NonFiniteError(result.not_finite);
+    return result;
   }
 
   /// The weighted mean loss over `rounds` times this job's micro-batches of the held-out source,

@@ -106,17 +106,18 @@ inline void Progress::start(Queue& queue, Task& task) {
   task.state_.store(Task::State::running, std::memory_order_release);
   task.start({wire_, meter_, rank(), size(), options_.piece_bytes,
               collective ? queue.tag_ : task.tag_, task.sequence_,
-              collective ? queue.window_ : nullptr, &queue.staging_});
+              collective ? queue.window_ : nullptr, &queue.staging_, &aside_});
 }
 
 inline void Progress::complete(Queue& queue, Task& task) {
   recorder_.ended(task.record_);
   if (queue.track_ != nullptr) {
     const std::uint64_t flow = flow_of(task);
-    queue.track_->span(trace::Activity::communication, task.name(), detail::to_seconds(task.begin_),
-                       detail::to_seconds(detail::now_ns()), task.payload(),
-                       task.kind() == Kind::receive ? flow : 0,
-                       task.kind() == Kind::send ? flow : 0);
+    queue.track_->span(
+        task.kind() == Kind::call ? trace::Activity::other : trace::Activity::communication,
+        task.name(), detail::to_seconds(task.begin_), detail::to_seconds(detail::now_ns()),
+        task.payload(), task.kind() == Kind::receive ? flow : 0,
+        task.kind() == Kind::send ? flow : 0);
   }
   tick();
   if (task.completed_) task.completed_();

@@ -9,6 +9,7 @@
 
 namespace reef::inline v0::comm::detail {
 
+class Aside;
 class WindowChannel;
 
 /// What a running task sees of the rank that it runs on. Progress thread only.
@@ -22,6 +23,7 @@ struct Station {
   std::uint32_t sequence;
   WindowChannel* window;            ///< null: messages
   std::vector<std::byte>* staging;  ///< the queue's, grown once
+  Aside* aside;
 };
 
 }  // namespace reef::inline v0::comm::detail

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/graph/hash.hpp>
 #include <reef/schedule/hash.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -28,9 +29,8 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
     if (told) told(text);
     failure->trip();
   };
-  progress_ = ranks != nullptr
-                  ? std::make_unique<comm::Progress>(*ranks, std::move(communication))
-                  : std::make_unique<comm::Progress>(std::move(communication));
+  progress_ = ranks != nullptr ? std::make_unique<comm::Progress>(*ranks, std::move(communication))
+                               : std::make_unique<comm::Progress>(std::move(communication));
   try {
     lanes_ = std::make_unique<run::Lanes<Device>>(device_, *progress_, options_.trace, failure);
     start(std::move(source), std::move(held_out));
@@ -43,6 +43,10 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
 
 template <class... Policies>
 void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
+  if (!source) {
+    throw OptionError(
+        "reef::Trainer: the source is empty.\n  fix: a function that fills the inputs.");
+  }
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
 
@@ -96,6 +100,7 @@ void Trainer<Policies...>::verify_together() {
   schedule::Limits limits;  // by its name: nvcc takes a braced temporary here for a comma
   limits.device_bytes = options_.device.memory_bytes;
   Hash plan;
+  plan.add(graph::hash_of(model_.dag()));
   for (const auto& builder_of : builders) {
     std::vector<schedule::Program> programs;
     for (int r = 0; r < ranks(); ++r) {

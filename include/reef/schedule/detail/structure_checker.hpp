@@ -1,0 +1,133 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::schedule::detail {
+
+inline std::string who(const Program& program, const Instruction& instruction) {
+  return concat("rank ", program.rank, ": ", instruction.text(), " on lane ",
+                name_of(instruction.lane));
+}
+
+/// The program is one at all: storages lie in each other without a circle and inside one another,
+/// values name storages, messages have lanes and peers that can carry them.
+class StructureChecker {
+public:
+  StructureChecker(const Program& program, int ranks) : program_(program), ranks_(ranks) {}
+
+  void run() {
+    for (StorageId id = 0; id < program_.storages.size(); ++id) check_storage(id);
+    for (const Instruction& instruction : program_.round) check_instruction(instruction);
+  }
+
+private:
+  // Texts are made only where something is wrong.
+  template <class... Pieces>
+  void require(bool holds, const Instruction& instruction, const Pieces&... pieces) const {
+    if (holds) return;
+    throw ScheduleError("reef::schedule::verify: ", who(program_, instruction), " ", pieces...,
+                        ".");
+  }
+  template <class... Pieces>
+  void require(bool holds, const Storage& storage, const Pieces&... pieces) const {
+    if (holds) return;
+    throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": the storage ",
+                        storage.name, " ", pieces..., ".");
+  }
+
+  void check_instruction(const Instruction& instruction) {
+    if (static_cast<std::size_t>(instruction.lane) >= lane_count) {
+      throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": ", instruction.text(),
+                          " is on no lane that there is.");
+    }
+    const Cost& cost = instruction.cost;
+    require(std::isfinite(cost.seconds) && std::isfinite(cost.flops) && cost.flops >= 0,
+            instruction, "costs what no clock can show");
+    std::vector<StorageId> changed;
+    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+      for (const Value value : *list) {
+        require(value.storage < program_.storages.size(), instruction, "names storage ",
+                value.storage, ", which does not exist");
+        require(value.version >= 0, instruction, "names a version below 0 of ",
+                program_.name(value));
+        if (list != &instruction.reads) changed.push_back(value.storage);
+      }
+    }
+    std::sort(changed.begin(), changed.end());
+    require(std::adjacent_find(changed.begin(), changed.end()) == changed.end(), instruction,
+            "changes a storage twice");
+    check_messages(instruction);
+  }
+
+  void check_storage(StorageId id) {
+    const Storage& storage = program_.storages[id];
+    require(storage.place <= Place::host && storage.life <= Life::persistent, storage,
+            "has no place or no life that there is");
+    constexpr Bytes most = Bytes{1} << 60;
+    require(storage.bytes <= most && storage.offset <= most, storage, "is larger than any memory");
+    total_ += storage.parent == no_storage ? storage.bytes : 0;
+    require(total_ <= most, storage, "and those before it are larger than any memory");
+    if (storage.parent == no_storage) return;
+    require(storage.parent < id, storage, "must come after the storage that it is a part of");
+    const Storage& whole = program_.storages[storage.parent];
+    require(storage.offset <= whole.bytes && storage.bytes <= whole.bytes - storage.offset &&
+                storage.place == whole.place,
+            storage, "does not lie inside ", whole.name);
+  }
+
+  void check_messages(const Instruction& instruction) {
+    const auto check = [&](const std::vector<Message>& messages,
+                           std::map<std::pair<int, std::uint32_t>, Lane>& lanes) {
+      for (const Message& message : messages) {
+        require(communicates(instruction.lane), instruction,
+                "has messages, but its lane carries none");
+        require(message.peer >= 0 && message.peer < ranks_ && message.peer != program_.rank,
+                instruction, "exchanges with rank ", message.peer, ", which is no other of ",
+                ranks_, " ranks");
+        const auto [entry, is_new] =
+            lanes.emplace(std::pair{message.peer, message.channel}, instruction.lane);
+        require(is_new || entry->second == instruction.lane, instruction,
+                "uses a channel that another lane uses too, so nothing orders its messages");
+      }
+    };
+    check(instruction.sends, send_lanes_);
+    check(instruction.receives, receive_lanes_);
+  }
+
+  const Program& program_;
+  int ranks_;
+  Bytes total_ = 0;
+  std::map<std::pair<int, std::uint32_t>, Lane> send_lanes_;
+  std::map<std::pair<int, std::uint32_t>, Lane> receive_lanes_;
+};
+
+/// The programs of ranks 0 to P-1, each once, each a program.
+inline void check_structure(std::span<const Program> programs) {
+  std::vector<bool> seen(programs.size(), false);
+  for (const Program& program : programs) {
+    const bool is_new = program.rank >= 0 &&
+                        static_cast<std::size_t>(program.rank) < programs.size() &&
+                        !seen[static_cast<std::size_t>(program.rank)];
+    if (!is_new) {
+      throw ScheduleError("reef::schedule::verify: ", programs.size(),
+                          " programs are those of ranks 0 to ", programs.size() - 1,
+                          ", each once; one is of rank ", program.rank, ".");
+    }
+    seen[static_cast<std::size_t>(program.rank)] = true;
+    StructureChecker(program, static_cast<int>(programs.size())).run();
+  }
+}
+
+}  // namespace reef::inline v0::schedule::detail
