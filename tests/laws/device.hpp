@@ -94,6 +94,25 @@ TYPED_TEST_P(DeviceLaws, functions_submitted_from_several_threads_all_run_once) 
   EXPECT_EQ(runs, std::vector<int>(400, 1));
 }
 
+TYPED_TEST_P(DeviceLaws, stamps_tell_when_the_work_between_them_was_done) {
+  using Lane = typename TypeParam::Device::Lane;
+  Lane lane(*this->device_, "compute");
+  const std::vector<std::uint32_t> from(1 << 20, 3);
+  const auto to = this->device_->allocate(from.size() * 4, "to");
+  const Seconds before = trace::now();
+  Seconds begin = 0;
+  Seconds end = 0;
+  lane.submit([&](Lane& self) {
+    self.stamp(begin);
+    self.copy(to.data(), from.data(), from.size() * 4, device::Copy::to_device);
+    self.stamp(end);
+  });
+  lane.synchronize();
+  EXPECT_LE(before, begin);
+  EXPECT_LT(begin, end);
+  EXPECT_LE(end, trace::now());
+}
+
 TYPED_TEST_P(DeviceLaws, functions_may_be_move_only_and_large) {
   using Lane = typename TypeParam::Device::Lane;
   Lane lane(*this->device_, "compute");
@@ -313,7 +332,8 @@ TYPED_TEST_P(DeviceLaws, the_budget_is_never_exceeded_and_the_refusal_names_ever
 
 REGISTER_TYPED_TEST_SUITE_P(
     DeviceLaws, a_lane_runs_its_functions_in_the_order_of_submission,
-    functions_submitted_from_several_threads_all_run_once, functions_may_be_move_only_and_large,
+    functions_submitted_from_several_threads_all_run_once,
+    stamps_tell_when_the_work_between_them_was_done, functions_may_be_move_only_and_large,
     the_destructor_of_a_lane_runs_what_is_queued, what_is_copied_to_the_device_comes_back,
     copies_on_the_device_and_zeros_are_exact_to_the_byte,
     pinned_memory_is_a_source_and_target_of_copies_outside_the_budget, an_event_counts_completions,

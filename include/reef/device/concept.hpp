@@ -65,10 +65,11 @@ concept device =
       event.synchronize(epoch);
     } &&
     requires(typename D::Lane& lane, typename D::Event& event, void (*function)(typename D::Lane&),
-             void* to, const void* from, Bytes bytes) {
+             void* to, const void* from, Bytes bytes, Seconds& time) {
       lane.submit(function);
       lane.synchronize();
       lane.record(event);
+  lane.stamp(time);
       lane.wait(event, std::uint64_t{1});
       lane.copy(to, from, bytes, Copy::to_device);
       lane.fill_zero(to, bytes);

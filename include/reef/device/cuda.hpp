@@ -23,6 +23,7 @@
 #include <reef/device/detail/doorbell.hpp>
 #include <reef/device/detail/worker.hpp>
 #include <reef/device/memory.hpp>
+#include <reef/trace/span.hpp>
 
 namespace reef::inline v0::device {
 
@@ -367,6 +368,13 @@ public:
 
   /// Completes the event once what was enqueued before is done.
   void record(Event& event) { event.record_on(stream_.get, device_.ordinal()); }
+
+  /// The trace's clock once what was enqueued before is done; `to` is there until then.
+  void stamp(Seconds& to) {
+    const auto write = [](void* at) { *static_cast<Seconds*>(at) = trace::now(); };
+    detail::check_cuda(cudaLaunchHostFunc(stream_.get, write, &to), "cudaLaunchHostFunc",
+                       device_.ordinal());
+  }
 
   /// What is enqueued from here on starts after completion `epoch` of the event. Blocks the lane's
   /// thread until that completion is issued.

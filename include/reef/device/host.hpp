@@ -29,6 +29,7 @@
 #include <reef/device/detail/thread_pool.hpp>
 #include <reef/device/detail/worker.hpp>
 #include <reef/device/memory.hpp>
+#include <reef/trace/span.hpp>
 
 namespace reef::inline v0::device {
 
@@ -283,6 +284,9 @@ public:
 
   /// Completes the event once what came before on this lane is done: now.
   void record(Event& event) { event.signal(); }
+
+  /// The trace's clock once what came before on this lane is done: now.
+  void stamp(Seconds& to) { to = trace::now(); }
 
   /// What follows on this lane starts after completion `epoch` of the event.
   void wait(Event& event, std::uint64_t epoch) {

@@ -193,6 +193,7 @@ public:
       }
     }
     lanes_.on_failure->arm({});
+    trace_round();
     if (error_) std::rethrow_exception(error_);
     for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
       if (lanes_.lanes[lane] || order_[lane].empty()) continue;
@@ -210,6 +211,19 @@ private:
     for (const Step& step : steps_) step.event->signal();
   }
 
+  /// What ran goes to the tracks: at the end, since a device tells only then when it did.
+  void trace_round() {
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      if (lanes_.tracks[lane] == nullptr) continue;
+      for (const std::size_t i : order_[lane]) {
+        Step& step = steps_[i];
+        if (step.end != 0)
+          lanes_.tracks[lane]->span(step.activity, step.name, step.begin, step.end);
+        step.end = 0;
+      }
+    }
+  }
+
   void submit_all() {
     for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
       if (order_[lane].empty()) continue;
@@ -225,6 +239,8 @@ private:
     std::unique_ptr<Event> event;
     std::string name;
     trace::Activity activity = trace::Activity::compute;
+    Seconds begin = 0;  ///< on the device, in the round that runs
+    Seconds end = 0;    ///< 0: not yet
     std::vector<schedule::Dependency> waits;
     typename Handlers<Device>::Code code;
     typename Handlers<Device>::Communication communication;
@@ -255,19 +271,19 @@ private:
   }
 
   void walk_instructions(Lane& lane, std::size_t index) {
-    trace::Track* const track = lanes_.tracks[index];
+    const bool traced = lanes_.tracks[index] != nullptr;
     for (const std::size_t i : order_[index]) {
       Step& step = steps_[i];
       for (const schedule::Dependency& wait : step.waits) {
         lane.wait(*steps_[wait.instruction].event, epoch_of(wait));
       }
       if (abandoned_.load(std::memory_order_relaxed)) return;
-      const Seconds begin = track != nullptr ? trace::now() : 0;
+      if (traced) lane.stamp(step.begin);
       step.code(lane);
       lane.record(*step.event);
+      if (traced) lane.stamp(step.end);
       progress_.tick();
       progress_.wake();
-      if (track != nullptr) track->span(step.activity, step.name, begin, trace::now());
     }
   }
 
