@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
 
 namespace reef::test {
 

@@ -46,6 +46,11 @@ enum class Transpose : std::uint8_t { no, yes };
 /// Attention dropout (rate > 0) zeroes probability (h, t, s) of batch row b by element
 /// (h T + t) T + s of the key whose sample is key.sample + b.
 template <class Device>
-struct Kernels;
+struct Kernels {
+  static_assert(sizeof(Device) == 0,
+                "reef::nn: the kernels of this device are not included.\n"
+                "  fix: #include <reef/nn/host.hpp> for device::Host, or, in a .cu file, "
+                "<reef/nn/cuda.cuh> for device::Cuda.");
+};
 
 }  // namespace reef::inline v0::nn
