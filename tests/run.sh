@@ -6,7 +6,7 @@
 #
 #   --install-only   stop after the installation
 #   --all            every folder under the sanitizers, and headers, tests and examples built by
-#                    clang++ as well, if it is there
+#                    clang++ as well, and their names read by clang-tidy, if those are there
 #   --release-only   no sanitizers
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
 #
@@ -119,6 +119,14 @@ if [ "$all" = yes ] && command -v clang++ >/dev/null 2>&1; then
       cmake --build build/clang -j "$jobs"; }; then
     reef_say "build/clang cannot be built."
     status=1
+  fi
+  if command -v clang-tidy >/dev/null 2>&1; then
+    reef_say "$(elapsed): names through clang-tidy"
+    if ! clang-tidy --quiet -p build/clang '--checks=-*,readability-identifier-naming' \
+        examples/reef_train/*.cpp examples/*.cpp 2>"$logs/tidy.log"; then
+      reef_say "names break the style."
+      status=1
+    fi
   fi
 fi
 
