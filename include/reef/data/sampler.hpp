@@ -1,14 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/data/permutation.hpp>
+#include <reef/data/token_view.hpp>
 
 namespace reef::inline v0::data {
 
@@ -61,16 +64,17 @@ inline LanguageInputs require_inputs(std::span<const AnyView> inputs, std::int64
 /// | state  | none: with the same seed, T and tokens a sample is the same whenever it is asked   |
 /// |        | for. The cursor of a run is the count of samples so far; checkpoints keep it       |
 /// | shape  | tokens, targets: (B, T) int32; targets are the tokens one further               |
-/// | memory | none but the view of the tokens, which must outlive the sampler                 |
+/// | memory | none but the view of the tokens, which must outlive the sampler: bytes of a text |
+/// |        | or shards of 2 or 4 bytes a token, in one piece or in many                      |
 /// | errors | OptionError if the tokens do not fill one window; ShapeError for inputs of      |
 /// |        | another T                                                                       |
 class Sampler {
 public:
-  Sampler(std::span<const std::uint8_t> tokens, std::int64_t context, std::uint64_t seed)
-      : tokens_(tokens), context_(context), seed_(seed) {
-    detail::require_window(tokens.size(), context, "reef::data::Sampler");
+  Sampler(TokenView tokens, std::int64_t context, std::uint64_t seed)
+      : tokens_(std::move(tokens)), context_(context), seed_(seed) {
+    detail::require_window(tokens_.size(), context, "reef::data::Sampler");
     // What is left when the first T - 1 tokens may be shifted out; one window never shifts.
-    const auto count = static_cast<std::int64_t>(tokens.size()) / context - 1;
+    const auto count = static_cast<std::int64_t>(tokens_.size()) / context - 1;
     shifts_ = count >= 1;
     windows_ = shifts_ ? count : 1;
   }
@@ -98,17 +102,16 @@ public:
   void fill(std::uint64_t first, std::span<const AnyView> inputs) const {
     const auto [batch, tokens, targets] =
         detail::require_inputs(inputs, context_, "reef::data::Sampler::fill");
+    const auto length = static_cast<std::size_t>(context_);
     for (std::int64_t b = 0; b < batch; ++b) {
-      const std::uint8_t* window = tokens_.data() + start_of(first + static_cast<std::uint64_t>(b));
-      for (std::int64_t t = 0; t < context_; ++t) {
-        tokens[b * context_ + t] = window[t];
-        targets[b * context_ + t] = window[t + 1];
-      }
+      const auto start = static_cast<std::size_t>(start_of(first + static_cast<std::uint64_t>(b)));
+      tokens_.copy(start, {tokens + b * context_, length});
+      tokens_.copy(start + 1, {targets + b * context_, length});
     }
   }
 
 private:
-  std::span<const std::uint8_t> tokens_;
+  TokenView tokens_;
   std::int64_t context_;
   std::uint64_t seed_;
   std::int64_t windows_ = 1;
@@ -120,10 +123,10 @@ private:
 /// The last window may be short: its targets beyond the end are -1, which the loss ignores.
 class Validation {
 public:
-  Validation(std::span<const std::uint8_t> tokens, std::int64_t context)
-      : tokens_(tokens), context_(context) {
-    if (context < 1 || tokens.size() < 2) {
-      throw OptionError("reef::data::Validation: T = ", context, " and ", tokens.size(),
+  Validation(TokenView tokens, std::int64_t context)
+      : tokens_(std::move(tokens)), context_(context) {
+    if (context < 1 || tokens_.size() < 2) {
+      throw OptionError("reef::data::Validation: T = ", context, " and ", tokens_.size(),
                         " tokens make no window.\n  fix: T >= 1 and at least 2 tokens.");
     }
   }
@@ -138,20 +141,20 @@ public:
   std::int64_t fill(std::int64_t first, std::span<const AnyView> inputs) const {
     const auto [batch, tokens, targets] =
         detail::require_inputs(inputs, context_, "reef::data::Validation::fill");
-    const auto size = static_cast<std::int64_t>(tokens_.size());
-    std::int64_t counted = 0;
-    for (std::int64_t i = 0; i < batch * context_; ++i) {
-      const std::int64_t at = first * context_ + i;
-      const bool counts = at + 1 < size;
-      tokens[i] = at < size ? tokens_[static_cast<std::size_t>(at)] : 0;
-      targets[i] = counts ? tokens_[static_cast<std::size_t>(at) + 1] : -1;
-      counted += counts ? 1 : 0;
-    }
-    return counted;
+    const auto space = static_cast<std::size_t>(batch * context_);
+    const std::size_t at = static_cast<std::size_t>(first * context_);
+    const std::size_t left = at < tokens_.size() ? tokens_.size() - at : 0;
+    const std::size_t present = std::min(space, left);
+    const std::size_t counted = std::min(space, left == 0 ? 0 : left - 1);
+    tokens_.copy(at, {tokens, present});
+    tokens_.copy(at + 1, {targets, counted});
+    std::fill(tokens + present, tokens + space, 0);
+    std::fill(targets + counted, targets + space, -1);
+    return static_cast<std::int64_t>(counted);
   }
 
 private:
-  std::span<const std::uint8_t> tokens_;
+  TokenView tokens_;
   std::int64_t context_;
 };
 

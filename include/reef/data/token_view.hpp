@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace reef::inline v0::data {
+
+/// What a stored token may be: 1, 2 or 4 bytes.
+template <class T>
+concept stored_token = std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
+    std::same_as<T, std::uint32_t> || std::same_as<T, std::int32_t>;
+
+/// Looks at tokens that lie elsewhere, in one array or in several of 1, 2 or 4 bytes a token, as at
+/// one sequence.
+///
+/// | memory | 32 bytes a piece; the tokens are not copied, and must outlive the view       |
+/// | cost   | copy: a binary search over the pieces, then one loop per piece that it meets |
+class TokenView {
+public:
+  TokenView() = default;
+
+  /// All tokens of a span, vector or array.
+  template <std::ranges::contiguous_range Tokens>
+    requires(stored_token<std::remove_cv_t<std::ranges::range_value_t<Tokens>>>&&
+                 std::ranges::sized_range<Tokens>)
+  TokenView(const Tokens& tokens) {  // implicit: a view is what these are taken for
+    append(std::span(std::ranges::data(tokens), std::ranges::size(tokens)));
+  }
+
+  /// Adds tokens at the end.
+  template <stored_token T>
+  void append(std::span<const T> tokens) {
+    if (!tokens.empty()) add({tokens.data(), size(), size() + tokens.size(), sizeof(T)});
+  }
+  void append(const TokenView& tokens) {
+    const std::vector<Piece> added = tokens.pieces_;  // a copy: a view may be added to itself
+    for (const Piece& piece : added) {
+      add({piece.data, size(), size() + (piece.end - piece.begin), piece.width});
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const { return pieces_.empty() ? 0 : pieces_.back().end; }
+  [[nodiscard]] bool empty() const { return pieces_.empty(); }
+
+  [[nodiscard]] std::int32_t operator[](std::size_t index) const {
+    std::int32_t token = 0;
+    copy(index, {&token, 1});
+    return token;
+  }
+
+  /// Tokens [first, first + to.size()), which must be there, as int32. One above 2^31 - 1 comes out
+  /// negative.
+  void copy(std::size_t first, std::span<std::int32_t> to) const {
+    if (to.empty()) return;
+    auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), first,
+                                  [](std::size_t at, const Piece& p) { return at < p.end; });
+    for (; !to.empty(); ++piece) {
+      const std::size_t count = std::min(to.size(), piece->end - first);
+      piece->visit([&](const auto* tokens) {
+        std::transform(tokens + (first - piece->begin), tokens + (first - piece->begin) + count,
+                       to.data(), [](auto token) { return static_cast<std::int32_t>(token); });
+      });
+      first += count;
+      to = to.subspan(count);
+    }
+  }
+
+  /// Tokens [first, first + count), which must be there.
+  [[nodiscard]] TokenView part(std::size_t first, std::size_t count) const {
+    TokenView result;
+    for (const Piece& piece : pieces_) {
+      const std::size_t from = std::max(first, piece.begin);
+      const std::size_t to = std::min(first + count, piece.end);
+      if (from >= to) continue;
+      piece.visit([&](const auto* tokens) {
+        result.append(std::span(tokens + (from - piece.begin), to - from));
+      });
+    }
+    return result;
+  }
+
+  /// Calls f(span of std::uint8_t, std::uint16_t or std::uint32_t) for each piece in its order.
+  template <class F>
+  void for_each_piece(F&& f) const {
+    for (const Piece& piece : pieces_) {
+      piece.visit([&](const auto* tokens) { f(std::span(tokens, piece.end - piece.begin)); });
+    }
+  }
+
+private:
+  struct Piece {
+    const void* data;
+    std::size_t begin;  // of its tokens in the whole
+    std::size_t end;
+    std::size_t width;  // bytes a token
+
+    template <class F>
+    void visit(F&& f) const {
+      switch (width) {
+        case 1: f(static_cast<const std::uint8_t*>(data)); break;
+        case 2: f(static_cast<const std::uint16_t*>(data)); break;
+        default: f(static_cast<const std::uint32_t*>(data)); break;
+      }
+    }
+  };
+
+  void add(const Piece& piece) { pieces_.push_back(piece); }
+
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace reef::inline v0::data

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <reef/core/units.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/file.hpp>
+
+namespace reef::inline v0::io {
+
+/// The bytes of a regular file, read-only, mapped into memory: they are read when they are touched,
+/// and all processes of a node share one copy.
+///
+/// | cost   | opening reads nothing; an untouched byte costs address space alone               |
+/// | bounds | the size is that at opening; bytes added later are not seen. A file that shrinks |
+/// |        | while it is mapped kills the reader of its lost bytes by SIGBUS, so replace      |
+/// |        | files by renaming new ones over them (`AtomicFile`): a map keeps the old one     |
+/// | errors | FileError with the path and the system's reason                                  |
+class MappedFile {
+public:
+  explicit MappedFile(std::filesystem::path path) : path_(std::move(path)) {
+    // Without O_NONBLOCK a pipe would wait here for its writer, and then be refused.
+    const detail::Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file) detail::throw_open_error(path_, errno);
+    struct ::stat status {};
+    if (::fstat(file.get(), &status) != 0) {
+      detail::throw_file_error("look at", path_, errno, "check the file system.");
+    }
+    if (!S_ISREG(status.st_mode)) {
+      detail::throw_file_error("map", path_, S_ISDIR(status.st_mode) ? EISDIR : EINVAL,
+                               "name a regular file.");
+    }
+    size_ = static_cast<std::size_t>(status.st_size);
+    if (size_ == 0) return;  // nothing to map: mmap refuses a length of 0
+    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+    if (data == MAP_FAILED) {
+      detail::throw_file_error("map", path_, errno,
+                               "copy it to a local disk, or raise the limit of address space.");
+    }
+    data_ = static_cast<const std::byte*>(data);
+  }
+  ~MappedFile() { unmap(); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  MappedFile(MappedFile&& other) noexcept
+      : path_(std::move(other.path_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    if (this != &other) {
+      unmap();
+      path_ = std::move(other.path_);
+      data_ = std::exchange(other.data_, nullptr);
+      size_ = std::exchange(other.size_, 0);
+    }
+    return *this;
+  }
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] Bytes size() const { return size_; }
+  /// Aligned to a page; valid as long as this object or the one that it was moved to lives.
+  [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+private:
+  void unmap() {
+    if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+    data_ = nullptr;
+  }
+
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace reef::inline v0::io
