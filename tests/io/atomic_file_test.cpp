@@ -150,6 +150,14 @@ TEST(File, reads_at_any_place_and_says_where_it_ends) {
   EXPECT_THROW(io::File(folder / "b"), FileError);
 }
 
+TEST(File, a_pipe_of_that_name_is_refused_at_once) {
+  const reef::test::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  ::alarm(20);  // an open that waits for a writer would wait for ever
+  EXPECT_THROW(io::File(folder / "pipe"), FileError);
+  ::alarm(0);
+}
+
 TEST(File, is_read_whole_up_to_the_limit_also_from_a_pipe) {
   const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", "0123456789");

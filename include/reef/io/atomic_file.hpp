@@ -62,7 +62,38 @@ private:
   int value_ = -1;
 };
 
+/// 0, or the error that making a folder's names durable met.
+inline int sync_folder(const std::filesystem::path& folder) {
+  const Descriptor directory(
+      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return errno;
+  // Some network file systems cannot sync a folder and say EINVAL: their names are durable at once
+  // or nothing is.
+  return ::fsync(directory.get()) != 0 && errno != EINVAL ? errno : 0;
+}
+
 }  // namespace detail
+
+/// Makes a folder and those above it that are missing; their names are durable when it returns.
+///
+/// | cost   | an fsync of the folder above, also where the folder is there already: whoever made |
+/// |        | it may have died before its own                                                    |
+/// | errors | FileError with the path and the system's reason                                    |
+inline void create_folders(const std::filesystem::path& folder) {
+  const std::filesystem::path above = folder.parent_path();
+  std::error_code ignored;
+  if (!above.empty() && !std::filesystem::is_directory(above, ignored)) create_folders(above);
+  if (::mkdir(folder.c_str(), 0777) != 0) {
+    const int code = errno;
+    if (code != EEXIST || !std::filesystem::is_directory(folder, ignored)) {
+      detail::throw_file_error("make the folder", folder, code,
+                               "the folder above must be writable, and no file have its name.");
+    }
+  }
+  if (const int code = detail::sync_folder(above); code != 0) {
+    detail::throw_file_error("make durable the name of", folder, code, "check the disk.");
+  }
+}
 
 /// A file that appears under its name whole, or not at all.
 ///
@@ -125,13 +156,8 @@ public:
     if (const int code = file_.close(); code != 0) fail("close", code);
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to", errno);
     temporary_.clear();
-    std::filesystem::path folder = path_.parent_path();
-    if (folder.empty()) folder = ".";
-    const detail::Descriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // Some network file systems cannot sync a folder and say EINVAL: their rename is durable or
-    // nothing is.
-    if (!directory || (::fsync(directory.get()) != 0 && errno != EINVAL)) {
-      detail::throw_file_error("make durable the name of", path_, errno,
+    if (const int code = detail::sync_folder(path_.parent_path()); code != 0) {
+      detail::throw_file_error("make durable the name of", path_, code,
                                "check the disk; the file itself is written.");
     }
   }

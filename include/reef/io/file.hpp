@@ -33,7 +33,8 @@ namespace detail {
 class File {
 public:
   explicit File(std::filesystem::path path) : path_(std::move(path)) {
-    file_ = detail::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    // Nonblocking, or a pipe of that name would be waited for before it can be refused.
+    file_ = detail::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file_) detail::throw_open_error(path_, errno);
     struct ::stat status {};
     if (::fstat(file_.get(), &status) != 0) {
