@@ -1,9 +1,13 @@
 #pragma once
 
 /// \file
-/// Everything in data/: text files, tokens, and which window of the text a sample is.
+/// Everything in data/: text files, token files, tokenizers, and which window of them a sample is.
 
+#include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>
 #include <reef/data/corpus.hpp>
+#include <reef/data/gpt2_pattern.hpp>
 #include <reef/data/permutation.hpp>
 #include <reef/data/sampler.hpp>
+#include <reef/data/token_shards.hpp>
+#include <reef/data/token_view.hpp>

@@ -1,0 +1,225 @@
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/io/file.hpp>
+#include <reef/io/json.hpp>
+
+namespace reef::inline v0::data::detail {
+
+/// left and right, neighbours, become merged; lower ranks first.
+struct Merge {
+  std::int32_t left;
+  std::int32_t right;
+  std::int32_t merged;
+  std::int32_t rank;
+};
+
+/// What the files of a tokenizer say: the bytes of each token, and which pairs merge.
+struct BpeFiles {
+  std::vector<std::string> tokens;
+  std::unordered_map<std::string, std::int32_t> ids;
+  std::vector<Merge> merges;
+};
+
+[[noreturn]] inline void refuse_line(const std::filesystem::path& path, std::size_t line,
+                                     const std::string& why) {
+  throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "', line ", line, ": ", why, ".");
+}
+
+/// Calls f(line without its end, number from 1) for each line of a file.
+template <class F>
+void for_each_line(const std::filesystem::path& path, F&& f) {
+  const std::string text = io::read_file(path, 256_MiB);
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line(text.data() + at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    f(line, ++number);
+    at = end + 1;
+  }
+}
+
+/// GPT-2 writes bytes as characters that can be seen: '!' to '~', U+00A1 to U+00AC and U+00AE to
+/// U+00FF are themselves, the 68 others are U+0100 on, in their order.
+inline std::array<std::uint32_t, 256> byte_characters() {
+  std::array<std::uint32_t, 256> characters{};
+  std::uint32_t next = 0x100;
+  for (std::uint32_t b = 0; b < 256; ++b) {
+    const bool visible =
+        (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || (b >= 0xAE && b <= 0xFF);
+    characters[b] = visible ? b : next++;
+  }
+  return characters;
+}
+
+/// The bytes that a token's visible form stands for; false where a character stands for none.
+inline bool bytes_of_visible(std::string_view visible, std::string& bytes) {
+  static const std::vector<int> byte_of = [] {
+    std::vector<int> table(0x144, -1);
+    const auto characters = byte_characters();
+    for (std::size_t b = 0; b < 256; ++b) table[characters[b]] = static_cast<int>(b);
+    return table;
+  }();
+  bytes.clear();
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    std::uint32_t c = static_cast<unsigned char>(visible[i]);
+    if (c >= 0x80) {  // all are below U+0144: two bytes of UTF-8
+      if (c < 0xC2 || c > 0xC5 || i + 1 == visible.size()) return false;
+      const std::uint32_t low = static_cast<unsigned char>(visible[++i]);
+      if ((low & 0xC0U) != 0x80U) return false;
+      c = (c & 0x1FU) << 6 | (low & 0x3FU);
+    }
+    if (c >= byte_of.size() || byte_of[c] < 0) return false;
+    bytes += static_cast<char>(byte_of[c]);
+  }
+  return true;
+}
+
+/// Standard base64 with padding; false where it is none.
+inline bool bytes_of_base64(std::string_view text, std::string& bytes) {
+  const auto value = [](char c) -> int {
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+  };
+  bytes.clear();
+  if (text.empty() || text.size() % 4 != 0) return false;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int six = i < text.size() - padding ? value(text[i]) : 0;
+    if (six < 0) return false;
+    bits = bits << 6 | static_cast<std::uint32_t>(six);
+    if (i % 4 != 3) continue;
+    for (const unsigned shift : {16U, 8U, 0U}) bytes += static_cast<char>(bits >> shift & 0xFFU);
+    bits = 0;
+  }
+  for (std::size_t i = 0; i < padding; ++i) {
+    if (bytes.back() != 0) return false;  // bits that the padding cuts off
+    bytes.pop_back();
+  }
+  return true;
+}
+
+/// Every text must have tokens, so each byte must be one.
+inline void require_bytes(const BpeFiles& files, const std::filesystem::path& path) {
+  for (int b = 0; b < 256; ++b) {
+    if (files.ids.contains(std::string(1, static_cast<char>(b)))) continue;
+    throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "' has no token for byte ", b,
+                      ".\n  fix: a byte-level vocabulary has a token for each of the 256 bytes.");
+  }
+}
+
+/// vocab.json: an object of tokens in their visible form and ids, each of 0 to n - 1 once.
+inline BpeFiles read_vocabulary(const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& token, const std::string& why) {
+    throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "': token \"", token, "\" ",
+                      why, ".");
+  };
+  const io::Json json = io::read_json(path);
+  if (!json.is_object()) {
+    throw DecodeError("reef::data::BpeTokenizer: '", path.string(),
+                      "' is no object of tokens and ids.\n  fix: name GPT-2's vocab.json.");
+  }
+  BpeFiles files;
+  files.tokens.resize(json.size());
+  std::vector<bool> seen(json.size(), false);
+  for (const auto& [token, id] : json.items()) {
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= json.size()) {
+      refuse(token, concat("has the id ", id.dump(), ", expected 0 to ", json.size() - 1));
+    }
+    const auto index = id.get<std::size_t>();
+    if (seen[index]) refuse(token, concat("has the id ", index, " of another token"));
+    seen[index] = true;
+    std::string& bytes = files.tokens[index];
+    if (!bytes_of_visible(token, bytes)) refuse(token, "has a character that stands for no byte");
+    if (bytes.empty()) refuse(token, "is empty");
+    files.ids.emplace(bytes, static_cast<std::int32_t>(index));
+  }
+  require_bytes(files, path);
+  return files;
+}
+
+/// merges.txt: after a line "#version: ...", which may be missing, a pair of tokens a line, the
+/// first to merge first.
+inline void read_merges(BpeFiles& files, const std::filesystem::path& path) {
+  std::unordered_map<std::string, std::size_t> lines;
+  std::string left;
+  std::string right;
+  for_each_line(path, [&](std::string_view line, std::size_t number) {
+    if (number == 1 && line.starts_with("#version")) return;
+    const std::size_t space = line.find(' ');
+    if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+      refuse_line(path, number, concat("'", line, "' is no pair of tokens with a space between"));
+    }
+    const auto id_of = [&](const std::string& bytes, std::string_view what) {
+      const auto found = files.ids.find(bytes);
+      if (found == files.ids.end()) {
+        refuse_line(path, number, concat(what, " of '", line, "' is no token of the vocabulary"));
+      }
+      return found->second;
+    };
+    if (!bytes_of_visible(line.substr(0, space), left) ||
+        !bytes_of_visible(line.substr(space + 1), right)) {
+      refuse_line(path, number, concat("'", line, "' has a character that stands for no byte"));
+    }
+    if (const auto [first, added] = lines.emplace(line, number); !added) {
+      refuse_line(path, number, concat("'", line, "' stands in line ", first->second, " too"));
+    }
+    files.merges.push_back({id_of(left, "the left half"), id_of(right, "the right half"),
+                            id_of(left + right, "the whole"),
+                            static_cast<std::int32_t>(files.merges.size())});
+  });
+}
+
+/// A tiktoken file: a token in base64, a space and its rank a line; ranks are 0, 1, 2 and so on.
+/// Any two tokens merge whose bytes together are a token, the one of the lowest rank first.
+inline BpeFiles read_ranks(const std::filesystem::path& path) {
+  BpeFiles files;
+  std::string bytes;
+  for_each_line(path, [&](std::string_view line, std::size_t number) {
+    if (line.empty()) refuse_line(path, number, "it is empty");
+    const std::size_t space = std::min(line.find(' '), line.size());
+    if (!bytes_of_base64(line.substr(0, space), bytes)) {
+      refuse_line(path, number, concat("'", line.substr(0, space), "' is no base64"));
+    }
+    std::size_t rank = 0;
+    const char* const end = line.data() + line.size();
+    const char* const digits = line.data() + std::min(space + 1, line.size());
+    const auto [stop, error] = std::from_chars(digits, end, rank);
+    if (error != std::errc() || stop != end || rank != files.tokens.size()) {
+      refuse_line(path, number,
+                  concat("after the token the rank ", files.tokens.size(),
+                         " was expected: ranks rise by one from 0"));
+    }
+    const auto [first, added] = files.ids.emplace(bytes, static_cast<std::int32_t>(rank));
+    if (!added) refuse_line(path, number, concat("the token of rank ", first->second, " again"));
+    files.tokens.push_back(bytes);
+  });
+  require_bytes(files, path);
+  for (std::size_t id = 0; id < files.tokens.size(); ++id) {
+    const std::string& whole = files.tokens[id];
+    for (std::size_t cut = 1; cut < whole.size(); ++cut) {
+      const auto left = files.ids.find(whole.substr(0, cut));
+      const auto right = files.ids.find(whole.substr(cut));
+      if (left == files.ids.end() || right == files.ids.end()) continue;
+      const auto rank = static_cast<std::int32_t>(id);
+      files.merges.push_back({left->second, right->second, rank, rank});
+    }
+  }
+  return files;
+}
+
+}  // namespace reef::inline v0::data::detail
