@@ -1,9 +1,10 @@
 #pragma once
 
 /// \file
-/// Everything in trainer/: the Trainer, its rules and its checkpoints.
+/// Everything in trainer/: the Trainer, its rules, its checkpoints, and what a step will take.
 
 #include <reef/trainer/checkpoint.hpp>
+#include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
 #include <reef/trainer/trainer.hpp>

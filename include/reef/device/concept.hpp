@@ -47,6 +47,7 @@ concept device =
       { device.allocate_pinned(bytes, what) } -> std::same_as<typename D::PinnedBuffer>;
       { constant.memory() } -> std::same_as<MemoryReport>;
       { constant.discrete() } -> std::same_as<bool>;
+      { D::discrete(constant.options()) } -> std::same_as<bool>;
     } &&
     std::movable<typename D::Buffer> && std::movable<typename D::PinnedBuffer> &&
     std::constructible_from<D, typename D::Options> &&

@@ -92,6 +92,7 @@ public:
 
   /// The device's memory is not the host's: messages and files need copies over the link.
   [[nodiscard]] static constexpr bool discrete() { return true; }
+  [[nodiscard]] static constexpr bool discrete(const Options& /*options*/) { return true; }
 
   [[nodiscard]] MemoryReport memory() const { return ledger_.report(); }
   [[nodiscard]] int threads() const { return 1; }

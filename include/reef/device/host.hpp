@@ -90,9 +90,10 @@ public:
   [[nodiscard]] int threads() const { return pool_.threads(); }
 
   /// The device's memory is not the host's: messages and files need copies over the link.
-  [[nodiscard]] bool discrete() const {
-    return options_.memory_bytes != 0 || options_.link_bytes_per_second > 0 ||
-           options_.link_latency > 0;
+  [[nodiscard]] bool discrete() const { return discrete(options_); }
+  [[nodiscard]] static bool discrete(const Options& options) {
+    return options.memory_bytes != 0 || options.link_bytes_per_second > 0 ||
+           options.link_latency > 0;
   }
   [[nodiscard]] const Options& options() const { return options_; }
 

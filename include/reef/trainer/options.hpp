@@ -42,6 +42,12 @@ struct TrainerOptions {
   comm::ProgressOptions communication{};
   trace::Sink* trace = nullptr;  ///< outlives the Trainer; null records nothing
 
+  /// micro_batches with a count for each virtual rank.
+  [[nodiscard]] std::vector<int> counts() const {
+    if (micro_batches.size() > 1) return micro_batches;
+    return std::vector<int>(static_cast<std::size_t>(virtual_ranks), micro_batches.front());
+  }
+
   /// Throws OptionError, naming the first option that cannot be.
   void validate() const {
     const auto require = [](bool holds, const std::string& text) {

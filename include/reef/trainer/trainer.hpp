@@ -26,6 +26,7 @@
 #include <reef/swap/resident.hpp>
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
+#include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
 
@@ -55,12 +56,12 @@ concept composition_has_code =
 /// The policies can make a Trainer together: the question without the error.
 template <class... Policies>
 concept composable =
-    (policy<Policies> && ...) && one_policy_per_axis<Policies...>&& rules::all<
-                                     typename detail::Composition<Policies...>::Swap,
-                                     typename detail::Composition<Policies...>::Pipeline,
-                                     typename detail::Composition<Policies...>::Compress,
-                                     typename detail::Composition<Policies...>::Optim>&& detail::
-                                     composition_has_code<detail::Composition<Policies...>>;
+    (policy<Policies> && ...) && one_policy_per_axis<Policies...> &&
+    rules::all<typename detail::Composition<Policies...>::Swap,
+               typename detail::Composition<Policies...>::Pipeline,
+               typename detail::Composition<Policies...>::Compress,
+               typename detail::Composition<Policies...>::Optim> &&
+    detail::composition_has_code<detail::Composition<Policies...>>;
 
 /// Trains a model on all ranks of an MPI job, composed of policies in any order.
 ///
@@ -114,6 +115,11 @@ public:
           const comm::Communicator& ranks)
       : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
                 &ranks) {}
+
+  /// What a step takes on `rank` of `ranks`, before there is a Trainer: nothing is allocated, started
+  /// or sent. micro_batches: of each rank, where they differ; else that of the options.
+  static StepEstimate estimate(const Model& model, const Options& options, int ranks = 1,
+                               int rank = 0, std::vector<int> micro_batches = {});
 
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
@@ -185,6 +191,8 @@ private:
     return builder;
   }
 
+  static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
+                               std::vector<int> micro_batches);
   void start(run::Source source, run::Source held_out);
   void plan_step();
   void verify_together();

@@ -66,27 +66,53 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
 }
 
 template <class... Policies>
-void Trainer<Policies...>::plan_step() {
-  const graph::Dag& dag = model_.dag();
-  const int count = options_.virtual_ranks;
-  std::vector<int> counts = options_.micro_batches;
-  if (count > 1 && counts.size() == 1)
-    counts.assign(static_cast<std::size_t>(count), counts.front());
-  if (count == 1) {
-    const auto all = comm::gather_numbers(*progress_, "micro-batches", counts.front());
-    counts.assign(all.size(), 0);
-    std::transform(all.begin(), all.end(), counts.begin(),
-                   [](double k) { return static_cast<int>(k); });
-  }
-  Bytes bucket = options_.bucket_bytes;
+run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
+                                            int ranks, std::vector<int> micro_batches) {
+  Bytes bucket = options.bucket_bytes;
   if (bucket == 0) {
     using namespace literals;
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
     bucket = std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
   }
-  plan_ = run::make_step_plan(dag, run::choose_cuts(dag, bucket), ranks(), count, std::move(counts),
-                              device_.discrete());
-  plan_.piece_bytes = options_.communication.piece_bytes;
+  run::StepPlan plan =
+      run::make_step_plan(dag, run::choose_cuts(dag, bucket), ranks, options.virtual_ranks,
+                          std::move(micro_batches), Device::discrete(options.device));
+  plan.piece_bytes = options.communication.piece_bytes;
+  return plan;
+}
+
+template <class... Policies>
+void Trainer<Policies...>::plan_step() {
+  std::vector<int> counts = options_.counts();
+  if (options_.virtual_ranks == 1) {
+    const auto all = comm::gather_numbers(*progress_, "micro-batches", counts.front());
+    counts.assign(all.size(), 0);
+    std::transform(all.begin(), all.end(), counts.begin(),
+                   [](double k) { return static_cast<int>(k); });
+  }
+  plan_ = plan_of(model_.dag(), options_, ranks(), std::move(counts));
+}
+
+template <class... Policies>
+StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& options, int ranks,
+                                            int rank, std::vector<int> micro_batches) {
+  options.validate();
+  if (ranks < 1 || rank < 0 || rank >= ranks) {
+    throw OptionError("reef::Trainer::estimate: rank ", rank, " of ", ranks,
+                      " ranks.\n  fix: at least one rank, and one of them.");
+  }
+  if (micro_batches.empty()) {
+    micro_batches = options.counts();
+    if (options.virtual_ranks == 1) {
+      micro_batches.assign(static_cast<std::size_t>(ranks), micro_batches.front());
+    }
+  }
+  const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
+  const run::PlacedProgram training(build(plan, rank, run::Purpose::training));
+  const run::PlacedProgram evaluation(build(plan, rank, run::Purpose::evaluation));
+  const run::PlacedProgram diagnosis(detail::diagnosis_of(training.builder));
+  return detail::estimate_of(training, Optim::state(training.builder),
+                             {&training.placement, &evaluation.placement, &diagnosis.placement});
 }
 
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/run/phase.hpp>
+
+namespace reef::inline v0 {
+
+/// What one step of training takes on one rank, known before anything is allocated or sent.
+///
+/// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes              |
+/// | device_bytes    | what the device's memory holds at once: what is never alive together shares |
+/// | host_bytes      | pinned memory: the step's scalars, and what is staged to a discrete device       |
+/// | flops           | forward and backward of this rank's micro-batches, as the operators count    |
+/// | sent, messages  | over the wire in one step, headers included; without heartbeats              |
+struct StepEstimate {
+  Bytes weights = 0;
+  Bytes gradients = 0;
+  Bytes optimizer_state = 0;
+  Bytes activations = 0;
+  Bytes workspaces = 0;
+  Bytes rest = 0;  ///< batches, sums, scalars
+  Bytes device_bytes = 0;
+  Bytes host_bytes = 0;
+  double flops = 0;
+  Bytes sent = 0;
+  std::uint64_t messages = 0;
+
+  /// A line for each figure.
+  [[nodiscard]] std::string text() const {
+    return concat("weights ", format_bytes(weights), "\ngradients ", format_bytes(gradients),
+                  "\noptimizer state ", format_bytes(optimizer_state), "\nactivations ",
+                  format_bytes(activations), "\nworkspaces ", format_bytes(workspaces), "\nrest ",
+                  format_bytes(rest), "\ndevice memory in all ", format_bytes(device_bytes),
+                  "\npinned host memory ", format_bytes(host_bytes), "\nfloating-point operations ",
+                  flops, "\nsent ", format_bytes(sent), " in ", messages, " messages\n");
+  }
+};
+
+namespace detail {
+
+/// `placements`: of all programs that share the arenas, the training program's among them.
+inline StepEstimate estimate_of(const run::PlacedProgram& training,
+                                const std::vector<optim::StateRange>& state,
+                                const std::vector<const schedule::Placement*>& placements) {
+  const run::StepBuilder& builder = training.builder;
+  const schedule::Program& program = builder.program;
+  std::vector<Bytes StepEstimate::*> kind(program.storages.size(), &StepEstimate::rest);
+  const auto mark = [&](schedule::StorageId id, Bytes StepEstimate::*term) {
+    if (id != schedule::no_storage) kind[id] = term;
+  };
+  for (const auto id : builder.weights) mark(id, &StepEstimate::weights);
+  for (const auto* ids : {&builder.gradients, &builder.extra_gradients, &builder.reduced}) {
+    for (const auto id : *ids) mark(id, &StepEstimate::gradients);
+  }
+  for (const optim::StateRange& range : state) mark(range.storage, &StepEstimate::optimizer_state);
+  for (const run::StepBuilder::MicroBatch& j : builder.micro_batches) {
+    for (const auto* ids : {&j.tensors, &j.gradients, &j.saved}) {
+      for (const auto id : *ids) mark(id, &StepEstimate::activations);
+    }
+    for (const auto* ids : {&j.forward_workspace, &j.backward_workspace}) {
+      for (const auto id : *ids) mark(id, &StepEstimate::workspaces);
+    }
+  }
+
+  StepEstimate result;
+  for (std::size_t id = 0; id < program.storages.size(); ++id) {
+    const schedule::Storage& storage = program.storages[id];
+    if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
+  }
+  for (const schedule::Placement* placement : placements) {
+    result.device_bytes = std::max(result.device_bytes, placement->device_bytes);
+    result.host_bytes = std::max(result.host_bytes, placement->host_bytes);
+  }
+  for (const schedule::Instruction& instruction : training.program.round) {
+    if (instruction.lane == schedule::Lane::compute) result.flops += instruction.cost.flops;
+    for (const schedule::Message& message : instruction.sends) {
+      result.sent += message.bytes;
+      result.messages += message.pieces;
+    }
+  }
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace reef::inline v0

@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/ddp.hpp>
+#include <reef/optim/zero1.hpp>
+
+#include "../support/small_gpt.hpp"
+
+namespace reef::test {
+
+namespace {
+
+/// What was estimated before a Trainer was there is what its counters show afterwards.
+template <class Tested>
+StepEstimate expect_the_counters(typename Tested::Options options) {
+  options.communication.transport = comm::Transport::messages;
+  const comm::Communicator world;
+  const std::vector<int> counts = uneven_counts(world.size());
+  options.micro_batches = {counts[static_cast<std::size_t>(world.rank())]};
+  using Device = typename Tested::Device;
+  const StepEstimate estimate =
+      Tested::estimate(nn::gpt<Device, typename Tested::T>(small_config(), 1), options,
+                       world.size(), world.rank(), counts);
+
+  Tested trainer(nn::gpt<Device, typename Tested::T>(small_config(), 1), small_source(), options,
+                 {}, world);
+  trainer.step();
+  EXPECT_EQ(estimate.device_bytes, trainer.device().memory().peak);
+  const comm::Cost before = trainer.progress().meter().operations();
+  trainer.step();
+  const comm::Cost sent = trainer.progress().meter().operations() - before;
+  EXPECT_EQ(estimate.sent, sent.bytes);
+  EXPECT_EQ(estimate.messages, sent.messages);
+
+  const graph::Dag& dag = trainer.model().dag();
+  double flops = 0;
+  for (const graph::Node& node : dag.nodes) {
+    flops += node.signature.forward_flops + node.signature.backward_flops;
+  }
+  EXPECT_DOUBLE_EQ(estimate.flops, flops * options.micro_batches.front());
+
+  Bytes state = 0;
+  for (const auto& range : trainer.state_ranges()) {
+    state += static_cast<Bytes>(range.elements) * sizeof(typename Tested::T);
+  }
+  EXPECT_EQ(estimate.optimizer_state, state);
+  EXPECT_GE(estimate.weights, static_cast<Bytes>(dag.parameter_count()) * sizeof(float));
+  EXPECT_LE(estimate.device_bytes, estimate.weights + estimate.gradients +
+                                       estimate.optimizer_state + estimate.activations +
+                                       estimate.workspaces + estimate.rest + 64 * 1024);
+  return estimate;
+}
+
+using DdpTrainer = Trainer<optim::Ddp<optim::AdamW>>;
+using Zero1Trainer = Trainer<optim::Zero1<optim::AdamW>>;
+
+TEST(Estimate, is_what_the_counters_show_afterwards) {
+  const StepEstimate ddp = expect_the_counters<DdpTrainer>(small_options<DdpTrainer>());
+  const StepEstimate zero1 = expect_the_counters<Zero1Trainer>(small_options<Zero1Trainer>());
+  EXPECT_EQ(ddp.weights, zero1.weights);
+  if (comm::Communicator().size() > 1) {
+    EXPECT_LT(zero1.optimizer_state, ddp.optimizer_state);
+  } else {
+    EXPECT_EQ(ddp.sent, 0U);
+  }
+  EXPECT_LT(ddp.host_bytes, 4096U);  // scalars
+  EXPECT_NE(ddp.text().find("optimizer state"), std::string::npos);
+}
+
+TEST(Estimate, holds_on_a_device_with_a_memory_of_its_own) {
+  auto options = small_options<DdpTrainer>();
+  const Bytes plain = expect_the_counters<DdpTrainer>(options).host_bytes;
+  options.device.memory_bytes = Bytes{1} << 30;
+  EXPECT_GT(expect_the_counters<DdpTrainer>(options).host_bytes, plain);
+}
+
+TEST(Estimate, tells_of_ranks_that_nobody_has) {
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  const auto options = small_options<Zero1Trainer>();
+  const StepEstimate one = Zero1Trainer::estimate(model, options);
+  const StepEstimate sixteen = Zero1Trainer::estimate(model, options, 16, 15);
+  EXPECT_EQ(one.sent, 0U);
+  EXPECT_GT(sixteen.sent, 0U);
+  EXPECT_LT(sixteen.optimizer_state, one.optimizer_state);
+  EXPECT_THROW(Zero1Trainer::estimate(model, options, 2, 2), OptionError);
+  EXPECT_THROW(Zero1Trainer::estimate(model, options, 0), OptionError);
+}
+
+}  // namespace
+
+}  // namespace reef::test
