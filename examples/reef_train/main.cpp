@@ -1,6 +1,7 @@
-// Trains a byte-level GPT on text files, on all ranks of an MPI job.
+// Trains a GPT on text files or files of tokens, on all ranks of an MPI job.
 //
 //   mpiexec -n 4 build/release/examples/reef-train --recipe zero1 --data *.txt --steps 500
+//   mpiexec -n 4 build/release/examples/reef-train --tokenizer gpt2:DIR --data fineweb_*.bin
 //
 // Without --data it trains on Reef's own sources. `reef-train --help` lists everything.
 
@@ -15,6 +16,7 @@
 
 #include <reef/comm/environment.hpp>
 
+#include "../support/tokenizer.hpp"
 #include "options.hpp"
 
 namespace {
@@ -52,14 +54,16 @@ std::pair<int, double> parse_slow(const std::string& text) {
   return {rank, factor};
 }
 
-void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision,
-                 std::string& tokenizer) {
+void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision) {
   // An option given twice counts as it was given last, so that scripts can add to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--recipe", o.recipe, "the composition to train with")
       ->check(CLI::IsMember({"ddp", "zero1"}))
       ->capture_default_str();
-  app.add_option("--data", o.data, "text files; default: Reef's own sources")
+  app.add_option("--data", o.data,
+                 "text files, or files of tokens (.bin of llm.c or nanoGPT); default: Reef's own "
+                 "sources. Held out: every tenth of many texts, else the last tenth; of tokens "
+                 "the files named *val*, else the last tenth")
       ->check(CLI::ExistingFile)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--model", model, "LAYERSxHEADSxCHANNELS")->default_str("4x4x128");
@@ -90,9 +94,16 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
   app.add_option("--precision", precision, "of weights, activations and sums")
       ->check(CLI::IsMember({"fp32"}))
       ->default_str("fp32");
-  app.add_option("--tokenizer", tokenizer, "how text becomes tokens")
-      ->check(CLI::IsMember({"bytes"}))
-      ->default_str("bytes");
+  const CLI::Validator tokenizer(
+      [](const std::string& text) {
+        const bool known = !reef_examples::split_tokenizer_name(text).first.empty();
+        return known ? std::string()
+                     : "'" + text + "' is none of " + std::string(reef_examples::tokenizer_forms);
+      },
+      std::string(reef_examples::tokenizer_forms));
+  app.add_option("--tokenizer", o.tokenizer, "how text becomes tokens")
+      ->check(tokenizer)
+      ->capture_default_str();
   app.add_option("--threads", o.threads, "a rank; default: its share of the cores")
       ->check(CLI::Range(1, 1024));
   app.add_option("--init", o.init, "weights to start from, .safetensors")->check(CLI::ExistingFile);
@@ -123,7 +134,7 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
   app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
   app.add_option("--report", o.report, "one page with curves and timeline, .html");
   app.add_option("--prompt", o.prompt, "what the generated sample begins with");
-  app.add_option("--prompt-bytes", o.prompt_bytes, "length of the sample")
+  app.add_option("--prompt-tokens,--prompt-bytes", o.prompt_tokens, "length of the sample")
       ->check(amount)
       ->capture_default_str();
 }
@@ -140,10 +151,9 @@ int main(int argc, char** argv) {
   TrainOptions options;
   std::string model = "4x4x128";
   std::string precision = "fp32";
-  std::string tokenizer = "bytes";
-  CLI::App app("Trains a byte-level GPT on all ranks of an MPI job.", "reef-train");
+  CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");
   try {
-    add_options(app, options, model, precision, tokenizer);
+    add_options(app, options, model, precision);
     app.parse(argc, argv);
     parse_model(model, options);
   } catch (const CLI::ParseError& error) {

@@ -12,6 +12,7 @@ namespace reef_examples {
 struct TrainOptions {
   std::string recipe = "ddp";
   std::vector<std::string> data;
+  std::string tokenizer = "bytes";
   std::int64_t layers = 4, heads = 4, channels = 128;
   std::int64_t context = 128;
   std::int64_t batch = 0;
@@ -39,7 +40,7 @@ struct TrainOptions {
   std::string trace;
   std::string report;
   std::optional<std::string> prompt;
-  std::int64_t prompt_bytes = 200;
+  std::int64_t prompt_tokens = 200;
 };
 
 /// The recipes: each is a Trainer of its own, compiled in a file of its own.

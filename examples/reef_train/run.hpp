@@ -38,11 +38,12 @@ public:
   explicit Run(TrainOptions options)
       : options_(std::move(options)),
         sink_(ranks_.rank()),
-        corpus_(files()),
+        tokenizer_(options_.tokenizer),
+        data_(files(), tokenizer_),
         config_(model_config()),
         trainer_(reef::nn::gpt<Device, T>(config_, threads()),
-                 training_source(corpus_.training(), options_.context, options_.seed),
-                 trainer_options(), validation_source(corpus_.validation(), options_.context),
+                 training_source(data_.training(), options_.context, options_.seed),
+                 trainer_options(), validation_source(data_.validation(), options_.context),
                  ranks_),
         metrics_(options_, sink_, trainer_.rank() == 0) {}
 
@@ -103,7 +104,8 @@ private:
     config.layers = options_.layers;
     config.heads = options_.heads;
     config.channels = options_.channels;
-    config.vocabulary = reef::data::ByteTokenizer::vocabulary;
+    config.vocabulary = tokenizer_.vocabulary();
+    config.padded_vocabulary = (config.vocabulary + 63) / 64 * 64;
     config.context = options_.context;
     config.batch = options_.batch > 0 ? options_.batch
                                       : std::max<std::int64_t>(
@@ -150,8 +152,9 @@ private:
     say(reef::concat("model: ", dag.parameter_count(), " parameters, ", config_.layers, " layers, ",
                      config_.heads, " heads, ", config_.channels, " channels, context ",
                      options_.context));
-    say(reef::concat("text: ", corpus_.training().size(), " bytes to train on, ",
-                     corpus_.validation().size(), " held out"));
+    say(reef::concat("text: ", data_.training().size(), " ", tokenizer_.unit(), "s to train on, ",
+                     data_.validation().size(), " held out, vocabulary of ",
+                     tokenizer_.vocabulary()));
     say(reef::concat("step: ", tokens, " tokens; ", threads(), " thread(s) a rank, ",
                      reef::format_bytes(trainer_.device().memory().used), " a device, ",
                      reef::device::name_of(reef::device::instruction_set())));
@@ -177,10 +180,10 @@ private:
       say("resume: no complete checkpoint in " + options_.checkpoint + ", starting anew");
       return;
     }
-    if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") !=
-        corpus_.fingerprint()) {
+    if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != data_.fingerprint()) {
       throw reef::OptionError(
-          "the checkpoint was written with another text.\n  fix: give the same --data.");
+          "the checkpoint was written with another text.\n  fix: give the same --data and "
+          "--tokenizer.");
     }
     if (reef::io::require<std::int64_t>(*facts, "batch", "the checkpoint") != config_.batch) {
       throw reef::OptionError(
@@ -209,24 +212,24 @@ private:
   void checkpoint() {
     const auto folder = reef::checkpoint::save(
         trainer_, options_.checkpoint,
-        {{"text", corpus_.fingerprint()}, {"batch", config_.batch}, {"tokens", metrics_.tokens()}});
+        {{"text", data_.fingerprint()}, {"batch", config_.batch}, {"tokens", metrics_.tokens()}});
     say("checkpoint: " + folder.string());
   }
 
   // -- at the end --------------------------------------------------------------------------------
 
   void finish() {
-    const auto windows = reef::data::Validation(corpus_.validation(), options_.context).windows();
+    const auto windows = reef::data::Validation(data_.validation(), options_.context).windows();
     const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
     const double validation = trainer_.evaluate(static_cast<int>((windows + round - 1) / round));
-    say(reef::concat("held-out loss: ", std::to_string(validation), " nats/byte after ",
-                     committed(), " steps, ", clock_text(metrics_.seconds())));
+    say(reef::concat("held-out loss: ", std::to_string(validation), " nats/", tokenizer_.unit(),
+                     " after ", committed(), " steps, ", clock_text(metrics_.seconds())));
 
     std::string sample;
-    if (first() && options_.prompt_bytes > 0) {
+    if (first() && options_.prompt_tokens > 0) {
       try {
-        sample = generate(trainer_, config_, options_.prompt.value_or("\n"), options_.prompt_bytes,
-                          options_.seed);
+        sample = generate(trainer_, config_, tokenizer_, options_.prompt.value_or("\n"),
+                          options_.prompt_tokens, options_.seed);
         std::printf("---\n%s\n---\n", sample.c_str());
         std::fflush(stdout);
       } catch (const reef::MemoryError& error) {
@@ -257,7 +260,8 @@ private:
   reef::comm::Communicator ranks_;
   Progress bar_;
   reef::trace::Sink sink_;
-  reef::data::Corpus corpus_;
+  Tokenizer tokenizer_;
+  TrainingData data_;
   reef::nn::GptConfig config_;
   TrainerType trainer_;
   Metrics metrics_;

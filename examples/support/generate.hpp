@@ -7,10 +7,11 @@
 #include <vector>
 
 #include <reef/core/random.hpp>
-#include <reef/data/byte_tokenizer.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/nn/gpt.hpp>
+
+#include "tokenizer.hpp"
 
 namespace reef_examples {
 
@@ -38,12 +39,13 @@ inline std::int32_t draw_token(const float* logits, std::int64_t vocabulary, int
   return order.back();
 }
 
-/// The prompt continued by `count` bytes, drawn with the seed. The trainer's weights, this rank alone.
+/// The prompt continued by `count` tokens, drawn with the seed. The trainer's weights, this rank
+/// alone.
 ///
-/// Runs the whole context again for each byte: simple, and fast enough for a sample.
+/// Runs the whole context again for each token: simple, and fast enough for a sample.
 template <class TrainerType>
-std::string generate(TrainerType& trainer, reef::nn::GptConfig config, const std::string& prompt,
-                     std::int64_t count, std::uint64_t seed) {
+std::string generate(TrainerType& trainer, reef::nn::GptConfig config, const Tokenizer& tokenizer,
+                     const std::string& prompt, std::int64_t count, std::uint64_t seed) {
   using Device = typename TrainerType::Device;
   using T = typename TrainerType::T;
   config.batch = 1;
@@ -82,11 +84,10 @@ std::string generate(TrainerType& trainer, reef::nn::GptConfig config, const std
   }
   bindings.workspace = allocate(segment.inference_workspace_bytes);
 
-  std::vector<std::int32_t> text =
-      reef::data::ByteTokenizer::encode(prompt.empty() ? "\n" : prompt);
+  std::vector<std::int32_t> text = tokenizer.encode(prompt.empty() ? "\n" : prompt);
   std::vector<T> logits(static_cast<std::size_t>(logits_shape.size()));
   for (std::int64_t i = 0; i < count; ++i) {
-    // The last T bytes, at the front of the window; what follows is never looked at: it is causal.
+    // The last T tokens, at the front of the window; what follows is never looked at: it is causal.
     const auto length = std::min<std::int64_t>(T_, static_cast<std::int64_t>(text.size()));
     std::vector<std::int32_t> window(static_cast<std::size_t>(T_), 0);
     std::copy(text.end() - length, text.end(), window.begin());
@@ -102,7 +103,7 @@ std::string generate(TrainerType& trainer, reef::nn::GptConfig config, const std
     text.push_back(draw_token(row.data(), config.vocabulary, 40,
                               reef::uniform({seed, 0, 1, 0}, static_cast<std::uint64_t>(i))));
   }
-  return reef::data::ByteTokenizer::decode(text);
+  return tokenizer.decode(text);
 }
 
 }  // namespace reef_examples

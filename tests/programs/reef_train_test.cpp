@@ -3,11 +3,15 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +19,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/data/bpe_tokenizer.hpp>
+#include <reef/data/token_shards.hpp>
+#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 
@@ -156,6 +163,75 @@ TEST_F(ReefTrain, starts_from_exported_weights) {
       train(1, "--steps 1 --init " + path("w.safetensors") + " --metrics " + path("m"));
   ASSERT_EQ(ending.status, 0) << ending.output;
   EXPECT_LT(lines("m")[0].at("loss"), 5.0);
+}
+
+TEST_F(ReefTrain, trains_on_text_encoded_by_gpt2s_bpe_and_on_files_of_its_tokens_alike) {
+  const std::string small = std::string(REEF_TEST_DATA) + "/small";
+  std::filesystem::copy_file(small + "_vocab.json", path("vocab.json"));
+  std::filesystem::copy_file(small + "_merges.txt", path("merges.txt"));
+  const std::string gpt2 = " --tokenizer gpt2:" + path("");
+  const std::string tiktoken = " --tokenizer tiktoken:" + small + ".tiktoken";
+
+  // The text is cut as the program cuts it: the last tenth of its bytes is held out.
+  const std::string text = io::read_file(path("text.txt"), 1_MiB);
+  const std::size_t cut = text.size() - text.size() / 10;
+  const auto tokenizer = data::BpeTokenizer::read_tiktoken(small + ".tiktoken");
+  const auto training = tokenizer.encode(std::string_view(text).substr(0, cut));
+  const auto held_out = tokenizer.encode(std::string_view(text).substr(cut));
+  ASSERT_LT(training.size(), cut);
+  const auto half = training.size() / 2;
+  data::write_token_file(path("t_train_0.bin"), std::span(training).first(half));
+  data::write_token_file(path("t_train_1.bin"), std::span(training).subspan(half));
+  data::write_token_file(path("t_val.bin"), held_out);
+  const std::string files =
+      " --data " + path("t_val.bin") + " " + path("t_train_1.bin") + " " + path("t_train_0.bin");
+
+  const auto run = [&](const std::string& source, const std::string& name) {
+    const Ending ending =
+        run_command(std::string(REEF_TEST_MPIEXEC) + " -n 2 " + REEF_TRAIN +
+                    " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt 'the quick' "
+                    "--prompt-tokens 5 --steps 4 --metrics " +
+                    path(name) + source);
+    EXPECT_EQ(ending.status, 0) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(std::to_string(training.size()) + " tokens to train on"));
+    EXPECT_THAT(ending.output, HasSubstr("vocabulary of 1257"));
+    EXPECT_THAT(ending.output, HasSubstr(" nats/token after 4 steps"));
+    EXPECT_THAT(ending.output, HasSubstr("---\nthe quick"));
+    return lines(name);
+  };
+  const auto from_gpt2 = run(gpt2 + " --data " + path("text.txt"), "a");
+  const auto from_tiktoken = run(tiktoken + " --data " + path("text.txt"), "b");
+  const auto from_files = run(tiktoken + files, "c");
+  ASSERT_EQ(from_gpt2.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(from_gpt2[i].at("loss"), from_tiktoken[i].at("loss"));
+    EXPECT_EQ(from_files[i].at("loss"), from_tiktoken[i].at("loss"));
+  }
+  EXPECT_EQ(from_files[4].at("validation_loss"), from_tiktoken[4].at("validation_loss"));
+  EXPECT_NEAR(from_files[0].at("loss").get<double>(), std::log(1257.0), 0.5);
+}
+
+TEST_F(ReefTrain, says_what_data_and_tokenizer_do_not_fit) {
+  data::write_token_file(path("t.bin"), std::vector<std::int32_t>(1000, 1300));
+  const std::string small = std::string(REEF_TEST_DATA) + "/small.tiktoken";
+  const auto fails = [&](const std::string& options, const std::string& sentence) {
+    const Ending ending = train(1, options);
+    EXPECT_NE(ending.status, 0) << options;
+    EXPECT_THAT(ending.output, HasSubstr(sentence)) << options;
+  };
+  fails("--data " + path("t.bin"), "1 of 2 files are of tokens");
+  fails("--tokenizer tiktoken:" + path("text.txt"), "text.txt', line 1: 'the' is no base64");
+  fails("--tokenizer gpt2:" + path("none"), "vocab.json': No such file");
+  fails("--tokenizer words", "'words' is none of bytes, gpt2:DIR");
+  const auto fails_on_tokens = [&](const std::string& options, const std::string& sentence) {
+    const Ending ending = run_command(std::string(REEF_TEST_MPIEXEC) + " -n 1 " + REEF_TRAIN +
+                                      " --data " + path("t.bin") + " " + options);
+    EXPECT_NE(ending.status, 0) << options;
+    EXPECT_THAT(ending.output, HasSubstr(sentence)) << options;
+  };
+  fails_on_tokens("", "need the tokenizer that they were written with");
+  fails_on_tokens("--tokenizer tiktoken:" + small,
+                  "t.bin': token 0 is 1300, outside the vocabulary of 1257");
 }
 
 TEST_F(ReefTrain, trains_on_an_emulated_device_and_over_an_emulated_network_with_the_same_losses) {

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/data/bpe_tokenizer.hpp>
+#include <reef/data/byte_tokenizer.hpp>
+
+namespace reef_examples {
+
+/// How a command line names tokenizers.
+inline constexpr std::string_view tokenizer_forms =
+    "bytes, gpt2:DIR (with vocab.json and merges.txt) or tiktoken:FILE";
+
+/// "gpt2:DIR" as {"gpt2", "DIR"}; the first is empty where the name is none of the forms.
+inline std::pair<std::string, std::string> split_tokenizer_name(const std::string& name) {
+  if (name == "bytes") return {"bytes", ""};
+  const std::size_t colon = name.find(':');
+  const std::string kind = name.substr(0, colon);
+  if (colon == std::string::npos || colon + 1 == name.size()) return {};
+  if (kind != "gpt2" && kind != "tiktoken") return {};
+  return {kind, name.substr(colon + 1)};
+}
+
+/// The tokenizer that a command line names: bytes, or GPT-2's BPE from either kind of files.
+class Tokenizer {
+public:
+  explicit Tokenizer(const std::string& name) {
+    const auto [kind, place] = split_tokenizer_name(name);
+    if (kind == "gpt2") {
+      const std::filesystem::path folder = place;
+      // OpenAI's names, where they are there and Hugging Face's are not.
+      const bool openai = !exists(folder / "vocab.json") && exists(folder / "encoder.json");
+      kind_ = reef::data::BpeTokenizer::read_gpt2(folder / (openai ? "encoder.json" : "vocab.json"),
+                                                  folder / (openai ? "vocab.bpe" : "merges.txt"));
+    } else if (kind == "tiktoken") {
+      kind_ = reef::data::BpeTokenizer::read_tiktoken(place);
+    } else if (kind != "bytes") {
+      throw reef::OptionError("the tokenizer '", name, "' is none of these: ", tokenizer_forms,
+                              ".");
+    }
+  }
+
+  [[nodiscard]] bool is_bytes() const {
+    return std::holds_alternative<reef::data::ByteTokenizer>(kind_);
+  }
+  [[nodiscard]] std::int32_t vocabulary() const {
+    if (is_bytes()) return reef::data::ByteTokenizer::vocabulary;
+    return std::get<reef::data::BpeTokenizer>(kind_).vocabulary();
+  }
+  /// What a token is called: the unit of losses.
+  [[nodiscard]] std::string_view unit() const { return is_bytes() ? "byte" : "token"; }
+
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
+    return std::visit([&](const auto& tokenizer) { return tokenizer.encode(text); }, kind_);
+  }
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const {
+    return std::visit([&](const auto& tokenizer) { return tokenizer.decode(tokens); }, kind_);
+  }
+
+private:
+  std::variant<reef::data::ByteTokenizer, reef::data::BpeTokenizer> kind_;
+};
+
+}  // namespace reef_examples
