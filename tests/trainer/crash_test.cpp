@@ -1,0 +1,273 @@
+// Training that is killed while it writes checkpoints, again and again, and ends with the weights of
+// a training that nobody disturbed.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/random.hpp>
+#include <reef/io/manifest.hpp>
+
+#include "../support/temporary_folder.hpp"
+
+namespace reef::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr int ranks = 2;
+constexpr auto patience = 60s;
+
+/// REEF_CRASHES=100 kills as often as that.
+int kills() {
+  const char* const wanted = std::getenv("REEF_CRASHES");
+  return wanted != nullptr ? std::atoi(wanted) : 10;
+}
+
+/// The number of the process above this one; 0 if it is gone.
+int parent_of(int process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');  // "id (name) state parent ..."
+  if (name_end == std::string::npos) return 0;
+  std::istringstream rest(line.substr(name_end + 1));
+  char state = 0;
+  int parent = 0;
+  rest >> state >> parent;
+  return parent;
+}
+
+std::string executable_of(int process) {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/" + std::to_string(process) + "/exe", ignored).string();
+}
+
+/// All processes below this one.
+std::vector<int> descendants() {
+  std::vector<std::pair<int, int>> all;  // process, parent
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const int process = std::atoi(entry.path().filename().c_str());
+    if (process > 0) all.emplace_back(process, parent_of(process));
+  }
+  std::vector<int> found{::getpid()};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const auto& [process, parent] : all) {
+      if (parent == found[i]) found.push_back(process);
+    }
+  }
+  found.erase(found.begin());
+  return found;
+}
+
+/// A job that is a child of this process. Its end ends all that it started.
+class Job {
+public:
+  Job(const std::vector<std::string>& command, const fs::path& output) : output_(output) {
+    std::vector<char*> arguments;
+    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    launcher_ = ::fork();
+    if (launcher_ != 0) return;
+    const int file = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(file, 1);
+    ::dup2(file, 2);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  ~Job() { end_all(); }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  [[nodiscard]] int launcher() const { return launcher_; }
+
+  /// Whether the launcher has ended.
+  bool ended() {
+    int status = 0;
+    if (!ended_ && ::waitpid(launcher_, &status, WNOHANG) == launcher_) {
+      ended_ = true;
+      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    return ended_;
+  }
+
+  /// Waits for the launcher; its exit status, 128 and more for a signal, -1 after too long.
+  int wait() {
+    const auto begin = Clock::now();
+    while (!ended() && Clock::now() - begin < patience) std::this_thread::sleep_for(2ms);
+    return ended_ ? status_ : -1;
+  }
+
+  /// Ends what is left of the job, and waits until nothing is. What loses its parent is handed to
+  /// this process (it is their subreaper), so that no number can have passed to a stranger.
+  void end_all() {
+    for (std::vector<int> left = descendants(); !left.empty(); left = descendants()) {
+      for (const int process : left) ::kill(process, SIGKILL);
+      while (::waitpid(-1, nullptr, 0) > 0) {
+      }
+    }
+    ended_ = true;
+  }
+
+  [[nodiscard]] std::string output() const {
+    std::ifstream file(output_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+private:
+  fs::path output_;
+  pid_t launcher_ = 0;
+  bool ended_ = false;
+  int status_ = -1;
+};
+
+class KilledTraining : public testing::Test {
+protected:
+  KilledTraining() {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    std::ofstream text(folder_ / "text.txt");
+    for (int i = 0; i < 400; ++i) {
+      text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
+    }
+  }
+  ~KilledTraining() override { EXPECT_TRUE(descendants().empty()); }
+
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_ / name).string();
+  }
+
+  /// The job that trains `steps()` steps, with more options.
+  [[nodiscard]] std::vector<std::string> training(const std::vector<std::string>& more) const {
+    std::istringstream launcher(REEF_TEST_MPIEXEC);
+    std::vector<std::string> command{std::istream_iterator<std::string>(launcher), {}};
+    const std::vector<std::string> options{"-n",
+                                           std::to_string(ranks),
+                                           REEF_TRAIN,
+                                           "--data",
+                                           path("text.txt"),
+                                           "--model",
+                                           "1x2x16",
+                                           "--context",
+                                           "16",
+                                           "--batch",
+                                           "4",
+                                           "--lr",
+                                           "0.01",
+                                           "--recipe",
+                                           "zero1",
+                                           "--prompt-bytes",
+                                           "0",
+                                           "--steps",
+                                           std::to_string(steps())};
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  }
+
+  /// So many that the kills do not reach the last one: each comes some steps after a resume.
+  [[nodiscard]] static int steps() { return 6 * kills() + 10; }
+
+  [[nodiscard]] std::uint64_t last_checkpoint() const {
+    const auto all = io::complete_checkpoints(path("run"));
+    return all.empty() ? 0 : all.back();
+  }
+
+  /// The job's ranks.
+  [[nodiscard]] static std::vector<int> training_processes() {
+    std::vector<int> found;
+    for (const int process : descendants()) {
+      if (executable_of(process) == fs::canonical(REEF_TRAIN).string()) found.push_back(process);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  /// Every byte of the exported weights.
+  [[nodiscard]] std::string weights(const std::string& name) const {
+    return io::read_file(path(name), 1 << 24);
+  }
+
+private:
+  TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_F(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
+  {
+    Job whole(training({"--export", path("whole")}), path("log"));
+    ASSERT_EQ(whole.wait(), 0) << whole.output();
+  }
+  const std::vector<std::string> resuming{"--checkpoint", path("run"), "--checkpoint-every", "1",
+                                          "--resume"};
+  int torn = 0;  // kills that left a folder without a manifest or a temporary file
+  for (int kill = 0; kill < kills(); ++kill) {
+    SCOPED_TRACE(testing::Message() << "kill " << kill);
+    const Philox draw(static_cast<std::uint32_t>(kill), 0, 0, 0, 3, 0);
+    const std::uint64_t before = last_checkpoint();
+    Job job(training(resuming), path("log"));
+
+    // One to three checkpoints later, and a little: anywhere in a step or in a checkpoint.
+    const std::uint64_t until = before + 1 + draw.word[0] % 3;
+    const auto begin = Clock::now();
+    while (last_checkpoint() < until && !job.ended() && Clock::now() - begin < patience) {
+      std::this_thread::sleep_for(1ms);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(draw.word[1] % 20'000));
+    const std::vector<int> processes = training_processes();
+    ASSERT_EQ(processes.size(), std::size_t{ranks}) << job.output();
+    switch (kill % 3) {
+      case 0: ::kill(processes[draw.word[2] % ranks], SIGKILL); break;
+      case 1:
+        for (const int process : processes) ::kill(process, SIGKILL);
+        break;
+      default: ::kill(job.launcher(), SIGKILL); break;
+    }
+    EXPECT_GT(job.wait(), 0) << job.output();
+    job.end_all();
+
+    EXPECT_GE(last_checkpoint(), until);
+    if (before != 0) {
+      EXPECT_THAT(job.output(), HasSubstr("resume: after step " + std::to_string(before)));
+    }
+    const auto after = io::checkpoint_folder(path("run"), last_checkpoint() + 1);
+    torn += fs::exists(after) ? 1 : 0;
+  }
+  EXPECT_LT(last_checkpoint(), static_cast<std::uint64_t>(steps())) << "nothing was left to resume";
+
+  const std::uint64_t before = last_checkpoint();
+  Job last(training({"--checkpoint", path("run"), "--resume", "--export", path("resumed")}),
+           path("log"));
+  ASSERT_EQ(last.wait(), 0) << last.output();
+  EXPECT_THAT(last.output(), HasSubstr("resume: after step " + std::to_string(before)));
+  EXPECT_TRUE(weights("resumed") == weights("whole"));
+  std::printf("%d kills, %d of them inside a checkpoint; %llu of %d steps were left\n", kills(),
+              torn, static_cast<unsigned long long>(static_cast<std::uint64_t>(steps()) - before),
+              steps());
+}
+
+}  // namespace reef::test
