@@ -28,7 +28,7 @@ namespace reef_examples {
 /// The text files of a directory tree, by name.
 inline std::vector<std::filesystem::path> text_files(const std::filesystem::path& root) {
   static const std::set<std::string> kinds{".hpp",   ".cpp", ".cuh", ".cu", ".md",
-                                           ".cmake", ".txt", ".sh",  ".py", ".json"};
+                                           ".cmake", ".txt", ".sh",  ".py"};
   std::vector<std::filesystem::path> files;
   std::error_code code;
   for (std::filesystem::recursive_directory_iterator entry(root, code), end; !code && entry != end;
