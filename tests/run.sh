@@ -1,8 +1,8 @@
 #!/bin/sh
 # sh tests/run.sh [--install-only] [--all] [--release-only] [--jobs N]
 #
-# Installs what is missing, builds the release preset and runs every test; then builds core to comm
-# and schedule under ASan+UBSan and under TSan, and runs their tests.
+# Installs what is missing, builds the release preset and runs every test; then builds core to comm,
+# schedule and run under ASan+UBSan and under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
 #   --all            every folder under the sanitizers, and headers, tests and examples built by
@@ -17,7 +17,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
-sanitized_folders='core io trace device comm schedule run'
+sanitized_folders='core io fuzz trace device comm schedule run'
 all=no
 install_only=no
 sanitizers=yes

@@ -94,6 +94,37 @@ inline Manifest read_manifest(const std::filesystem::path& folder) {
   return manifest;
 }
 
+/// STEM.safetensors, or STEM.1.safetensors where the folder's manifest names the former: a file that
+/// can be written while the checkpoint that the folder holds stays whole.
+inline std::string free_shard_name(const std::filesystem::path& folder, const std::string& stem) {
+  const std::string name = stem + ".safetensors";
+  try {
+    const std::vector<Shard> taken = read_manifest(folder).shards;
+    const bool is_taken = std::any_of(taken.begin(), taken.end(),
+                                      [&](const Shard& shard) { return shard.file == name; });
+    return is_taken ? stem + ".1.safetensors" : name;
+  } catch (const Error&) {
+    return name;  // no manifest, or one that nobody can read: there is nothing to spare
+  }
+}
+
+/// Removes the shards of a folder that its manifest does not name: those of a checkpoint that was
+/// replaced, and what a crash left. What cannot be removed stays, and is in nobody's way.
+inline void remove_unnamed_shards(const std::filesystem::path& folder, const Manifest& manifest) {
+  std::vector<std::filesystem::path> unnamed;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end;
+       entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_ours = name.find(".safetensors") != std::string::npos ||
+                         name.starts_with(concat(Manifest::file, ".tmp."));
+    const bool is_named = std::any_of(manifest.shards.begin(), manifest.shards.end(),
+                                      [&](const Shard& shard) { return shard.file == name; });
+    if (is_ours && !is_named) unnamed.push_back(entry->path());
+  }
+  for (const auto& path : unnamed) std::filesystem::remove(path, code);
+}
+
 /// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
 ///
 /// | errors | DecodeError with file and tensor if size, header or a tensor is not what the |
@@ -130,8 +161,9 @@ public:
 
 private:
   [[noreturn]] void refuse(const std::string& why) const {
-    throw DecodeError("reef::io: '", file_.path().string(), "': ", why,
-                      ".\n  fix: copy the checkpoint again, or remove its folder to resume from the one before.");
+    throw DecodeError(
+        "reef::io: '", file_.path().string(), "': ", why,
+        ".\n  fix: copy the checkpoint again, or remove its folder to resume from the one before.");
   }
 
   SafetensorsFile file_;

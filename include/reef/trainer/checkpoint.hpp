@@ -22,7 +22,7 @@ namespace reef::inline v0::checkpoint {
 
 namespace detail {
 
-inline constexpr const char* model_file = "model.safetensors";
+inline constexpr const char* model_stem = "model";
 
 /// Runs `work` on every rank and throws on all what it failed of on any: nobody goes on alone.
 template <class F>
@@ -181,7 +181,7 @@ void require_same_run(const TrainerType& trainer, const io::Json& facts,
 /// | files  | model.safetensors, optimizer-R.safetensors, manifest.json with a checksum per tensor |
 /// | facts  | what the caller wants back from resume                                               |
 /// | errors | FileError on every rank; without a manifest the folder is no checkpoint, and older   |
-/// |        | ones are unchanged                                                                   |
+/// |        | ones, also one of this step, are unchanged                                           |
 template <class... Policies>
 std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
                            const io::Json& facts = io::Json::object()) {
@@ -190,11 +190,10 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
   const auto folder = io::checkpoint_folder(directory, static_cast<std::uint64_t>(state.committed));
   const bool first = trainer.rank() == 0;
 
-  // A checkpoint of this step may be there already: from now on, and until it is whole, it is none.
+  // A checkpoint of this step may be there already: it stays whole until the new manifest takes the
+  // place of its own.
   detail::together(trainer.progress(), "making a checkpoint's folder", [&] {
-    if (!first) return;
-    std::filesystem::create_directories(folder);
-    std::filesystem::remove(folder / io::Manifest::file);
+    if (first) io::create_folders(folder);
   });
   io::Json shards = io::Json::array();
   detail::together(trainer.progress(), "writing a checkpoint", [&] {
@@ -203,7 +202,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
       for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
         model.add(parameter.name, parameter.spec.shape, trainer.parameter(parameter.name));
       }
-      shards.push_back(model.write(folder / detail::model_file));
+      shards.push_back(model.write(folder / io::free_shard_name(folder, detail::model_stem)));
     }
     if (first || Trainer<Policies...>::Optim::sharded) {
       detail::Shard<T> optimizer;
@@ -211,8 +210,8 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
         optimizer.add(concat(detail::stem_of(range), range.begin), Shape{range.elements},
                       trainer.state(range));
       }
-      shards.push_back(
-          optimizer.write(folder / (concat("optimizer-", trainer.rank(), ".safetensors"))));
+      shards.push_back(optimizer.write(
+          folder / io::free_shard_name(folder, concat("optimizer-", trainer.rank()))));
     }
   });
 
@@ -235,6 +234,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
       }
     }
     io::write_manifest(folder, manifest);
+    io::remove_unnamed_shards(folder, manifest);
   });
   return folder;
 }
@@ -265,7 +265,8 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     detail::require_same_run(trainer, manifest.facts, source);
     detail::Loader loader(trainer);
     for (const io::Shard& shard : manifest.shards) {
-      loader.read(io::CheckedShard(folder, shard), shard.file == detail::model_file);
+      loader.read(io::CheckedShard(folder, shard),
+                  shard.file.starts_with(concat(detail::model_stem, ".")));
     }
     loader.finish(source);
     trainer.set_progress(io::require<std::int64_t>(manifest.facts, "committed", source),
