@@ -11,7 +11,7 @@
 
 namespace reef::inline v0::data {
 
-/// What GPT-2's pattern asks of a character: \p{L}, \p{N}, \s, or none of them. Unicode 16.
+/// What GPT-2's pattern asks of a character: `\p{L}`, `\p{N}`, `\s`, or none of them. Unicode 16.
 enum class CharClass : std::uint8_t { other, letter, number, space };
 
 namespace detail {
@@ -84,8 +84,8 @@ constexpr std::size_t end_of_run(std::string_view text, std::size_t at, CharClas
 ///
 ///     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 ///
-/// | cost  | one look at each character of the piece; spaces at most twice             |
-/// | bytes | any: those that are no UTF-8 count as [^\s\p{L}\p{N}], one character each |
+/// | cost  | one look at each character of the piece; spaces at most twice                     |
+/// | bytes | any: those that are no UTF-8 count as CharClass::other, one character each        |
 ///
 /// Source: Radford et al., Language Models are Unsupervised Multitask Learners, 2019, encoder.py.
 constexpr std::size_t gpt2_piece_end(std::string_view text, std::size_t at) {
