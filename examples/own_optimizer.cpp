@@ -115,17 +115,10 @@ std::vector<double> losses() {
 
 /// Seconds a step on 4 ranks of 1 Tflop/s, with 100 Mbit/s and 50 ms between any two.
 template <class Optim>
-Seconds predicted(const graph::Dag& dag) {
-  const auto plan =
-      run::make_step_plan(dag, run::choose_cuts(dag, 1 << 20), 4, 1, {1, 1, 1, 1}, false);
-  std::vector<schedule::Program> programs;
-  for (int rank = 0; rank < plan.ranks; ++rank) {
-    run::StepBuilder builder(plan, rank, run::Purpose::training);
-    Optim::reserve(builder);
-    pipeline::Single::add(builder);
-    Optim::add(builder);
-    programs.push_back(std::move(builder.program));
-  }
+Seconds predicted(const graph::Graph<device::Host, float>& model) {
+  typename Trainer<Optim>::Options options;
+  options.bucket_bytes = 1 << 20;
+  const auto programs = Trainer<Optim>::programs(model, options, 4);
   schedule::verify(programs);
   return schedule::simulate(programs, schedule::World::uniform(4, {1e12}, {50e-3, 12.5e6})).step;
 }
@@ -137,7 +130,7 @@ int main(int argc, char** argv) {
     const auto gpt = nn::gpt<device::Host, float>(config);
     std::printf("bits of Ddp: %s\n", equal ? "yes" : "NO");
     std::printf("4 ranks 50 ms apart, predicted: Ddp %.2f s a step, OneShot %.2f s\n",
-                predicted<DdpAdamW>(gpt.dag()), predicted<OneShotAdamW>(gpt.dag()));
+                predicted<DdpAdamW>(gpt), predicted<OneShotAdamW>(gpt));
   }
   return equal ? 0 : 1;
 }

@@ -53,17 +53,8 @@ double trained_loss() {
 
 /// Seconds a step on 16 ranks of 10 Tflop/s, 1 Gbit/s and 1 ms between any two.
 template <class Optim>
-Seconds predicted(const graph::Dag& dag) {
-  const run::StepPlan plan = run::make_step_plan(dag, run::choose_cuts(dag, 16 << 20), 16, 1,
-                                                 std::vector<int>(16, 1), false);
-  std::vector<schedule::Program> programs;
-  for (int rank = 0; rank < plan.ranks; ++rank) {
-    run::StepBuilder builder(plan, rank, run::Purpose::training);
-    Optim::reserve(builder);
-    pipeline::Single::add(builder);
-    Optim::add(builder);
-    programs.push_back(std::move(builder.program));
-  }
+Seconds predicted(const graph::Graph<device::Host, float>& model) {
+  const auto programs = Trainer<Optim>::programs(model, {}, 16);
   schedule::verify(programs);
   return schedule::simulate(programs, schedule::World::uniform(16, {1e13}, {1e-3, 125e6})).step;
 }
@@ -76,7 +67,7 @@ int main(int argc, char** argv) {
     std::printf("equal losses: %s\n", equal ? "yes" : "NO");
     std::printf(
         "GPT-2 on 16 ranks, predicted: overlapped %.2f s a step, after the backward %.2f s\n",
-        predicted<Plain>(gpt2.dag()), predicted<Late>(gpt2.dag()));
+        predicted<Plain>(gpt2), predicted<Late>(gpt2));
   }
   return equal ? 0 : 1;
 }

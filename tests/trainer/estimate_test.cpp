@@ -28,6 +28,9 @@ StepEstimate expect_the_counters(typename Tested::Options options) {
 
   Tested trainer(nn::gpt<Device, typename Tested::T>(small_config(), 1), small_source(), options,
                  {}, world);
+  const auto programs = Tested::programs(trainer.model(), options, world.size(), counts);
+  EXPECT_EQ(schedule::hash_of(std::vector{programs.at(static_cast<std::size_t>(world.rank()))}),
+            schedule::hash_of(std::vector{trainer.program()}));
   trainer.step();
   EXPECT_EQ(estimate.device_bytes, trainer.device().memory().peak);
   const comm::Cost before = trainer.progress().meter().operations();

@@ -121,6 +121,11 @@ public:
   static StepEstimate estimate(const Model& model, const Options& options, int ranks = 1,
                                int rank = 0, std::vector<int> micro_batches = {});
 
+  /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, on ranks
+  /// that nobody has. micro_batches as in estimate.
+  static std::vector<schedule::Program> programs(const Model& model, const Options& options,
+                                                 int ranks, std::vector<int> micro_batches = {});
+
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
   ///
@@ -191,8 +196,11 @@ private:
     return builder;
   }
 
+  /// Without counts, those of the options.
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches);
+  static std::vector<schedule::Program> staged(const run::StepPlan& plan,
+                                               const std::function<run::StepBuilder(int)>& of_rank);
   void start(run::Source source, run::Source held_out);
   void plan_step();
   void verify_together();

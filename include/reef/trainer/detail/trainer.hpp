@@ -68,6 +68,12 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
 template <class... Policies>
 run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
                                             int ranks, std::vector<int> micro_batches) {
+  if (micro_batches.empty()) {
+    micro_batches = options.counts();
+    if (options.virtual_ranks == 1) {
+      micro_batches.assign(static_cast<std::size_t>(ranks), micro_batches.front());
+    }
+  }
   Bytes bucket = options.bucket_bytes;
   if (bucket == 0) {
     using namespace literals;
@@ -101,18 +107,36 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
     throw OptionError("reef::Trainer::estimate: rank ", rank, " of ", ranks,
                       " ranks.\n  fix: at least one rank, and one of them.");
   }
-  if (micro_batches.empty()) {
-    micro_batches = options.counts();
-    if (options.virtual_ranks == 1) {
-      micro_batches.assign(static_cast<std::size_t>(ranks), micro_batches.front());
-    }
-  }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
   const run::PlacedProgram training(build(plan, rank, run::Purpose::training));
   const run::PlacedProgram evaluation(build(plan, rank, run::Purpose::evaluation));
   const run::PlacedProgram diagnosis(detail::diagnosis_of(training.builder));
   return detail::estimate_of(training, Optim::state(training.builder),
                              {&training.placement, &evaluation.placement, &diagnosis.placement});
+}
+
+template <class... Policies>
+std::vector<schedule::Program> Trainer<Policies...>::staged(
+    const run::StepPlan& plan, const std::function<run::StepBuilder(int)>& of_rank) {
+  std::vector<schedule::Program> programs;
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    schedule::Program program = of_rank(rank).program;
+    programs.push_back(plan.discrete ? run::stage_transfers(std::move(program))
+                                     : std::move(program));
+  }
+  return programs;
+}
+
+template <class... Policies>
+std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model,
+                                                              const Options& options, int ranks,
+                                                              std::vector<int> micro_batches) {
+  options.validate();
+  if (ranks < 1) {
+    throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
+  }
+  const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
+  return staged(plan, [&](int rank) { return build(plan, rank, run::Purpose::training); });
 }
 
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
@@ -128,12 +152,7 @@ void Trainer<Policies...>::verify_together() {
   Hash plan;
   plan.add(graph::hash_of(model_.dag()));
   for (const auto& builder_of : builders) {
-    std::vector<schedule::Program> programs;
-    for (int r = 0; r < ranks(); ++r) {
-      schedule::Program program = builder_of(r).program;
-      programs.push_back(plan_.discrete ? run::stage_transfers(std::move(program))
-                                        : std::move(program));
-    }
+    const std::vector<schedule::Program> programs = staged(plan_, builder_of);
     schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
