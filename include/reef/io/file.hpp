@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
@@ -24,6 +27,22 @@ namespace detail {
                                   : "make it readable for this user.");
 }
 
+/// A regular file, open for reading, and its size. Throws FileError for anything else.
+inline std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path,
+                                                 std::string_view verb) {
+  // Nonblocking, or a pipe of that name would be waited for before it can be refused.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) throw_open_error(path, errno);
+  struct ::stat status {};
+  if (::fstat(file.get(), &status) != 0) {
+    throw_file_error("look at", path, errno, "check the file system.");
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw_file_error(verb, path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL, "name a regular file.");
+  }
+  return {std::move(file), static_cast<Bytes>(status.st_size)};
+}
+
 }  // namespace detail
 
 /// A file open for reading at any place. Several threads may read at once.
@@ -33,18 +52,7 @@ namespace detail {
 class File {
 public:
   explicit File(std::filesystem::path path) : path_(std::move(path)) {
-    // Nonblocking, or a pipe of that name would be waited for before it can be refused.
-    file_ = detail::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file_) detail::throw_open_error(path_, errno);
-    struct ::stat status {};
-    if (::fstat(file_.get(), &status) != 0) {
-      detail::throw_file_error("look at", path_, errno, "check the file system.");
-    }
-    if (!S_ISREG(status.st_mode)) {
-      detail::throw_file_error("read", path_, S_ISDIR(status.st_mode) ? EISDIR : EINVAL,
-                               "name a regular file.");
-    }
-    size_ = static_cast<Bytes>(status.st_size);
+    std::tie(file_, size_) = detail::open_regular(path_, "read");
   }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -29,18 +26,8 @@ namespace reef::inline v0::io {
 class MappedFile {
 public:
   explicit MappedFile(std::filesystem::path path) : path_(std::move(path)) {
-    // Without O_NONBLOCK a pipe would wait here for its writer, and then be refused.
-    const detail::Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file) detail::throw_open_error(path_, errno);
-    struct ::stat status {};
-    if (::fstat(file.get(), &status) != 0) {
-      detail::throw_file_error("look at", path_, errno, "check the file system.");
-    }
-    if (!S_ISREG(status.st_mode)) {
-      detail::throw_file_error("map", path_, S_ISDIR(status.st_mode) ? EISDIR : EINVAL,
-                               "name a regular file.");
-    }
-    size_ = static_cast<std::size_t>(status.st_size);
+    const auto [file, size] = detail::open_regular(path_, "map");
+    size_ = static_cast<std::size_t>(size);
     if (size_ == 0) return;  // nothing to map: mmap refuses a length of 0
     void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
     if (data == MAP_FAILED) {
