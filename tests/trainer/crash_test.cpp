@@ -1,5 +1,6 @@
-// Training that is killed while it writes checkpoints, again and again, and ends with the weights of
-// a training that nobody disturbed.
+// Training that is killed while it starts, computes and writes checkpoints, again and again. After
+// each kill its latest checkpoint is that of a training that nobody disturbed, bit by bit, and so are
+// the weights at its end. REEF_CRASHES=100 kills a hundred times; every kill prints a row.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -196,6 +197,45 @@ protected:
     return all.empty() ? 0 : all.back();
   }
 
+  /// What a kill left of the checkpoint after the latest complete one.
+  [[nodiscard]] std::string left_behind() const {
+    const fs::path folder = io::checkpoint_folder(path("run"), last_checkpoint() + 1);
+    if (!fs::exists(folder)) return "";
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      std::string name = entry.path().filename().string();
+      const std::size_t temporary = name.find(".tmp.");
+      if (temporary != std::string::npos) name = name.substr(0, temporary) + " (unfinished)";
+      names.push_back(std::move(name));
+    }
+    std::sort(names.begin(), names.end());
+    std::string text = "step " + std::to_string(last_checkpoint() + 1) + ": ";
+    for (const std::string& name : names) text += (&name == names.data() ? "" : ", ") + name;
+    return text + (names.empty() ? "an empty folder" : "");
+  }
+
+  /// The checkpoint of that step is the undisturbed training's: its facts, and every byte of every
+  /// tensor. The names of shards may differ, where a checkpoint has taken the place of another.
+  void expect_undisturbed(std::uint64_t step) const {
+    const fs::path folder = io::checkpoint_folder(path("run"), step);
+    const io::Manifest found = io::read_manifest(folder);
+    const io::Manifest wanted = io::read_manifest(io::checkpoint_folder(path("undisturbed"), step));
+    EXPECT_EQ(found.facts, wanted.facts);
+    ASSERT_EQ(found.shards.size(), wanted.shards.size());
+    for (std::size_t i = 0; i < found.shards.size(); ++i) {
+      EXPECT_EQ(found.shards[i].bytes, wanted.shards[i].bytes);
+      EXPECT_EQ(found.shards[i].header_crc32c, wanted.shards[i].header_crc32c);
+      EXPECT_EQ(found.shards[i].tensors, wanted.shards[i].tensors);
+      const io::CheckedShard shard(folder, found.shards[i]);
+      for (const io::StoredTensor& tensor : shard.file().tensors()) {
+        std::vector<float> values(static_cast<std::size_t>(tensor.bytes()) / sizeof(float));
+        const Shape shape = tensor.shape.size() == 2 ? Shape{tensor.shape[0], tensor.shape[1]}
+                                                     : Shape{tensor.shape[0]};
+        EXPECT_NO_THROW(shard.read(tensor.name, {values.data(), shape, Element::float32}));
+      }
+    }
+  }
+
   /// The job's ranks.
   [[nodiscard]] static std::vector<int> training_processes() {
     std::vector<int> found;
@@ -219,43 +259,64 @@ private:
 
 TEST_F(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
   {
-    Job whole(training({"--export", path("whole")}), path("log"));
+    Job whole(training({"--export", path("whole"), "--checkpoint", path("undisturbed"),
+                        "--checkpoint-every", "1"}),
+              path("log"));
     ASSERT_EQ(whole.wait(), 0) << whole.output();
   }
   const std::vector<std::string> resuming{"--checkpoint", path("run"), "--checkpoint-every", "1",
                                           "--resume"};
-  int torn = 0;  // kills that left a folder without a manifest or a temporary file
+  int torn = 0;  // kills that left a folder without a manifest
+  std::string left;
+  std::printf(
+      "| kill | killed | resumed at | complete after it | left of the next checkpoint | equal |\n");
+  std::printf("|---|---|---|---|---|---|\n");
   for (int kill = 0; kill < kills(); ++kill) {
     SCOPED_TRACE(testing::Message() << "kill " << kill);
     const Philox draw(static_cast<std::uint32_t>(kill), 0, 0, 0, 3, 0);
     const std::uint64_t before = last_checkpoint();
     Job job(training(resuming), path("log"));
 
-    // One to three checkpoints later, and a little: anywhere in a step or in a checkpoint.
-    const std::uint64_t until = before + 1 + draw.word[0] % 3;
+    // One to three checkpoints later, and a little: anywhere in a step or in a checkpoint. Every
+    // fourth comes while the ranks start and resume.
+    const bool early = kill % 4 == 3;
+    const std::uint64_t until = before + (early ? 0 : 1 + draw.word[0] % 3);
     const auto begin = Clock::now();
-    while (last_checkpoint() < until && !job.ended() && Clock::now() - begin < patience) {
+    while ((last_checkpoint() < until || training_processes().size() < std::size_t{ranks}) &&
+           !job.ended() && Clock::now() - begin < patience) {
       std::this_thread::sleep_for(1ms);
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(draw.word[1] % 20'000));
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(draw.word[1] % (early ? 400'000 : 20'000)));
     const std::vector<int> processes = training_processes();
     ASSERT_EQ(processes.size(), std::size_t{ranks}) << job.output();
-    switch (kill % 3) {
-      case 0: ::kill(processes[draw.word[2] % ranks], SIGKILL); break;
-      case 1:
-        for (const int process : processes) ::kill(process, SIGKILL);
-        break;
-      default: ::kill(job.launcher(), SIGKILL); break;
+    std::string killed;
+    if (early || kill % 4 == 1) {
+      for (const int process : processes) ::kill(process, SIGKILL);
+      killed = early ? "all ranks, early" : "all ranks";
+    } else if (kill % 4 == 0) {
+      const std::size_t victim = draw.word[2] % ranks;
+      ::kill(processes[victim], SIGKILL);
+      killed = "rank " + std::to_string(victim);
+    } else {
+      ::kill(job.launcher(), SIGKILL);
+      killed = "the launcher";
     }
     EXPECT_GT(job.wait(), 0) << job.output();
     job.end_all();
 
-    EXPECT_GE(last_checkpoint(), until);
-    if (before != 0) {
+    const std::uint64_t after = last_checkpoint();
+    EXPECT_GE(after, until);
+    if (before != 0 && !early) {
       EXPECT_THAT(job.output(), HasSubstr("resume: after step " + std::to_string(before)));
     }
-    const auto after = io::checkpoint_folder(path("run"), last_checkpoint() + 1);
-    torn += fs::exists(after) ? 1 : 0;
+    if (after != 0) expect_undisturbed(after);
+    const std::string left_before = std::exchange(left, left_behind());
+    torn += left.empty() || left == left_before ? 0 : 1;
+    std::printf("| %d | %s | %llu | %llu | %s | %s |\n", kill, killed.c_str(),
+                static_cast<unsigned long long>(before), static_cast<unsigned long long>(after),
+                left.c_str(), HasFailure() ? "NO" : "yes");
+    std::fflush(stdout);
   }
   EXPECT_LT(last_checkpoint(), static_cast<std::uint64_t>(steps())) << "nothing was left to resume";
 
@@ -265,6 +326,7 @@ TEST_F(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
   ASSERT_EQ(last.wait(), 0) << last.output();
   EXPECT_THAT(last.output(), HasSubstr("resume: after step " + std::to_string(before)));
   EXPECT_TRUE(weights("resumed") == weights("whole"));
+  expect_undisturbed(static_cast<std::uint64_t>(steps()));
   std::printf("%d kills, %d of them inside a checkpoint; %llu of %d steps were left\n", kills(),
               torn, static_cast<unsigned long long>(static_cast<std::uint64_t>(steps()) - before),
               steps());
