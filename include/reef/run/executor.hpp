@@ -17,6 +17,7 @@
 #include <reef/device/concept.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/program.hpp>
+#include <reef/trace/nvtx.hpp>
 #include <reef/trace/sink.hpp>
 
 namespace reef::inline v0::run {
@@ -120,11 +121,12 @@ struct Lanes {
   std::array<std::unique_ptr<Lane>, schedule::lane_count> lanes{};  ///< null for queues
   std::array<comm::Queue*, schedule::lane_count> queues{};          ///< null for lanes
   std::array<trace::Track*, schedule::lane_count> tracks{};         ///< null for no trace
+  trace::Sink* sink;                                                ///< null for no trace
   std::shared_ptr<FailureSwitch> on_failure;  ///< tripped by the progress thread
 
-  Lanes(Device& device, comm::Progress& progress, trace::Sink* sink,
+  Lanes(Device& device, comm::Progress& progress, trace::Sink* trace_sink,
         std::shared_ptr<FailureSwitch> failure = std::make_shared<FailureSwitch>())
-      : on_failure(std::move(failure)) {
+      : sink(trace_sink), on_failure(std::move(failure)) {
     for (std::size_t i = 0; i < schedule::lane_count; ++i) {
       const auto lane = static_cast<schedule::Lane>(i);
       const std::string name(schedule::name_of(lane));
@@ -161,6 +163,7 @@ public:
       Step& step = steps_.emplace_back();
       step.event = std::make_unique<Event>(device);
       step.name = instruction.text();
+      step.nvtx = trace::NvtxName(step.name);
       step.activity = instruction.lane == schedule::Lane::compute ? trace::Activity::compute
                                                                   : trace::Activity::copy;
       step.waits = std::move(dependencies[i]);
@@ -171,11 +174,20 @@ public:
       }
       order_[lane].push_back(i);
     }
+    for (const Step& step : steps_) {
+      if (!step.communication.task) continue;
+      for (const schedule::Dependency& wait : step.waits) {
+        steps_[wait.instruction].starts_communication = true;
+      }
+    }
   }
 
   /// Runs one round. All ranks call it equally often.
   void run() {
     ++round_;
+    if (lanes_.sink != nullptr) {
+      former_ids_ = std::exchange(ids_, lanes_.sink->ids(steps_.size()));
+    }
     progress_.tick();
     lanes_.on_failure->arm([this] { abandon(); });
     try {
@@ -217,9 +229,12 @@ private:
       if (lanes_.tracks[lane] == nullptr) continue;
       for (const std::size_t i : order_[lane]) {
         Step& step = steps_[i];
-        if (step.end != 0)
-          lanes_.tracks[lane]->span(step.activity, step.name, step.begin, step.end);
+        if (step.end != 0) {
+          lanes_.tracks[lane]->span(step.activity, step.name, step.begin, step.end, 0,
+                                    {.id = id_of(i, ids_), .cause = step.cause});
+        }
         step.end = 0;
+        step.cause = 0;
       }
     }
   }
@@ -238,16 +253,26 @@ private:
   struct Step {
     std::unique_ptr<Event> event;
     std::string name;
+    trace::NvtxName nvtx;
     trace::Activity activity = trace::Activity::compute;
-    Seconds begin = 0;  ///< on the device, in the round that runs
-    Seconds end = 0;    ///< 0: not yet
+    std::uint32_t cause = 0;  ///< the trace's id of what it waited for, last of all
+    Seconds begin = 0;        ///< on the device, in the round that runs
+    Seconds end = 0;          ///< 0: not yet
     std::vector<schedule::Dependency> waits;
+    bool starts_communication = false;  ///< some communication waits for it
     typename Handlers<Device>::Code code;
     typename Handlers<Device>::Communication communication;
   };
 
   std::uint64_t epoch_of(const schedule::Dependency& wait) const {
     return round_ - (wait.previous_round ? 1 : 0);
+  }
+
+  static std::uint32_t id_of(std::size_t instruction, std::uint32_t ids) {
+    return ids + static_cast<std::uint32_t>(instruction);
+  }
+  std::uint32_t id_of(const schedule::Dependency& wait) const {
+    return id_of(wait.instruction, wait.previous_round ? former_ids_ : ids_);
   }
 
   /// Keeps the first exception, lets the other lanes go, and tells the other ranks.
@@ -275,26 +300,34 @@ private:
     for (const std::size_t i : order_[index]) {
       Step& step = steps_[i];
       for (const schedule::Dependency& wait : step.waits) {
-        lane.wait(*steps_[wait.instruction].event, epoch_of(wait));
+        Event& event = *steps_[wait.instruction].event;
+        if (traced && !event.ready(epoch_of(wait))) step.cause = id_of(wait);
+        lane.wait(event, epoch_of(wait));
       }
       if (abandoned_.load(std::memory_order_relaxed)) return;
       if (traced) lane.stamp(step.begin);
-      step.code(lane);
+      {
+        const trace::NvtxRange range(step.nvtx);
+        step.code(lane);
+      }
       lane.record(*step.event);
       if (traced) lane.stamp(step.end);
       progress_.tick();
-      progress_.wake();
+      if (step.starts_communication) progress_.wake();
     }
   }
 
   void submit(comm::Queue& queue, std::size_t i) {
     Step& step = steps_[i];
+    step.communication.task->trace_as(id_of(i, ids_));
     progress_.submit(
         queue, *step.communication.task,
         [this, i] {
           if (abandoned_.load(std::memory_order_relaxed)) return false;
           for (const schedule::Dependency& wait : steps_[i].waits) {
-            if (!steps_[wait.instruction].event->ready(epoch_of(wait))) return false;
+            if (steps_[wait.instruction].event->ready(epoch_of(wait))) continue;
+            steps_[i].communication.task->trace_cause(id_of(wait));
+            return false;
           }
           if (steps_[i].communication.begin) steps_[i].communication.begin();
           return true;
@@ -304,7 +337,9 @@ private:
 
   comm::Progress& progress_;
   Lanes<Device>& lanes_;
-  std::uint64_t round_ = 0;  ///< written between rounds only
+  std::uint64_t round_ = 0;       ///< written between rounds only
+  std::uint32_t ids_ = 0;         ///< the trace's of this round's instructions; as round_
+  std::uint32_t former_ids_ = 0;  ///< of the round before
   std::atomic<bool> abandoned_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;  ///< under error_mutex_ while a round runs

@@ -23,7 +23,7 @@ inline void pause() {
 #endif
 }
 
-/// How long a waiting thread may burn its core before it sleeps.
+/// How long a waiting thread may keep looking before it sleeps.
 inline constexpr std::chrono::microseconds longest_spin{50};
 
 /// Threads sleep here until something happened that they look for: an event count.
@@ -48,15 +48,18 @@ public:
     sleepers_.fetch_sub(1);
   }
 
-  /// As wait(), but burns the core for `spin` first.
+  /// As wait(), but looks for `spin` before it sleeps: a microsecond without a break, then between
+  /// two turns of other threads, of which one may be the one to ring.
   void spin_then_wait(std::uint32_t seen, std::chrono::nanoseconds spin,
                       std::chrono::nanoseconds timeout = {}) {
     const auto end = std::chrono::steady_clock::now() + spin;
+    for (int i = 0; i < 64; ++i) {
+      if (word_.load(std::memory_order_acquire) != seen) return;
+      pause();
+    }
     do {
-      for (int i = 0; i < 8; ++i) {
-        if (word_.load(std::memory_order_acquire) != seen) return;
-        pause();
-      }
+      std::this_thread::yield();
+      if (word_.load(std::memory_order_acquire) != seen) return;
     } while (std::chrono::steady_clock::now() < end);
     wait(seen, timeout);
   }
