@@ -8,6 +8,5 @@
 #include <reef/trace/nvtx.hpp>
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/report.hpp>
-#include <reef/trace/scope.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trace/span.hpp>

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -218,6 +220,49 @@ TEST(Executor, records_each_instruction_in_the_trace) {
   for (const trace::Span& span : spans) names.emplace_back(recording.name_of(span));
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"A", "B"}));
+}
+
+TEST(Executor, says_in_the_trace_which_instruction_another_waited_for) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.writes("A", Lane::compute, x);
+  w.reads("B", Lane::load, x);
+  w.reads("C", Lane::reduce, x);
+  trace::Sink sink(0);
+  Bench bench;
+  bench.handle(w.program);
+  comm::ProgressOptions options;
+  options.trace = &sink;
+  comm::Progress progress(bench.self, options);
+  run::Lanes<Host> lanes(bench.host, progress, &sink);
+  run::Executor<Host> executor(bench.host, progress, lanes, w.program,
+                               schedule::derive(w.program, schedule::place(w.program)),
+                               bench.handlers);
+  int waited = 0;
+  std::set<std::uint32_t> ids;
+  std::map<std::string, std::uint32_t> before;
+  for (int round = 0; round < 10; ++round) {
+    executor.run();
+    trace::Recording recording;
+    std::map<std::string, trace::Span> spans;
+    for (const trace::Span& span : sink.collect(recording)) {
+      spans.emplace(recording.name_of(span), span);
+      ids.insert(span.id);
+    }
+    ASSERT_EQ(spans.size(), 3U);
+    // A lane that comes late does not wait. A waits for nobody but the readers of its last round.
+    const std::uint32_t a = spans.at("A").id;
+    for (const char* reader : {"B", "C"}) {
+      const std::uint32_t cause = spans.at(reader).cause;
+      EXPECT_TRUE(cause == a || cause == 0) << reader;
+      waited += cause == a ? 1 : 0;
+    }
+    const std::uint32_t cause = spans.at("A").cause;
+    EXPECT_TRUE(cause == 0 || cause == before["B"] || cause == before["C"]);
+    for (const auto& [name, span] : spans) before[name] = span.id;
+  }
+  EXPECT_EQ(ids.size(), 30U);
+  EXPECT_GT(waited, 0);
 }
 
 }  // namespace reef::test

@@ -20,8 +20,9 @@ using trace::Activity;
 
 trace::Recording sample() {
   trace::Sink sink(2);
-  sink.track("compute").span(Activity::compute, "forward", 1, 2.5, 3, 4, 5);
-  sink.track("send").span(Activity::communication, "send", 2, 3);
+  sink.track("compute").span(Activity::compute, "forward", 1, 2.5, 3, {.id = 5, .cause = 4});
+  sink.track("send").span(Activity::communication, "send", 2, 3, 0,
+                          {.message = 6, .role = trace::Role::sends});
   sink.track("send").span(Activity::wait, "", 3, 4);
   trace::Recording recording;
   sink.collect(recording);
@@ -50,11 +51,13 @@ TEST(Exchange, decoding_what_was_encoded_gives_the_same_recording) {
     EXPECT_EQ(a.begin, b.begin);
     EXPECT_EQ(a.end, b.end);
     EXPECT_EQ(a.bytes, b.bytes);
-    EXPECT_EQ(a.flow_in, b.flow_in);
-    EXPECT_EQ(a.flow_out, b.flow_out);
+    EXPECT_EQ(a.message, b.message);
+    EXPECT_EQ(a.id, b.id);
+    EXPECT_EQ(a.cause, b.cause);
     EXPECT_EQ(a.name, b.name);
     EXPECT_EQ(a.track, b.track);
     EXPECT_EQ(a.activity, b.activity);
+    EXPECT_EQ(a.role, b.role);
   }
   EXPECT_EQ(trace::encode(after), trace::encode(before));
 }
@@ -101,6 +104,7 @@ TEST(Exchange, a_message_that_lies_under_a_right_checksum_is_refused_or_stays_wi
       for (const trace::Span& span : recording.spans) {
         EXPECT_LT(static_cast<std::size_t>(span.name), recording.names.size());
         EXPECT_LT(span.track, recording.tracks.size());
+        EXPECT_LT(static_cast<std::size_t>(span.role), trace::role_count);
       }
     } catch (const DecodeError&) {
       ++refused;

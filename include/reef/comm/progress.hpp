@@ -220,7 +220,7 @@ private:
   /// What numbers the uses of a transfer or a call.
   static std::uint64_t own_key(const Task& task);
   /// The same number for a send and its receive; 0 for collectives.
-  [[nodiscard]] std::uint64_t flow_of(const Task& task) const;
+  [[nodiscard]] trace::Links links_of(const Queue& queue, const Task& task) const;
   void beat(std::int64_t now);
   void forgive();
   void hear(int peer, detail::Signal signal, const std::string& text);

@@ -11,6 +11,7 @@
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
+#include <reef/trace/span.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -45,6 +46,11 @@ public:
   [[nodiscard]] bool complete() const {
     return state_.load(std::memory_order_acquire) == State::complete;
   }
+
+  /// How the trace names the next submission: see trace::Links. Not while in flight.
+  void trace_as(std::uint32_t id) { links_ = {.id = id}; }
+  /// What the trace says that this submission waited for. On the progress thread, by `ready`.
+  void trace_cause(std::uint32_t cause) { links_.cause = cause; }
 
 protected:
   Task(Kind kind, std::string name)
@@ -91,6 +97,7 @@ private:
   Task* next_ = nullptr;
   std::function<bool()> ready_;
   std::function<void()> completed_;
+  trace::Links links_;
   int tag_ = 0;
   std::uint32_t sequence_ = 0;
   std::int64_t begin_ = 0;

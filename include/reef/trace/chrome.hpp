@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -64,13 +66,35 @@ inline void append_micro(std::string& out, Nanoseconds value) {
   out += static_cast<char>('0' + rest % 10);
 }
 
+/// Where a span stands in the file.
+struct Slice {
+  int pid = 0;
+  int tid = 0;
+  Nanoseconds begin = 0;
+  Nanoseconds end = 0;
+
+  /// Its last nanosecond: what is tied to its end must lie inside it.
+  [[nodiscard]] Nanoseconds last() const { return std::max(begin, end - 1); }
+};
+
+/// `,"pid":0,"tid":1,"ts":2.345`
+inline void append_place(std::string& out, int pid, int tid, Nanoseconds time) {
+  out += R"(,"pid":)";
+  append_number(out, pid);
+  out += R"(,"tid":)";
+  append_number(out, tid);
+  out += R"(,"ts":)";
+  append_micro(out, time);
+}
+
 /// The events of one recording, each on a line that ends in a comma.
 class ChromeWriter {
 public:
   ChromeWriter(std::string& out, const Recording& recording, Seconds origin)
-      : out_(out), recording_(recording), origin_(origin) {}
+      : out_(out), recording_(recording), origin_(origin), slices_(recording.spans.size()) {}
 
-  void write() {
+  /// Returns where each span stands.
+  std::vector<Slice> write() {
     meta("process_name", -1, concat("rank ", recording_.rank));
     sort_index("process_sort_index", -1, recording_.rank);
     std::vector<std::vector<std::size_t>> by_track(recording_.tracks.size());
@@ -82,6 +106,7 @@ public:
     for (std::size_t track = 0; track < by_track.size(); ++track) {
       write_track(static_cast<int>(track), by_track[track], next_row);
     }
+    return std::move(slices_);
   }
 
 private:
@@ -111,43 +136,24 @@ private:
     }
     for (const std::size_t i : order) {
       const int tid = row[i] == 0 ? track : next_row + row[i] - 1;
-      write_span(recording_.spans[members[i]], tid, begin[i], end[i]);
+      slices_[members[i]] = {recording_.rank, tid, begin[i], end[i]};
+      write_span(recording_.spans[members[i]], slices_[members[i]]);
     }
     next_row += rows - 1;
   }
 
-  void write_span(const Span& span, int tid, Nanoseconds begin, Nanoseconds end) {
+  void write_span(const Span& span, const Slice& slice) {
     out_ += R"({"ph":"X","name":)";
     io::append_json_string(out_, recording_.name_of(span));
     out_.append(R"(,"cat":")").append(trace::name_of(span.activity)).append("\"");
-    place(tid, begin);
+    append_place(out_, slice.pid, slice.tid, slice.begin);
     out_ += R"(,"dur":)";
-    append_micro(out_, end - begin);
+    append_micro(out_, slice.end - slice.begin);
     if (span.bytes != 0) {
       out_ += R"(,"args":{"bytes":)";
       out_.append(std::to_string(span.bytes)).append("}");
     }
     out_ += "},\n";
-    // An arrow ties the slices that are open at its times: a first and a last nanosecond.
-    if (span.flow_in != 0) flow('f', span.flow_in, tid, begin);
-    if (span.flow_out != 0) flow('s', span.flow_out, tid, std::max(begin, end - 1));
-  }
-
-  void flow(char phase, std::uint64_t id, int tid, Nanoseconds time) {
-    out_.append(R"({"ph":")").append(1, phase).append(R"(","name":"flow","cat":"flow","id":")");
-    out_.append(std::to_string(id)).append("\"");
-    if (phase == 'f') out_ += R"(,"bp":"e")";
-    place(tid, time);
-    out_ += "},\n";
-  }
-
-  void place(int tid, Nanoseconds time) {
-    out_ += R"(,"pid":)";
-    append_number(out_, recording_.rank);
-    out_ += R"(,"tid":)";
-    append_number(out_, tid);
-    out_ += R"(,"ts":)";
-    append_micro(out_, time);
   }
 
   void open_meta(std::string_view kind, int tid) {
@@ -174,6 +180,105 @@ private:
   std::string& out_;
   const Recording& recording_;
   Seconds origin_;
+  std::vector<Slice> slices_;
+};
+
+/// The arrows between the spans of all ranks, each a pair of events.
+class ArrowWriter {
+public:
+  ArrowWriter(std::string& out, std::span<const Recording> recordings,
+              std::span<const std::vector<Slice>> slices)
+      : out_(out), recordings_(recordings), slices_(slices) {}
+
+  void write() {
+    for (std::size_t rank = 0; rank < recordings_.size(); ++rank) write_causes(rank);
+    write_messages();
+  }
+
+private:
+  struct End {
+    std::uint64_t message;
+    std::size_t rank;  // the recording's place
+    std::size_t span;
+  };
+
+  /// From the end of what a lane waited for to the begin of what it did then.
+  void write_causes(std::size_t rank) {
+    const std::vector<Span>& spans = recordings_[rank].spans;
+    std::unordered_map<std::uint32_t, std::size_t> by_id;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (spans[i].id != 0) by_id[spans[i].id] = i;
+    }
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (spans[i].cause == 0) continue;
+      const auto cause = by_id.find(spans[i].cause);
+      if (cause == by_id.end()) continue;  // forgotten, or on a track that is not recorded
+      const Slice& to = slices_[rank][i];
+      write_arrow("dependency", slices_[rank][cause->second], to, to.begin);
+    }
+  }
+
+  void write_messages() {
+    std::vector<End> ends;
+    for (std::size_t rank = 0; rank < recordings_.size(); ++rank) {
+      const std::vector<Span>& spans = recordings_[rank].spans;
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        if (spans[i].role != Role::none) ends.push_back({spans[i].message, rank, i});
+      }
+    }
+    std::stable_sort(ends.begin(), ends.end(),
+                     [](const End& a, const End& b) { return a.message < b.message; });
+    for (auto first = ends.begin(); first != ends.end();) {
+      const auto last = std::find_if(first, ends.end(),
+                                     [&](const End& end) { return end.message != first->message; });
+      write_message({first, last});
+      first = last;
+    }
+  }
+
+  /// From the sender to the receivers. In a collective, from who came last to all who met him.
+  void write_message(std::span<const End> ends) {
+    const End* source = nullptr;
+    for (const End& end : ends) {
+      const Role role = role_of(end);
+      if (role == Role::receives) continue;
+      if (source == nullptr || slice_of(*source).begin < slice_of(end).begin) source = &end;
+    }
+    if (source == nullptr) return;
+    for (const End& end : ends) {
+      if (&end == source || role_of(end) == Role::sends) continue;
+      const Slice& to = slice_of(end);
+      write_arrow("message", slice_of(*source), to, to.last());
+    }
+  }
+
+  /// From the end of `from`, or from within it where `time` is before that, to `time` in `to`. An
+  /// arrow back in time, of clocks that disagree, is left out.
+  void write_arrow(std::string_view what, const Slice& from, const Slice& to, Nanoseconds time) {
+    if (time < from.begin) return;
+    ++arrows_;
+    write_end('s', what, from, std::min(from.last(), time));
+    write_end('f', what, to, time);
+  }
+
+  void write_end(char phase, std::string_view what, const Slice& slice, Nanoseconds time) {
+    out_.append(R"({"ph":")").append(1, phase).append(R"(","name":")").append(what);
+    out_.append(R"(","cat":")").append(what).append(R"(","id":)");
+    append_number(out_, arrows_);
+    if (phase == 'f') out_ += R"(,"bp":"e")";
+    append_place(out_, slice.pid, slice.tid, time);
+    out_ += "},\n";
+  }
+
+  [[nodiscard]] const Slice& slice_of(const End& end) const { return slices_[end.rank][end.span]; }
+  [[nodiscard]] Role role_of(const End& end) const {
+    return recordings_[end.rank].spans[end.span].role;
+  }
+
+  std::string& out_;
+  std::span<const Recording> recordings_;
+  std::span<const std::vector<Slice>> slices_;
+  std::int64_t arrows_ = 0;
 };
 
 }  // namespace detail
@@ -192,15 +297,20 @@ inline Seconds first_begin(std::span<const Recording> recordings) {
 /// | pid    | the rank                                                                            |
 /// | tid    | the lane; spans that overlap in part get rows "lane (2)", ..., since rows must nest |
 /// | ts,dur | us with three decimals, from the first span of all                                  |
-/// | flows  | s at a span's end, f at the other's begin, same id on any rank                      |
+/// | flows  | an s and an f a pair, numbered in the file, each inside the slice that it ties:     |
+/// |        | "dependency" from the end of what a lane waited for, last of all, to what it did then; |
+/// |        | "message" from a send to the end of its receive, and in a collective from the rank   |
+/// |        | that came last to the end of the others                                             |
 inline std::string chrome_json(std::span<const Recording> recordings) {
   const Seconds origin = first_begin(recordings);
   std::uint64_t dropped = 0;
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  std::vector<std::vector<detail::Slice>> slices;
   for (const Recording& recording : recordings) {
-    detail::ChromeWriter(out, recording, origin).write();
+    slices.push_back(detail::ChromeWriter(out, recording, origin).write());
     dropped += recording.dropped;
   }
+  detail::ArrowWriter(out, recordings, slices).write();
   if (out.ends_with(",\n")) out.erase(out.size() - 2);
   out += concat("\n],\"otherData\":{\"dropped_spans\":\"", dropped, "\"}}\n");
   return out;

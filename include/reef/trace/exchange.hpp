@@ -22,8 +22,8 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace detail {
 
-inline constexpr std::uint32_t recording_magic = 0x31525452;  // "RTR1"
-inline constexpr std::size_t span_wire_bytes = 8 * 5 + 4 + 2 + 1;
+inline constexpr std::uint32_t recording_magic = 0x32525452;  // "RTR2"
+inline constexpr std::size_t span_wire_bytes = 8 * 4 + 4 * 3 + 2 + 1 + 1;
 
 /// Reads numbers and strings off the front of a message, and never beyond its end.
 class WireReader {
@@ -104,11 +104,13 @@ inline std::vector<std::byte> encode(const Recording& recording) {
     detail::put(out, span.begin);
     detail::put(out, span.end);
     detail::put(out, span.bytes);
-    detail::put(out, span.flow_in);
-    detail::put(out, span.flow_out);
+    detail::put(out, span.message);
+    detail::put(out, span.id);
+    detail::put(out, span.cause);
     detail::put(out, static_cast<std::uint32_t>(span.name));
     detail::put(out, span.track);
     detail::put(out, static_cast<std::uint8_t>(span.activity));
+    detail::put(out, static_cast<std::uint8_t>(span.role));
   }
   detail::put(out, io::crc32c(out));
   return out;
@@ -139,21 +141,24 @@ inline Recording decode(std::span<const std::byte> bytes) {
     span.begin = in.number<double>("spans");
     span.end = in.number<double>("spans");
     span.bytes = in.number<std::uint64_t>("spans");
-    span.flow_in = in.number<std::uint64_t>("spans");
-    span.flow_out = in.number<std::uint64_t>("spans");
+    span.message = in.number<std::uint64_t>("spans");
+    span.id = in.number<std::uint32_t>("spans");
+    span.cause = in.number<std::uint32_t>("spans");
     const auto name = in.number<std::uint32_t>("spans");
     span.track = in.number<std::uint16_t>("spans");
     const auto activity = in.number<std::uint8_t>("spans");
+    const auto role = in.number<std::uint8_t>("spans");
     // 1e9 s bounds what the writers multiply into integers.
     if (!(std::abs(span.begin) < 1e9) || !(std::abs(span.end) < 1e9)) {
       WireReader::refuse("spans", "a time is no number, or out of range");
     }
     if (name >= recording.names.size() || span.track >= recording.tracks.size() ||
-        activity >= activity_count) {
+        activity >= activity_count || role >= role_count) {
       WireReader::refuse("spans", "an index is out of range");
     }
     span.name = static_cast<Name>(name);
     span.activity = static_cast<Activity>(activity);
+    span.role = static_cast<Role>(role);
   }
   in.finish();
   return recording;

@@ -1,50 +1,60 @@
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #if defined(REEF_HAS_CUDA) && __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #define REEF_HAS_NVTX
 #endif
 
 namespace reef::inline v0::trace {
 
-/// Marks the calling thread's work in NVIDIA's profilers, in the domain "reef", from construction
-/// to destruction. Nothing where no CUDA toolkit is; one branch where no profiler listens. Names
-/// longer than 63 bytes are cut.
-class NvtxRange {
+/// A name by which NVIDIA's profilers know a stretch of work, in the domain "reef". Made once, since
+/// a profiler keeps it for ever. Nothing in a build without reef::cuda.
+class NvtxName {
 public:
 #if defined(REEF_HAS_NVTX)
-  explicit NvtxRange(std::string_view name) {
-    char text[64];
-    const std::size_t length = name.size() < sizeof(text) ? name.size() : sizeof(text) - 1;
-    std::memcpy(text, name.data(), length);
-    text[length] = '\0';
-    nvtxEventAttributes_t event{};
-    event.version = NVTX_VERSION;
-    event.size = static_cast<std::uint16_t>(sizeof(event));
-    event.messageType = NVTX_MESSAGE_TYPE_ASCII;
-    event.message.ascii = text;
-    nvtxDomainRangePushEx(domain(), &event);
-  }
-  ~NvtxRange() { nvtxDomainRangePop(domain()); }
-#else
-  explicit NvtxRange(std::string_view /*name*/) {}
-#endif
-  NvtxRange(const NvtxRange&) = delete;
-  NvtxRange& operator=(const NvtxRange&) = delete;
+  NvtxName() = default;
+  explicit NvtxName(const std::string& name)
+      : handle_(nvtxDomainRegisterStringA(domain(), name.c_str())) {}
 
-#if defined(REEF_HAS_NVTX)
 private:
+  friend class NvtxRange;
+
   static nvtxDomainHandle_t domain() {
     static const nvtxDomainHandle_t handle = nvtxDomainCreateA("reef");
     return handle;
   }
+
+  nvtxStringHandle_t handle_ = nullptr;
+#else
+  NvtxName() = default;
+  explicit NvtxName(const std::string& /*name*/) {}
 #endif
+};
+
+/// Marks what the calling thread does, and the device work that it enqueues, from construction to
+/// destruction. Costs two branches where no profiler listens.
+class NvtxRange {
+public:
+#if defined(REEF_HAS_NVTX)
+  explicit NvtxRange(const NvtxName& name) {
+    nvtxEventAttributes_t event{};
+    event.version = NVTX_VERSION;
+    event.size = static_cast<std::uint16_t>(sizeof(event));
+    event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    event.message.registered = name.handle_;
+    nvtxDomainRangePushEx(NvtxName::domain(), &event);
+  }
+  ~NvtxRange() { nvtxDomainRangePop(NvtxName::domain()); }
+#else
+  explicit NvtxRange(const NvtxName& /*name*/) {}
+  ~NvtxRange() {}  // not trivial: a range is no unused variable
+#endif
+  NvtxRange(const NvtxRange&) = delete;
+  NvtxRange& operator=(const NvtxRange&) = delete;
 };
 
 }  // namespace reef::inline v0::trace

@@ -89,12 +89,14 @@ public:
 
   /// Notes that the lane did `name` from `begin` to `end`.
   void span(Activity activity, std::string_view name, Seconds begin, Seconds end, Bytes bytes = 0,
-            std::uint64_t flow_in = 0, std::uint64_t flow_out = 0) {
-    if (enabled()) append({begin, end, bytes, flow_in, flow_out, intern(name), index_, activity});
+            const Links& links = {}) {
+    if (enabled()) span(activity, intern(name), begin, end, bytes, links);
   }
   void span(Activity activity, Name name, Seconds begin, Seconds end, Bytes bytes = 0,
-            std::uint64_t flow_in = 0, std::uint64_t flow_out = 0) {
-    if (enabled()) append({begin, end, bytes, flow_in, flow_out, name, index_, activity});
+            const Links& links = {}) {
+    if (!enabled()) return;
+    append({begin, end, bytes, links.message, links.id, links.cause, name, index_, activity,
+            links.role});
   }
 
 private:
@@ -184,6 +186,12 @@ public:
                                 capacity_);
   }
 
+  /// The first of `count` numbers in a row that no span of this rank has yet, for Links::id. They
+  /// come round after 4 Gi spans.
+  std::uint32_t ids(std::size_t count) {
+    return next_id_.fetch_add(static_cast<std::uint32_t>(count), std::memory_order_relaxed);
+  }
+
   /// Spans that tracks had no room for, so far: collect more often, or give tracks more room.
   [[nodiscard]] std::uint64_t dropped() const {
     const std::scoped_lock lock(mutex_);
@@ -225,6 +233,7 @@ private:
   int rank_;
   std::size_t capacity_;
   std::atomic<bool> enabled_;
+  std::atomic<std::uint32_t> next_id_{1};
   mutable std::mutex mutex_;
   std::deque<Track> tracks_;
   std::uint64_t dropped_told_ = 0;

@@ -38,19 +38,32 @@ inline Seconds now() {
 /// An interned name: an index into Recording::names.
 enum class Name : std::uint32_t {};
 
-/// One thing that one lane did, from `begin` to `end`.
-///
-/// A flow ties two spans, also of two ranks: one has the number as flow_out, the other as flow_in.
-/// 0 is none.
+/// What a span has to do with the message that it names. All ranks that take part in a collective
+/// meet in it.
+enum class Role : std::uint8_t { none, sends, receives, meets };
+
+inline constexpr std::size_t role_count = 4;
+
+/// What a span has to do with others. Zeros are none.
+struct Links {
+  std::uint64_t message = 0;  ///< the same number on all ranks that take part in it
+  std::uint32_t id = 0;       ///< of this span, in its rank: Sink::ids
+  std::uint32_t cause = 0;  ///< the id of what the lane waited for, last of all, before this began
+  Role role = Role::none;   ///< in the message
+};
+
+/// One thing that one lane did, from `begin` to `end`, with the members of Links.
 struct Span {
   Seconds begin;
   Seconds end;
   Bytes bytes;
-  std::uint64_t flow_in;
-  std::uint64_t flow_out;
+  std::uint64_t message;
+  std::uint32_t id;
+  std::uint32_t cause;
   Name name;
   std::uint16_t track;
   Activity activity;
+  Role role;
 };
 
 static_assert(std::is_trivially_copyable_v<Span> && sizeof(Span) == 48);

@@ -112,12 +112,10 @@ inline void Progress::start(Queue& queue, Task& task) {
 inline void Progress::complete(Queue& queue, Task& task) {
   recorder_.ended(task.record_);
   if (queue.track_ != nullptr) {
-    const std::uint64_t flow = flow_of(task);
     queue.track_->span(
         task.kind() == Kind::call ? trace::Activity::other : trace::Activity::communication,
         task.name(), detail::to_seconds(task.begin_), detail::to_seconds(detail::now_ns()),
-        task.payload(), task.kind() == Kind::receive ? flow : 0,
-        task.kind() == Kind::send ? flow : 0);
+        task.payload(), links_of(queue, task));
   }
   tick();
   if (task.completed_) task.completed_();
@@ -138,12 +136,23 @@ inline std::uint64_t Progress::own_key(const Task& task) {
                      (task.kind() == Kind::send ? 1 : 0));
 }
 
-inline std::uint64_t Progress::flow_of(const Task& task) const {
-  if (task.peer() == -1) return 0;
-  const int from = task.kind() == Kind::send ? rank() : task.peer();
-  const int to = task.kind() == Kind::send ? task.peer() : rank();
-  const auto pair = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
-  return detail::mix(detail::mix(task.operation_ ^ task.sequence_) ^ pair) | 1;
+inline trace::Links Progress::links_of(const Queue& queue, const Task& task) const {
+  trace::Links links = task.links_;
+  if (task.kind() == Kind::call) return links;
+  const std::uint64_t use = detail::mix(task.operation_ ^ task.sequence_);
+  if (is_collective(task)) {
+    links.role = trace::Role::meets;
+    links.message = detail::mix(use ^ static_cast<std::uint64_t>(queue.tag_)) | 1;
+    return links;
+  }
+  const bool sends = task.kind() == Kind::send;
+  const int from = sends ? rank() : task.peer();
+  const int to = sends ? task.peer() : rank();
+  links.role = sends ? trace::Role::sends : trace::Role::receives;
+  links.message =
+      detail::mix(use ^ (static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to))) |
+      1;
+  return links;
 }
 
 // -- life and death ----------------------------------------------------------------------------
