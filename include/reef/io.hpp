@@ -10,4 +10,5 @@
 #include <reef/io/json_string.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/io/mapped_file.hpp>
+#include <reef/io/read_reals.hpp>
 #include <reef/io/safetensors.hpp>

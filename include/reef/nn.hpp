@@ -9,7 +9,9 @@
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/gelu.hpp>
+#include <reef/nn/generator.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt2_file.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>
 #include <reef/nn/layer_norm.hpp>

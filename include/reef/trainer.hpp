@@ -1,10 +1,11 @@
 #pragma once
 
 /// \file
-/// Everything in trainer/: the Trainer, its rules, its checkpoints, and what a step will take.
+/// Everything in trainer/: the Trainer, its rules, its checkpoints, what a step will take, and generation.
 
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/estimate.hpp>
+#include <reef/trainer/generate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
 #include <reef/trainer/trainer.hpp>

@@ -174,7 +174,16 @@ public:
     if (to.size() != tensor.bytes()) {
       refuse(concat("tensor '", tensor.name, "' has ", tensor.bytes(), " bytes, not ", to.size()));
     }
-    file_.read(data_ + tensor.begin, to);
+    read(tensor, 0, to);
+  }
+
+  /// Reads a part of a tensor's bytes, from byte `offset` of it on.
+  void read(const StoredTensor& tensor, Bytes offset, std::span<std::byte> to) const {
+    if (offset > tensor.bytes() || to.size() > tensor.bytes() - offset) {
+      refuse(concat("tensor '", tensor.name, "' has ", tensor.bytes(), " bytes, not ", to.size(),
+                    " after ", offset));
+    }
+    file_.read(data_ + tensor.begin + offset, to);
   }
 
   /// Reads a tensor that must have the view's element type and shape into the view.

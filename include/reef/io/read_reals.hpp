@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/io/safetensors.hpp>
+
+namespace reef::inline v0::io {
+
+namespace detail {
+
+/// A brain float: the upper half of a float's bits.
+inline float float_of_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// An IEEE half: 1 sign, 5 exponent, 10 fraction bits. Every one is a float.
+inline float float_of_f16(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000U) << 16;
+  const std::uint32_t exponent = bits >> 10 & 0x1FU;
+  const std::uint32_t fraction = bits & 0x3FFU;
+  if (exponent == 0) {  // zero and denormals: multiples of 2^-24
+    const float value = static_cast<float>(fraction) * 0x1p-24F;
+    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+/// Reads elements of type Stored in pieces and puts what `convert` makes of each into `to`.
+template <class Stored, real T, class Convert>
+void read_converted(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to,
+                    const Convert& convert) {
+  std::vector<Stored> piece(std::min<std::size_t>(to.size(), 1 << 16));
+  for (std::size_t done = 0; done < to.size(); done += piece.size()) {
+    piece.resize(std::min(piece.size(), to.size() - done));
+    file.read(tensor, done * sizeof(Stored), std::as_writable_bytes(std::span(piece)));
+    for (std::size_t i = 0; i < piece.size(); ++i) to[done + i] = static_cast<T>(convert(piece[i]));
+  }
+}
+
+}  // namespace detail
+
+/// Whether read_reals can read that dtype.
+constexpr bool is_real_dtype(std::string_view dtype) {
+  return dtype == "F32" || dtype == "F64" || dtype == "BF16" || dtype == "F16";
+}
+
+/// Reads a tensor of any real dtype (F64, F32, BF16 or F16) as numbers of type T.
+///
+/// | rounding | none into a type that holds the dtype, else to nearest                         |
+/// | memory   | what has T's dtype is read straight into `to`, else 64 Ki elements more        |
+/// | errors   | DecodeError for another dtype, or where `to` has not the tensor's elements     |
+template <real T>
+void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to) {
+  if (!is_real_dtype(tensor.dtype) ||
+      tensor.bytes() != to.size() * detail::dtype_bytes(tensor.dtype)) {
+    throw DecodeError("reef::io: '", file.path().string(), "': tensor '", tensor.name, "' is ",
+                      tensor.dtype, " ", detail::shape_text(tensor.shape), ", where ", to.size(),
+                      " real numbers are needed (F64, F32, BF16 or F16).");
+  }
+  if (tensor.dtype == detail::dtype_of(element_of<T>)) {
+    file.read(tensor, std::as_writable_bytes(to));
+  } else if (tensor.dtype == "F64") {
+    detail::read_converted<double>(file, tensor, to, [](double x) { return x; });
+  } else if (tensor.dtype == "F32") {
+    detail::read_converted<float>(file, tensor, to, [](float x) { return x; });
+  } else if (tensor.dtype == "BF16") {
+    detail::read_converted<std::uint16_t>(file, tensor, to, detail::float_of_bf16);
+  } else {
+    detail::read_converted<std::uint16_t>(file, tensor, to, detail::float_of_f16);
+  }
+}
+
+}  // namespace reef::inline v0::io

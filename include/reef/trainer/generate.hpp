@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <reef/graph/dag.hpp>
+#include <reef/nn/generator.hpp>
+#include <reef/trainer/trainer.hpp>
+
+namespace reef::inline v0 {
+
+/// The prompt continued by a trainer's weights as they are: token ids in, all token ids out.
+///
+///     const auto alone = nn::gpt<Device, T>(config_with_batch_1);
+///     const auto text = generate(trainer, alone, prompt, {.tokens = 200, .seed = 1});
+///
+/// `model` has the trainer's parameters and reads one sequence: see nn::Generator, whose costs and
+/// errors these are too. Its tensors live on the trainer's device beside the arenas.
+///
+/// | who    | any rank, alone or with others, between steps; all come to the same tokens |
+/// | errors | ShapeError where the trainer lacks a parameter of the model                |
+template <class... Policies>
+std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
+                                   const typename Trainer<Policies...>::Model& model,
+                                   std::span<const std::int32_t> prompt,
+                                   const nn::GenerateOptions& options = {}) {
+  using Device = typename Trainer<Policies...>::Device;
+  using T = typename Trainer<Policies...>::T;
+  nn::Generator<Device, T> generator(trainer.device(), model);
+  for (const graph::Parameter& parameter : model.dag().parameters) {
+    generator.set_parameter(parameter.name, trainer.parameter(parameter.name));
+  }
+  return generator.generate(prompt, options);
+}
+
+}  // namespace reef::inline v0

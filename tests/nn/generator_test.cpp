@@ -1,0 +1,199 @@
+#include <reef/nn/generator.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/device/host.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
+
+#include "../laws/graph_runner.hpp"
+#include "../support/gpt_config.hpp"
+
+namespace {
+
+using namespace reef;
+using namespace reef::test;
+using device::Host;
+using nn::draw_token;
+using nn::GenerateOptions;
+using testing::HasSubstr;
+using Tokens = std::vector<std::int32_t>;
+
+const std::vector<float> some_logits{0.5F, 2.0F, -1.0F, 2.0F, 1.0F};
+
+TEST(DrawToken, draws_each_token_as_often_as_its_weight_says) {
+  constexpr int draws = 100'000;
+  for (const double temperature : {0.5, 1.0, 3.0}) {
+    for (const std::int64_t top_k : {0, 3, 5, 9}) {
+      const GenerateOptions options{.temperature = temperature, .top_k = top_k};
+      std::vector<int> counts(some_logits.size());
+      for (int i = 0; i < draws; ++i) {
+        ++counts[static_cast<std::size_t>(draw_token(some_logits, options, (i + 0.5) / draws))];
+      }
+      std::vector<double> weights;
+      for (const float logit : some_logits) weights.push_back(std::exp(logit / temperature));
+      if (top_k == 3) weights[0] = weights[2] = 0;
+      double sum = 0;
+      for (const double weight : weights) sum += weight;
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        EXPECT_NEAR(counts[i], draws * weights[i] / sum, 1.01) << "token " << i;
+      }
+    }
+  }
+}
+
+TEST(DrawToken, takes_the_likeliest_and_of_equal_ones_the_first) {
+  for (const double uniform : {0.0, 0.3, 1 - 0x1p-24}) {
+    EXPECT_EQ(draw_token(some_logits, {.temperature = 0, .top_k = 4}, uniform), 1);
+    EXPECT_EQ(draw_token(some_logits, {.temperature = 2, .top_k = 1}, uniform), 1);
+    EXPECT_EQ(draw_token(some_logits, {.temperature = 1e-300, .top_k = 1}, uniform), 1);
+  }
+  const std::vector<float> extremes{-3e38F, 3e38F, 0.0F};
+  EXPECT_EQ(draw_token(extremes, {.temperature = 1e-3, .top_k = 0}, 0.99), 1);
+}
+
+TEST(DrawToken, refuses_logits_that_are_not_finite) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> logits = some_logits;
+    logits[3] = bad;
+    EXPECT_THROW((void)draw_token(logits, {}, 0.5), NonFiniteError);
+    EXPECT_THROW((void)draw_token(logits, {.temperature = 0}, 0.5), NonFiniteError);
+  }
+}
+
+class Generation : public testing::Test {
+protected:
+  Generation() {
+    for (const auto& [id, values] : point_.parameters) {
+      generator_.set_parameter(model_.dag().parameter_at(id).name, values);
+    }
+  }
+
+  static nn::GptConfig config() {
+    nn::GptConfig config = small_config();
+    config.batch = 1;
+    config.padded_vocabulary = 64;
+    return config;
+  }
+
+  /// Argmax of the graph's own logits, a window and a token at a time.
+  Tokens continued(Tokens text, int count) {
+    const graph::Dag& dag = model_.dag();
+    const int logits = dag.tensor("logits");
+    GraphRunner<Host, float> runner(device_, model_, {}, dag.tensor_at(logits).producer + 1);
+    point_.apply(runner);
+    for (int i = 0; i < count; ++i) {
+      const std::size_t begin = text.size() > context ? text.size() - context : 0;
+      Tokens window(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end());
+      const std::size_t last = window.size() - 1;
+      window.resize(context, 36);  // what follows is not looked at
+      runner.set(dag.tensor("tokens"), window);
+      runner.forward({}, false);
+      const std::vector<float> all = runner.value(logits);
+      const auto row = all.begin() + static_cast<std::ptrdiff_t>(last * 64);
+      text.push_back(static_cast<std::int32_t>(std::max_element(row, row + 37) - row));
+    }
+    return text;
+  }
+
+  static constexpr std::size_t context = 11;
+  Host device_{{.threads = 2}};
+  graph::Graph<Host, float> model_ = nn::gpt<Host, float>(config(), 2);
+  Point<float> point_ = Point<float>::make(model_.dag(), 37);
+  nn::Generator<Host, float> generator_{device_, model_};
+};
+
+TEST_F(Generation, without_temperature_is_the_argmax_of_the_models_logits) {
+  const Tokens prompt{3, 14, 15, 9};
+  GenerateOptions options{.tokens = 25, .temperature = 0, .vocabulary = 37};
+  const Tokens text = generator_.generate(prompt, options);
+  EXPECT_EQ(text, continued(prompt, 25));
+  EXPECT_GT(std::set<std::int32_t>(text.begin() + 4, text.end()).size(), 1U);
+  // A prompt longer than the window.
+  options.tokens = 3;
+  EXPECT_EQ(generator_.generate(text, options), continued(text, 3));
+}
+
+TEST_F(Generation, is_the_same_for_the_same_seed_and_another_for_another) {
+  const Tokens prompt{1, 2};
+  const auto text = [&](std::uint64_t seed) {
+    return generator_.generate(prompt, {.tokens = 30, .vocabulary = 37, .seed = seed});
+  };
+  EXPECT_EQ(text(1), text(1));
+  EXPECT_NE(text(1), text(2));
+  // A longer text begins as a shorter one.
+  const Tokens shorter = generator_.generate(prompt, {.tokens = 9, .vocabulary = 37, .seed = 1});
+  const Tokens longer = text(1);
+  EXPECT_TRUE(std::equal(shorter.begin(), shorter.end(), longer.begin()));
+  EXPECT_EQ(shorter.size(), 11U);
+  EXPECT_EQ(generator_.generate(prompt, {.tokens = 0}), prompt);
+}
+
+TEST_F(Generation, draws_no_token_beyond_the_vocabulary) {
+  const Tokens text = generator_.generate(
+      Tokens{0}, {.tokens = 200, .temperature = 100, .top_k = 0, .vocabulary = 37});
+  EXPECT_LT(*std::max_element(text.begin(), text.end()), 37);
+  EXPECT_GT(std::set<std::int32_t>(text.begin(), text.end()).size(), 20U);
+}
+
+TEST_F(Generation, refuses_what_cannot_be_and_goes_on) {
+  const auto refuses = [&](const Tokens& prompt, const GenerateOptions& options, const char* why) {
+    try {
+      generator_.generate(prompt, options);
+      ADD_FAILURE() << "nothing was thrown for: " << why;
+    } catch (const OptionError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(why));
+    }
+  };
+  refuses({}, {}, "the prompt is empty");
+  refuses({1, 64}, {}, "token 1 of the prompt is 64");
+  refuses({-1}, {}, "token 0 of the prompt is -1");
+  refuses({1}, {.tokens = -1}, "tokens is -1");
+  refuses({1}, {.temperature = -0.5}, "temperature is -0.5");
+  refuses({1}, {.temperature = std::nan("")}, "temperature is nan");
+  refuses({1}, {.top_k = -1}, "top_k is -1");
+  refuses({1}, {.vocabulary = 65}, "vocabulary is 65");
+  EXPECT_THROW(generator_.set_parameter("transformer.wte.weight", std::vector<float>(3)),
+               OptionError);
+  EXPECT_THROW(generator_.set_parameter("wte", std::vector<float>(3)), ShapeError);
+  EXPECT_EQ(generator_.generate(Tokens{1}, {.tokens = 2}).size(), 3U);
+
+  // Weights that are not finite, and then are again.
+  const int wpe = model_.dag().parameter("transformer.wpe.weight");
+  generator_.set_parameter("transformer.wpe.weight",
+                           std::vector<float>(point_.parameters.at(wpe).size(), NAN));
+  EXPECT_THROW(generator_.generate(Tokens{1}, {}), NonFiniteError);
+  generator_.set_parameter("transformer.wpe.weight", point_.parameters.at(wpe));
+  EXPECT_EQ(generator_.generate(Tokens{1}, {.tokens = 2}).size(), 3U);
+}
+
+TEST(Generator, takes_a_model_of_one_sequence_alone) {
+  Host device({.threads = 1});
+  const auto two = nn::gpt<Host, float>(small_config(), 1);
+  EXPECT_THROW((nn::Generator<Host, float>(device, two)), ShapeError);
+  graph::Graph<Host, float> none(1);
+  none.input("tokens", {{1, 4}, Element::int32});
+  EXPECT_THROW((nn::Generator<Host, float>(device, none)), ShapeError);
+}
+
+TEST(Generator, that_finds_no_room_gives_back_what_it_took) {
+  nn::GptConfig config = small_config();
+  config.batch = 1;
+  const auto model = nn::gpt<Host, float>(config, 1);
+  Host device({.memory_bytes = 40'000, .threads = 1});
+  EXPECT_THROW((nn::Generator<Host, float>(device, model)), MemoryError);
+  EXPECT_EQ(device.memory().used, 0U);
+}
+
+}  // namespace

@@ -1,0 +1,314 @@
+#include <reef/nn/gpt2_file.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/device/host.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/host.hpp>
+
+#include "../laws/graph_runner.hpp"
+#include "../support/temporary_folder.hpp"
+
+namespace {
+
+using namespace reef;
+using namespace reef::test;
+using device::Host;
+using nn::Gpt2File;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string test_data = std::string(REEF_TEST_DATA) + "/";
+
+/// What write_gpt2_files.py wrote with struct and json, and what PyTorch makes of it.
+struct Reference {
+  nn::GptConfig config;
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> targets;
+  std::map<std::string, double> losses;  // by file
+
+  static const Reference& get() {
+    static const Reference reference = [] {
+      const std::string source = test_data + "gpt2_losses.json";
+      const io::Json json = io::read_json(source);
+      const auto number = [&](const char* key) {
+        return io::require<std::int64_t>(json, key, source);
+      };
+      Reference r;
+      r.config.layers = number("layers");
+      r.config.heads = number("heads");
+      r.config.channels = number("channels");
+      r.config.vocabulary = number("vocabulary");
+      r.config.context = number("context");
+      r.config.batch = number("batch");
+      r.config.sequence = number("sequence");
+      r.tokens = io::require<std::vector<std::int32_t>>(json, "tokens", source);
+      r.targets = io::require<std::vector<std::int32_t>>(json, "targets", source);
+      const auto losses = io::require<io::Json>(json, "losses", source);
+      for (const auto& [file, loss] : losses.items()) r.losses[file] = loss.get<double>();
+      return r;
+    }();
+    return reference;
+  }
+};
+
+template <real T>
+std::map<std::string, std::vector<T>> read_all(const std::string& path,
+                                               const nn::GptConfig& config) {
+  std::map<std::string, std::vector<T>> values;
+  const auto model = nn::gpt<Host, T>(config, 1);
+  Gpt2File(path).read<T>(
+      model.dag(), config.vocabulary,
+      [&](const std::string& name, const std::vector<T>& x) { values[name] = x; });
+  return values;
+}
+
+template <real T>
+double loss_of(const std::string& path, const nn::GptConfig& config) {
+  const Reference& reference = Reference::get();
+  Host device({.threads = 1});
+  const auto model = nn::gpt<Host, T>(config, 1);
+  const graph::Dag& dag = model.dag();
+  GraphRunner<Host, T> runner(device, model);
+  runner.set(dag.tensor("tokens"), reference.tokens);
+  runner.set(dag.tensor("targets"), reference.targets);
+  Gpt2File(path).read<T>(dag, config.vocabulary,
+                         [&](const std::string& name, const std::vector<T>& values) {
+                           runner.set_parameter(dag.parameter(name), values);
+                         });
+  runner.forward({}, false);
+  return static_cast<double>(runner.value(dag.loss)[0]);
+}
+
+TEST(Gpt2File, a_model_from_a_file_has_the_loss_that_pytorch_computes) {
+  const Reference& reference = Reference::get();
+  ASSERT_EQ(reference.losses.size(), 3U);
+  for (const auto& [file, loss] : reference.losses) {
+    SCOPED_TRACE(file);
+    EXPECT_NEAR(loss_of<double>(test_data + file, reference.config), loss, 1e-12 * loss);
+    EXPECT_NEAR(loss_of<float>(test_data + file, reference.config), loss, 0x1p-20 * loss);
+  }
+  EXPECT_NE(reference.losses.at("gpt2_hub.safetensors"),
+            reference.losses.at("gpt2_bf16.safetensors"));
+}
+
+TEST(Gpt2File, a_file_says_its_configuration) {
+  for (const auto& [file, loss] : Reference::get().losses) {
+    const nn::GptConfig found = Gpt2File(test_data + file).config();
+    const nn::GptConfig& wanted = Reference::get().config;
+    EXPECT_EQ(found.layers, wanted.layers);
+    EXPECT_EQ(found.channels, wanted.channels);
+    EXPECT_EQ(found.vocabulary, wanted.vocabulary);
+    EXPECT_EQ(found.context, wanted.context);
+    EXPECT_TRUE(found.bias);
+    EXPECT_EQ(found.heads, 1) << "12 channels are no multiple of 64";
+  }
+}
+
+TEST(Gpt2File, a_padded_vocabulary_is_zeros_in_memory_and_not_in_the_file) {
+  const TemporaryFolder folder;
+  const std::string hub = test_data + "gpt2_hub.safetensors";
+  const std::string copy = (folder / "copy.safetensors").string();
+  nn::GptConfig config = Reference::get().config;
+  const auto plain = read_all<float>(hub, config);
+  config.padded_vocabulary = 64;
+  const auto padded = read_all<float>(hub, config);
+
+  std::vector<float> wte = plain.at("transformer.wte.weight");
+  wte.resize(static_cast<std::size_t>(64 * config.channels), 0.0F);
+  EXPECT_EQ(padded.at("transformer.wte.weight"), wte);
+
+  const auto model = nn::gpt<Host, float>(config, 1);
+  nn::write_gpt2<float>(copy, model.dag(), config.vocabulary,
+                        [&](const std::string& name) { return padded.at(name); });
+  config.padded_vocabulary = 0;
+  EXPECT_EQ(read_all<float>(copy, config), plain);
+}
+
+TEST(Gpt2File, what_is_written_has_hugging_faces_names_shapes_and_metadata) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "model.safetensors").string();
+  const nn::GptConfig config = Reference::get().config;
+  const auto model = nn::gpt<Host, double>(config, 1);
+  const auto values = read_all<double>(test_data + "gpt2_head.safetensors", config);
+  nn::write_gpt2<double>(path, model.dag(), config.vocabulary,
+                         [&](const std::string& name) { return values.at(name); });
+
+  const io::SafetensorsFile written(path);
+  const io::SafetensorsFile wanted(test_data + "gpt2_head.safetensors");
+  EXPECT_EQ(written.metadata(), (io::Metadata{{"format", "pt"}}));
+  EXPECT_EQ(written.find("lm_head.weight"), nullptr) << "it is tied to wte";
+  EXPECT_EQ(written.tensors().size() + 1, wanted.tensors().size());
+  for (const io::StoredTensor& tensor : written.tensors()) {
+    EXPECT_EQ(tensor.dtype, "F64");
+    EXPECT_EQ(tensor.shape, wanted.at(tensor.name).shape) << tensor.name;
+  }
+}
+
+TEST(Gpt2File, a_model_without_biases_is_written_and_read_without) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "model.safetensors").string();
+  nn::GptConfig config = Reference::get().config;
+  config.bias = false;
+  const auto model = nn::gpt<Host, float>(config, 1);
+  std::map<std::string, std::vector<float>> values;
+  for (const graph::Parameter& parameter : model.dag().parameters) {
+    values[parameter.name] = noise<float>(parameter.spec.shape.size(), 5);
+  }
+  nn::write_gpt2<float>(path, model.dag(), config.vocabulary,
+                        [&](const std::string& name) { return values.at(name); });
+  EXPECT_FALSE(Gpt2File(path).config().bias);
+  EXPECT_EQ(read_all<float>(path, config), values);
+  EXPECT_THROW(nn::write_gpt2<float>(path, model.dag(), config.vocabulary,
+                                     [](const std::string&) { return std::vector<float>(3); }),
+               OptionError);
+}
+
+/// The hub's file with its tensors changed, written again.
+class ChangedFile : public testing::Test {
+protected:
+  struct Tensor {
+    Shape shape;
+    Element element = Element::float32;
+    std::vector<std::byte> bytes;
+  };
+  using Tensors = std::map<std::string, Tensor>;
+
+  /// What the reader says of the file after the change; "" if it reads it.
+  std::string refusal(const std::function<void(Tensors&)>& change,
+                      nn::GptConfig config = Reference::get().config) {
+    const io::SafetensorsFile hub(test_data + "gpt2_hub.safetensors");
+    Tensors tensors;
+    for (const io::StoredTensor& stored : hub.tensors()) {
+      const auto& s = stored.shape;
+      Tensor& tensor = tensors[stored.name];
+      tensor.shape = s.size() == 1   ? Shape{s[0]}
+                     : s.size() == 2 ? Shape{s[0], s[1]}
+                                     : Shape{s[0], s[1], s[2], s[3]};
+      tensor.bytes.resize(stored.bytes());
+      hub.read(stored, tensor.bytes);
+    }
+    change(tensors);
+    std::vector<io::NamedView> views;
+    for (auto& [name, tensor] : tensors) {
+      views.push_back({name, {tensor.bytes.data(), tensor.shape, tensor.element}});
+    }
+    io::write_safetensors(path(), views);
+    int calls = 0;
+    try {
+      Gpt2File(path()).read<float>(nn::gpt<Host, float>(config, 1).dag(), config.vocabulary,
+                                   [&](const std::string&, const std::vector<float>&) { ++calls; });
+      return "";
+    } catch (const DecodeError& error) {
+      EXPECT_EQ(calls, 0) << "parameters were set before the file was checked";
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(path()), HasSubstr("fix: ")));
+      return error.what();
+    }
+  }
+
+  [[nodiscard]] std::string path() const { return (folder_ / "changed.safetensors").string(); }
+
+  static Tensor zeros(const Shape& shape, Element element = Element::float32) {
+    return {shape, element, std::vector<std::byte>(AnyView(nullptr, shape, element).bytes())};
+  }
+
+private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(ChangedFile, is_read_where_nothing_that_matters_changed) {
+  EXPECT_EQ(refusal([](Tensors&) {}), "");
+  EXPECT_EQ(refusal([](Tensors& t) {
+              t.erase("h.1.attn.bias");
+              t.erase("h.0.attn.masked_bias");
+            }),
+            "");
+  EXPECT_EQ(refusal([](Tensors& t) { t["lm_head.weight"] = t["wte.weight"]; }), "");
+  EXPECT_EQ(refusal([](Tensors& t) {
+              t["h.0.attn.bias"] = zeros({1, 1, 10, 10}, Element::uint8);
+            }),
+            "");
+}
+
+TEST_F(ChangedFile, is_refused_by_the_name_of_what_is_missing_or_unknown) {
+  EXPECT_THAT(refusal([](Tensors& t) { t.erase("h.1.mlp.c_fc.bias"); }),
+              HasSubstr("no tensor for the model's 'transformer.h.1.mlp.c_fc.bias'"));
+  EXPECT_THAT(refusal([](Tensors& t) { t.erase("wte.weight"); }),
+              HasSubstr("no tensor 'wte.weight' or 'transformer.wte.weight'"));
+  for (const std::string name :
+       {"h.2.ln_1.weight", "h.0.attn.scale", "h..attn.bias", "h.0.attn.bias2", "hx.0.attn.bias",
+        "transformer.h.0.attn.bias", "score.weight", "ln_f.weight2"}) {
+    EXPECT_THAT(refusal([&](Tensors& t) { t[name] = zeros({1}); }), HasSubstr("'" + name + "'"));
+  }
+  nn::GptConfig three = Reference::get().config;
+  three.layers = 3;
+  EXPECT_THAT(refusal([](Tensors&) {}, three), HasSubstr("'transformer.h.2.ln_1.weight'"));
+  nn::GptConfig one = Reference::get().config;
+  one.layers = 1;
+  EXPECT_THAT(refusal([](Tensors&) {}, one), HasSubstr("no parameter for its tensor 'h.1."));
+  nn::GptConfig plain = Reference::get().config;
+  plain.bias = false;
+  EXPECT_THAT(refusal([](Tensors&) {}, plain), HasSubstr("bias'"));
+}
+
+TEST_F(ChangedFile, with_names_of_both_kinds_is_refused) {
+  EXPECT_THAT(refusal([](Tensors& t) { t["transformer.wte.weight"] = t["wte.weight"]; }),
+              HasSubstr("no tensor for the model's 'transformer.wpe.weight'"));
+  EXPECT_THAT(refusal([](Tensors& t) {
+                Tensors both = t;
+                for (const auto& [name, tensor] : t) both["transformer." + name] = tensor;
+                t = both;
+              }),
+              HasSubstr("no parameter for its tensor"));
+}
+
+TEST_F(ChangedFile, is_refused_for_another_shape_or_numbers_that_are_not_real) {
+  EXPECT_THAT(refusal([](Tensors& t) {
+                t["h.0.attn.c_attn.weight"].shape = Shape{36, 12};
+              }),
+              AllOf(HasSubstr("'h.0.attn.c_attn.weight' is F32 (36, 12)"), HasSubstr("(12, 36)")));
+  EXPECT_THAT(refusal([](Tensors& t) {
+                t["ln_f.bias"].shape = Shape{1, 12};
+              }),
+              HasSubstr("'ln_f.bias' is F32 (1, 12)"));
+  EXPECT_THAT(refusal([](Tensors& t) { t["ln_f.bias"].element = Element::int32; }),
+              HasSubstr("'ln_f.bias' is I32 (12)"));
+  nn::GptConfig config = Reference::get().config;
+  config.context = 9;
+  EXPECT_THAT(refusal([](Tensors&) {}, config), HasSubstr("'wpe.weight' is F32 (10, 12)"));
+  config = Reference::get().config;
+  config.vocabulary = 36;
+  EXPECT_THAT(refusal([](Tensors&) {}, config), HasSubstr("'wte.weight' is F32 (37, 12)"));
+}
+
+TEST_F(ChangedFile, with_a_head_of_its_own_is_refused) {
+  const auto untied = HasSubstr("lm_head.weight is not wte.weight");
+  EXPECT_THAT(refusal([](Tensors& t) {
+                t["lm_head.weight"] = t["wte.weight"];
+                t["lm_head.weight"].bytes.back() ^= std::byte{1};
+              }),
+              untied);
+  EXPECT_THAT(refusal([](Tensors& t) { t["lm_head.weight"] = zeros({12, 37}); }), untied);
+  EXPECT_THAT(refusal([](Tensors& t) { t["lm_head.weight"] = zeros({0, 12}); }), untied);
+}
+
+TEST(Gpt2File, a_vocabulary_that_the_model_has_not_is_an_option_error) {
+  const nn::GptConfig config = Reference::get().config;
+  const auto model = nn::gpt<Host, float>(config, 1);
+  const Gpt2File file(test_data + "gpt2_hub.safetensors");
+  for (const std::int64_t vocabulary : {std::int64_t{0}, config.vocabulary + 1}) {
+    EXPECT_THROW(file.read<float>(model.dag(), vocabulary, [](const auto&, const auto&) {}),
+                 OptionError);
+  }
+}
+
+}  // namespace
