@@ -120,14 +120,21 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
   for (const auto& recording : recordings) {
     report.overlaps.push_back(reef::trace::analyze(recording.spans, from_, to_));
   }
-  // The last few steps: what a person can read.
-  report.from = to_ - 4 * last_.seconds;
+  // The last three steps: what a person can read.
+  report.origin = from_;
+  report.from = to_ - 3 * last_.seconds;
+  if (steps_.size() > 3) report.from = from_ + steps_[steps_.size() - 4].seconds;
   report.to = to_;
   report.recordings = std::move(recordings);
   report.sample = sample;
-  report.facts = {{"recipe", options.recipe},
-                  {"learning rate", reef::concat(options.lr)},
-                  {"seed", reef::concat(options.seed)}};
+  report.facts = {
+      {"recipe", options.recipe},
+      {"ranks", reef::concat(report.recordings.size())},
+      {"model", reef::concat(options.layers, " layers, ", options.heads, " heads, ",
+                             options.channels, " channels, context ", options.context)},
+      {"tokens a step", reef::concat(last_.tokens)},
+      {"learning rate", reef::concat(options.lr)},
+      {"seed", reef::concat(options.seed)}};
   reef::trace::write_report(options.report, report);
 }
 

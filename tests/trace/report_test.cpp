@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <reef/io/file.hpp>
@@ -143,6 +145,70 @@ TEST(Report, is_written_whole) {
   const reef::test::TemporaryFolder folder;
   trace::write_report(folder / "report.html", sample());
   EXPECT_EQ(io::read_file(folder / "report.html", 1 << 20), trace::report_html(sample()));
+}
+
+TEST(Report, shows_where_communication_is_exposed) {
+  using trace::detail::exposed;
+  trace::Sink sink(0);
+  sink.track("compute").span(Activity::compute, "a", 1, 2);
+  sink.track("compute").span(Activity::compute, "b", 3, 4);
+  sink.track("reduce").span(Activity::communication, "x", 0, 2.5);
+  sink.track("send").span(Activity::communication, "y", 2.25, 3.5);
+  sink.track("send").span(Activity::communication, "z", 5, 7);
+  trace::Recording recording;
+  sink.collect(recording);
+  using Parts = std::vector<trace::Intervals::Interval>;
+  EXPECT_EQ(exposed(recording, 0, 6), (Parts{{0, 1}, {2, 3}, {5, 6}}));
+  EXPECT_EQ(exposed(recording, 3, 4), Parts{});
+  // Its length is the analyzer's figure.
+  for (double to = 0.25; to < 8; to += 0.25) {
+    double length = 0;
+    for (const auto& part : exposed(recording, 0.5, to)) length += part.end - part.begin;
+    EXPECT_NEAR(length, trace::analyze(recording.spans, 0.5, to).exposed, 1e-12);
+  }
+  trace::Report report;
+  report.recordings = {recording};
+  EXPECT_NE(trace::report_html(report).find("communication that no computation hides"),
+            std::string::npos);
+}
+
+TEST(Report, marks_the_ends_of_steps_in_the_timeline) {
+  trace::Report report = sample();
+  report.origin = 100;
+  report.steps = {{7, 1, 0.12, 2, 1}, {8, 2, 0.24, 2, 1}};
+  const std::string html = trace::report_html(report);
+  EXPECT_NE(html.find(">step 7</text>"), std::string::npos);
+  EXPECT_NE(html.find(">step 8</text>"), std::string::npos);
+}
+
+TEST(Report, is_to_a_browser_what_was_written) {
+#if !defined(REEF_CHROMIUM)
+  GTEST_SKIP() << "no Chromium was found when this was built";
+#else
+  const reef::test::TemporaryFolder folder;
+  const auto page = folder / "report.html";
+  const auto seen = folder / "seen.html";
+  trace::write_report(page, sample());
+  const std::string command = "timeout 50 '" REEF_CHROMIUM
+                              "' --headless --no-sandbox --disable-gpu --user-data-dir='" +
+                              (folder / "profile").string() + "' --dump-dom 'file://" +
+                              page.string() + "' > '" + seen.string() + "' 2>/dev/null";
+  const int status = std::system(command.c_str());
+  const std::string written = io::read_file(page, 1 << 24);
+  const std::string dom = io::read_file(seen, 1 << 24);
+  if (status != 0 || dom.empty()) GTEST_SKIP() << "Chromium does not start here";
+  const auto count = [](const std::string& text, std::string_view part) {
+    int found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  // Nothing was dropped, moved or added while the page was parsed.
+  for (const char* tag :
+       {"<svg", "<rect", "<text", "<path", "<line", "<title", "<td", "<tr", "</div>"}) {
+    EXPECT_EQ(count(dom, tag), count(written, tag)) << tag;
+  }
+#endif
 }
 
 TEST(Compact, keeps_numbers_short) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,7 +41,8 @@ struct Report {
   std::optional<double> validation_loss;
   std::vector<Overlap> overlaps;  // of the whole run, one for each rank
   std::vector<Recording> recordings;
-  Seconds from = 0;  // the stretch of the recordings that the timeline shows; all of it if empty
+  Seconds origin = 0;  // when the first step began, by the recordings' clock
+  Seconds from = 0;    // the stretch of the recordings that the timeline shows; all of it if empty
   Seconds to = 0;
   std::string sample;                                      // generated text
   std::vector<std::pair<std::string, std::string>> facts;  // "recipe", "ddp"
@@ -87,78 +90,207 @@ inline std::vector<Box> boxes_of(const Recording& recording, std::size_t track, 
   return boxes;
 }
 
-inline std::string legend(std::span<const Recording> recordings) {
-  std::array<bool, activity_count> seen{};
+/// "Backward" of "Backward(3, micro-batch 1)".
+inline std::string_view kind_of(std::string_view name) {
+  return name.substr(0, name.find_first_of("( "));
+}
+
+/// The kinds of computation within a stretch of time, those that take longest first.
+inline std::vector<std::string> kinds_of_compute(std::span<const Recording> recordings,
+                                                 Seconds from, Seconds to) {
+  std::map<std::string, Seconds, std::less<>> total;
   for (const Recording& recording : recordings) {
-    for (const Span& span : recording.spans) seen[static_cast<std::size_t>(span.activity)] = true;
+    for (const Span& span : recording.spans) {
+      const Seconds length = std::min(to, span.end) - std::max(from, span.begin);
+      if (span.activity != Activity::compute || !(length > 0)) continue;
+      const std::string_view kind = kind_of(recording.name_of(span));
+      const auto found = total.find(kind);
+      (found != total.end() ? found->second : total[std::string(kind)]) += length;
+    }
   }
-  std::string out = "<div class=\"legend\">";
-  for (const Activity activity :
-       {Activity::compute, Activity::communication, Activity::copy, Activity::wait}) {
-    if (!seen[static_cast<std::size_t>(activity)]) continue;
-    const std::string name(trace::name_of(activity));
-    out += concat("<span><i style=\"background:var(--", name, ")\"></i>", name, "</span>");
+  std::vector<std::pair<Seconds, std::string>> longest;
+  for (const auto& [kind, seconds] : total) longest.emplace_back(-seconds, kind);
+  std::sort(longest.begin(), longest.end());
+  std::vector<std::string> kinds;
+  for (auto& [seconds, kind] : longest) kinds.push_back(std::move(kind));
+  return kinds;
+}
+
+/// When communication ran and no computation did.
+inline std::vector<Intervals::Interval> exposed(const Recording& recording, Seconds from,
+                                                Seconds to) {
+  const Intervals compute = busy(recording.spans, Activity::compute, from, to);
+  const Intervals communication = busy(recording.spans, Activity::communication, from, to);
+  std::vector<Intervals::Interval> parts;
+  for (auto [begin, end] : communication.parts()) {
+    for (const auto& hidden : compute.parts()) {
+      if (hidden.end <= begin) continue;
+      if (hidden.begin >= end) break;
+      if (hidden.begin > begin) parts.push_back({begin, hidden.begin});
+      begin = hidden.end;
+    }
+    if (begin < end) parts.push_back({begin, end});
   }
-  return out + "</div>";
+  return parts;
 }
 
 /// The lanes of all ranks over one stretch of time, as an inline SVG.
-inline std::string timeline_svg(const Report& report) {
-  constexpr double left = 150;
-  constexpr double width = 1120;
-  constexpr double lane = 15;
-  Seconds from = report.from;
-  Seconds to = report.to;
-  if (!(from < to)) {
-    from = first_begin(report.recordings);
-    to = from;
+class Timeline {
+public:
+  explicit Timeline(const Report& report) : report_(report), from_(report.from), to_(report.to) {
+    if (from_ < to_) return;
+    from_ = to_ = first_begin(report.recordings);
     for (const Recording& recording : report.recordings) {
-      for (const Span& span : recording.spans) to = std::max(to, span.end);
+      for (const Span& span : recording.spans) to_ = std::max(to_, span.end);
     }
   }
-  if (!(from < to)) return "";
-  const double scale = (width - left - 10) / (to - from);
-  const auto px = [&](Seconds t) { return left + (t - from) * scale; };
-  std::string body;
-  double y = 4;
-  for (const Recording& recording : report.recordings) {
-    body += concat("<text class=\"rank\" x=\"0\" y=\"", fixed(y + 12, 1), "\">rank ",
-                   recording.rank, "</text>");
+
+  /// Empty where there is nothing to show.
+  std::string svg() {
+    if (!(from_ < to_)) return "";
+    scale_ = (right - left) / (to_ - from_);
+    kinds_ = kinds_of_compute(report_.recordings, from_, to_);
+    for (const Recording& recording : report_.recordings) add_rank(recording);
+    y_ -= 6;
+    const std::string height = fixed(y_ + 20, 0);
+    return concat("<div class=\"card\"><figure>", legend(),
+                  "<div class=\"scroll\"><svg viewBox=\"0 0 1120 ", height,
+                  "\" role=\"img\" aria-label=\"Timeline of all lanes\">", axis(), body_,
+                  "</svg></div></figure></div>");
+  }
+
+private:
+  static constexpr double left = 150;
+  static constexpr double right = 1110;
+  static constexpr double lane = 18;
+  static constexpr std::size_t tints = 4;
+
+  [[nodiscard]] double px(Seconds time) const { return left + (time - from_) * scale_; }
+
+  [[nodiscard]] std::size_t tint_of(std::string_view name) const {
+    const auto found = std::find(kinds_.begin(), kinds_.end(), kind_of(name));
+    return std::min(tints - 1, static_cast<std::size_t>(found - kinds_.begin()));
+  }
+
+  void add_rank(const Recording& recording) {
+    body_ += concat("<text class=\"rank\" x=\"0\" y=\"", fixed(y_ + 12, 1), "\">rank ",
+                    recording.rank, "</text>");
     for (std::size_t track = 0; track < recording.tracks.size(); ++track) {
-      const std::vector<Box> boxes = boxes_of(recording, track, from, to, 0.6 / scale);
-      if (boxes.empty()) continue;
-      body +=
-          concat("<text class=\"name end\" x=\"142\" y=\"", fixed(y + 11, 1), "\">",
-                 html_escape(std::string_view(recording.tracks[track]).substr(0, 16)), "</text>");
-      body += concat("<rect class=\"row\" x=\"150\" y=\"", fixed(y, 1),
-                     "\" width=\"960\" height=\"13\"/>");
-      for (const Box& box : boxes) {
-        const std::string activity(trace::name_of(box.activity));
-        body += concat("<rect class=\"span ", activity, "\" x=\"", fixed(px(box.begin), 2),
-                       "\" y=\"", fixed(y, 1), "\" width=\"",
-                       fixed(std::max(0.4, (box.end - box.begin) * scale), 2),
-                       "\" height=\"13\"><title>", html_escape(box.name));
-        if (box.count > 1) body += concat(" and ", box.count - 1, " more");
-        body += concat("\n", activity, ", ", format_seconds(box.end - box.begin));
-        if (box.bytes != 0) body += concat(", ", format_bytes(box.bytes));
-        body += concat("\nat ", format_seconds(box.begin - from), "</title></rect>");
-      }
-      y += lane;
+      const std::vector<Box> boxes = boxes_of(recording, track, from_, to_, 0.6 / scale_);
+      double shown = 0;
+      for (const Box& box : boxes) shown += (box.end - box.begin) * scale_;
+      if (shown < 1.5) continue;  // nothing that one would see
+      open_row(recording.tracks[track], lane - 3);
+      for (const Box& box : boxes) add_box(box);
+      y_ += lane;
     }
-    y += 9;
+    const auto gaps = exposed(recording, from_, to_);
+    if (!gaps.empty()) {
+      y_ += 2;
+      open_row("exposed", 7);
+      for (const auto& gap : gaps) {
+        body_ += concat("<rect class=\"exposed\" x=\"", fixed(px(gap.begin), 2), "\" y=\"",
+                        fixed(y_, 1), "\" width=\"", width_of(gap.begin, gap.end),
+                        "\" height=\"7\"><title>communication that no computation hides\n",
+                        format_seconds(gap.end - gap.begin), "\nat ",
+                        format_seconds(gap.begin - from_), "</title></rect>");
+      }
+      y_ += 12;
+    }
+    y_ += 12;
   }
-  std::string axis;
-  for (const double at : ticks(0, to - from, 10)) {
-    const std::string x = fixed(px(from + at), 1);
-    axis += concat("<line class=\"grid\" x1=\"", x, "\" x2=\"", x, "\" y1=\"0\" y2=\"", fixed(y, 1),
-                   "\"/><text class=\"tick mid\" x=\"", x, "\" y=\"", fixed(y + 14, 1), "\">",
-                   at == 0 ? "0" : format_seconds(at), "</text>");
+
+  void open_row(std::string_view name, double height) {
+    body_ += concat("<text class=\"name end\" x=\"142\" y=\"", fixed(y_ + height / 2 + 4, 1), "\">",
+                    html_escape(name.substr(0, 16)), "</text><rect class=\"row\" x=\"150\" y=\"",
+                    fixed(y_, 1), "\" width=\"960\" height=\"", fixed(height, 0), "\"/>");
   }
-  return concat("<div class=\"card\"><figure>", legend(report.recordings),
-                "<div class=\"scroll\"><svg viewBox=\"0 0 1120 ", fixed(y + 20, 0),
-                "\" role=\"img\" aria-label=\"Timeline of all lanes\">", axis, body,
-                "</svg></div></figure></div>");
-}
+
+  [[nodiscard]] std::string width_of(Seconds begin, Seconds end) const {
+    return fixed(std::max(0.4, (end - begin) * scale_), 2);
+  }
+
+  void add_box(const Box& box) {
+    const std::string activity(trace::name_of(box.activity));
+    const bool computes = box.activity == Activity::compute;
+    const std::string css = computes ? concat(activity, " t", tint_of(box.name)) : activity;
+    body_ += concat("<rect class=\"span ", css, "\" x=\"", fixed(px(box.begin), 2), "\" y=\"",
+                    fixed(y_, 1), "\" width=\"", width_of(box.begin, box.end),
+                    "\" height=\"15\"><title>", html_escape(box.name));
+    if (box.count > 1) body_ += concat(" and ", box.count - 1, " more");
+    body_ += concat("\n", activity, ", ", format_seconds(box.end - box.begin));
+    if (box.bytes != 0) body_ += concat(", ", format_bytes(box.bytes));
+    body_ += concat("\nat ", format_seconds(box.begin - from_), "</title></rect>");
+    const std::string_view kind = kind_of(box.name);
+    if (box.count > 1 ||
+        (box.end - box.begin) * scale_ < 5.8 * static_cast<double>(kind.size()) + 6)
+      return;
+    body_ += concat("<text class=\"in ", computes && tint_of(box.name) > 1 ? "dark" : "light",
+                    " mid\" x=\"", fixed(px((box.begin + box.end) / 2), 1), "\" y=\"",
+                    fixed(y_ + 11, 1), "\">", html_escape(kind), "</text>");
+  }
+
+  /// What the colours say: of the activities that are there, and of the kinds of computation.
+  [[nodiscard]] std::string legend() const {
+    std::array<bool, activity_count> seen{};
+    for (const Recording& recording : report_.recordings) {
+      for (const Span& span : recording.spans) {
+        if (span.begin < to_ && span.end > from_)
+          seen[static_cast<std::size_t>(span.activity)] = true;
+      }
+    }
+    std::string out = "<div class=\"legend\">";
+    const auto entry = [&](std::string_view css, std::string_view text) {
+      out += concat("<span><svg viewBox=\"0 0 11 11\"><rect class=\"", css,
+                    "\" width=\"11\" height=\"11\" rx=\"3\"/></svg>", html_escape(text), "</span>");
+    };
+    for (std::size_t i = 0; i < std::min(kinds_.size(), tints); ++i) {
+      entry(concat("compute t", i),
+            i + 1 == tints && kinds_.size() > tints ? "other compute" : kinds_[i]);
+    }
+    for (const Activity activity : {Activity::communication, Activity::copy, Activity::wait}) {
+      if (!seen[static_cast<std::size_t>(activity)]) continue;
+      entry(trace::name_of(activity), trace::name_of(activity));
+    }
+    if (seen[static_cast<std::size_t>(Activity::communication)]) {
+      entry("exposed", "exposed communication: nothing computes meanwhile");
+    }
+    return out + "</div>";
+  }
+
+  /// Time below, and where steps end above.
+  [[nodiscard]] std::string axis() const {
+    std::string out;
+    for (const double at : ticks(0, to_ - from_, 10)) {
+      const std::string x = fixed(px(from_ + at), 1);
+      out += concat("<line class=\"grid\" x1=\"", x, "\" x2=\"", x, "\" y1=\"16\" y2=\"",
+                    fixed(y_, 1), "\"/><text class=\"tick mid\" x=\"", x, "\" y=\"",
+                    fixed(y_ + 14, 1), "\">", at == 0 ? "0" : format_seconds(at), "</text>");
+    }
+    Seconds begin = from_;
+    for (const ReportStep& step : report_.steps) {
+      const Seconds end = report_.origin + step.seconds;
+      if (!(end > from_) || !(end < to_ + 0.01 * (to_ - from_))) continue;
+      const std::string x = fixed(std::min(right, px(end)), 1);
+      out += concat("<line class=\"step\" x1=\"", x, "\" x2=\"", x, "\" y1=\"4\" y2=\"",
+                    fixed(y_, 1), "\"/>");
+      if ((end - begin) * scale_ > 50) {
+        out += concat("<text class=\"tick mid\" x=\"", fixed(px((begin + end) / 2), 1),
+                      "\" y=\"12\">step ", step.step, "</text>");
+      }
+      begin = end;
+    }
+    return out;
+  }
+
+  const Report& report_;
+  Seconds from_;
+  Seconds to_;
+  double scale_ = 1;
+  double y_ = 20;
+  std::string body_;
+  std::vector<std::string> kinds_;
+};
 
 inline std::string overlap_html(std::span<const Overlap> ranks) {
   std::string out =
@@ -178,9 +310,8 @@ inline std::string overlap_html(std::span<const Overlap> ranks) {
     const double wall = o.wall > 0 ? o.wall : 1;
     out += concat("<rect class=\"compute\" width=\"", fixed(100 * o.compute / wall, 2),
                   "\" height=\"8\"/>");
-    out += concat("<rect class=\"communication\" x=\"", fixed(100 * o.compute / wall, 2),
-                  "\" width=\"", fixed(100 * o.exposed / wall, 2),
-                  "\" height=\"8\"/></svg></td></tr>");
+    out += concat("<rect class=\"exposed\" x=\"", fixed(100 * o.compute / wall, 2), "\" width=\"",
+                  fixed(100 * o.exposed / wall, 2), "\" height=\"8\"/></svg></td></tr>");
   };
   for (std::size_t rank = 0; rank < ranks.size(); ++rank)
     row(std::to_string(rank), ranks[rank], "");
@@ -242,7 +373,7 @@ inline std::string report_html(const Report& report) {
     }
     out += concat("<div class=\"charts\">", chart_svg(loss), chart_svg(speed), "</div>");
   }
-  if (const std::string timeline = timeline_svg(report); !timeline.empty()) {
+  if (const std::string timeline = Timeline(report).svg(); !timeline.empty()) {
     out += "<h2>What each lane did</h2>" + timeline;
   }
   if (!report.overlaps.empty()) {

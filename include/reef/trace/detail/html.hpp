@@ -91,7 +91,7 @@ inline std::vector<double> ticks(double low, double high, int count) {
   return values;
 }
 
-/// One line over x as an inline SVG, with a faint line of the raw values where it is smoothed.
+/// One line over x, whole numbers, as an inline SVG, with a faint line of the raw values where it is smoothed.
 struct Chart {
   std::string title;
   std::string unit;
@@ -172,11 +172,12 @@ inline std::string chart_svg(const Chart& chart) {
                   compact(value), "</text>");
   }
   for (const double value : ticks(x0, x1, 6)) {
+    if (value != std::round(value)) continue;  // steps are whole
     out += concat("<text class=\"tick mid\" x=\"", fixed(px(value), 1), "\" y=\"224\">",
                   compact(value), "</text>");
   }
   out +=
-      concat("<text class=\"tick end\" x=\"546\" y=\"236\">", html_escape(chart.x_name), "</text>");
+      concat("<text class=\"tick mid\" x=\"297\" y=\"238\">", html_escape(chart.x_name), "</text>");
   if (chart.smoothing > 0) out += path(y, "raw");
   out += path(line, "line");
   out += concat("<circle class=\"dot\" cx=\"", fixed(px(x.back()), 1), "\" cy=\"",
@@ -197,9 +198,9 @@ inline std::string chart_svg(const Chart& chart) {
 
 inline constexpr std::string_view report_style = R"css(
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--ink:#15191f;--soft:#5b6470;--hair:#e3e6ea;
---compute:#2a78d6;--communication:#eb6834;--copy:#1baf7a;--wait:#c3c8cf;--other:#dfe2e6}
+--compute:#2a78d6;--communication:#eb6834;--copy:#1baf7a;--exposed:#c4265e;--wait:#c3c8cf;--other:#dfe2e6}
 @media(prefers-color-scheme:dark){:root{--page:#101215;--card:#191c20;--ink:#eef0f3;--soft:#9aa3ae;--hair:#2b3036;
---compute:#3987e5;--communication:#d95926;--copy:#199e70;--wait:#4b525b;--other:#363c43}}
+--compute:#3987e5;--communication:#d95926;--copy:#199e70;--exposed:#ef5d8f;--wait:#4b525b;--other:#363c43}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
 main{max-width:1180px;margin:0 auto;padding:32px 20px 64px}
@@ -220,9 +221,11 @@ svg{display:block;width:100%;height:auto;font:12px system-ui,sans-serif}
 .raw{fill:none;stroke:var(--compute);stroke-width:1;opacity:.28}
 .dot{fill:var(--compute);stroke:var(--card);stroke-width:2}.hit{fill:transparent}.hit:hover{fill:var(--ink);opacity:.07}
 .row{fill:var(--page)}.compute{fill:var(--compute)}.communication{fill:var(--communication)}.copy{fill:var(--copy)}
+.exposed{fill:var(--exposed)}.t1{fill-opacity:.72}.t2{fill-opacity:.46}.t3{fill-opacity:.26}
+.in{font-size:10px;pointer-events:none}.light{fill:#fff}.dark{fill:var(--ink)}.step{stroke:var(--soft);stroke-width:1;stroke-dasharray:3 3}
 .wait{fill:var(--wait)}.other{fill:var(--other)}.span{stroke:var(--card);stroke-width:.6}.span:hover{opacity:.7}
 .legend{display:flex;flex-wrap:wrap;gap:4px 18px;margin:2px 0 10px;font-size:13px;color:var(--soft)}
-.legend i{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px;vertical-align:-1px}
+.legend svg{display:inline-block;width:11px;height:11px;margin-right:6px;vertical-align:-1px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:7px 12px;text-align:right;border-top:1px solid var(--hair);white-space:nowrap}
 th{font-weight:500;color:var(--soft);font-size:13px;border-top:0}th:first-child,td:first-child{text-align:left}
