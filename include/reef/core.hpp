@@ -3,6 +3,7 @@
 /// \file
 /// Everything in core/: shapes and views, errors and their texts, units, random numbers, the policy pack.
 
+#include <reef/core/bfloat16.hpp>
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>

@@ -4,6 +4,7 @@
 #include <reef/device/transform.hpp>
 
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -129,6 +130,52 @@ TYPED_TEST(Vectors, every_operation_does_in_each_lane_what_the_scalar_does) {
       EXPECT_EQ(got(13), top);
       EXPECT_EQ(got(14), i == 0 ? x : T(0));
       EXPECT_EQ(got(15), i == width - 1 ? T(9) : x);
+    }
+  });
+}
+
+struct CopyRounded {
+  template <class V>
+  void run(Bfloat16* to, const float* from, std::int64_t count) const {
+    for (std::int64_t i = 0; i < count; i += V::width) {
+      V::load(from + i, count - i).store(to + i, count - i);
+    }
+  }
+};
+
+struct CopyWidened {
+  template <class V>
+  void run(float* to, const Bfloat16* from, std::int64_t count, float other) const {
+    for (std::int64_t i = 0; i < count; i += V::width) {
+      const V value = V::load(from + i, count - i);
+      const V same = V::load(from + i, count - i, V(other));
+      select_less(value, V(other), value, same).store(to + i, count - i);
+    }
+  }
+};
+
+TEST(Bf16Vectors, floats_are_rounded_and_widened_as_one_by_one_under_every_instruction_set) {
+  std::vector<float> from;
+  for (std::uint64_t i = 0; i < 10'000; ++i) {
+    const std::uint32_t word = random_bits({.seed = 3, .op = 2}, i);
+    from.push_back(std::bit_cast<float>(i % 3 == 0 ? (word & 0xFFFF0000U) | 0x8000U : word));
+  }
+  for (const std::uint32_t word : {0x7F800001U, 0x7FFFFFFFU, 0xFF800000U, 0x7F7FFFFFU, 0U}) {
+    from.push_back(std::bit_cast<float>(word));
+  }
+  each_instruction_set([&](InstructionSet) {
+    for (const std::size_t count : {from.size(), std::size_t{1}, std::size_t{7}, std::size_t{19}}) {
+      std::vector<Bfloat16> rounded(count);
+      std::vector<float> widened(count);
+      const auto n = static_cast<std::int64_t>(count);
+      device::run_vectors<Bfloat16>(CopyRounded{}, rounded.data(), from.data(), n);
+      device::run_vectors<Bfloat16>(CopyWidened{}, widened.data(),
+                                    static_cast<const Bfloat16*>(rounded.data()), n, 0.5F);
+      for (std::size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(rounded[i].bits(), Bfloat16(from[i]).bits()) << from[i];
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(widened[i]),
+                  static_cast<std::uint32_t>(rounded[i].bits()) << 16);
+      }
     }
   });
 }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,11 +19,13 @@ namespace reef::test {
 
 /// Runs a Graph cut into segments, with memory of its own that reports misuse: everything begins as
 /// NaN, boundary values that backward does not read are NaN again when it runs, and guards behind
-/// each piece of memory must stay whole. Values go in and out as vectors of the host.
+/// each piece of memory must stay whole. Values go in and out as vectors of the host: of the type that
+/// T is summed in, rounded on the way in, exact on the way out.
 template <class Device, real T>
 class GraphRunner {
 public:
   using Lane = typename Device::Lane;
+  using E = sum_t<T>;
 
   /// `cuts`: where segments end, ascending, without 0 and the number of nodes; none: one segment.
   GraphRunner(Device& device, const graph::Graph<Device, T>& graph,
@@ -62,12 +65,12 @@ public:
     }
     workspace_ = make(workspace);
     parameters_ = make(static_cast<Bytes>(layout_.parameter_elements) * sizeof(T));
-    uses_ = make(static_cast<Bytes>(layout_.gradient_elements) * sizeof(T));
+    uses_ = make(static_cast<Bytes>(layout_.gradient_elements) * sizeof(E));
     for (std::size_t i = 0; i < dag_.parameters.size(); ++i) {
       bindings_.parameters[i] = static_cast<T*>(parameters_.buffer.data()) + layout_.parameters[i];
     }
     for (std::size_t i = 0; i < dag_.uses.size(); ++i) {
-      bindings_.uses[i] = static_cast<T*>(uses_.buffer.data()) + layout_.uses[i];
+      bindings_.uses[i] = static_cast<E*>(uses_.buffer.data()) + layout_.uses[i];
     }
   }
 
@@ -77,33 +80,31 @@ public:
   /// Sets a boundary tensor, its gradient, or a parameter. An input that nobody reads has no memory.
   template <class U>
   void set(int tensor, const std::vector<U>& value) {
-    put(bindings_.tensors[static_cast<std::size_t>(tensor)], value);
+    put(bindings_.tensors[static_cast<std::size_t>(tensor)], value, dag_.tensor_at(tensor).spec);
   }
-  void set_gradient(int tensor, const std::vector<T>& value) {
-    put(bindings_.gradients[static_cast<std::size_t>(tensor)], value);
+  void set_gradient(int tensor, const std::vector<E>& value) {
+    put(bindings_.gradients[static_cast<std::size_t>(tensor)], value, dag_.tensor_at(tensor).spec);
   }
-  void set_parameter(int parameter, const std::vector<T>& value) {
-    put(bindings_.parameters[static_cast<std::size_t>(parameter)], value);
+  void set_parameter(int parameter, const std::vector<E>& value) {
+    put(bindings_.parameters[static_cast<std::size_t>(parameter)], value,
+        dag_.parameter_at(parameter).spec);
   }
 
-  [[nodiscard]] std::vector<T> value(int tensor) {
-    return get(bindings_.tensors[static_cast<std::size_t>(tensor)],
-               dag_.tensor_at(tensor).spec.shape.size());
+  [[nodiscard]] std::vector<E> value(int tensor) {
+    return get(bindings_.tensors[static_cast<std::size_t>(tensor)], dag_.tensor_at(tensor).spec);
   }
-  [[nodiscard]] std::vector<T> gradient(int tensor) {
-    return get(bindings_.gradients[static_cast<std::size_t>(tensor)],
-               dag_.tensor_at(tensor).spec.shape.size());
+  [[nodiscard]] std::vector<E> gradient(int tensor) {
+    return get(bindings_.gradients[static_cast<std::size_t>(tensor)], dag_.tensor_at(tensor).spec);
   }
-  [[nodiscard]] std::vector<T> use_gradient(int use) {
-    const int parameter = dag_.use_at(use).parameter;
+  [[nodiscard]] std::vector<E> use_gradient(int use) {
     return get(bindings_.uses[static_cast<std::size_t>(use)],
-               dag_.parameter_at(parameter).spec.shape.size());
+               dag_.gradient_spec(dag_.parameter_at(dag_.use_at(use).parameter)));
   }
   /// The sum over all uses.
-  [[nodiscard]] std::vector<T> parameter_gradient(int parameter) {
-    std::vector<T> sum;
+  [[nodiscard]] std::vector<E> parameter_gradient(int parameter) {
+    std::vector<E> sum;
     for (const int use : dag_.parameter_at(parameter).uses) {
-      const std::vector<T> part = use_gradient(use);
+      const std::vector<E> part = use_gradient(use);
       if (sum.empty()) sum.resize(part.size());
       for (std::size_t i = 0; i < part.size(); ++i) sum[i] += part[i];
     }
@@ -198,14 +199,25 @@ private:
   }
 
   template <class U>
-  void put(void* target, const std::vector<U>& value) {
+  void put(void* target, const std::vector<U>& value, const graph::TensorSpec& spec) {
     if (target == nullptr) return;
-    copy(target, value.data(), value.size() * sizeof(U), device::Copy::to_device);
+    if (spec.element == Element::bfloat16) {
+      if constexpr (std::is_same_v<U, float>) {
+        std::vector<Bfloat16> rounded;
+        for (const float number : value) rounded.emplace_back(number);
+        copy(target, rounded.data(), spec.bytes(), device::Copy::to_device);
+      }
+    } else {
+      copy(target, value.data(), spec.bytes(), device::Copy::to_device);
+    }
   }
-  std::vector<T> get(const void* source, std::int64_t size) {
-    std::vector<T> value(static_cast<std::size_t>(size));
-    copy(value.data(), source, value.size() * sizeof(T), device::Copy::to_host);
-    return value;
+  std::vector<E> get(const void* source, const graph::TensorSpec& spec) {
+    const auto read = [&]<class U>(U) {
+      std::vector<U> value(static_cast<std::size_t>(spec.shape.size()));
+      copy(value.data(), source, spec.bytes(), device::Copy::to_host);
+      return std::vector<E>(value.begin(), value.end());
+    };
+    return spec.element == element_of<T> ? read(T{}) : read(E{});
   }
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
     if (bytes != 0) run([=](Lane& lane) { lane.copy(to, from, bytes, direction); });
@@ -245,10 +257,11 @@ std::vector<T> noise(std::int64_t size, std::uint32_t stream) {
 /// Every input, parameter and result's gradient of a graph, by id: one point at which it is run.
 template <class T>
 struct Point {
-  std::map<int, std::vector<T>> inputs;
+  using E = sum_t<T>;
+  std::map<int, std::vector<E>> inputs;
   std::map<int, std::vector<std::int32_t>> integers;
-  std::map<int, std::vector<T>> parameters;
-  std::map<int, std::vector<T>> seeds;
+  std::map<int, std::vector<E>> parameters;
+  std::map<int, std::vector<E>> seeds;
 
   /// `classes`: integers cycle through [0, classes).
   static Point make(const graph::Dag& dag, std::int32_t classes) {
@@ -263,24 +276,24 @@ struct Point {
           values.push_back(static_cast<std::int32_t>(bits % static_cast<std::uint32_t>(classes)));
         }
       } else {
-        point.inputs[id] = noise<T>(spec.shape.size(), static_cast<std::uint32_t>(100 + id));
+        point.inputs[id] = noise<E>(spec.shape.size(), static_cast<std::uint32_t>(100 + id));
       }
     }
     for (std::size_t i = 0; i < dag.parameters.size(); ++i) {
       const graph::Parameter& parameter = dag.parameters[i];
-      std::vector<T> values =
-          noise<T>(parameter.spec.shape.size(), static_cast<std::uint32_t>(1000 + i));
+      std::vector<E> values =
+          noise<E>(parameter.spec.shape.size(), static_cast<std::uint32_t>(1000 + i));
       const bool scale = parameter.init.law == graph::Init::Law::ones;
-      for (T& value : values) value = (scale ? T(1) : T(0)) + T(0.5) * value;
+      for (E& value : values) value = (scale ? E(1) : E(0)) + E(0.5) * value;
       point.parameters[static_cast<int>(i)] = std::move(values);
     }
     for (std::size_t id = 0; id < dag.tensors.size(); ++id) {
       const graph::Tensor& tensor = dag.tensors[id];
       const bool result = dag.loss >= 0 ? static_cast<int>(id) == dag.loss
                                         : tensor.consumers.empty() && tensor.producer >= 0;
-      if (!result || !graph::Dag::is_real(tensor.spec.element)) continue;
+      if (!result || !is_real(tensor.spec.element)) continue;
       point.seeds[static_cast<int>(id)] =
-          noise<T>(tensor.spec.shape.size(), static_cast<std::uint32_t>(2000 + id));
+          noise<E>(tensor.spec.shape.size(), static_cast<std::uint32_t>(2000 + id));
     }
     return point;
   }
@@ -301,7 +314,7 @@ struct Point {
 
 /// The results and all gradients of one forward and backward, by readable names.
 template <class T>
-using Outcome = std::map<std::string, std::vector<T>>;
+using Outcome = std::map<std::string, std::vector<sum_t<T>>>;
 
 template <class Device, real T>
 Outcome<T> run_once(GraphRunner<Device, T>& runner, const Point<T>& point, DrawKey key = {},

@@ -141,13 +141,27 @@ TYPED_TEST_P(OperatorLaws, fp32_agrees_with_fp64_within_the_stated_tolerance) {
   }
 }
 
-TYPED_TEST_P(OperatorLaws, equal_calls_give_equal_bits_whatever_the_threads) {
-  std::vector<Outcome<float>> outcomes;
-  for (const int threads : {1, 1, 2, 3}) {
-    typename TestFixture::Device device = TestFixture::make_device(threads);
-    outcomes.push_back(TestFixture::template outcome<float>(device));
+/// All sums are of fp32, so an error is that of a few roundings to 2^-9 on the way.
+TYPED_TEST_P(OperatorLaws, bf16_agrees_with_fp64_within_a_few_roundings) {
+  typename TestFixture::Device device = TestFixture::make_device(2);
+  const auto narrow = TestFixture::template outcome<Bfloat16>(device);
+  const auto wide = TestFixture::template outcome<double>(device);
+  for (const auto& [name, values] : narrow) {
+    EXPECT_LE(relative_error(values, wide.at(name)), 4 * 0x1p-8) << name;
   }
-  for (const Outcome<float>& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
+}
+
+TYPED_TEST_P(OperatorLaws, equal_calls_give_equal_bits_whatever_the_threads) {
+  const auto same = []<class T>(T) {
+    std::vector<Outcome<T>> outcomes;
+    for (const int threads : {1, 1, 2, 3}) {
+      typename TestFixture::Device device = TestFixture::make_device(threads);
+      outcomes.push_back(TestFixture::template outcome<T>(device));
+    }
+    for (const Outcome<T>& outcome : outcomes) EXPECT_EQ(outcome, outcomes[0]);
+  };
+  same(float{});
+  same(Bfloat16{});
 }
 
 TYPED_TEST_P(OperatorLaws, parameter_gradients_accumulate_over_micro_batches) {
@@ -199,6 +213,7 @@ TYPED_TEST_P(OperatorLaws, inference_keeps_nothing_and_gives_the_bits_of_trainin
 REGISTER_TYPED_TEST_SUITE_P(OperatorLaws, gradients_equal_finite_differences_in_fp64,
                             gradients_are_added_where_others_add_too,
                             fp32_agrees_with_fp64_within_the_stated_tolerance,
+                            bf16_agrees_with_fp64_within_a_few_roundings,
                             equal_calls_give_equal_bits_whatever_the_threads,
                             parameter_gradients_accumulate_over_micro_batches,
                             places_in_memory_and_cuts_change_no_bit,

@@ -43,7 +43,7 @@ template <class T>
 struct Outcome {
   std::vector<double> losses;
   std::vector<double> norms;
-  std::vector<std::vector<T>> weights;
+  std::vector<std::vector<sum_t<T>>> weights;
 
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

@@ -3,12 +3,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include <reef/core/bfloat16.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0 {
 
 /// The element types that a tensor can have in memory and on the wire.
-enum class Element : std::uint8_t { float32, float64, int32, uint8 };
+enum class Element : std::uint8_t { float32, float64, int32, uint8, bfloat16 };
 
 constexpr Bytes size_of(Element element) {
   switch (element) {
@@ -16,6 +17,7 @@ constexpr Bytes size_of(Element element) {
     case Element::float64: return 8;
     case Element::int32: return 4;
     case Element::uint8: return 1;
+    case Element::bfloat16: return 2;
   }
   return 0;
 }
@@ -26,6 +28,7 @@ constexpr std::string_view name_of(Element element) {
     case Element::float64: return "fp64";
     case Element::int32: return "int32";
     case Element::uint8: return "uint8";
+    case Element::bfloat16: return "bf16";
   }
   return "?";
 }
@@ -50,6 +53,10 @@ template <>
 struct ElementOf<std::uint8_t> {
   static constexpr Element value = Element::uint8;
 };
+template <>
+struct ElementOf<Bfloat16> {
+  static constexpr Element value = Element::bfloat16;
+};
 
 }  // namespace detail
 
@@ -57,9 +64,36 @@ struct ElementOf<std::uint8_t> {
 template <class T>
 inline constexpr Element element_of = detail::ElementOf<T>::value;
 
-/// A type that Reef computes in: parameters, activations and gradients have it.
+/// Numbers that parameters, activations and their gradients can be.
+constexpr bool is_real(Element element) {
+  return element == Element::float32 || element == Element::float64 || element == Element::bfloat16;
+}
+
+/// A type that Reef trains in: parameters, activations and their gradients have it.
 template <class T>
-concept real = requires { detail::ElementOf<T>::value; } &&
-               (element_of<T> == Element::float32 || element_of<T> == Element::float64);
+concept real = requires { detail::ElementOf<T>::value; } && is_real(element_of<T>);
+
+/// What numbers of this element are computed and summed in: fp32 for bf16, else themselves.
+constexpr Element sum_of(Element element) {
+  return element == Element::bfloat16 ? Element::float32 : element;
+}
+
+namespace detail {
+
+template <real T>
+struct SumOf {
+  using type = T;
+};
+template <>
+struct SumOf<Bfloat16> {
+  using type = float;
+};
+
+}  // namespace detail
+
+/// The type of gradients of parameters, of statistics and losses, of master weights and optimizer
+/// state where weights are of type T: sum_of, as a type.
+template <real T>
+using sum_t = typename detail::SumOf<T>::type;
 
 }  // namespace reef::inline v0

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include <reef/core/config.hpp>
+#include <reef/core/element.hpp>
 #include <reef/device/detail/vector_portable.hpp>
 #include <reef/device/instruction_set.hpp>
 
@@ -29,6 +30,8 @@ namespace reef::inline v0::device {
 ///     device::run_vectors<float>(Scale{}, x, n, 2.0F);     // under device::instruction_set()
 ///
 /// | V        | Vector<T, Isa>: `width` lanes of T, made of one value (all lanes) or loaded          |
+/// | bf16     | a vector of floats is loaded from Bfloat16 and stored, rounded, to it as well; T = Bfloat16 |
+/// |          | runs the kernel with such vectors                                                    |
 /// | tails    | load(p, count), store(p, count): the first min(count, width) lanes; others load as 0 |
 /// |          | or as the third argument; keep(v, count) makes the others 0                          |
 /// | members  | + - * / and unary -, fma, sqrt, max, min, select_less, round, scale, sum, largest,   |
@@ -68,19 +71,20 @@ __attribute__((flatten)) void run_portable(const Kernel& kernel, Arguments... ar
 
 }  // namespace detail
 
-/// kernel.run<V>(arguments...) with V the vector of T under the instruction set in use.
-template <class T, class Kernel, class... Arguments>
+/// kernel.run<V>(arguments...) with V the vector of sum_t<T> under the instruction set in use.
+template <real T, class Kernel, class... Arguments>
 void run_vectors(const Kernel& kernel, Arguments... arguments) {
+  using E = sum_t<T>;
 #if defined(__x86_64__) && defined(__GNUC__)
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<E, float>) {
     switch (instruction_set()) {
-      case InstructionSet::avx512: return detail::run_avx512<T>(kernel, arguments...);
-      case InstructionSet::avx2: return detail::run_avx2<T>(kernel, arguments...);
+      case InstructionSet::avx512: return detail::run_avx512<E>(kernel, arguments...);
+      case InstructionSet::avx2: return detail::run_avx2<E>(kernel, arguments...);
       case InstructionSet::baseline: break;
     }
   }
 #endif
-  detail::run_portable<T>(kernel, arguments...);
+  detail::run_portable<E>(kernel, arguments...);
 }
 
 /// exp(x), below 1.1 ULP on [-87.3, 88.7]; above it inf, below it 0 (never denormal). NaN gives NaN.

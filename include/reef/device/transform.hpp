@@ -27,10 +27,14 @@ struct VectorAt {
   std::int64_t index;
   std::int64_t count;
 
-  [[nodiscard]] V load(const typename V::element_type* from) const {
+  template <class T>
+  [[nodiscard]] V load(const T* from) const {
     return V::load(from + index, count);
   }
-  void store(typename V::element_type* to, const V& value) const { value.store(to + index, count); }
+  template <class T>
+  void store(T* to, const V& value) const {
+    value.store(to + index, count);
+  }
 };
 
 /// Element `index` alone: what a rule gets on a device whose threads take one element each.
@@ -40,8 +44,14 @@ struct ElementAt {
 
   std::int64_t index;
 
-  [[nodiscard]] REEF_HOST_DEVICE T load(const T* from) const { return from[index]; }
-  REEF_HOST_DEVICE void store(T* to, T value) const { to[index] = value; }
+  template <class U>
+  [[nodiscard]] REEF_HOST_DEVICE T load(const U* from) const {
+    return from[index];
+  }
+  template <class U>
+  REEF_HOST_DEVICE void store(U* to, T value) const {
+    to[index] = U(value);
+  }
 };
 
 // What Vector has as friends, for single numbers: a rule says `using device::sqrt;`.

@@ -75,6 +75,11 @@ struct Dag {
   [[nodiscard]] const Use& use_at(int id) const { return uses[index(id)]; }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
 
+  /// What a parameter's gradient is: its shape, of the type that elements are summed in.
+  [[nodiscard]] TensorSpec gradient_spec(const Parameter& parameter) const {
+    return {parameter.spec.shape, sum_of(parameter.spec.element)};
+  }
+
   /// The elements of all parameters, each tied one counted once.
   [[nodiscard]] std::int64_t parameter_count() const {
     std::int64_t count = 0;
@@ -87,7 +92,7 @@ struct Dag {
     check_new(tensors, "tensor", name);
     if (differentiable && !is_real(spec.element)) {
       throw ShapeError("reef::graph: the input '", name, "' holds ", name_of(spec.element),
-                       ", which has no gradient. Only fp32 and fp64 inputs are differentiable.");
+                       ", which has no gradient. Only fp32, fp64 and bf16 inputs are differentiable.");
     }
     tensors.push_back({std::move(name), spec, -1, {}, differentiable});
     inputs.push_back(static_cast<int>(tensors.size()) - 1);
@@ -108,7 +113,7 @@ struct Dag {
     const Tensor& tensor = tensor_at(id);
     if (tensor.spec.shape.size() != 1 || !is_real(tensor.spec.element)) {
       throw ShapeError("reef::graph: the loss '", tensor.name, "' is ", tensor.spec.text(),
-                       ", expected one element of fp32 or fp64.");
+                       ", expected one element of fp32, fp64 or bf16.");
     }
     if (!tensor.consumers.empty()) {
       throw ShapeError("reef::graph: the loss '", tensor.name, "' is read by the node '",
@@ -123,10 +128,6 @@ struct Dag {
     if (tensor_at(id).name == name) return;
     check_new(tensors, "tensor", name);
     tensors[index(id)].name = std::move(name);
-  }
-
-  static bool is_real(Element element) {
-    return element == Element::float32 || element == Element::float64;
   }
 
 private:

@@ -25,6 +25,12 @@ struct AddTo {
   T* target;
   const T* source;
   REEF_HOST_DEVICE void operator()(std::int64_t i) const { target[i] += source[i]; }
+
+  template <class Lane>
+  static void run(Lane& lane, void* target, const AnyView& source) {
+    const TensorView<const T> from = source.as<const T>();
+    for_each_index(lane, from.size(), AddTo{static_cast<T*>(target), from.data()});
+  }
 };
 
 /// An operator whose type is known only where it was added.
@@ -246,8 +252,9 @@ private:
       }
       parameter_gradients.clear();
       for (const int use : node.uses) {
-        parameter_gradients.push_back(view(bindings.uses[static_cast<std::size_t>(use)],
-                                           dag.parameter_at(dag.use_at(use).parameter).spec));
+        parameter_gradients.push_back(
+            view(bindings.uses[static_cast<std::size_t>(use)],
+                 dag.gradient_spec(dag.parameter_at(dag.use_at(use).parameter))));
       }
     }
 
@@ -262,10 +269,13 @@ private:
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (plan.input_gradient[i] != GradientWrite::scratch) continue;
       const Location& target = segment.gradient[static_cast<std::size_t>(node.inputs[i])];
-      const TensorView<T> source = views.input_gradients[i].template as<T>();
-      for_each_index(lane, source.size(),
-                     detail::AddTo<T>{static_cast<T*>(at(target, bindings, bindings.gradients)),
-                                      source.data()});
+      void* const sum = at(target, bindings, bindings.gradients);
+      const AnyView& source = views.input_gradients[i];
+      if (source.element() == element_of<T>) {
+        detail::AddTo<T>::run(lane, sum, source);
+      } else {
+        detail::AddTo<sum_t<T>>::run(lane, sum, source);
+      }
     }
   }
 
@@ -273,7 +283,7 @@ private:
   void clear_uses(int n, const SegmentBindings& bindings, Lane& lane) const {
     for (const int use : dag_.node_at(n).uses) {
       lane.fill_zero(bindings.uses[static_cast<std::size_t>(use)],
-                     dag_.parameter_at(dag_.use_at(use).parameter).spec.bytes());
+                     dag_.gradient_spec(dag_.parameter_at(dag_.use_at(use).parameter)).bytes());
     }
   }
 

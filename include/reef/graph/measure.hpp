@@ -105,6 +105,7 @@ private:
       case Element::float64: fill_with(static_cast<double*>(memory)); break;
       case Element::int32: fill_with(static_cast<std::int32_t*>(memory)); break;
       case Element::uint8: fill_with(static_cast<std::uint8_t*>(memory)); break;
+      case Element::bfloat16: fill_with(static_cast<Bfloat16*>(memory)); break;
     }
     fillings_.push_back(std::move(filling));
     return target;

@@ -28,6 +28,9 @@ struct SignatureCall {
   /// A tensor of the graph's element type.
   [[nodiscard]] TensorSpec tensor(Shape shape) const { return {shape, element_of<T>}; }
 
+  /// A tensor of the type that elements are summed in: a statistic, or a loss.
+  [[nodiscard]] TensorSpec sums(Shape shape) const { return {shape, element_of<sum_t<T>>}; }
+
   /// Throws ShapeError unless there are `count` inputs.
   void expect_inputs(std::size_t count) const {
     if (inputs.size() == count) return;
@@ -60,6 +63,8 @@ private:
 
 /// One forward application of an operator. Views are in the device's memory; what is enqueued on
 /// the lane may read them until the lane has passed it.
+///
+/// What the signature calls `sums` has a view of its own: output_sums(0) of a loss, kept_sums.
 template <class Device, real T>
 struct ForwardCall {
   using device_type = Device;
@@ -79,10 +84,16 @@ struct ForwardCall {
     return inputs[i].as<const std::int32_t>();
   }
   [[nodiscard]] TensorView<T> output(std::size_t i) const { return outputs[i].as<T>(); }
+  [[nodiscard]] TensorView<sum_t<T>> output_sums(std::size_t i) const {
+    return outputs[i].as<sum_t<T>>();
+  }
   [[nodiscard]] TensorView<const T> parameter(std::size_t i) const {
     return parameters[i].as<const T>();
   }
   [[nodiscard]] TensorView<T> kept(std::size_t i) const { return saved[i].as<T>(); }
+  [[nodiscard]] TensorView<sum_t<T>> kept_sums(std::size_t i) const {
+    return saved[i].as<sum_t<T>>();
+  }
 };
 
 /// One backward application: the same node, the same values, the same key.
@@ -90,7 +101,7 @@ struct ForwardCall {
 ///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i)
 ///
 /// | input_gradient    | empty where not wants(i); (+)= where accumulates(i), = elsewhere           |
-/// | parameter_gradient| (+)= where accumulate_parameters, = elsewhere                              |
+/// | parameter_gradient| (+)= where accumulate_parameters, = elsewhere; of type sum_t<T>            |
 /// | input, output     | valid only if the signature says that backward reads them                  |
 template <class Device, real T>
 struct BackwardCall {
@@ -119,16 +130,22 @@ struct BackwardCall {
     return parameters[i].as<const T>();
   }
   [[nodiscard]] TensorView<const T> kept(std::size_t i) const { return saved[i].as<const T>(); }
+  [[nodiscard]] TensorView<const sum_t<T>> kept_sums(std::size_t i) const {
+    return saved[i].as<const sum_t<T>>();
+  }
   [[nodiscard]] TensorView<const T> output_gradient(std::size_t i) const {
     return output_gradients[i].as<const T>();
+  }
+  [[nodiscard]] TensorView<const sum_t<T>> output_gradient_sums(std::size_t i) const {
+    return output_gradients[i].as<const sum_t<T>>();
   }
   [[nodiscard]] bool wants(std::size_t i) const { return writes[i] != GradientWrite::none; }
   [[nodiscard]] bool accumulates(std::size_t i) const { return writes[i] == GradientWrite::add; }
   [[nodiscard]] TensorView<T> input_gradient(std::size_t i) const {
     return input_gradients[i].as<T>();
   }
-  [[nodiscard]] TensorView<T> parameter_gradient(std::size_t i) const {
-    return parameter_gradients[i].as<T>();
+  [[nodiscard]] TensorView<sum_t<T>> parameter_gradient(std::size_t i) const {
+    return parameter_gradients[i].as<sum_t<T>>();
   }
 };
 

@@ -93,6 +93,7 @@ constexpr std::string_view dtype_of(Element element) {
     case Element::float64: return "F64";
     case Element::int32: return "I32";
     case Element::uint8: return "U8";
+    case Element::bfloat16: return "BF16";
   }
   return "?";
 }

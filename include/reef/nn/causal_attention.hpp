@@ -39,7 +39,7 @@ struct CausalAttention {
     graph::Signature result;
     result.attributes = concat("heads ", heads, ", dropout ", dropout);
     result.outputs = {call.tensor({e.B, e.T_, e.C})};
-    result.saved = {call.tensor({e.B, heads, e.T_})};
+    result.saved = {call.sums({e.B, heads, e.T_})};
     result.forward_workspace = Kernels<Device>::template attention_forward_workspace<T>(
         e.B, e.T_, e.C, heads, call.threads);
     result.backward_workspace = Kernels<Device>::template attention_backward_workspace<T>(
@@ -57,8 +57,8 @@ struct CausalAttention {
     const auto qkv = call.input(0);
     const Extents e(qkv.shape());
     Kernels<Device>::template attention_forward<T>(
-        call.lane, call.output(0).data(), call.kept(0).data(), qkv.data(), e.B, e.T_, e.C, heads,
-        call.workspace, call.training ? dropout : 0.0F, call.key);
+        call.lane, call.output(0).data(), call.kept_sums(0).data(), qkv.data(), e.B, e.T_, e.C,
+        heads, call.workspace, call.training ? dropout : 0.0F, call.key);
   }
 
   template <class Device, real T>
@@ -68,8 +68,8 @@ struct CausalAttention {
     const Extents e(qkv.shape());
     Kernels<Device>::template attention_backward<T>(
         call.lane, call.input_gradient(0).data(), call.output_gradient(0).data(), qkv.data(),
-        call.output(0).data(), call.kept(0).data(), e.B, e.T_, e.C, heads, call.workspace, dropout,
-        call.key);
+        call.output(0).data(), call.kept_sums(0).data(), e.B, e.T_, e.C, heads, call.workspace,
+        dropout, call.key);
   }
 
 private:

@@ -28,8 +28,8 @@ struct CrossEntropy {
         1, call.inputs[1].element == Element::int32 && call.inputs[1].shape.size() == logits.rows(),
         concat(logits.rows(), " int32, one for each row of logits ", logits.text()));
     graph::Signature result;
-    result.outputs = {call.tensor({})};
-    result.saved = {call.tensor({logits.rows()})};
+    result.outputs = {call.sums({})};
+    result.saved = {call.sums({logits.rows()})};
     result.forward_workspace =
         Kernels<Device>::template cross_entropy_forward_workspace<T>(logits.rows(), logits.last());
     result.gradient_over_input = {0};
@@ -43,7 +43,7 @@ struct CrossEntropy {
   void forward(const graph::ForwardCall<Device, T>& call) const {
     const auto logits = call.input(0);
     Kernels<Device>::template cross_entropy_forward<T>(
-        call.lane, call.output(0).data(), call.kept(0).data(), logits.data(),
+        call.lane, call.output_sums(0).data(), call.kept_sums(0).data(), logits.data(),
         call.integers(1).data(), logits.shape().rows(), logits.shape().last(), call.workspace);
   }
 
@@ -52,8 +52,9 @@ struct CrossEntropy {
     if (!call.wants(0)) return;
     const auto logits = call.input(0);
     Kernels<Device>::template cross_entropy_backward<T>(
-        call.lane, call.input_gradient(0).data(), call.output_gradient(0).data(), logits.data(),
-        call.kept(0).data(), call.integers(1).data(), logits.shape().rows(), logits.shape().last());
+        call.lane, call.input_gradient(0).data(), call.output_gradient_sums(0).data(),
+        logits.data(), call.kept_sums(0).data(), call.integers(1).data(), logits.shape().rows(),
+        logits.shape().last());
   }
 };
 

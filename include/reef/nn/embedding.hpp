@@ -60,7 +60,7 @@ struct Embedding {
     const auto d_wpe = call.parameter_gradient(1);
     if (!call.accumulate_parameters && T_ < positions) {
       call.lane.fill_zero(d_wpe.data() + T_ * channels,
-                          static_cast<Bytes>((positions - T_) * channels) * sizeof(T));
+                          static_cast<Bytes>((positions - T_) * channels) * sizeof(sum_t<T>));
     }
     Kernels<Device>::template embedding_backward<T>(
         call.lane, call.parameter_gradient(0).data(), d_wpe.data(), call.output_gradient(0).data(),

@@ -12,7 +12,8 @@ enum class Transpose : std::uint8_t { no, yes };
 
 /// The arithmetic of the operators, one specialisation per device: Kernels<device::Host> in
 /// nn/host.hpp, Kernels<device::Cuda> in nn/cuda.cuh. All members are static and are called on the
-/// thread of the lane that they take first. T is float or double.
+/// thread of the lane that they take first. T is float, double or Bfloat16; losses, statistics and
+/// gradients of parameters are sum_t<T>, in which everything is computed.
 ///
 /// | shape  | row-major and contiguous; R rows, K in, N out channels; B batch, T_ sequence, C     |
 /// |        | channels, H heads, V vocabulary                                                     |
@@ -25,7 +26,7 @@ enum class Transpose : std::uint8_t { no, yes };
 ///
 /// | member                                                                   | computes         |
 /// |---|---|
-/// | gemm(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)         | c (m,n) = alpha op(a) (m,k) op(b) (k,n) + beta c; beta = 0 does not read c |
+/// | gemm(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)         | c (m,n) = alpha op(a) (m,k) op(b) (k,n) + beta c; beta = 0 does not read c; a and b are T, c is T or sum_t<T>, alpha and beta sum_t<T> |
 /// | linear_forward(lane, out, in, w, bias, R, K, N, tw)                      | out (R,N) = in (R,K) w + bias; bias may be null; tw = no: w is (K,N), yes: w is (N,K) |
 /// | linear_backward_input(lane, d_in, d_out, w, R, K, N, tw, accumulate)     | d_in (R,K) |
 /// | linear_backward_weight(lane, d_w, d_bias, in, d_out, R, K, N, tw, accumulate) | d_w as w, d_bias (N) or null |

@@ -31,7 +31,7 @@ struct LayerNorm {
     graph::Signature result;
     result.attributes = concat("epsilon ", epsilon);
     result.outputs = {call.inputs[0]};
-    result.saved = {call.tensor({in.rows()}), call.tensor({in.rows()})};
+    result.saved = {call.sums({in.rows()}), call.sums({in.rows()})};
     result.parameters = {{"weight", {in.last()}, graph::Init::ones(), false},
                          {"bias", {in.last()}, graph::Init::zeros(), false}};
     result.backward_workspace =
@@ -47,9 +47,9 @@ struct LayerNorm {
   void forward(const graph::ForwardCall<Device, T>& call) const {
     const auto in = call.input(0);
     Kernels<Device>::template layer_norm_forward<T>(
-        call.lane, call.output(0).data(), call.kept(0).data(), call.kept(1).data(), in.data(),
-        call.parameter(0).data(), call.parameter(1).data(), in.shape().rows(), in.shape().last(),
-        static_cast<T>(epsilon));
+        call.lane, call.output(0).data(), call.kept_sums(0).data(), call.kept_sums(1).data(),
+        in.data(), call.parameter(0).data(), call.parameter(1).data(), in.shape().rows(),
+        in.shape().last(), static_cast<sum_t<T>>(epsilon));
   }
 
   template <class Device, real T>
@@ -58,8 +58,9 @@ struct LayerNorm {
     Kernels<Device>::template layer_norm_backward<T>(
         call.lane, call.input_gradient(0).data(), call.parameter_gradient(0).data(),
         call.parameter_gradient(1).data(), call.output_gradient(0).data(), in.data(),
-        call.parameter(0).data(), call.kept(0).data(), call.kept(1).data(), in.shape().rows(),
-        in.shape().last(), call.accumulates(0), call.accumulate_parameters, call.workspace);
+        call.parameter(0).data(), call.kept_sums(0).data(), call.kept_sums(1).data(),
+        in.shape().rows(), in.shape().last(), call.accumulates(0), call.accumulate_parameters,
+        call.workspace);
   }
 };
 

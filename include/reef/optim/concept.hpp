@@ -43,6 +43,7 @@ struct StateRange {
   std::string name;
   std::int64_t begin = 0;
   std::int64_t elements = 0;
+  bool master = false;  ///< of bf16 parameters: the weights that they are rounded from
 };
 
 /// Says how gradients of all ranks become weights of all ranks.

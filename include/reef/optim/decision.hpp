@@ -101,7 +101,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
     schedule::Instruction& norms = program.add("Norms", Lane::compute, static_cast<int>(b));
     norms.reads = {{gradients[b], 0}};
     norms.writes = {sums.back()};
-    norms.cost.bytes = static_cast<Bytes>(elements) * plan.element_bytes();
+    norms.cost.bytes = static_cast<Bytes>(elements) * plan.sum_bytes();
   }
 
   const detail::ScalarLayout layout(plan, builder.purpose);
@@ -126,7 +126,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
 /// Adds the code of Norms, Scalars and Decide.
 template <class Handlers, class Site>
 void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
-  using T = typename Site::element_type;
+  using T = typename Site::sum_type;
   using Lane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
   using Communication = typename Handlers::Communication;

@@ -19,8 +19,18 @@ namespace reef::inline v0::optim {
 
 namespace detail {
 
-inline std::string state_name(int state, std::size_t bucket) {
-  return concat("state ", state, " of weights ", bucket);
+/// The numbers that a weight keeps: the rule's states, and a master weight where it needs one.
+inline int kept_numbers(const run::StepPlan& plan, int states) {
+  return states + (plan.keeps_master() ? 1 : 0);
+}
+
+/// "state.0", "state.1", ..., "master": the first `states` are the rule's.
+inline std::string kept_name(int kept, int states) {
+  return kept < states ? concat("state.", kept) : "master";
+}
+
+inline std::string storage_name(int kept, int states, std::size_t bucket) {
+  return concat(kept_name(kept, states), " of weights ", bucket);
 }
 
 /// The storage of that name. Throws ScheduleError when there is none.
@@ -34,13 +44,14 @@ inline run::StorageId find(const schedule::Program& program, const std::string& 
 }  // namespace detail
 
 /// Reserves what a rule keeps from step to step: of the weights in this rank's shards, or of all.
+/// Weights of bf16 have a master copy of fp32 beside the rule's states.
 inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) {
   for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
     const run::Bucket& bucket = builder.plan.buckets[b];
     const std::int64_t elements = sharded ? bucket.shard_size(builder.rank()) : bucket.size();
-    for (int state = 0; state < states; ++state) {
-      builder.program.add_storage(detail::state_name(state, b),
-                                  static_cast<Bytes>(elements) * builder.plan.element_bytes(),
+    for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
+      builder.program.add_storage(detail::storage_name(kept, states, b),
+                                  static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
                                   run::Place::device, run::Life::persistent);
     }
   }
@@ -50,13 +61,14 @@ inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) 
 inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int states,
                                             bool sharded) {
   std::vector<StateRange> ranges;
-  for (int state = 0; state < states; ++state) {
+  for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
       const run::Bucket& bucket = builder.plan.buckets[b];
       const auto rank = static_cast<std::size_t>(builder.rank());
-      ranges.push_back({detail::find(builder.program, detail::state_name(state, b)),
-                        concat("state.", state), bucket.begin + (sharded ? bucket.shards[rank] : 0),
-                        sharded ? bucket.shard_size(builder.rank()) : bucket.size()});
+      ranges.push_back(
+          {detail::find(builder.program, detail::storage_name(kept, states, b)),
+           detail::kept_name(kept, states), bucket.begin + (sharded ? bucket.shards[rank] : 0),
+           sharded ? bucket.shard_size(builder.rank()) : bucket.size(), kept == states});
     }
   }
   return ranges;
@@ -66,30 +78,36 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
 /// shard; `gradient` holds the summed gradient of the whole bucket or of that shard.
 ///
 ///     reads        gradient, builder.verdict, weights        writes  target, version 1
-///     accumulates  the rule's states
+///     accumulates  the rule's states, then the master weights if there are any
 inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                        run::StorageId target, int states) {
   schedule::Program& program = builder.program;
   schedule::Instruction& update = program.add("Update", run::Lane::compute, static_cast<int>(b));
   update.reads = {gradient, {builder.verdict, 0}, {builder.weights[b], 0}};
   update.writes = {{target, 1}};
-  for (int state = 0; state < states; ++state) {
-    update.accumulates.push_back({detail::find(program, detail::state_name(state, b)), 0});
+  const int numbers = detail::kept_numbers(builder.plan, states);
+  for (int kept = 0; kept < numbers; ++kept) {
+    update.accumulates.push_back({detail::find(program, detail::storage_name(kept, states, b)), 0});
   }
-  update.cost.bytes = program.storages[target].bytes * static_cast<Bytes>(3 + 2 * states);
+  const Bytes elements = program.storages[target].bytes / builder.plan.element_bytes();
+  update.cost.bytes = program.storages[target].bytes * (builder.plan.keeps_master() ? 1 : 2) +
+                      elements * builder.plan.sum_bytes() * static_cast<Bytes>(1 + 2 * numbers);
 }
 
 /// Adds the code of Update: the rule on each run of weights that decay or do not, with the gradient
-/// times the verdict's scale; nothing if the verdict does not commit.
+/// times the verdict's scale; nothing if the verdict does not commit. Master weights are updated, and
+/// rounded to the weights in the same pass.
 template <class Handlers, class Site, update_rule Rule>
 void add_update_code(Handlers& handlers, const Site& site, Rule rule) {
   using T = typename Site::element_type;
+  using E = typename Site::sum_type;
   using Lane = typename Handlers::Lane;
   handlers.on_lane(
       "Update", [&site, rule](const schedule::Instruction& i) -> typename Handlers::Code {
         const run::StepPlan& plan = site.plan();
         const auto* const verdict = site.memory.template at<const Verdict>(i.reads[1].storage);
-        const std::int64_t n = std::min(site.elements(i.reads[0]), site.elements(i.writes[0]));
+        const std::int64_t n =
+            std::min(site.elements(i.reads[0]), site.template elements<T>(i.writes[0]));
         const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
         const std::int64_t begin =
             n == bucket.size() ? 0 : bucket.shards[static_cast<std::size_t>(site.rank())];
@@ -107,21 +125,24 @@ void add_update_code(Handlers& handlers, const Site& site, Rule rule) {
           const std::int64_t to = std::min(at + parameter.spec.shape.size(), begin + n);
           if (from >= to) continue;
           Run run{parameter.decay, to - from, {}};
-          run.kernel.w = site.at(i.writes[0]) + (from - begin);
+          run.kernel.weight = site.template at<T>(i.writes[0]) + (from - begin);
           run.kernel.g = site.at(i.reads[0]) + (from - begin);
-          for (std::size_t k = 0; k < i.accumulates.size(); ++k) {
+          for (std::size_t k = 0; k < Rule::states; ++k) {
             run.kernel.state[k] = site.at(i.accumulates[k]) + (from - begin);
+          }
+          if (plan.keeps_master()) {
+            run.kernel.master = site.at(i.accumulates.back()) + (from - begin);
           }
           runs.push_back(run);
         }
         return [runs = std::move(runs), verdict, &state = site.state, rule](Lane& lane) {
           if (!verdict->commit) return;
           const std::int64_t t = state.committed + 1;
-          const auto decaying = rule.template coefficients<T>(t, state.learning_rate, true);
-          const auto plain = rule.template coefficients<T>(t, state.learning_rate, false);
+          const auto decaying = rule.template coefficients<E>(t, state.learning_rate, true);
+          const auto plain = rule.template coefficients<E>(t, state.learning_rate, false);
           for (const Run& run : runs) {
             detail::RuleKernel<Rule, T> kernel = run.kernel;
-            kernel.scale = static_cast<T>(verdict->scale);
+            kernel.scale = static_cast<E>(verdict->scale);
             kernel.c = run.decays ? decaying : plain;
             transform_vectors<T>(lane, run.elements, kernel);
           }

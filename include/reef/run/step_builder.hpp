@@ -62,29 +62,29 @@ struct StepBuilder {
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose)
       : plan(step_plan), purpose(step_purpose) {
     program.rank = rank;
-    const auto bytes = [&](std::int64_t elements) {
-      return static_cast<Bytes>(elements) * plan.element_bytes();
+    const auto sums = [&](std::size_t b) {
+      return static_cast<Bytes>(plan.buckets[b].size()) * plan.sum_bytes();
     };
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::string name = std::to_string(b);
-      weights.push_back(program.add_storage("weights " + name, bytes(plan.buckets[b].size()),
-                                            Place::device, Life::persistent));
-      gradients.push_back(program.add_storage("gradients " + name, bytes(plan.buckets[b].size()),
-                                              Place::device, Life::reserved));
+      const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
+      weights.push_back(
+          program.add_storage("weights " + name, bytes, Place::device, Life::persistent));
+      gradients.push_back(
+          program.add_storage("gradients " + name, sums(b), Place::device, Life::reserved));
     }
     extra_gradients.assign(plan.dag->uses.size(), no_storage);
     for (const graph::Parameter& parameter : plan.dag->parameters) {
       for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
-        extra_gradients[static_cast<std::size_t>(parameter.uses[i])] =
-            program.add_storage(concat("gradient of use ", i, " of ", parameter.name),
-                                parameter.spec.bytes(), Place::device, Life::reserved);
+        extra_gradients[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
+            concat("gradient of use ", i, " of ", parameter.name),
+            plan.dag->gradient_spec(parameter).bytes(), Place::device, Life::reserved);
       }
     }
     reduced = gradients;
     for (std::size_t b = 0; plan.virtual_ranks > 1 && b < plan.buckets.size(); ++b) {
-      reduced[b] =
-          program.add_storage(concat("gradients of all ranks ", b), bytes(plan.buckets[b].size()),
-                              Place::device, Life::reserved);
+      reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sums(b), Place::device,
+                                       Life::reserved);
     }
   }
 
@@ -134,7 +134,7 @@ inline void add_micro_batches(StepBuilder& builder) {
   const graph::Dag& dag = *plan.dag;
   schedule::Program& program = builder.program;
   const int count = plan.micro_batches_of(builder.rank());
-  const Bytes element = plan.element_bytes();
+  const Bytes element = plan.sum_bytes();
   builder.losses =
       program.add_storage("losses", static_cast<Bytes>(count) * element, Place::device);
   builder.loss_weights =

@@ -42,7 +42,8 @@ struct StepState {
 template <device::device Device, real T>
 struct Site {
   using device_type = Device;
-  using element_type = T;
+  using element_type = T;     ///< of weights
+  using sum_type = sum_t<T>;  ///< of their gradients, of losses and optimizer state
   using Communication = typename Handlers<Device>::Communication;
 
   const StepBuilder& builder;  ///< its program is the one before staging: storages keep their ids
@@ -56,12 +57,16 @@ struct Site {
   [[nodiscard]] const schedule::Storage& storage(Value value) const {
     return memory.program().storages[value.storage];
   }
+  /// Of what is summed, unless another type is given.
+  template <class U = sum_type>
   [[nodiscard]] std::int64_t elements(Value value) const {
-    return static_cast<std::int64_t>(storage(value).bytes / sizeof(T));
+    return static_cast<std::int64_t>(storage(value).bytes / sizeof(U));
   }
-  [[nodiscard]] T* at(Value value) const { return memory.template at<T>(value.storage); }
-
-  template <class U = T>
+  template <class U = sum_type>
+  [[nodiscard]] U* at(Value value) const {
+    return memory.template at<U>(value.storage);
+  }
+  template <class U = sum_type>
   [[nodiscard]] std::span<U> span(Value value) const {
     return {memory.template at<U>(value.storage),
             static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
@@ -70,12 +75,12 @@ struct Site {
   /// The owner of each shard folds all ranks' chunks of it: comm::ReduceScatterTask.
   [[nodiscard]] Communication reduce_scatter(std::string name, Value whole, Value shard,
                                              std::vector<std::int64_t> offsets) const {
-    return {std::make_shared<comm::ReduceScatterTask<T>>(std::move(name), span(whole), span(shard),
-                                                         std::move(offsets))};
+    return {std::make_shared<comm::ReduceScatterTask<sum_type>>(std::move(name), span(whole),
+                                                                span(shard), std::move(offsets))};
   }
 
   /// Every rank gets the shards of all: comm::AllGatherTask.
-  template <class U = T>
+  template <class U>
   [[nodiscard]] static Communication all_gather(std::string name, std::span<const U> shard,
                                                 std::span<U> whole,
                                                 std::vector<std::int64_t> offsets) {
@@ -186,9 +191,10 @@ private:
   }
 
   /// Where a parameter lies in the memory of its bucket.
-  T* in_bucket(void* bucket, std::size_t b, std::size_t parameter) const {
+  template <class U>
+  void* in_bucket(void* bucket, std::size_t b, std::size_t parameter) const {
     const StepPlan& plan = site_.plan();
-    return static_cast<T*>(bucket) + (plan.layout.parameters[parameter] - plan.buckets[b].begin);
+    return static_cast<U*>(bucket) + (plan.layout.parameters[parameter] - plan.buckets[b].begin);
   }
 
   void weights(Cursor& reads) {
@@ -198,7 +204,7 @@ private:
       for (const int id : segment().parameters) {
         const auto p = static_cast<std::size_t>(id);
         if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
-        bindings_.parameters[p] = in_bucket(bucket, b, p);
+        bindings_.parameters[p] = in_bucket<T>(bucket, b, p);
       }
     }
   }
@@ -211,8 +217,7 @@ private:
       const auto p = static_cast<std::size_t>(plan.dag->use_at(use).parameter);
       const bool extra = site_.builder.extra_gradients[static_cast<std::size_t>(use)] != no_storage;
       bindings_.use(use) =
-          extra ? next(cursor)
-                : static_cast<void*>(in_bucket(bucket, static_cast<std::size_t>(own), p));
+          extra ? next(cursor) : in_bucket<sum_t<T>>(bucket, static_cast<std::size_t>(own), p);
     }
   }
 
@@ -250,6 +255,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
   using DeviceLane = typename Device::Lane;
   using Code = typename Handlers<Device>::Code;
   using Communication = typename Handlers<Device>::Communication;
+  using Sum = sum_t<T>;
   const bool trains = site.builder.purpose == Purpose::training;
 
   handlers.on_wire("Batch", [&site](const Instruction& batch) -> Communication {
@@ -259,7 +265,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
       const graph::TensorSpec& spec = dag.tensor_at(dag.inputs[i]).spec;
       inputs.emplace_back(site.memory.at(batch.writes[i].storage), spec.shape, spec.element);
     }
-    T* const weight = site.at(batch.writes.back());
+    Sum* const weight = site.at(batch.writes.back());
     return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
       const double given = site.source(site.first_sample(j), inputs);
       if (!(given >= 0 && std::isfinite(given))) {
@@ -267,7 +273,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
                           " the weight ", given,
                           ".\n  fix: 0 for what does not count, else a finite number above 0.");
       }
-      *weight = static_cast<T>(given);
+      *weight = static_cast<Sum>(given);
     });
   });
 
@@ -293,8 +299,8 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
 
   handlers.on_lane("FoldUses", [&site](const Instruction& fold) -> Code {
     struct Addition {
-      T* to;
-      const T* from;
+      Sum* to;
+      const Sum* from;
       std::int64_t elements;
     };
     const StepPlan& plan = site.plan();
@@ -311,7 +317,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     }
     return [additions = std::move(additions)](DeviceLane& lane) {
       for (const Addition& a : additions) {
-        nn::Kernels<Device>::template copy_or_add<T>(lane, a.to, a.from, a.elements, true);
+        nn::Kernels<Device>::template copy_or_add<Sum>(lane, a.to, a.from, a.elements, true);
       }
     };
   });
@@ -321,7 +327,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     const Value target = accumulate ? fold.accumulates[0] : fold.writes[0];
     return [to = site.at(target), from = site.at(fold.reads[0]), n = site.elements(target),
             accumulate](DeviceLane& lane) {
-      nn::Kernels<Device>::template copy_or_add<T>(lane, to, from, n, accumulate);
+      nn::Kernels<Device>::template copy_or_add<Sum>(lane, to, from, n, accumulate);
     };
   });
 

@@ -62,7 +62,12 @@ struct StepPlan {
   std::vector<int> bucket_of_parameter{};
   std::vector<int> bucket_of_segment{};  ///< -1: the segment is the first to use no parameter
 
+  /// Of a weight, and of what is summed: gradients of weights, losses, optimizer state.
   [[nodiscard]] Bytes element_bytes() const { return size_of(dag->element); }
+  [[nodiscard]] Bytes sum_bytes() const { return size_of(sum_of(dag->element)); }
+
+  /// Weights are narrower than their sums: an optimizer keeps master weights.
+  [[nodiscard]] bool keeps_master() const { return element_bytes() < sum_bytes(); }
 
   /// The virtual ranks that a process runs: [first, last) of micro_batches.
   [[nodiscard]] std::pair<int, int> folds_of(int rank) const {

@@ -60,8 +60,9 @@ inline std::int64_t offset_after(const std::string& name, std::size_t at) {
 template <class T>
 class Shard {
 public:
-  void add(const std::string& name, const Shape& shape, std::vector<T> values) {
-    values_.push_back(std::move(values));
+  template <class U>
+  void add(const std::string& name, const Shape& shape, const std::vector<U>& values) {
+    values_.emplace_back(values.begin(), values.end());
     tensors_.push_back({name, {values_.back().data(), shape, element_of<T>}});
   }
   [[nodiscard]] io::Json write(const std::filesystem::path& path) const {
@@ -77,6 +78,7 @@ private:
 template <class TrainerType>
 class Loader {
   using T = typename TrainerType::T;
+  using Sum = typename TrainerType::Sum;
 
 public:
   explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
@@ -125,7 +127,7 @@ private:
     const Shape& shape = dag.parameter_at(dag.parameter(tensor.name)).spec.shape;
     std::vector<T> values(static_cast<std::size_t>(shape.size()));
     shard.read(tensor.name, {values.data(), shape, element_of<T>});
-    trainer_.set_parameter(tensor.name, values);
+    trainer_.set_parameter(tensor.name, std::vector<Sum>(values.begin(), values.end()));
     ++parameters_;
   }
 
@@ -141,8 +143,8 @@ private:
       const std::int64_t from = std::max(begin, ranges_[i].begin);
       const std::int64_t to = std::min(begin + size, ranges_[i].begin + ranges_[i].elements);
       if (from >= to) continue;
-      std::vector<T> values(static_cast<std::size_t>(size));
-      shard.read(tensor.name, {values.data(), Shape{size}, element_of<T>});
+      std::vector<Sum> values(static_cast<std::size_t>(size));
+      shard.read(tensor.name, {values.data(), Shape{size}, element_of<Sum>});
       std::copy(values.begin() + (from - begin), values.begin() + (to - begin),
                 states_[i].begin() + (from - ranges_[i].begin));
       filled_[i].emplace_back(from, to);
@@ -151,7 +153,7 @@ private:
 
   TrainerType& trainer_;
   std::vector<optim::StateRange> ranges_;
-  std::vector<std::vector<T>> states_;
+  std::vector<std::vector<Sum>> states_;
   std::vector<std::vector<Interval>> filled_;
   std::size_t parameters_ = 0;
 };
@@ -205,7 +207,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
       shards.push_back(model.write(folder / io::free_shard_name(folder, detail::model_stem)));
     }
     if (first || Trainer<Policies...>::Optim::sharded) {
-      detail::Shard<T> optimizer;
+      detail::Shard<typename Trainer<Policies...>::Sum> optimizer;
       for (const auto& range : trainer.state_ranges()) {
         optimizer.add(concat(detail::stem_of(range), range.begin), Shape{range.elements},
                       trainer.state(range));

@@ -90,7 +90,8 @@ public:
   using Compress = typename Composition::Compress;
   using Optim = typename Composition::Optim;
   using Device = typename Composition::Device;
-  using T = typename Composition::Precision::type;
+  using T = typename Composition::Precision::type;  ///< of parameters
+  using Sum = sum_t<T>;  ///< of their gradients, of losses, of the optimizer's state
   using Rule = typename Optim::Rule;
   using Model = graph::Graph<Device, T>;
   using Options = TrainerOptions<Device, Rule>;
@@ -161,9 +162,10 @@ public:
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
 
-  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps.
-  [[nodiscard]] std::vector<T> parameter(std::string_view name);
-  void set_parameter(std::string_view name, std::span<const T> values);
+  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps. Master weights
+  /// take what is given as it is, parameters of bf16 take it rounded.
+  [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
+  void set_parameter(std::string_view name, std::span<const Sum> values);
 
   using StateRange = optim::StateRange;
 
@@ -171,8 +173,8 @@ public:
   [[nodiscard]] std::vector<StateRange> state_ranges() const {
     return Optim::state(training_program_->builder);
   }
-  [[nodiscard]] std::vector<T> state(const StateRange& range);
-  void set_state(const StateRange& range, std::span<const T> values);
+  [[nodiscard]] std::vector<Sum> state(const StateRange& range);
+  void set_state(const StateRange& range, std::span<const Sum> values);
 
   /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
   /// the end of a resume.
@@ -210,6 +212,7 @@ private:
                                                     const run::StepState& state);
   std::string diagnose();
   std::pair<T*, std::int64_t> address_of(std::string_view name) const;
+  void set_master(std::string_view name, std::span<const Sum> values);
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
   static const optim::Verdict& verdict_of(const run::Phase<Device, T>& phase) {
     return *phase.memory().template at<const optim::Verdict>(phase.site().builder.verdict);

@@ -48,6 +48,33 @@ struct Vector<float, Avx2> {
     if (count >= width) return store(to);
     _mm256_maskstore_ps(to, first(count), raw());
   }
+
+  REEF_TARGET_AVX2 static Vector load(const Bfloat16* from) {
+    const __m128i half =
+        _mm_loadu_si128(static_cast<const __m128i*>(static_cast<const void*>(from)));
+    return of(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16)));
+  }
+  REEF_TARGET_AVX2 static Vector load(const Bfloat16* from, std::int64_t count) {
+    if (count >= width) return load(from);
+    Bfloat16 part[width]{};
+    for (std::int64_t i = 0; i < count; ++i) part[i] = from[i];
+    return load(part);
+  }
+  REEF_TARGET_AVX2 static Vector load(const Bfloat16* from, std::int64_t count,
+                                      const Vector& other) {
+    if (count >= width) return load(from);
+    return of(
+        _mm256_blendv_ps(other.raw(), load(from, count).raw(), _mm256_castsi256_ps(first(count))));
+  }
+  REEF_TARGET_AVX2 void store(Bfloat16* to) const {
+    _mm_storeu_si128(static_cast<__m128i*>(static_cast<void*>(to)), rounded());
+  }
+  REEF_TARGET_AVX2 void store(Bfloat16* to, std::int64_t count) const {
+    if (count >= width) return store(to);
+    Bfloat16 part[width];
+    store(part);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = part[i];
+  }
   REEF_TARGET_AVX2 friend inline Vector operator+(const Vector& a, const Vector& b) {
     return of(_mm256_add_ps(a.raw(), b.raw()));
   }
@@ -109,6 +136,17 @@ private:
     Vector result;
     _mm256_storeu_ps(result.lane, raw);
     return result;
+  }
+  // The upper halves, rounded to nearest even; a NaN stays one.
+  REEF_TARGET_AVX2 [[nodiscard]] __m128i rounded() const {
+    const __m256i bits = _mm256_castps_si256(raw());
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i near = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(raw(), raw(), _CMP_UNORD_Q));
+    const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, nan), 16);
+    return _mm256_castsi256_si128(
+        _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0b1000));
   }
   REEF_TARGET_AVX2 static __m256 power(__m256i n) {  // 2^n
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));

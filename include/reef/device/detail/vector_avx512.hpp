@@ -44,6 +44,19 @@ struct Vector<float, Avx512> {
   REEF_TARGET_AVX512 void store(float* to, std::int64_t count) const {
     _mm512_mask_storeu_ps(to, first(count), raw());
   }
+
+  REEF_TARGET_AVX512 static Vector load(const Bfloat16* from) { return load(from, width); }
+  REEF_TARGET_AVX512 static Vector load(const Bfloat16* from, std::int64_t count) {
+    return of(widened(_mm256_maskz_loadu_epi16(first(count), from)));
+  }
+  REEF_TARGET_AVX512 static Vector load(const Bfloat16* from, std::int64_t count,
+                                        const Vector& other) {
+    return of(_mm512_mask_blend_ps(first(count), other.raw(), load(from, count).raw()));
+  }
+  REEF_TARGET_AVX512 void store(Bfloat16* to) const { store(to, width); }
+  REEF_TARGET_AVX512 void store(Bfloat16* to, std::int64_t count) const {
+    _mm256_mask_storeu_epi16(to, first(count), rounded());
+  }
   REEF_TARGET_AVX512 friend inline Vector operator+(const Vector& a, const Vector& b) {
     return of(_mm512_add_ps(a.raw(), b.raw()));
   }
@@ -108,6 +121,22 @@ private:
     Vector result;
     _mm512_storeu_ps(result.lane, raw);
     return result;
+  }
+  REEF_TARGET_AVX512 static __m512 widened(__m256i half) {
+    return _mm512_castsi512_ps(
+        _mm512_maskz_slli_epi32(all, _mm512_maskz_cvtepu16_epi32(all, half), 16));
+  }
+  // The upper halves, rounded to nearest even; a NaN stays one.
+  REEF_TARGET_AVX512 [[nodiscard]] __m256i rounded() const {
+    const __m512i bits = _mm512_castps_si512(raw());
+    const __m512i odd =
+        _mm512_and_si512(_mm512_maskz_srli_epi32(all, bits, 16), _mm512_set1_epi32(1));
+    const __m512i near = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+    const __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(raw(), raw(), _CMP_UNORD_Q);
+    const __m512i upper =
+        _mm512_maskz_srli_epi32(all, _mm512_mask_blend_epi32(nan, near, quiet), 16);
+    return _mm512_maskz_cvtepi32_epi16(all, upper);
   }
   // A mask of the first `count` lanes; count is at least 0.
   REEF_TARGET_AVX512 static __mmask16 first(std::int64_t count) {

@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #endif
 
+#include <reef/core/bfloat16.hpp>
+
 namespace reef::inline v0::device {
 
 template <class T, class Isa>
@@ -55,6 +57,20 @@ struct Vector<T, Portable> {
   void store(T* to, std::int64_t count) const {
     if (count >= width) return store(to);
     for (std::int64_t i = 0; i < count; ++i) to[i] = lane[i];
+  }
+
+  static Vector load(const Bfloat16* from) { return load(from, width); }
+  static Vector load(const Bfloat16* from, std::int64_t count) {
+    return load(from, count, Vector(T(0)));
+  }
+  static Vector load(const Bfloat16* from, std::int64_t count, const Vector& other) {
+    Vector result = other;
+    for (std::int64_t i = 0; i < width && i < count; ++i) result.lane[i] = T(from[i]);
+    return result;
+  }
+  void store(Bfloat16* to) const { store(to, width); }
+  void store(Bfloat16* to, std::int64_t count) const {
+    for (std::int64_t i = 0; i < width && i < count; ++i) to[i] = Bfloat16(lane[i]);
   }
 
   friend Vector operator+(const Vector& a, const Vector& b) { return of(a.raw() + b.raw()); }

@@ -104,7 +104,7 @@ private:
     const Node& node = dag_.node_at(n);
     const int input = node.inputs[i];
     if (!range_.flows(input)) {
-      const bool anyway = node.signature.writes_all_gradients && Dag::is_real(spec(input).element);
+      const bool anyway = node.signature.writes_all_gradients && is_real(spec(input).element);
       return anyway ? GradientWrite::discard : GradientWrite::none;
     }
     if (!written_[index(input)]) return GradientWrite::write;

@@ -5,12 +5,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include <reef/core/element.hpp>
 #include <reef/core/random.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
+#include <reef/nn/host/detail/copy_rows.hpp>
 #include <reef/nn/host/dropout.hpp>
 #include <reef/nn/host/gemm.hpp>
 #include <reef/nn/kernels.hpp>
@@ -87,8 +90,8 @@ struct CausalSoftmaxBackward {
 
 // delta[r] = sum over D of a[r] b[r].
 struct RowDots {
-  template <class V, class T>
-  void run(T* delta, const T* a, const T* b, std::int64_t rows, std::int64_t columns,
+  template <class V, class T, class S>
+  void run(T* delta, const S* a, const S* b, std::int64_t rows, std::int64_t columns,
            std::int64_t ld) const {
     for (std::int64_t r = 0; r < rows; ++r) {
       V total(T(0));
@@ -106,71 +109,81 @@ struct RowDots {
 /// Causal multi-head attention. A head of a batch row is one task; it goes over tiles of 64 query
 /// rows, whose scores against all keys so far are a strip of (64, t) in the workspace. Masked keys
 /// beyond the tile are never computed, and no (T, T) is stored.
+///
+/// Of bf16 a head's operands are widened in the workspace, and its results rounded once.
 struct Attention {
   template <real T>
-  static Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t /*C*/,
-                                           std::int64_t /*H*/, int threads) {
-    return static_cast<Bytes>(threads * 2 * strip(T_)) * sizeof(T);
+  static Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t C,
+                                           std::int64_t H, int threads) {
+    return static_cast<Bytes>(threads * forward_slot<T>(T_, C / H)) * sizeof(sum_t<T>);
   }
 
   template <real T>
-  static void attention_forward(device::Host::Lane& lane, T* out, T* lse, const T* qkv,
+  static void attention_forward(device::Host::Lane& lane, T* out, sum_t<T>* lse, const T* qkv,
                                 std::int64_t B, std::int64_t T_, std::int64_t C, std::int64_t H,
                                 void* workspace, float rate = 0.0F, DrawKey key = {}) {
+    using E = sum_t<T>;
     const std::int64_t D = C / H;
-    const T scale = T(1) / std::sqrt(static_cast<T>(D));
+    const E scale = E(1) / std::sqrt(static_cast<E>(D));
     for_each_head(lane, B, H, [&](std::int64_t slot, std::int64_t b, std::int64_t h) {
-      T* const p = static_cast<T*>(workspace) + slot * 2 * strip(T_);  // (64, t1)
-      T* const factors = p + strip(T_);
-      const T* const q = qkv + b * T_ * 3 * C + h * D;  // (T, D), stride 3C
-      const T* const k = q + C;
-      const T* const v = k + C;
+      Scratch<E> scratch{static_cast<E*>(workspace) + slot * forward_slot<T>(T_, D)};
+      E* const p = scratch.take(strip(T_));  // (64, t1)
+      E* const factors = scratch.take(strip(T_));
+      const T* const head = qkv + b * T_ * 3 * C + h * D;
+      const auto q = widened(head, 3 * C, T_, D, scratch);  // (T, D)
+      const auto k = widened(head + C, 3 * C, T_, D, scratch);
+      const auto v = widened(head + 2 * C, 3 * C, T_, D, scratch);
       DrawKey sample = key;
       sample.sample += static_cast<std::uint64_t>(b);
       for (std::int64_t t0 = 0; t0 < T_; t0 += tile) {
         const std::int64_t t1 = std::min(T_, t0 + tile);
         const std::int64_t ld = leading(t1);
-        detail::gemm_here(Transpose::no, Transpose::yes, t1 - t0, t1, D, scale, q + t0 * 3 * C,
-                          3 * C, k, 3 * C, T(0), p, ld);
-        device::run_vectors<T>(detail::CausalSoftmax{}, p, lse + (b * H + h) * T_ + t0, t1 - t0, t1,
+        detail::gemm_here(Transpose::no, Transpose::yes, t1 - t0, t1, D, scale, q.row(t0), q.ld,
+                          k.data, k.ld, E(0), p, ld);
+        device::run_vectors<E>(detail::CausalSoftmax{}, p, lse + (b * H + h) * T_ + t0, t1 - t0, t1,
                                ld, t0);
         if (rate > 0.0F) {
           draw(factors, sample, h, T_, t0, t1, ld, rate);
-          device::run_vectors<T>(detail::MultiplyAdd{}, p, static_cast<const T*>(p),
-                                 static_cast<const T*>(factors), (t1 - t0) * ld, false);
+          device::run_vectors<E>(detail::MultiplyAdd{}, p, static_cast<const E*>(p),
+                                 static_cast<const E*>(factors), (t1 - t0) * ld, false);
         }
-        detail::gemm_here(Transpose::no, Transpose::no, t1 - t0, D, t1, T(1),
-                          static_cast<const T*>(p), ld, v, 3 * C, T(0),
-                          out + (b * T_ + t0) * C + h * D, C);
+        T* const to = out + (b * T_ + t0) * C + h * D;
+        Scratch<E> row_scratch = scratch;
+        const auto sums = unrounded(to, C, t1 - t0, D, row_scratch);
+        detail::gemm_here(Transpose::no, Transpose::no, t1 - t0, D, t1, E(1),
+                          static_cast<const E*>(p), ld, v.data, v.ld, E(0), sums.data, sums.ld);
+        round_into(to, C, sums, t1 - t0, D);
       }
     });
   }
 
   template <real T>
-  static Bytes attention_backward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t /*C*/,
-                                            std::int64_t /*H*/, int threads) {
-    return static_cast<Bytes>(threads * (3 * strip(T_) + tile)) * sizeof(T);
+  static Bytes attention_backward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t C,
+                                            std::int64_t H, int threads) {
+    return static_cast<Bytes>(threads * backward_slot<T>(T_, C / H)) * sizeof(sum_t<T>);
   }
 
   template <real T>
   static void attention_backward(device::Host::Lane& lane, T* d_qkv, const T* d_out, const T* qkv,
-                                 const T* out, const T* lse, std::int64_t B, std::int64_t T_,
+                                 const T* out, const sum_t<T>* lse, std::int64_t B, std::int64_t T_,
                                  std::int64_t C, std::int64_t H, void* workspace, float rate = 0.0F,
                                  DrawKey key = {}) {
+    using E = sum_t<T>;
     const std::int64_t D = C / H;
-    const T scale = T(1) / std::sqrt(static_cast<T>(D));
+    const E scale = E(1) / std::sqrt(static_cast<E>(D));
     for_each_head(lane, B, H, [&](std::int64_t slot, std::int64_t b, std::int64_t h) {
-      T* const p = static_cast<T*>(workspace) + slot * (3 * strip(T_) + tile);  // (64, t1)
-      T* const d = p + strip(T_);                                               // (64, t1)
-      T* const factors = d + strip(T_);                                         // (64, t1)
-      T* const delta = factors + strip(T_);                                     // (64)
+      Scratch<E> scratch{static_cast<E*>(workspace) + slot * backward_slot<T>(T_, D)};
+      E* const p = scratch.take(strip(T_));        // (64, t1)
+      E* const d = scratch.take(strip(T_));        // (64, t1)
+      E* const factors = scratch.take(strip(T_));  // (64, t1)
+      E* const delta = scratch.take(tile);
       const std::int64_t head = b * T_ * 3 * C + h * D;
-      const T* const q = qkv + head;  // (T, D), stride 3C
-      const T* const k = q + C;
-      const T* const v = k + C;
-      T* const d_q = d_qkv + head;
-      T* const d_k = d_q + C;
-      T* const d_v = d_k + C;
+      const auto q = widened(qkv + head, 3 * C, T_, D, scratch);  // (T, D)
+      const auto k = widened(qkv + head + C, 3 * C, T_, D, scratch);
+      const auto v = widened(qkv + head + 2 * C, 3 * C, T_, D, scratch);
+      const auto d_q = unrounded(d_qkv + head, 3 * C, T_, D, scratch);
+      const auto d_k = unrounded(d_qkv + head + C, 3 * C, T_, D, scratch);
+      const auto d_v = unrounded(d_qkv + head + 2 * C, 3 * C, T_, D, scratch);
       DrawKey sample = key;
       sample.sample += static_cast<std::uint64_t>(b);
       // The last tile first: it writes every row of d_k and d_v, the others add to theirs.
@@ -178,31 +191,95 @@ struct Attention {
         const std::int64_t t1 = std::min(T_, t0 + tile);
         const std::int64_t ld = leading(t1);
         const std::int64_t rows = t1 - t0;
-        const T beta = t1 == T_ ? T(0) : T(1);
-        const T* const go = d_out + (b * T_ + t0) * C + h * D;  // (rows, D), stride C
-        device::run_vectors<T>(detail::RowDots{}, delta, go, out + (b * T_ + t0) * C + h * D, rows,
-                               D, C);
-        detail::gemm_here(Transpose::no, Transpose::yes, rows, t1, D, scale, q + t0 * 3 * C, 3 * C,
-                          k, 3 * C, T(0), p, ld);
-        detail::gemm_here(Transpose::no, Transpose::yes, rows, t1, D, T(1), go, C, v, 3 * C, T(0),
-                          d, ld);
+        const E beta = t1 == T_ ? E(0) : E(1);
+        const std::int64_t at = (b * T_ + t0) * C + h * D;
+        device::run_vectors<T>(detail::RowDots{}, delta, d_out + at, out + at, rows, D, C);
+        Scratch<E> row_scratch = scratch;
+        const auto go = widened(d_out + at, C, rows, D, row_scratch);  // (rows, D)
+        detail::gemm_here(Transpose::no, Transpose::yes, rows, t1, D, scale, q.row(t0), q.ld,
+                          k.data, k.ld, E(0), p, ld);
+        detail::gemm_here(Transpose::no, Transpose::yes, rows, t1, D, E(1), go.data, go.ld, v.data,
+                          v.ld, E(0), d, ld);
         if (rate > 0.0F) draw(factors, sample, h, T_, t0, t1, ld, rate);
-        device::run_vectors<T>(detail::CausalSoftmaxBackward{}, p, d, lse + (b * H + h) * T_ + t0,
-                               static_cast<const T*>(delta),
-                               rate > 0.0F ? static_cast<const T*>(factors) : nullptr, rows, t1, ld,
+        device::run_vectors<E>(detail::CausalSoftmaxBackward{}, p, d, lse + (b * H + h) * T_ + t0,
+                               static_cast<const E*>(delta),
+                               rate > 0.0F ? static_cast<const E*>(factors) : nullptr, rows, t1, ld,
                                t0, scale);
-        detail::gemm_here(Transpose::yes, Transpose::no, t1, D, rows, T(1),
-                          static_cast<const T*>(p), ld, go, C, beta, d_v, 3 * C);
-        detail::gemm_here(Transpose::yes, Transpose::no, t1, D, rows, T(1),
-                          static_cast<const T*>(d), ld, q + t0 * 3 * C, 3 * C, beta, d_k, 3 * C);
-        detail::gemm_here(Transpose::no, Transpose::no, rows, D, t1, T(1), static_cast<const T*>(d),
-                          ld, k, 3 * C, T(0), d_q + t0 * 3 * C, 3 * C);
+        detail::gemm_here(Transpose::yes, Transpose::no, t1, D, rows, E(1),
+                          static_cast<const E*>(p), ld, go.data, go.ld, beta, d_v.data, d_v.ld);
+        detail::gemm_here(Transpose::yes, Transpose::no, t1, D, rows, E(1),
+                          static_cast<const E*>(d), ld, q.row(t0), q.ld, beta, d_k.data, d_k.ld);
+        detail::gemm_here(Transpose::no, Transpose::no, rows, D, t1, E(1), static_cast<const E*>(d),
+                          ld, k.data, k.ld, E(0), d_q.row(t0), d_q.ld);
       }
+      round_into(d_qkv + head, 3 * C, d_q, T_, D);
+      round_into(d_qkv + head + C, 3 * C, d_k, T_, D);
+      round_into(d_qkv + head + 2 * C, 3 * C, d_v, T_, D);
     });
   }
 
 private:
   static constexpr std::int64_t tile = 64;
+
+  /// A thread's own part of the workspace, taken piece by piece.
+  template <class E>
+  struct Scratch {
+    E* next;
+    E* take(std::int64_t elements) { return std::exchange(next, next + elements); }
+  };
+
+  template <class E>
+  struct Rows {
+    E* data;
+    std::int64_t ld;
+    [[nodiscard]] E* row(std::int64_t r) const { return data + r * ld; }
+  };
+
+  /// Floats of a slot that the operands and results of a head take: `wide` of (T, D), and a tile.
+  template <real T>
+  static std::int64_t widened_elements(std::int64_t T_, std::int64_t D, std::int64_t wide) {
+    return std::is_same_v<T, sum_t<T>> ? 0 : (wide * T_ + tile) * D;
+  }
+  template <real T>
+  static std::int64_t forward_slot(std::int64_t T_, std::int64_t D) {
+    return 2 * strip(T_) + widened_elements<T>(T_, D, 3);
+  }
+  template <real T>
+  static std::int64_t backward_slot(std::int64_t T_, std::int64_t D) {
+    return 3 * strip(T_) + tile + widened_elements<T>(T_, D, 6);
+  }
+
+  /// The rows as numbers to compute with: where they lie, or widened.
+  template <real T>
+  static Rows<const sum_t<T>> widened(const T* from, std::int64_t ld, std::int64_t rows,
+                                      std::int64_t columns, Scratch<sum_t<T>>& scratch) {
+    if constexpr (std::is_same_v<T, sum_t<T>>) {
+      return {from, ld};
+    } else {
+      sum_t<T>* const to = scratch.take(rows * columns);
+      device::run_vectors<T>(detail::CopyRows{}, to, columns, from, ld, rows, columns);
+      return {to, columns};
+    }
+  }
+
+  /// Where results are summed: in their own place, or to be rounded into it.
+  template <real T>
+  static Rows<sum_t<T>> unrounded(T* to, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                                  Scratch<sum_t<T>>& scratch) {
+    if constexpr (std::is_same_v<T, sum_t<T>>) {
+      return {to, ld};
+    } else {
+      return {scratch.take(rows * columns), columns};
+    }
+  }
+  template <real T>
+  static void round_into(T* to, std::int64_t ld, Rows<sum_t<T>> from, std::int64_t rows,
+                         std::int64_t columns) {
+    if constexpr (!std::is_same_v<T, sum_t<T>>) {
+      device::run_vectors<T>(detail::CopyRows{}, to, ld, static_cast<const sum_t<T>*>(from.data),
+                             from.ld, rows, columns);
+    }
+  }
 
   static std::int64_t leading(std::int64_t columns) { return (columns + 15) / 16 * 16; }
   static std::int64_t strip(std::int64_t T_) { return tile * leading(T_); }

@@ -20,17 +20,17 @@ namespace detail {
 /// lse[r] = log(sum(exp(x[r]))) in one pass over memory: a chunk is read for its maximum, and again,
 /// out of the first-level cache, for its sum.
 struct LogSumExp {
-  template <class V, class T>
-  void run(T* lse, const T* logits, std::int64_t rows, std::int64_t columns,
+  template <class V, class T, class S>
+  void run(T* lse, const S* logits, std::int64_t rows, std::int64_t columns,
            std::int64_t stride) const {
     constexpr std::int64_t chunk = 1024;
     const V lowest(std::numeric_limits<T>::lowest());
     for (std::int64_t r = 0; r < rows; ++r) {
-      const T* const row = logits + r * stride;
+      const S* const row = logits + r * stride;
       T top = std::numeric_limits<T>::lowest();
       V total(T(0));
       for (std::int64_t begin = 0; begin < columns; begin += chunk) {
-        const T* const x = row + begin;
+        const S* const x = row + begin;
         const std::int64_t n = columns - begin < chunk ? columns - begin : chunk;
         V highest = lowest;
         for (std::int64_t i = 0; i < n; i += V::width) {
@@ -53,8 +53,8 @@ struct LogSumExp {
 
 /// d[i] = scale exp(x[i] - lse).
 struct SoftmaxGradient {
-  template <class V, class T>
-  void run(T* d, const T* x, std::int64_t n, T lse, T scale) const {
+  template <class V, class S, class T = typename V::element_type>
+  void run(S* d, const S* x, std::int64_t n, T lse, T scale) const {
     const V minus_lse(-lse);
     const V factor(scale);
     for (std::int64_t i = 0; i < n; i += V::width) {
@@ -74,9 +74,9 @@ struct CrossEntropy {
   }
 
   template <real T>
-  static void cross_entropy_forward(device::Host::Lane& lane, T* loss, T* lse, const T* logits,
-                                    const std::int32_t* targets, std::int64_t R, std::int64_t V,
-                                    void* /*workspace*/) {
+  static void cross_entropy_forward(device::Host::Lane& lane, sum_t<T>* loss, sum_t<T>* lse,
+                                    const T* logits, const std::int32_t* targets, std::int64_t R,
+                                    std::int64_t V, void* /*workspace*/) {
     check(targets, R, V);
     device::for_each_block(lane, R, rows_of_block(V), [&](std::int64_t begin, std::int64_t end) {
       device::run_vectors<T>(detail::LogSumExp{}, lse + begin, logits + begin * V, end - begin, V,
@@ -87,23 +87,25 @@ struct CrossEntropy {
       if (targets[r] >= 0) total += static_cast<double>(lse[r] - logits[r * V + targets[r]]);
     }
     const std::int64_t rows = counted(targets, R);
-    *loss = rows == 0 ? T(0) : static_cast<T>(total / static_cast<double>(rows));
+    *loss = rows == 0 ? sum_t<T>(0) : static_cast<sum_t<T>>(total / static_cast<double>(rows));
   }
 
   template <real T>
-  static void cross_entropy_backward(device::Host::Lane& lane, T* d_logits, const T* d_loss,
-                                     const T* logits, const T* lse, const std::int32_t* targets,
-                                     std::int64_t R, std::int64_t V) {
+  static void cross_entropy_backward(device::Host::Lane& lane, T* d_logits, const sum_t<T>* d_loss,
+                                     const T* logits, const sum_t<T>* lse,
+                                     const std::int32_t* targets, std::int64_t R, std::int64_t V) {
+    using E = sum_t<T>;
     const std::int64_t rows = counted(targets, R);
-    const T scale = rows == 0 ? T(0) : *d_loss / static_cast<T>(rows);
+    const E scale = rows == 0 ? E(0) : *d_loss / static_cast<E>(rows);
     device::for_each_block(lane, R, rows_of_block(V), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
         T* const d = d_logits + r * V;
         if (targets[r] < 0) {
           std::fill_n(d, V, T(0));
         } else {
+          const E target = logits[r * V + targets[r]];  // read before d, which may lie there
           device::run_vectors<T>(detail::SoftmaxGradient{}, d, logits + r * V, V, lse[r], scale);
-          d[targets[r]] -= scale;
+          d[targets[r]] = T(scale * std::expm1(target - lse[r]));
         }
       }
     });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 
 #include <reef/core/element.hpp>
@@ -65,7 +66,7 @@ struct DropoutBlocks {
 
 /// factors[i] = what dropout multiplies element first + i by: 0 where uniform(key, first + i) is
 /// below rate, else 1 / (1 - rate).
-template <real T>
+template <std::floating_point T>
 void dropout_factors(T* factors, const DrawKey& key, std::uint64_t first, std::int64_t count,
                      float rate) {
   // uniform(bits) >= rate, exactly, in integers: a uniform number is (bits >> 8) 2^-24.
@@ -92,10 +93,8 @@ void dropout_factors(T* factors, const DrawKey& key, std::uint64_t first, std::i
 namespace detail {
 
 struct MultiplyAdd {
-  template <class V>
-  void run(typename V::element_type* out, const typename V::element_type* a,
-           const typename V::element_type* b, std::int64_t n, bool accumulate) const {
-    using T = typename V::element_type;
+  template <class V, class S, class T = typename V::element_type>
+  void run(S* out, const S* a, const T* b, std::int64_t n, bool accumulate) const {
     for (std::int64_t i = 0; i < n; i += V::width) {
       const V before = accumulate ? V::load(out + i, n - i) : V(T(0));
       fma(V::load(a + i, n - i), V::load(b + i, n - i), before).store(out + i, n - i);
@@ -116,7 +115,7 @@ struct Dropout {
     constexpr std::int64_t block = 4096;  // a multiple of 4: no block of words is drawn twice
     const std::int64_t blocks = (per_sample + block - 1) / block;
     lane.parallel(blocks * samples, [&](std::int64_t part) {
-      alignas(64) T factors[block];
+      alignas(64) sum_t<T> factors[block];
       const std::int64_t sample = part / blocks;
       const std::int64_t begin = part % blocks * block;
       const std::int64_t count = std::min(block, per_sample - begin);
@@ -125,7 +124,7 @@ struct Dropout {
       dropout_factors(factors, sample_key, static_cast<std::uint64_t>(begin), count, rate);
       const std::int64_t at = sample * per_sample + begin;
       device::run_vectors<T>(detail::MultiplyAdd{}, out + at, in + at,
-                             static_cast<const T*>(factors), count, accumulate);
+                             static_cast<const sum_t<T>*>(factors), count, accumulate);
     });
   }
 };

@@ -20,9 +20,8 @@ struct GeluConstants {
 };
 
 struct GeluForward {
-  template <class V>
-  void run(typename V::element_type* out, const typename V::element_type* in,
-           std::int64_t n) const {
+  template <class V, class S>
+  void run(S* out, const S* in, std::int64_t n) const {
     using T = typename V::element_type;
     const V slope(-GeluConstants<T>::slope);
     const V cubic(-GeluConstants<T>::cubic);
@@ -36,9 +35,8 @@ struct GeluForward {
 };
 
 struct GeluBackward {
-  template <class V>
-  void run(typename V::element_type* d_in, const typename V::element_type* d_out,
-           const typename V::element_type* in, std::int64_t n, bool accumulate) const {
+  template <class V, class S>
+  void run(S* d_in, const S* d_out, const S* in, std::int64_t n, bool accumulate) const {
     using T = typename V::element_type;
     const V slope(GeluConstants<T>::slope);
     const V cubic(GeluConstants<T>::cubic);
@@ -57,9 +55,8 @@ struct GeluBackward {
 };
 
 struct Add {
-  template <class V>
-  void run(typename V::element_type* out, const typename V::element_type* a,
-           const typename V::element_type* b, std::int64_t n) const {
+  template <class V, class S>
+  void run(S* out, const S* a, const S* b, std::int64_t n) const {
     for (std::int64_t i = 0; i < n; i += V::width) {
       (V::load(a + i, n - i) + V::load(b + i, n - i)).store(out + i, n - i);
     }
@@ -67,9 +64,8 @@ struct Add {
 };
 
 struct CopyVectors {
-  template <class V>
-  void run(typename V::element_type* out, const typename V::element_type* in,
-           std::int64_t n) const {
+  template <class V, class S>
+  void run(S* out, const S* in, std::int64_t n) const {
     for (std::int64_t i = 0; i < n; i += V::width) {
       V::load(in + i, n - i).store(out + i, n - i);
     }

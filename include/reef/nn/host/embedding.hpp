@@ -39,14 +39,14 @@ struct Embedding {
 
   /// Rows of d_wpe from T_ on are left alone.
   template <real T>
-  static void embedding_backward(device::Host::Lane& lane, T* d_wte, T* d_wpe, const T* d_out,
-                                 const std::int32_t* tokens, std::int64_t B, std::int64_t T_,
-                                 std::int64_t C, std::int64_t V, bool accumulate,
+  static void embedding_backward(device::Host::Lane& lane, sum_t<T>* d_wte, sum_t<T>* d_wpe,
+                                 const T* d_out, const std::int32_t* tokens, std::int64_t B,
+                                 std::int64_t T_, std::int64_t C, std::int64_t V, bool accumulate,
                                  void* /*workspace*/) {
     check(tokens, B * T_, V);
     if (!accumulate) {
-      lane.fill_zero(d_wte, static_cast<Bytes>(V * C) * sizeof(T));
-      lane.fill_zero(d_wpe, static_cast<Bytes>(T_ * C) * sizeof(T));
+      lane.fill_zero(d_wte, static_cast<Bytes>(V * C) * sizeof(sum_t<T>));
+      lane.fill_zero(d_wpe, static_cast<Bytes>(T_ * C) * sizeof(sum_t<T>));
     }
     constexpr std::int64_t channels = 64;
     device::for_each_block(lane, C, channels, [&](std::int64_t begin, std::int64_t end) {
@@ -57,11 +57,11 @@ struct Embedding {
 
 private:
   struct Scatter {
-    template <class Vec, class T>
-    void run(T* d_wte, T* d_wpe, const T* d_out, const std::int32_t* tokens, std::int64_t B,
+    template <class Vec, class T, class S>
+    void run(T* d_wte, T* d_wpe, const S* d_out, const std::int32_t* tokens, std::int64_t B,
              std::int64_t T_, std::int64_t C, std::int64_t channels) const {
       for (std::int64_t row = 0; row < B * T_; ++row) {
-        const T* const from = d_out + row * C;
+        const S* const from = d_out + row * C;
         T* const token = d_wte + tokens[row] * C;
         T* const position = d_wpe + row % T_ * C;
         for (std::int64_t i = 0; i < channels; i += Vec::width) {

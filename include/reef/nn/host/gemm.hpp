@@ -18,9 +18,14 @@
 #include <reef/core/error.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/instruction_set.hpp>
+#include <reef/nn/host/detail/bf16_gemm.hpp>
 #include <reef/nn/host/detail/portable_gemm.hpp>
 #include <reef/nn/host/detail/transpose.hpp>
 #include <reef/nn/kernels.hpp>
+
+#if defined(REEF_HAS_DNNL)
+#include <reef/nn/host/detail/dnnl_matmul.hpp>
+#endif
 
 namespace reef::inline v0::nn::host {
 
@@ -132,6 +137,25 @@ void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::
   }
 }
 
+/// The same of bf16 operands, summed in fp32, to fp32 or bf16: by oneDNN where the processor multiplies
+/// bf16, else widened.
+template <class C>
+void gemm_here(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k,
+               float alpha, const Bfloat16* a, std::int64_t lda, const Bfloat16* b,
+               std::int64_t ldb, float beta, C* c, std::int64_t ldc) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) return scale_rows(m, n, beta, c, ldc);
+#if defined(REEF_HAS_DNNL) && DNNL_VERSION_MAJOR == 2
+  if (alpha == 1.0F && multiplies_bf16()) {
+    prepare_dnnl();
+    return DnnlMatmul::run({ta, tb, m, n, k, lda, ldb, ldc, beta, std::is_same_v<C, float>}, a, b,
+                           c);
+  }
+#endif
+  gemm_widened(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
+               [](auto... arguments) { gemm_here<float>(arguments...); });
+}
+
 /// How (m, n) is cut into tiles: `across` strips of rows by `along` strips of columns.
 struct GemmGrid {
   std::int64_t m, n;
@@ -172,10 +196,11 @@ private:
 };
 
 /// gemm on the pool; finished(row0, row1, column0, column1) follows each tile while it is hot.
-template <real T, class Finished>
+template <real T, class C, class Finished>
 void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
-                std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda, const T* b,
-                std::int64_t ldb, T beta, T* c, std::int64_t ldc, const Finished& finished) {
+                std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,
+                const T* b, std::int64_t ldb, sum_t<T> beta, C* c, std::int64_t ldc,
+                const Finished& finished) {
   if (m == 0 || n == 0) return;
   const GemmGrid grid = GemmGrid::of(ta, m, n, k);
   lane.parallel(grid.tiles(), [&](std::int64_t tile) {
@@ -195,10 +220,10 @@ void gemm_tiles(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64
 
 /// Matrix products, tiled over the pool.
 struct Gemm {
-  template <real T>
+  template <real T, class C>
   static void gemm(device::Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
-                   std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda,
-                   const T* b, std::int64_t ldb, T beta, T* c, std::int64_t ldc) {
+                   std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,
+                   const T* b, std::int64_t ldb, sum_t<T> beta, C* c, std::int64_t ldc) {
     detail::gemm_tiles(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, [](auto...) {});
   }
 };

@@ -16,12 +16,12 @@ namespace detail {
 
 // Rows [0, rows) of (rows, C).
 struct LayerNormForward {
-  template <class V, class T>
-  void run(T* out, T* mean, T* rstd, const T* in, const T* weight, const T* bias, std::int64_t rows,
+  template <class V, class S, class T>
+  void run(S* out, T* mean, T* rstd, const S* in, const S* weight, const S* bias, std::int64_t rows,
            std::int64_t C, T epsilon) const {
     for (std::int64_t r = 0; r < rows; ++r) {
-      const T* const x = in + r * C;
-      T* const y = out + r * C;
+      const S* const x = in + r * C;
+      S* const y = out + r * C;
       V total(T(0));
       for (std::int64_t i = 0; i < C; i += V::width) total += V::load(x + i, C - i);
       const T m = sum(total) / static_cast<T>(C);
@@ -45,8 +45,8 @@ struct LayerNormForward {
 
 // Rows [0, rows) of (rows, C); d_weight and d_bias are this block's own sums.
 struct LayerNormBackward {
-  template <class V, class T>
-  void run(T* d_in, T* d_weight, T* d_bias, const T* d_out, const T* in, const T* weight,
+  template <class V, class S, class T>
+  void run(S* d_in, T* d_weight, T* d_bias, const S* d_out, const S* in, const S* weight,
            const T* mean, const T* rstd, std::int64_t rows, std::int64_t C, bool accumulate) const {
     const V zero(T(0));
     for (std::int64_t i = 0; i < C; i += V::width) {
@@ -54,9 +54,9 @@ struct LayerNormBackward {
       zero.store(d_bias + i, C - i);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
-      const T* const x = in + r * C;
-      const T* const dy = d_out + r * C;
-      T* const dx = d_in + r * C;
+      const S* const x = in + r * C;
+      const S* const dy = d_out + r * C;
+      S* const dx = d_in + r * C;
       const V scale(rstd[r]);
       const V shift(-mean[r] * rstd[r]);
       V sum_dn(T(0));         // of the gradient of the normalised values
@@ -104,9 +104,9 @@ struct SumOfParts {
 /// then over the blocks in ascending order.
 struct LayerNorm {
   template <real T>
-  static void layer_norm_forward(device::Host::Lane& lane, T* out, T* mean, T* rstd, const T* in,
-                                 const T* weight, const T* bias, std::int64_t R, std::int64_t C,
-                                 T epsilon) {
+  static void layer_norm_forward(device::Host::Lane& lane, T* out, sum_t<T>* mean, sum_t<T>* rstd,
+                                 const T* in, const T* weight, const T* bias, std::int64_t R,
+                                 std::int64_t C, sum_t<T> epsilon) {
     const std::int64_t block = std::max<std::int64_t>(1, device::elementwise_block / C);
     device::for_each_block(lane, R, block, [&](std::int64_t begin, std::int64_t end) {
       device::run_vectors<T>(detail::LayerNormForward{}, out + begin * C, mean + begin,
@@ -117,35 +117,36 @@ struct LayerNorm {
   template <real T>
   static Bytes layer_norm_backward_workspace(std::int64_t R, std::int64_t C) {
     const std::int64_t blocks = (R + rows_of_block(R) - 1) / rows_of_block(R);
-    return static_cast<Bytes>(2 * blocks * C) * sizeof(T);
+    return static_cast<Bytes>(2 * blocks * C) * sizeof(sum_t<T>);
   }
 
   template <real T>
-  static void layer_norm_backward(device::Host::Lane& lane, T* d_in, T* d_weight, T* d_bias,
-                                  const T* d_out, const T* in, const T* weight, const T* mean,
-                                  const T* rstd, std::int64_t R, std::int64_t C,
-                                  bool accumulate_input, bool accumulate_parameters,
+  static void layer_norm_backward(device::Host::Lane& lane, T* d_in, sum_t<T>* d_weight,
+                                  sum_t<T>* d_bias, const T* d_out, const T* in, const T* weight,
+                                  const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
+                                  std::int64_t C, bool accumulate_input, bool accumulate_parameters,
                                   void* workspace) {
+    using E = sum_t<T>;
     if (C == 0) return;
     if (R == 0) {
       if (accumulate_parameters) return;
-      lane.fill_zero(d_weight, static_cast<Bytes>(C) * sizeof(T));
-      lane.fill_zero(d_bias, static_cast<Bytes>(C) * sizeof(T));
+      lane.fill_zero(d_weight, static_cast<Bytes>(C) * sizeof(E));
+      lane.fill_zero(d_bias, static_cast<Bytes>(C) * sizeof(E));
       return;
     }
     const std::int64_t block = rows_of_block(R);
-    T* const parts = static_cast<T*>(workspace);  // (blocks, 2, C)
+    E* const parts = static_cast<E*>(workspace);  // (blocks, 2, C)
     device::for_each_block(lane, R, block, [&](std::int64_t begin, std::int64_t end) {
-      T* const part = parts + begin / block * 2 * C;
+      E* const part = parts + begin / block * 2 * C;
       device::run_vectors<T>(detail::LayerNormBackward{}, d_in + begin * C, part, part + C,
                              d_out + begin * C, in + begin * C, weight, mean + begin, rstd + begin,
                              end - begin, C, accumulate_input);
     });
     const std::int64_t blocks = (R + block - 1) / block;
-    const T* const sums = parts;
-    device::run_vectors<T>(detail::SumOfParts{}, d_weight, sums, blocks, 2 * C, C,
+    const E* const sums = parts;
+    device::run_vectors<E>(detail::SumOfParts{}, d_weight, sums, blocks, 2 * C, C,
                            accumulate_parameters);
-    device::run_vectors<T>(detail::SumOfParts{}, d_bias, sums + C, blocks, 2 * C, C,
+    device::run_vectors<E>(detail::SumOfParts{}, d_bias, sums + C, blocks, 2 * C, C,
                            accumulate_parameters);
   }
 

@@ -16,10 +16,10 @@ namespace detail {
 
 // rows x columns at out, leading dimension ld: each row += bias.
 struct AddBias {
-  template <class V, class T>
-  void run(T* out, std::int64_t ld, const T* bias, std::int64_t rows, std::int64_t columns) const {
+  template <class V, class S>
+  void run(S* out, std::int64_t ld, const S* bias, std::int64_t rows, std::int64_t columns) const {
     for (std::int64_t r = 0; r < rows; ++r) {
-      T* const row = out + r * ld;
+      S* const row = out + r * ld;
       for (std::int64_t i = 0; i < columns; i += V::width) {
         (V::load(row + i, columns - i) + V::load(bias + i, columns - i))
             .store(row + i, columns - i);
@@ -30,8 +30,8 @@ struct AddBias {
 
 // target (columns) = [target +] the sum over rows of from (rows, columns), in blocks of 64 rows.
 struct ColumnSums {
-  template <class V, class T>
-  void run(T* target, const T* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+  template <class V, class T, class S>
+  void run(T* target, const S* from, std::int64_t ld, std::int64_t rows, std::int64_t columns,
            bool accumulate) const {
     const V zero(T(0));
     for (std::int64_t i = 0; i < columns; i += 4 * V::width) {
@@ -42,7 +42,7 @@ struct ColumnSums {
         const std::int64_t end = begin + 64 < rows ? begin + 64 : rows;
         V b0 = zero, b1 = zero, b2 = zero, b3 = zero;
         for (std::int64_t r = begin; r < end; ++r) {
-          const T* const row = from + r * ld + i;
+          const S* const row = from + r * ld + i;
           b0 += V::load(row, n);
           if (n > w) b1 += V::load(row + w, n - w);
           if (n > 2 * w) b2 += V::load(row + 2 * w, n - 2 * w);
@@ -75,8 +75,8 @@ struct Linear {
   static void linear_forward(device::Host::Lane& lane, T* out, const T* in, const T* w,
                              const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
                              Transpose tw) {
-    detail::gemm_tiles(lane, Transpose::no, tw, R, N, K, T(1), in, K, w,
-                       tw == Transpose::no ? N : K, T(0), out, N,
+    detail::gemm_tiles(lane, Transpose::no, tw, R, N, K, sum_t<T>(1), in, K, w,
+                       tw == Transpose::no ? N : K, sum_t<T>(0), out, N,
                        [&](std::int64_t r0, std::int64_t r1, std::int64_t n0, std::int64_t n1) {
                          if (bias == nullptr) return;
                          device::run_vectors<T>(detail::AddBias{}, out + r0 * N + n0, N, bias + n0,
@@ -88,19 +88,21 @@ struct Linear {
   static void linear_backward_input(device::Host::Lane& lane, T* d_in, const T* d_out, const T* w,
                                     std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
                                     bool accumulate) {
+    using E = sum_t<T>;
     Gemm::gemm(lane, Transpose::no, tw == Transpose::no ? Transpose::yes : Transpose::no, R, K, N,
-               T(1), d_out, N, w, tw == Transpose::no ? N : K, accumulate ? T(1) : T(0), d_in, K);
+               E(1), d_out, N, w, tw == Transpose::no ? N : K, accumulate ? E(1) : E(0), d_in, K);
   }
 
   template <real T>
-  static void linear_backward_weight(device::Host::Lane& lane, T* d_w, T* d_bias, const T* in,
-                                     const T* d_out, std::int64_t R, std::int64_t K, std::int64_t N,
-                                     Transpose tw, bool accumulate) {
-    const T beta = accumulate ? T(1) : T(0);
+  static void linear_backward_weight(device::Host::Lane& lane, sum_t<T>* d_w, sum_t<T>* d_bias,
+                                     const T* in, const T* d_out, std::int64_t R, std::int64_t K,
+                                     std::int64_t N, Transpose tw, bool accumulate) {
+    using E = sum_t<T>;
+    const E beta = accumulate ? E(1) : E(0);
     if (tw == Transpose::no) {
-      Gemm::gemm(lane, Transpose::yes, Transpose::no, K, N, R, T(1), in, K, d_out, N, beta, d_w, N);
+      Gemm::gemm(lane, Transpose::yes, Transpose::no, K, N, R, E(1), in, K, d_out, N, beta, d_w, N);
     } else {
-      Gemm::gemm(lane, Transpose::yes, Transpose::no, N, K, R, T(1), d_out, N, in, K, beta, d_w, K);
+      Gemm::gemm(lane, Transpose::yes, Transpose::no, N, K, R, E(1), d_out, N, in, K, beta, d_w, K);
     }
     if (d_bias == nullptr) return;
     constexpr std::int64_t columns = 64;

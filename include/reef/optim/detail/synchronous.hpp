@@ -51,11 +51,11 @@ public:
 
 private:
   [[nodiscard]] int rank() const { return builder_.rank(); }
-  [[nodiscard]] Bytes bytes(std::int64_t elements) const {
-    return static_cast<Bytes>(elements) * plan_.element_bytes();
-  }
-
-  StorageId shard_of(const std::string& name, StorageId whole, const run::Bucket& bucket) {
+  StorageId shard_of(const std::string& name, StorageId whole, const run::Bucket& bucket,
+                     Bytes element) {
+    const auto bytes = [&](std::int64_t elements) {
+      return static_cast<Bytes>(elements) * element;
+    };
     return program_.add_part(name, whole, bytes(bucket.shards[static_cast<std::size_t>(rank())]),
                              bytes(bucket.shard_size(rank())));
   }
@@ -66,40 +66,42 @@ private:
   void reduce_scatter(std::size_t b) {
     if (plan_.ranks == 1) return;
     const run::Bucket& bucket = plan_.buckets[b];
-    owned_[b] = shard_of(concat("gradient shard ", b), gathered_[b], bucket);
+    owned_[b] = shard_of(concat("gradient shard ", b), gathered_[b], bucket, plan_.sum_bytes());
     Instruction& scatter = program_.add("ReduceScatter", Lane::reduce, static_cast<int>(b));
     scatter.reads = {{gathered_[b], 0}};
     scatter.writes = {{owned_[b], 0}};
-    run::add_reduce_scatter_messages(scatter, builder_, plan_.element_bytes(), channel(),
+    run::add_reduce_scatter_messages(scatter, builder_, plan_.sum_bytes(), channel(),
                                      bucket.shards);
   }
 
   void all_gather_gradients(std::size_t b) {
-    all_gather("GatherGradients", b, {owned_[b], 0}, {gathered_[b], 0});
+    all_gather("GatherGradients", b, {owned_[b], 0}, {gathered_[b], 0}, plan_.sum_bytes());
     owned_[b] = gathered_[b];  // the shard is a part of what is whole again
   }
 
   void update(std::size_t b, int states) {
     const run::Bucket& bucket = plan_.buckets[b];
     const StorageId weights = builder_.weights[b];
-    const StorageId target = sharded_ && plan_.ranks > 1
-                                 ? shard_of(concat("weight shard ", b), weights, bucket)
-                                 : weights;
+    const StorageId target =
+        sharded_ && plan_.ranks > 1
+            ? shard_of(concat("weight shard ", b), weights, bucket, plan_.element_bytes())
+            : weights;
     add_update(builder_, b, {sharded_ ? owned_[b] : gathered_[b], 0}, target, states);
     updated_ = target;
   }
 
   void all_gather_weights(std::size_t b) {
-    all_gather("GatherWeights", b, {updated_, 1}, {builder_.weights[b], 1});
+    all_gather("GatherWeights", b, {updated_, 1}, {builder_.weights[b], 1}, plan_.element_bytes());
   }
 
-  void all_gather(const char* kind, std::size_t b, run::Value shard, run::Value whole) {
+  void all_gather(const char* kind, std::size_t b, run::Value shard, run::Value whole,
+                  Bytes element) {
     if (plan_.ranks == 1) return;
     const run::Bucket& bucket = plan_.buckets[b];
     Instruction& gather = program_.add(kind, Lane::reduce, static_cast<int>(b));
     gather.reads = {shard};
     gather.writes = {whole};
-    run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(), bucket.shards);
+    run::add_all_gather_messages(gather, builder_, element, channel(), bucket.shards);
   }
 
   std::uint32_t channel() { return run::first_optimizer_channel + next_channel_++; }

@@ -10,7 +10,6 @@ namespace reef::inline v0::optim::detail {
 /// that writing and simulating programs needs neither.
 template <class Handlers, class Site, class Rule>
 void add_synchronous_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
-  using T = typename Site::element_type;
   using Communication = typename Handlers::Communication;
   const auto shards = [&site](const schedule::Instruction& i) {
     return site.plan().buckets[static_cast<std::size_t>(i.index)].shards;
@@ -20,14 +19,14 @@ void add_synchronous_code(Handlers& handlers, const Site& site, Rule rule, Updat
                      return site.reduce_scatter(concat("gradients ", i.index), i.reads[0],
                                                 i.writes[0], shards(i));
                    });
-  const auto gather = [&](const char* kind, const char* what) {
+  const auto gather = [&]<class T>(const char* kind, const char* what, T) {
     handlers.on_wire(kind, [&site, shards, what](const schedule::Instruction& i) -> Communication {
-      return site.template all_gather<T>(concat(what, i.index), site.span(i.reads[0]),
-                                         site.span(i.writes[0]), shards(i));
+      return site.template all_gather<T>(concat(what, i.index), site.template span<T>(i.reads[0]),
+                                         site.template span<T>(i.writes[0]), shards(i));
     });
   };
-  gather("GatherGradients", "gradients ");
-  gather("GatherWeights", "weights ");
+  gather("GatherGradients", "gradients ", typename Site::sum_type{});
+  gather("GatherWeights", "weights ", typename Site::element_type{});
   add_decision_code(handlers, site, options);
   add_update_code(handlers, site, rule);
 }

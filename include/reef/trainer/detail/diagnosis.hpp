@@ -93,8 +93,8 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
           for (const int use : inspected_uses(segment)) {
             const std::int64_t n = elements(use);
             block_sums_of_squares(lane, n,
-                                  static_cast<const T*>(uses[static_cast<std::size_t>(use)]), next,
-                                  run::norm_block);
+                                  static_cast<const sum_t<T>*>(uses[static_cast<std::size_t>(use)]),
+                                  next, run::norm_block);
             next += inspection_sums(n);
           }
         };
@@ -105,7 +105,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
       [&site, elements, first](const schedule::Instruction& i) ->
       typename run::Handlers<Device>::Communication {
         if (i.index < 0) {
-          const T* const loss = site.at(i.reads[0]);
+          const sum_t<T>* const loss = site.at(i.reads[0]);
           return site.call("report", [loss, first, j = i.micro_batch] {
             if (first->use == Finding::nothing && !std::isfinite(*loss))
               *first = {Finding::loss, j};

@@ -194,7 +194,7 @@ void Trainer<Policies...>::initialise_weights() {
     const graph::Parameter& parameter = dag.parameters[p];
     const DrawKey key{options_.seed, 0, 0, static_cast<std::uint32_t>(p)};
     const std::int64_t size = parameter.spec.shape.size();
-    std::vector<T> values(static_cast<std::size_t>(size));
+    std::vector<Sum> values(static_cast<std::size_t>(size));
     const std::int64_t parts = std::clamp<std::int64_t>(size >> 16, 1, device_.threads());
     {
       std::vector<std::jthread> threads;
@@ -239,38 +239,64 @@ auto Trainer<Policies...>::address_of(std::string_view name) const -> std::pair<
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<T> {
+auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {
   const auto [from, count] = address_of(name);
   std::vector<T> values(static_cast<std::size_t>(count));
   copy(values.data(), from, values.size() * sizeof(T), device::Copy::to_host);
-  return values;
+  if constexpr (std::is_same_v<T, Sum>) {
+    return values;
+  } else {
+    return {values.begin(), values.end()};
+  }
 }
 
 template <class... Policies>
-void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const T> values) {
+void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
   const auto [to, count] = address_of(name);
   if (static_cast<std::int64_t>(values.size()) != count) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " were given.");
   }
-  copy(to, values.data(), values.size() * sizeof(T), device::Copy::to_device);
+  if constexpr (std::is_same_v<T, Sum>) {
+    copy(to, values.data(), values.size() * sizeof(T), device::Copy::to_device);
+  } else {
+    const std::vector<T> rounded(values.begin(), values.end());
+    copy(to, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
+    set_master(name, values);
+  }
+}
+
+/// The part of the master weights that this rank keeps.
+template <class... Policies>
+void Trainer<Policies...>::set_master(std::string_view name, std::span<const Sum> values) {
+  const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
+  const std::int64_t begin = plan_.layout.parameters[p];
+  const auto end = begin + static_cast<std::int64_t>(values.size());
+  for (const StateRange& range : state_ranges()) {
+    const std::int64_t from = std::max(begin, range.begin);
+    const std::int64_t to = std::min(end, range.begin + range.elements);
+    if (!range.master || from >= to) continue;
+    Sum* const master = training_->memory().template at<Sum>(range.storage);
+    copy(master + (from - range.begin), values.data() + (from - begin),
+         static_cast<Bytes>(to - from) * sizeof(Sum), device::Copy::to_device);
+  }
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::state(const StateRange& range) -> std::vector<T> {
-  std::vector<T> values(static_cast<std::size_t>(range.elements));
-  copy(values.data(), training_->memory().at(range.storage), values.size() * sizeof(T),
+auto Trainer<Policies...>::state(const StateRange& range) -> std::vector<Sum> {
+  std::vector<Sum> values(static_cast<std::size_t>(range.elements));
+  copy(values.data(), training_->memory().at(range.storage), values.size() * sizeof(Sum),
        device::Copy::to_host);
   return values;
 }
 
 template <class... Policies>
-void Trainer<Policies...>::set_state(const StateRange& range, std::span<const T> values) {
+void Trainer<Policies...>::set_state(const StateRange& range, std::span<const Sum> values) {
   if (static_cast<std::int64_t>(values.size()) != range.elements) {
     throw ShapeError("reef::Trainer::set_state: the range has ", range.elements, " elements, ",
                      values.size(), " were given.");
   }
-  copy(training_->memory().at(range.storage), values.data(), values.size() * sizeof(T),
+  copy(training_->memory().at(range.storage), values.data(), values.size() * sizeof(Sum),
        device::Copy::to_device);
 }
 

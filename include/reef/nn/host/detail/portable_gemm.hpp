@@ -10,11 +10,11 @@
 namespace reef::inline v0::nn::host::detail {
 
 /// C (m,n) = beta C: a product over nothing. What C holds does not count where beta is 0.
-template <class T>
-void scale_rows(std::int64_t m, std::int64_t n, T beta, T* c, std::int64_t ldc) {
+template <class T, class C>
+void scale_rows(std::int64_t m, std::int64_t n, T beta, C* c, std::int64_t ldc) {
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
-      c[i * ldc + j] = beta == T(0) ? T(0) : beta * c[i * ldc + j];
+      c[i * ldc + j] = C(beta == T(0) ? T(0) : beta * c[i * ldc + j]);
     }
   }
 }

@@ -1,0 +1,10 @@
+#include <reef/optim/adamw.hpp>
+
+#include "../laws/trainer.hpp"
+
+namespace reef::test {
+
+using Bf16Cases = SynchronousCases<optim::AdamW, precision::Bf16>;
+INSTANTIATE_TYPED_TEST_SUITE_P(AdamWInBf16, TrainerLaws, Bf16Cases);
+
+}  // namespace reef::test
