@@ -184,6 +184,9 @@ inline void read_merges(BpeFiles& files, const std::filesystem::path& path) {
   });
 }
 
+/// Looking for a token's halves costs the square of its length; OpenAI's longest have 128 bytes.
+inline constexpr std::size_t longest_rank = 1024;
+
 /// A tiktoken file: a token in base64, a space and its rank a line; ranks are 0, 1, 2 and so on.
 /// Any two tokens merge whose bytes together are a token, the one of the lowest rank first.
 inline BpeFiles read_ranks(const std::filesystem::path& path) {
@@ -194,6 +197,10 @@ inline BpeFiles read_ranks(const std::filesystem::path& path) {
     const std::size_t space = std::min(line.find(' '), line.size());
     if (!bytes_of_base64(line.substr(0, space), bytes)) {
       refuse_line(path, number, concat("'", line.substr(0, space), "' is no base64"));
+    }
+    if (bytes.size() > longest_rank) {
+      refuse_line(path, number,
+                  concat("its token has ", bytes.size(), " bytes, more than ", longest_rank));
     }
     std::size_t rank = 0;
     const char* const end = line.data() + line.size();
