@@ -31,6 +31,14 @@ void add_squares(double* lane, const T* x, std::int64_t n) {
   }
 }
 
+// Halves onto halves.
+inline double fold_squares(double* lane) {
+  for (std::int64_t half = square_lanes / 2; half > 0; half /= 2) {
+    for (std::int64_t i = 0; i < half; ++i) lane[i] += lane[i + half];
+  }
+  return lane[0];
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
 
 REEF_TARGET_AVX512 inline void add_squares_avx512(double* lane, const float* x, std::int64_t n) {
@@ -48,18 +56,26 @@ REEF_TARGET_AVX512 inline void add_squares_avx512(double* lane, const float* x, 
   add_squares(lane, x + j, n - j);
 }
 
-REEF_TARGET_AVX2 inline void add_squares_avx2(double* lane, const float* x, std::int64_t n) {
-  __m256d sum[4];
-  for (int i = 0; i < 4; ++i) sum[i] = _mm256_loadu_pd(lane + 4 * i);
+// Of `streams` arrays of n numbers, one after the other; 16 lanes each.
+template <int streams>
+REEF_TARGET_AVX2 void add_squares_avx2(double* lane, const float* x, std::int64_t n) {
+  __m256d sum[streams][4];
+  for (int s = 0; s < streams; ++s) {
+    for (int i = 0; i < 4; ++i) sum[s][i] = _mm256_loadu_pd(lane + square_lanes * s + 4 * i);
+  }
   std::int64_t j = 0;
   for (; j + square_lanes <= n; j += square_lanes) {
-    for (int i = 0; i < 4; ++i) {
-      const __m256d value = _mm256_cvtps_pd(_mm_loadu_ps(x + j + 4 * i));
-      sum[i] = _mm256_fmadd_pd(value, value, sum[i]);
+    for (int s = 0; s < streams; ++s) {
+      for (int i = 0; i < 4; ++i) {
+        const __m256d value = _mm256_cvtps_pd(_mm_loadu_ps(x + s * n + j + 4 * i));
+        sum[s][i] = _mm256_fmadd_pd(value, value, sum[s][i]);
+      }
     }
   }
-  for (int i = 0; i < 4; ++i) _mm256_storeu_pd(lane + 4 * i, sum[i]);
-  add_squares(lane, x + j, n - j);
+  for (int s = 0; s < streams; ++s) {
+    for (int i = 0; i < 4; ++i) _mm256_storeu_pd(lane + square_lanes * s + 4 * i, sum[s][i]);
+    add_squares(lane + square_lanes * s, x + s * n + j, n - j);
+  }
 }
 
 #endif
@@ -73,7 +89,7 @@ double sum_of_squares(const T* x, std::int64_t n) {
   if constexpr (std::is_same_v<T, float>) {
     switch (instruction_set()) {
       case InstructionSet::avx512: add_squares_avx512(lane, x, n); break;
-      case InstructionSet::avx2: add_squares_avx2(lane, x, n); break;
+      case InstructionSet::avx2: add_squares_avx2<1>(lane, x, n); break;
       case InstructionSet::baseline: add_squares(lane, x, n); break;
     }
   } else {
@@ -82,10 +98,26 @@ double sum_of_squares(const T* x, std::int64_t n) {
 #else
   add_squares(lane, x, n);
 #endif
-  for (std::int64_t half = square_lanes / 2; half > 0; half /= 2) {
-    for (std::int64_t i = 0; i < half; ++i) lane[i] += lane[i + half];
+  return fold_squares(lane);
+}
+
+/// sums[0] of x[0, n), sums[1] of x[n, 2 n): the bits of two calls. AVX2 reads both side by side, since
+/// one stream of narrow loads does not ask the memory for as much as it can give.
+template <real T>
+void two_sums_of_squares(const T* x, std::int64_t n, double* sums) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if constexpr (std::is_same_v<T, float>) {
+    if (instruction_set() == InstructionSet::avx2) {
+      double lane[2 * square_lanes] = {};
+      add_squares_avx2<2>(lane, x, n);
+      sums[0] = fold_squares(lane);
+      sums[1] = fold_squares(lane + square_lanes);
+      return;
+    }
   }
-  return lane[0];
+#endif
+  sums[0] = sum_of_squares(x, n);
+  sums[1] = sum_of_squares(x + n, n);
 }
 
 }  // namespace detail
@@ -102,7 +134,11 @@ void block_sums_of_squares(Host::Lane& lane, std::int64_t n, const T* x, double*
   constexpr std::int64_t together = 8;  // blocks of one part
   for_each_block(
       lane, (n + block - 1) / block, together, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t i = first; i < last; ++i) {
+        std::int64_t i = first;
+        for (; i + 2 <= last && (i + 2) * block <= n; i += 2) {
+          detail::two_sums_of_squares(x + i * block, block, sums + i);
+        }
+        for (; i < last; ++i) {
           const std::int64_t begin = i * block;
           sums[i] = detail::sum_of_squares(x + begin, n - begin < block ? n - begin : block);
         }
