@@ -178,8 +178,10 @@ private:
     for (std::size_t track = 0; track < recording.tracks.size(); ++track) {
       const std::vector<Box> boxes = boxes_of(recording, track, from_, to_, 0.6 / scale_);
       double shown = 0;
-      for (const Box& box : boxes) shown += (box.end - box.begin) * scale_;
-      if (shown < 1.5) continue;  // nothing that one would see
+      for (const Box& box : boxes) {
+        if (box.activity != Activity::other) shown += (box.end - box.begin) * scale_;
+      }
+      if (shown < 4) continue;  // nothing that one would see
       open_row(recording.tracks[track], lane - 3);
       for (const Box& box : boxes) add_box(box);
       y_ += lane;
