@@ -9,7 +9,8 @@ Hugging Face writes it, with Conv1D projections (in, out). Needs torch and numpy
     gpt2_hub.safetensors     GPT2Model's names, without a prefix, fp32, with the masks of older files
     gpt2_head.safetensors    GPT2LMHeadModel's names with its head, fp16
     gpt2_bf16.safetensors    the same without the head, bf16
-    gpt2_losses.json         shape, tokens, and for each file the mean cross-entropy in fp64
+    gpt2_losses.json         shape, tokens, and for each file the mean cross-entropy in fp64; and the
+                             likeliest continuation of [3, 14, 15] by the first
 """
 
 import json
@@ -46,7 +47,7 @@ def parameters():
     return values
 
 
-def loss_of(w, tokens, targets):
+def logits_of(w, tokens):
     """GPT2LMHeadModel.forward, in fp64."""
     w = {name: value.double() for name, value in w.items()}
     B, T, C = *tokens.shape, CHANNELS
@@ -71,8 +72,20 @@ def loss_of(w, tokens, targets):
         y = (scores.softmax(-1) @ heads[2]).transpose(1, 2).reshape(B, T, C)
         x = x + conv1d(y, h + "attn.c_proj")
         x = x + conv1d(gelu_new(conv1d(norm(x, h + "ln_2"), h + "mlp.c_fc")), h + "mlp.c_proj")
-    logits = norm(x, "ln_f") @ w["wte.weight"].T
+    return norm(x, "ln_f") @ w["wte.weight"].T
+
+
+def loss_of(w, tokens, targets):
+    logits = logits_of(w, tokens)
     return functional.cross_entropy(logits.reshape(-1, VOCABULARY), targets.reshape(-1)).item()
+
+
+def continued(w, tokens, count):
+    """The likeliest token after the last CONTEXT ones, again and again."""
+    for _ in range(count):
+        logits = logits_of(w, torch.tensor([tokens[-CONTEXT:]]))
+        tokens = tokens + [logits[0, -1].argmax().item()]
+    return tokens
 
 
 def write(path, tensors, metadata):
@@ -112,11 +125,12 @@ def main():
         "layers": LAYERS, "heads": HEADS, "channels": CHANNELS, "vocabulary": VOCABULARY,
         "context": CONTEXT, "batch": BATCH, "sequence": SEQUENCE,
         "tokens": tokens.flatten().tolist(), "targets": targets.flatten().tolist(),
+        "continued": continued(weights, [3, 14, 15], 17),
         "losses": {"gpt2_hub.safetensors": loss_of(weights, tokens, targets),
                    "gpt2_head.safetensors": loss_of(half, tokens, targets),
                    "gpt2_bf16.safetensors": loss_of(brain, tokens, targets)},
     }
-    (FOLDER / "gpt2_losses.json").write_text(json.dumps(losses, indent=1) + "\n")
+    (FOLDER / "gpt2_losses.json").write_text(json.dumps(losses) + "\n")
 
 
 if __name__ == "__main__":

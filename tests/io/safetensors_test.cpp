@@ -201,6 +201,9 @@ TEST_F(Safetensors, tensors_that_overlap_leave_gaps_or_share_a_name_are_refused)
   EXPECT_NE(two(low, high, "a").find("comes twice"), std::string::npos);
   EXPECT_EQ(two(entry("F32", "[0,9223372036854775807]", "[0,0]"), entry("F32", "[2]", "[0,8]")),
             "no error");
+  // Empty as well, but only once its size has wrapped around: the format's reader refuses it too.
+  EXPECT_NE(two(entry("F32", "[4611686018427387904,8,0]", "[0,0]"), entry("F32", "[2]", "[0,8]")),
+            "no error");
 }
 
 TEST_F(Safetensors, headers_that_are_no_object_of_the_format_are_refused) {

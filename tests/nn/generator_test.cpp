@@ -165,7 +165,7 @@ TEST_F(Generation, refuses_what_cannot_be_and_goes_on) {
   refuses({1}, {.top_k = -1}, "top_k is -1");
   refuses({1}, {.vocabulary = 65}, "vocabulary is 65");
   EXPECT_THROW(generator_.set_parameter("transformer.wte.weight", std::vector<float>(3)),
-               OptionError);
+               ShapeError);
   EXPECT_THROW(generator_.set_parameter("wte", std::vector<float>(3)), ShapeError);
   EXPECT_EQ(generator_.generate(Tokens{1}, {.tokens = 2}).size(), 3U);
 
@@ -185,6 +185,27 @@ TEST(Generator, takes_a_model_of_one_sequence_alone) {
   graph::Graph<Host, float> none(1);
   none.input("tokens", {{1, 4}, Element::int32});
   EXPECT_THROW((nn::Generator<Host, float>(device, none)), ShapeError);
+}
+
+TEST(Generator, in_bf16_continues_as_its_rounded_weights_do_in_fp32) {
+  Host device({.threads = 1});
+  nn::GptConfig config = small_config();
+  config.batch = 1;
+  const auto narrow = nn::gpt<Host, Bfloat16>(config, 1);
+  const auto wide = nn::gpt<Host, float>(config, 1);
+  nn::Generator<Host, Bfloat16> narrow_generator(device, narrow);
+  nn::Generator<Host, float> wide_generator(device, wide);
+  for (const auto& [id, values] : Point<float>::make(wide.dag(), 37).parameters) {
+    std::vector<float> rounded;
+    for (const float value : values) rounded.push_back(Bfloat16(value));
+    narrow_generator.set_parameter(wide.dag().parameter_at(id).name, values);
+    wide_generator.set_parameter(wide.dag().parameter_at(id).name, rounded);
+  }
+  const std::vector<float> found = narrow_generator.logits(Tokens{3, 1, 4});
+  const std::vector<float> wanted = wide_generator.logits(Tokens{3, 1, 4});
+  // Activations of 8 bits through two layers of small width.
+  EXPECT_LT(relative_error(found, wanted), 16 * 0x1p-8);
+  EXPECT_NE(found, wanted);
 }
 
 TEST(Generator, that_finds_no_room_gives_back_what_it_took) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include <reef/device/host.hpp>
 #include <reef/io/json.hpp>
+#include <reef/nn/generator.hpp>
 #include <reef/nn/host.hpp>
 
 #include "../laws/graph_runner.hpp"
@@ -34,6 +36,7 @@ struct Reference {
   nn::GptConfig config;
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> targets;
+  std::vector<std::int32_t> continued;
   std::map<std::string, double> losses;  // by file
 
   static const Reference& get() {
@@ -53,6 +56,7 @@ struct Reference {
       r.config.sequence = number("sequence");
       r.tokens = io::require<std::vector<std::int32_t>>(json, "tokens", source);
       r.targets = io::require<std::vector<std::int32_t>>(json, "targets", source);
+      r.continued = io::require<std::vector<std::int32_t>>(json, "continued", source);
       const auto losses = io::require<io::Json>(json, "losses", source);
       for (const auto& [file, loss] : losses.items()) r.losses[file] = loss.get<double>();
       return r;
@@ -99,6 +103,23 @@ TEST(Gpt2File, a_model_from_a_file_has_the_loss_that_pytorch_computes) {
   }
   EXPECT_NE(reference.losses.at("gpt2_hub.safetensors"),
             reference.losses.at("gpt2_bf16.safetensors"));
+}
+
+TEST(Gpt2File, a_model_from_a_file_continues_a_text_as_pytorch_does) {
+  Host device({.threads = 1});
+  nn::GptConfig config = Reference::get().config;
+  config.batch = 1;
+  config.sequence = 0;
+  const auto model = nn::gpt<Host, float>(config, 1);
+  nn::Generator<Host, float> generator(device, model);
+  Gpt2File(test_data + "gpt2_hub.safetensors")
+      .read<float>(model.dag(), config.vocabulary,
+                   [&](const std::string& name, const std::vector<float>& values) {
+                     generator.set_parameter(name, values);
+                   });
+  const std::vector<std::int32_t>& wanted = Reference::get().continued;
+  const std::span prompt = std::span(wanted).first(3);
+  EXPECT_EQ(generator.generate(prompt, {.tokens = 17, .temperature = 0}), wanted);
 }
 
 TEST(Gpt2File, a_file_says_its_configuration) {

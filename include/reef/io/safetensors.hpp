@@ -247,20 +247,21 @@ private:
     tensor.dtype = require<std::string>(entry, "dtype", source);
     tensor.shape = require<std::vector<std::int64_t>>(entry, "shape", source);
     const auto offsets = require<std::vector<std::uint64_t>>(entry, "data_offsets", source);
-    Bytes bytes = detail::dtype_bytes(tensor.dtype);
-    if (bytes == 0)
+    const Bytes width = detail::dtype_bytes(tensor.dtype);
+    if (width == 0)
       refuse(concat("tensor '", name, "' has the unknown dtype '", tensor.dtype, "'"));
-    bool empty = false;
-    for (const std::int64_t extent : tensor.shape) {
-      if (extent < 0) refuse(concat("tensor '", name, "' has a negative extent"));
-      empty = empty || extent == 0;
-    }
-    for (const std::int64_t extent : tensor.shape) {
-      if (!empty && bytes > std::numeric_limits<Bytes>::max() / static_cast<Bytes>(extent)) {
+    Bytes bytes = 1;
+    const auto times = [&](Bytes factor) {
+      if (factor != 0 && bytes > std::numeric_limits<Bytes>::max() / factor) {
         refuse(concat("tensor '", name, "' is larger than any file"));
       }
-      bytes *= static_cast<Bytes>(extent);
+      bytes *= factor;
+    };
+    for (const std::int64_t extent : tensor.shape) {
+      if (extent < 0) refuse(concat("tensor '", name, "' has a negative extent"));
+      times(static_cast<Bytes>(extent));
     }
+    times(width);
     if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > file_.size() - data_) {
       refuse(concat("tensor '", name, "' has data_offsets outside the file"));
     }

@@ -108,12 +108,15 @@ public:
     tokens_ = dag.tensor("tokens");
     logits_ = dag.tensor("logits");
     const graph::TensorSpec& tokens = dag.tensor_at(tokens_).spec;
-    const Shape& logits = dag.tensor_at(logits_).spec.shape;
-    if (tokens.element != Element::int32 || tokens.shape.rank() != 2 || tokens.shape[0] != 1 ||
-        tokens.shape[1] < 1 || logits.rank() != 3 || logits.rows() != tokens.shape[1]) {
-      throw ShapeError("reef::nn::Generator: tokens are ", tokens.shape.text(), ", logits ",
-                       logits.text(), ", expected (1, T) and (1, T, V).\n",
-                       "  fix: make the model with a batch of 1.");
+    const graph::TensorSpec& outputs = dag.tensor_at(logits_).spec;
+    const Shape& logits = outputs.shape;
+    if (tokens.element != Element::int32 || outputs.element != element_of<T> ||
+        tokens.shape.rank() != 2 || tokens.shape[0] != 1 || tokens.shape[1] < 1 ||
+        logits.rank() != 3 || logits.rows() != tokens.shape[1]) {
+      throw ShapeError("reef::nn::Generator: tokens are ", name_of(tokens.element), " ",
+                       tokens.shape.text(), ", logits ", name_of(outputs.element), " ",
+                       logits.text(), ", expected int32 (1, T) and ", name_of(element_of<T>),
+                       " (1, T, V).\n", "  fix: make the model with a batch of 1.");
     }
     segment_ = graph::plan_segment_to(dag, logits_);
     for (const int id : segment_.parameters) {
@@ -128,19 +131,20 @@ public:
   [[nodiscard]] std::int64_t context() const { return shape_of(tokens_)[1]; }
   [[nodiscard]] std::int64_t vocabulary() const { return shape_of(logits_)[2]; }
 
-  /// Copies a parameter in. Throws ShapeError for an unknown name, OptionError for another size.
-  void set_parameter(std::string_view name, std::span<const T> values) {
+  /// Copies a parameter in, rounded to T. Throws ShapeError for an unknown name or another size.
+  void set_parameter(std::string_view name, std::span<const sum_t<T>> values) {
     const graph::Dag& dag = model_.dag();
     const int id = dag.parameter(name);
-    const Bytes bytes = dag.parameter_at(id).spec.bytes();
-    if (values.size_bytes() != bytes) {
-      throw OptionError("reef::nn::Generator: the parameter '", name, "' has ",
-                        dag.parameter_at(id).spec.shape.size(), " elements, not ", values.size(),
-                        ".");
+    const std::int64_t elements = dag.parameter_at(id).spec.shape.size();
+    if (static_cast<std::int64_t>(values.size()) != elements) {
+      throw ShapeError("reef::nn::Generator: the parameter '", name, "' has ", elements,
+                       " elements, ", values.size(), " were given.");
     }
     if (bindings_.parameter(id) == nullptr) return;  // no node up to the logits reads it
+    const std::vector<T> rounded(values.begin(), values.end());
     run([&](Lane& lane) {
-      lane.copy(bindings_.parameter(id), values.data(), bytes, device::Copy::to_device);
+      lane.copy(bindings_.parameter(id), rounded.data(), rounded.size() * sizeof(T),
+                device::Copy::to_device);
     });
   }
 
