@@ -11,6 +11,7 @@
 #include <reef/nn/gelu.hpp>
 #include <reef/nn/generator.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/kernels.hpp>

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/gpt.hpp>
+
+namespace reef::inline v0::nn {
+
+/// The configuration that lies beside a model of Hugging Face as config.json.
+///
+/// | reads  | n_layer, n_head, n_embd, n_positions, vocab_size                                        |
+/// | checks | what a gpt() cannot be: another model_type, activation, width of the MLP, epsilon of    |
+/// |        | the layer norm or scale of attention, or a head of its own                             |
+/// | errors | FileError if it cannot be read; DecodeError naming the field; OptionError as GptConfig |
+///
+/// Dropout is 0, as for evaluation: it is no part of the weights.
+///
+/// Source: huggingface/transformers, models/gpt2/configuration_gpt2.py.
+inline GptConfig read_gpt2_config(const std::filesystem::path& path) {
+  const io::Json json = io::read_json(path);
+  const std::string source = concat("'", path.string(), "'");
+  const auto number = [&](const char* field) {
+    return io::require<std::int64_t>(json, field, source);
+  };
+  GptConfig config;
+  config.layers = number("n_layer");
+  config.heads = number("n_head");
+  config.channels = number("n_embd");
+  config.context = number("n_positions");
+  config.vocabulary = number("vocab_size");
+  config.check();
+
+  const auto expect = [&](bool so, std::string_view field, std::string_view wanted) {
+    if (so) return;
+    throw DecodeError("reef::nn: ", source, ": ", field, " is not ", wanted,
+                      ", which is all that a gpt() knows.\n  fix: give a GPT-2.");
+  };
+  const auto text = [&](const char* field, const char* usual) {
+    return io::value_or<std::string>(json, field, usual, source);
+  };
+  const std::string activation = text("activation_function", "gelu_new");
+  expect(text("model_type", "gpt2") == "gpt2", "model_type", "gpt2");
+  expect(activation == "gelu_new" || activation == "gelu_pytorch_tanh", "activation_function",
+         "gelu_new");
+  const std::int64_t inner = 4 * config.channels;
+  expect(io::value_or<std::int64_t>(json, "n_inner", inner, source) == inner, "n_inner",
+         "4 n_embd");
+  const auto epsilon = io::value_or<double>(json, "layer_norm_epsilon", 1e-5, source);
+  expect(std::abs(epsilon - 1e-5) < 1e-9, "layer_norm_epsilon", "1e-5");
+  const auto flag = [&](const char* field, bool usual) {
+    return io::value_or<bool>(json, field, usual, source);
+  };
+  expect(flag("scale_attn_weights", true), "scale_attn_weights", "true");
+  expect(!flag("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
+         "false");
+  expect(flag("tie_word_embeddings", true), "tie_word_embeddings", "true");
+  return config;
+}
+
+/// Writes the config.json of a gpt(), which with the file of write_gpt2 as model.safetensors is a
+/// folder that GPT2LMHeadModel.from_pretrained reads. Throws FileError as AtomicFile.
+inline void write_gpt2_config(const std::filesystem::path& path, const GptConfig& config) {
+  config.check();
+  const io::Json json{{"architectures", io::Json::array({"GPT2LMHeadModel"})},
+                      {"model_type", "gpt2"},
+                      {"activation_function", "gelu_new"},
+                      {"n_layer", config.layers},
+                      {"n_head", config.heads},
+                      {"n_embd", config.channels},
+                      {"n_positions", config.context},
+                      {"vocab_size", config.vocabulary},
+                      {"layer_norm_epsilon", 1e-5},
+                      {"tie_word_embeddings", true},
+                      {"embd_pdrop", config.dropout},
+                      {"attn_pdrop", config.dropout},
+                      {"resid_pdrop", config.dropout}};
+  io::write_atomically(path, json.dump(2) + "\n");
+}
+
+}  // namespace reef::inline v0::nn
