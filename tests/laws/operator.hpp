@@ -141,7 +141,7 @@ TYPED_TEST_P(OperatorLaws, fp32_agrees_with_fp64_within_the_stated_tolerance) {
   }
 }
 
-/// All sums are of fp32, so an error is that of a few roundings to 2^-9 on the way.
+/// All sums are of fp32, so an error is that of a few roundings, each of 2^-8, on the way.
 TYPED_TEST_P(OperatorLaws, bf16_agrees_with_fp64_within_a_few_roundings) {
   typename TestFixture::Device device = TestFixture::make_device(2);
   const auto narrow = TestFixture::template outcome<Bfloat16>(device);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -83,7 +84,7 @@ void expect_near(double value, double reference, double factor, double bound,
 // Everything under every instruction set that the machine has.
 template <class T>
 class HostKernels : public testing::Test {
-protected:
+public:
   static void each_instruction_set(const std::function<void()>& body) {
     for (const InstructionSet set :
          {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512}) {
@@ -105,60 +106,117 @@ struct Matrix {
   std::int64_t m, n, k;
 };
 
-constexpr Matrix matrices[] = {{1, 1, 1},      {3, 5, 7},      {17, 48, 1},
-                               {16, 257, 48},  {65, 130, 70},  {1, 384, 48},
-                               {200, 70, 530}, {130, 600, 64}, {1000, 66, 260}};
+constexpr Matrix matrices[] = {{1, 1, 1},       {3, 5, 7},     {17, 48, 1},    {16, 257, 48},
+                               {65, 130, 70},   {1, 384, 48},  {200, 70, 530}, {130, 600, 64},
+                               {1000, 66, 260}, {20, 511, 600}};
 
-TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_beta) {
-  using T = TypeParam;
-  struct Factors {
-    T alpha, beta;
-  };
-  this->each_instruction_set([] {
-    for (const Matrix& shape : matrices) {
-      for (const Transpose ta : {Transpose::no, Transpose::yes}) {
-        for (const Transpose tb : {Transpose::no, Transpose::yes}) {
-          for (const Factors& factors : {Factors{T(1), T(0)}, Factors{T(0.5), T(1)}}) {
-            const std::int64_t m = shape.m, n = shape.n, k = shape.k;
-            const std::int64_t lda = (ta == Transpose::no ? k : m) + 3;
-            const std::int64_t ldb = (tb == Transpose::no ? n : k) + 1;
-            const std::int64_t ldc = n + 2;
-            const auto a = normal_numbers<T>((ta == Transpose::no ? m : k) * lda, 1);
-            const auto b = normal_numbers<T>((tb == Transpose::no ? k : n) * ldb, 2);
-            const auto before =
-                factors.beta == T(0) ? nans<T>(m * ldc) : normal_numbers<T>(m * ldc, 3);
-            const auto c = result_of<T>(before, [&](Host::Lane& lane, T* out) {
-              Kernels::gemm<T>(lane, ta, tb, m, n, k, factors.alpha, a.data(), lda, b.data(), ldb,
-                               factors.beta, out, ldc);
-            });
-            for (std::int64_t i = 0; i < m; i += 1 + m / 37) {
-              for (std::int64_t j = 0; j < ldc; ++j) {
-                const std::size_t at = size(i * ldc + j);
-                if (j >= n) {  // between the rows
-                  EXPECT_EQ(std::memcmp(&c[at], &before[at], sizeof(T)), 0);
-                  continue;
-                }
-                double sum = 0;
-                double bound = 0;
-                for (std::int64_t p = 0; p < k; ++p) {
-                  const double term =
-                      static_cast<double>(
-                          a[size(ta == Transpose::no ? i * lda + p : p * lda + i)]) *
-                      static_cast<double>(b[size(tb == Transpose::no ? p * ldb + j : j * ldb + p)]);
-                  sum += term;
-                  bound += std::abs(term);
-                }
-                const double old = factors.beta == T(0) ? 0 : static_cast<double>(before[at]);
-                expect_near<T>(c[at], static_cast<double>(factors.alpha) * sum + old,
-                               static_cast<double>(k) + 4, bound + std::abs(old), "gemm");
-              }
-            }
-          }
+// `product` is called as Kernels::gemm is, with the elements T of a and b, and C of c. Sums are of
+// sum_t<T>, and C is rounded once.
+template <class T, class C, class Product>
+void expect_products(const Matrix& shape, Transpose ta, Transpose tb, double alpha, double beta,
+                     const Product& product) {
+  const std::int64_t m = shape.m, n = shape.n, k = shape.k;
+  const std::int64_t lda = (ta == Transpose::no ? k : m) + 3;
+  const std::int64_t ldb = (tb == Transpose::no ? n : k) + 1;
+  const std::int64_t ldc = n + 2;
+  const auto a = normal_numbers<T>((ta == Transpose::no ? m : k) * lda, 1);
+  const auto b = normal_numbers<T>((tb == Transpose::no ? k : n) * ldb, 2);
+  const auto before = normal_numbers<C>(m * ldc, 3, beta == 0 ? std::nan("") : 1.0);
+  const auto c = result_of<C>(before, [&](Host::Lane& lane, C* out) {
+    using E = sum_t<T>;
+    product(lane, ta, tb, m, n, k, static_cast<E>(alpha), a.data(), lda, b.data(), ldb,
+            static_cast<E>(beta), out, ldc);
+  });
+  constexpr double rounding = std::is_same_v<C, Bfloat16> ? 0x1p-8 : 0;
+  for (std::int64_t i = 0; i < m; i += 1 + m / 11) {
+    for (std::int64_t j = 0; j < ldc; ++j) {
+      const std::size_t at = size(i * ldc + j);
+      if (j >= n) {  // between the rows
+        EXPECT_EQ(std::memcmp(&c[at], &before[at], sizeof(C)), 0);
+        continue;
+      }
+      double sum = 0;
+      double bound = 0;
+      for (std::int64_t p = 0; p < k; ++p) {
+        const double term =
+            static_cast<double>(a[size(ta == Transpose::no ? i * lda + p : p * lda + i)]) *
+            static_cast<double>(b[size(tb == Transpose::no ? p * ldb + j : j * ldb + p)]);
+        sum += term;
+        bound += std::abs(term);
+      }
+      const double old = beta == 0 ? 0 : static_cast<double>(before[at]);
+      const double expected = alpha * sum + beta * old;
+      const double epsilon = static_cast<double>(std::numeric_limits<sum_t<T>>::epsilon());
+      const double tolerance = (static_cast<double>(k) + 4) * epsilon * (bound + std::abs(old)) +
+                               rounding * std::abs(expected);
+      EXPECT_LE(std::abs(static_cast<double>(c[at]) - expected), tolerance) << "gemm";
+    }
+  }
+}
+
+template <class T, class C, class Product>
+void expect_products_of_every_kind(const Product& product,
+                                   const std::vector<double>& alphas = {1, 0.5}) {
+  for (const Matrix& shape : matrices) {
+    for (const Transpose ta : {Transpose::no, Transpose::yes}) {
+      for (const Transpose tb : {Transpose::no, Transpose::yes}) {
+        for (std::size_t i = 0; i < alphas.size(); ++i) {
+          expect_products<T, C>(shape, ta, tb, alphas[i], static_cast<double>(i % 2), product);
         }
       }
     }
+  }
+}
+
+TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_beta) {
+  using T = TypeParam;
+  this->each_instruction_set([] {
+    expect_products_of_every_kind<T, T>([](auto&&... call) { Kernels::gemm<T>(call...); });
   });
 }
+
+TEST(Bf16Products, match_a_scalar_loop_where_c_is_bf16_and_where_it_is_fp32) {
+  HostKernels<Bfloat16>::each_instruction_set([] {
+    const auto product = [](auto&&... call) { Kernels::gemm<Bfloat16>(call...); };
+    expect_products_of_every_kind<Bfloat16, Bfloat16>(product);
+    expect_products_of_every_kind<Bfloat16, float>(product);
+  });
+}
+
+#if defined(REEF_HAS_DNNL) && DNNL_VERSION_MAJOR == 2
+// Kernels use it for bf16 where the processor multiplies that; of fp32 it can be tried everywhere.
+template <class T, class C>
+void expect_products_of_onednn() {
+  bool has_code = true;
+  const auto product = [&](Host::Lane&, Transpose ta, Transpose tb, std::int64_t m, std::int64_t n,
+                           std::int64_t k, float, const T* a, std::int64_t lda, const T* b,
+                           std::int64_t ldb, float beta, C* c, std::int64_t ldc) {
+    nn::host::detail::prepare_dnnl();
+    has_code = nn::host::detail::DnnlMatmul::run(
+        {ta, tb, m, n, k, lda, ldb, ldc, beta, element_of<T>, element_of<C>}, a, b, c);
+    if (has_code) return;
+    Kernels::gemm<T>(hosts().first, ta, tb, m, n, k, 1.0F, a, lda, b, ldb, beta, c, ldc);
+  };
+  for (const Matrix& shape : {Matrix{17, 48, 1}, Matrix{65, 130, 70}, Matrix{96, 64, 300}}) {
+    for (const Transpose ta : {Transpose::no, Transpose::yes}) {
+      for (const Transpose tb : {Transpose::no, Transpose::yes}) {
+        for (const double beta : {0.0, 1.0}) {
+          expect_products<T, C>(shape, ta, tb, 1, beta, product);
+          if (!has_code) GTEST_SKIP() << "oneDNN has no fast code for this on this processor";
+        }
+      }
+    }
+  }
+}
+
+TEST(OneDnnMatmul, of_fp32_matches_a_scalar_loop) { expect_products_of_onednn<float, float>(); }
+TEST(OneDnnMatmul, of_bf16_matches_a_scalar_loop) {
+  expect_products_of_onednn<Bfloat16, Bfloat16>();
+}
+TEST(OneDnnMatmul, of_bf16_into_fp32_matches_a_scalar_loop) {
+  expect_products_of_onednn<Bfloat16, float>();
+}
+#endif
 
 TYPED_TEST(HostKernels, a_product_over_nothing_is_beta_c) {
   using T = TypeParam;

@@ -11,7 +11,7 @@ namespace reef::inline v0 {
 /// arithmetic is that of float, and assignment rounds.
 ///
 /// | range    | that of float, denormal numbers included                                |
-/// | rounding | to nearest, ties to even; relative error at most 2^-9; NaN stays NaN     |
+/// | rounding | to nearest, ties to even; relative error at most 2^-8; NaN stays NaN     |
 class Bfloat16 {
 public:
   Bfloat16() = default;

@@ -7,14 +7,12 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <string>
-#include <type_traits>
+#include <string_view>
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include <reef/core/bfloat16.hpp>
+#include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -32,8 +30,8 @@ inline bool multiplies_bf16() {
 
 #if DNNL_VERSION_MAJOR == 2
 
-/// C (m,n) = op(A) (m,k) op(B) (k,n) + beta C by oneDNN's matmul on the calling thread, with A and B of
-/// bf16, C of bf16 or fp32, and sums in fp32.
+/// C (m,n) = op(A) (m,k) op(B) (k,n) + beta C by oneDNN's matmul on the calling thread, with sums in
+/// fp32.
 ///
 /// oneDNN makes code for a shape, so each thread keeps what it has made, by shape.
 class DnnlMatmul {
@@ -42,22 +40,28 @@ public:
     Transpose ta, tb;
     std::int64_t m, n, k, lda, ldb, ldc;
     float beta;
-    bool wide;  ///< C is fp32
+    Element operands;  ///< of A and B: bf16 or fp32
+    Element result;    ///< of C: likewise
     auto operator<=>(const Shape&) const = default;
   };
 
-  static void run(const Shape& shape, const Bfloat16* a, const Bfloat16* b, void* c) {
+  /// False, and nothing is done, where oneDNN has only its reference code for the shape, or none.
+  static bool run(const Shape& shape, const void* a, const void* b, void* c) {
     thread_local std::map<Shape, std::unique_ptr<DnnlMatmul>> made;
     auto& matmul = made[shape];
     if (!matmul) matmul.reset(new DnnlMatmul(shape));
-    matmul->execute(const_cast<Bfloat16*>(a), const_cast<Bfloat16*>(b), c);
+    if (matmul->primitive_ == nullptr) return false;
+    matmul->execute(const_cast<void*>(a), const_cast<void*>(b), c);
+    return true;
   }
 
   ~DnnlMatmul() {
-    for (dnnl_memory_t memory : memories_) dnnl_memory_destroy(memory);
-    dnnl_primitive_destroy(primitive_);
-    dnnl_stream_destroy(stream_);
-    dnnl_engine_destroy(engine_);
+    for (dnnl_memory_t memory : memories_) {
+      if (memory != nullptr) dnnl_memory_destroy(memory);
+    }
+    if (primitive_ != nullptr) dnnl_primitive_destroy(primitive_);
+    if (stream_ != nullptr) dnnl_stream_destroy(stream_);
+    if (engine_ != nullptr) dnnl_engine_destroy(engine_);
     std::free(scratch_);
   }
   DnnlMatmul(const DnnlMatmul&) = delete;
@@ -66,18 +70,18 @@ public:
 private:
   explicit DnnlMatmul(const Shape& shape) {
     const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t ld, Transpose t,
-                           dnnl_data_type_t type) {
+                           Element element) {
       const dnnl_dims_t extents{rows, columns};
       const bool as_is = t == Transpose::no;
       const dnnl_dims_t strides{as_is ? ld : 1, as_is ? 1 : ld};
       dnnl_memory_desc_t result;
-      check(dnnl_memory_desc_init_by_strides(&result, 2, extents, type, strides));
+      check(dnnl_memory_desc_init_by_strides(
+          &result, 2, extents, element == Element::bfloat16 ? dnnl_bf16 : dnnl_f32, strides));
       return result;
     };
-    const auto a = matrix(shape.m, shape.k, shape.lda, shape.ta, dnnl_bf16);
-    const auto b = matrix(shape.k, shape.n, shape.ldb, shape.tb, dnnl_bf16);
-    const auto c =
-        matrix(shape.m, shape.n, shape.ldc, Transpose::no, shape.wide ? dnnl_f32 : dnnl_bf16);
+    const auto a = matrix(shape.m, shape.k, shape.lda, shape.ta, shape.operands);
+    const auto b = matrix(shape.k, shape.n, shape.ldb, shape.tb, shape.operands);
+    const auto c = matrix(shape.m, shape.n, shape.ldc, Transpose::no, shape.result);
     dnnl_matmul_desc_t description;
     check(dnnl_matmul_desc_init(&description, &a, &b, nullptr, &c));
 
@@ -92,19 +96,30 @@ private:
     check(dnnl_engine_create(&engine_, dnnl_cpu, 0));
     check(dnnl_stream_create(&stream_, engine_, dnnl_stream_default_flags));
     dnnl_primitive_desc_t plan = nullptr;
-    check(dnnl_primitive_desc_create(&plan, &description, attributes, engine_, nullptr));
+    const dnnl_status_t planned =
+        dnnl_primitive_desc_create(&plan, &description, attributes, engine_, nullptr);
+    dnnl_post_ops_destroy(after);
+    dnnl_primitive_attr_destroy(attributes);
+    if (planned == dnnl_unimplemented) return;
+    check(planned);
+    make(plan, std::array<const dnnl_memory_desc_t*, 3>{&a, &b, &c});
+    dnnl_primitive_desc_destroy(plan);
+  }
+
+  void make(const_dnnl_primitive_desc_t plan,
+            const std::array<const dnnl_memory_desc_t*, 3>& kinds) {
+    const char* code = "";
+    check(dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &code));
+    if (std::string_view(code).starts_with("ref")) return;
     const dnnl_memory_desc_t scratch =
         *dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
     const std::size_t bytes = dnnl_memory_desc_get_size(&scratch);
     if (bytes > 0) scratch_ = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    check(dnnl_primitive_create(&primitive_, plan));
-    const std::array<const dnnl_memory_desc_t*, 4> kinds{&a, &b, &c, &scratch};
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      check(dnnl_memory_create(&memories_[i], kinds[i], engine_, i == 3 ? scratch_ : nullptr));
+      check(dnnl_memory_create(&memories_[i], kinds[i], engine_, nullptr));
     }
-    dnnl_primitive_desc_destroy(plan);
-    dnnl_post_ops_destroy(after);
-    dnnl_primitive_attr_destroy(attributes);
+    check(dnnl_memory_create(&memories_.back(), &scratch, engine_, scratch_));
+    check(dnnl_primitive_create(&primitive_, plan));
   }
 
   void execute(void* a, void* b, void* c) {
