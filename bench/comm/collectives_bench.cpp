@@ -1,210 +1,328 @@
-// The deterministic collectives against MPI's own, which promise no order of summation.
+// Every collective beside MPI's own, on arrays where a Trainer keeps its tensors.
 //
-//   mpiexec -n 4 build/release/bench/comm_collectives_bench
+//   mpiexec -n 2 build/release/bench/comm_collectives_bench [BYTES...]
 //
-// Times are the slowest rank's. bytes_per_second is the size of the array over the time; "bus" is
-// 2 (P - 1) / P of that (half for one direction): what each rank must at least send, so that figures
-// for different P compare. The roof is a memcpy of the same array on every rank at once. The rivals:
-// MPI_Allreduce as it is, and in place in chunks of 1 and 8 MiB, which avoids page faults on MPI's
-// temporary buffers. "shaped" compares a transfer over an emulated link with the time of the model.
+// Ours sum in rank order, MPI's promise none. "read": straight from the other ranks' memory; "slots":
+// through shared memory, as where the system forbids that; "messages": MPI messages, as between nodes.
+// The roof is a memcpy of as many bytes on all ranks at once. Medians over rounds in which the ways
+// take turns; times are the slowest rank's. "against" is a way's time over the best of ours, "of roof"
+// the roof's time over its own. Run it with 2 ranks bound to a core each: ranks that share a core
+// measure the scheduler.
 
 #include <mpi.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
 #include <reef/comm/functions.hpp>
+#include <reef/comm/gather.hpp>
+#include <reef/device/host.hpp>
 
 namespace {
 
 using namespace reef;
 using namespace reef::comm;
+using Clock = std::chrono::steady_clock;
 
-struct Setting {
-  Communicator world;
-  std::unique_ptr<Progress> progress;
+constexpr int blocks = 3;
+constexpr int rounds_per_block = 5;
 
-  /// One Progress object at a time: `transport` and `network` replace the one before. Collective.
-  Progress& use(Transport transport, NetworkShape network = {}) {
-    progress.reset();
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+enum class By { reading, slots, messages, mpi, memory };
+
+struct Way {
+  std::string name;
+  By by;
+  std::function<void()> run;
+  std::vector<double> seconds{};
+};
+
+/// Arrays in the memory of a device, as a Trainer has them.
+class Arrays {
+public:
+  explicit Arrays(Bytes bytes)
+      : count(bytes / sizeof(float)),
+        memory_{device_.allocate(bytes, "array"), device_.allocate(bytes, "sum"),
+                device_.allocate(bytes, "copy")} {
+    for (int i = 0; i < 3; ++i) std::fill_n(array(i).data(), count, 0.0F);
+  }
+  [[nodiscard]] std::span<float> array(int i) const {
+    return {static_cast<float*>(memory_[i].data()), count};
+  }
+
+  std::size_t count;
+
+private:
+  device::Host device_{{.threads = 1}};
+  device::Host::Buffer memory_[3];
+};
+
+class Bench {
+public:
+  void run(Bytes bytes) {
+    const Arrays arrays(bytes);
+    const auto n = static_cast<std::int64_t>(arrays.count);
+    const int ranks = world_.size();
+    const int me = world_.rank();
+    const auto offsets = even_offsets(n, ranks);
+    const auto begin = static_cast<std::size_t>(offsets[static_cast<std::size_t>(me)]);
+    const auto length = static_cast<std::size_t>(offsets[static_cast<std::size_t>(me) + 1]) - begin;
+    const std::span<float> data = arrays.array(0);
+    const std::span<float> other = arrays.array(1);
+    const std::span<float> shard = data.subspan(begin, length);
+    const int count = static_cast<int>(n);
+    std::vector<int> counts;
+    std::vector<int> places;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      places.push_back(static_cast<int>(offsets[at]));
+      counts.push_back(static_cast<int>(offsets[at + 1] - offsets[at]));
+    }
+    const Way roof{"memcpy", By::memory,
+                   [&, bytes] { std::memcpy(arrays.array(2).data(), data.data(), bytes); }};
+    const auto mpi = [](std::string name, std::function<void()> run) {
+      return Way{std::move(name), By::mpi, std::move(run)};
+    };
+    const auto wait = [](MPI_Request request) { MPI_Wait(&request, MPI_STATUS_IGNORE); };
+
+    // Reductions of the whole array, as a data-parallel step needs them.
+    std::vector<Way> sums;
+    sums.push_back(mpi("MPI_Allreduce", [&, count] {
+      MPI_Allreduce(data.data(), other.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    }));
+    for (const int chunk : {count, 1 << 18, 1 << 21}) {
+      if (chunk > count) continue;
+      const std::string how = chunk == count ? "" : concat(", ", chunk >> 18, " MiB at a time");
+      sums.push_back(mpi("MPI_Allreduce in place" + how, [&, count, chunk] {
+        for (int at = 0; at < count; at += chunk) {
+          MPI_Allreduce(MPI_IN_PLACE, data.data() + at, std::min(chunk, count - at), MPI_FLOAT,
+                        MPI_SUM, MPI_COMM_WORLD);
+        }
+      }));
+    }
+    sums.push_back(mpi("MPI_Iallreduce in place, MPI_Wait", [&, count, wait] {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Iallreduce(MPI_IN_PLACE, data.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                     &request);
+      wait(request);
+    }));
+
+    ReduceScatterTask<float> reduce("reduce", std::span<const float>(data), shard, offsets);
+    AllGatherTask<float> gather_all("gather", std::span<const float>(shard), data, offsets);
+    AllReduceTask<float> sum("sum", data, ranks);
+    compare("reduce-scatter and all-gather", bytes, ours([&](Progress& progress) {
+              comm::run(progress, reduce);
+              comm::run(progress, gather_all);
+            }),
+            sums, roof);
+    compare("all-reduce", bytes, ours([&](Progress& progress) { comm::run(progress, sum); }), sums,
+            roof);
+    compare("reduce-scatter", bytes, ours([&](Progress& progress) { comm::run(progress, reduce); }),
+            {mpi("MPI_Reduce_scatter",
+                 [&] {
+                   MPI_Reduce_scatter(data.data(), other.data(), counts.data(), MPI_FLOAT, MPI_SUM,
+                                      MPI_COMM_WORLD);
+                 }),
+             mpi("MPI_Ireduce_scatter, MPI_Wait",
+                 [&] {
+                   MPI_Request request = MPI_REQUEST_NULL;
+                   MPI_Ireduce_scatter(data.data(), other.data(), counts.data(), MPI_FLOAT, MPI_SUM,
+                                       MPI_COMM_WORLD, &request);
+                   wait(request);
+                 })},
+            roof);
+    compare("all-gather", bytes, ours([&](Progress& progress) { comm::run(progress, gather_all); }),
+            {mpi("MPI_Allgatherv in place",
+                 [&] {
+                   MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, data.data(), counts.data(),
+                                  places.data(), MPI_FLOAT, MPI_COMM_WORLD);
+                 })},
+            roof);
+    compare("broadcast", bytes,
+            ours([&](Progress& progress) { broadcast(progress, "broadcast", 0, data); }),
+            {mpi("MPI_Bcast",
+                 [&, count] { MPI_Bcast(data.data(), count, MPI_FLOAT, 0, MPI_COMM_WORLD); })},
+            roof);
+    compare("gather", bytes, ours([&](Progress& progress) {
+              gather<float>(progress, "gather to 0", 0, shard, data, offsets);
+            }),
+            {mpi("MPI_Gatherv in place",
+                 [&, me] {
+                   MPI_Gatherv(me == 0 ? MPI_IN_PLACE : static_cast<const void*>(shard.data()),
+                               static_cast<int>(length), MPI_FLOAT, data.data(), counts.data(),
+                               places.data(), MPI_FLOAT, 0, MPI_COMM_WORLD);
+                 })},
+            roof);
+    SendTask there("transfer", 1, data);
+    ReceiveTask here("transfer", 0, data);
+    compare("send and receive", bytes, ours([&](Progress& progress) {
+              if (progress.rank() == 0) comm::run(progress, there);
+              if (progress.rank() == 1) comm::run(progress, here);
+            }),
+            {mpi("MPI_Send, MPI_Recv",
+                 [&, count, me] {
+                   if (me == 0) MPI_Send(data.data(), count, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
+                   if (me == 1) {
+                     MPI_Recv(data.data(), count, MPI_FLOAT, 0, 0, MPI_COMM_WORLD,
+                              MPI_STATUS_IGNORE);
+                   }
+                 })},
+            roof);
+  }
+
+  /// A transfer over one emulated link, against the alpha-beta model; and what waiting for it costs.
+  void shaped(Bytes bytes, Seconds latency, double bandwidth) {
+    use(By::messages, NetworkShape::uniform(world_.size(), latency, bandwidth));
+    std::vector<char> data(bytes, 'x');
+    const auto transfer = [&] {
+      if (progress_->rank() == 0) send(*progress_, "shaped", 1, std::span(data));
+      if (progress_->rank() == 1) receive(*progress_, "shaped", 0, std::span(data));
+    };
+    Way way{"shaped", By::messages, transfer};
+    double waited = 0;
+    double work = 0;
+    for (int round = 0; round < blocks * rounds_per_block; ++round) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double busy = processor_seconds();
+      const auto begin = Clock::now();
+      transfer();
+      waited += since(begin);
+      work += processor_seconds() - busy;
+      way.seconds.push_back(slowest(since(begin)));
+    }
+    progress_.reset();
+    const double model = latency + static_cast<double>(SendTask::cost(bytes).bytes) / bandwidth;
+    const double burnt = slowest(work / waited);
+    if (world_.rank() != 0) return;
+    std::printf("| %s, %.0f ms + %.3g GB/s | %.2f | %.2f | %.4f | %.1f |\n",
+                format_bytes(bytes).c_str(), latency * 1e3, bandwidth * 1e-9, model * 1e3,
+                median(way.seconds) * 1e3, median(way.seconds) / model, burnt * 1e3);
+  }
+
+  [[nodiscard]] const Communicator& world() const { return world_; }
+
+private:
+  /// One Progress object at a time. Collective.
+  void use(By by, NetworkShape network = {}) {
+    progress_.reset();
     ProgressOptions options;
     options.deadline = 120;
-    if (network.empty()) options.transport = transport;
     options.network = std::move(network);
-    progress = std::make_unique<Progress>(world, options);
-    return *progress;
+    if (options.network.empty()) {
+      options.transport = by == By::messages ? Transport::messages : Transport::window;
+      options.read_peers = by == By::reading;
+    }
+    progress_ = std::make_unique<Progress>(world_, options);
   }
-};
-Setting* setting = nullptr;
 
-constexpr int repetitions = 12;
-
-/// Runs `work` with all ranks starting together; counts the slowest rank's time.
-template <class Work>
-void measure(benchmark::State& state, double bytes, double bus, Work&& work) {
-  work();  // buffers grow once
-  for (auto _ : state) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    double slowest = 0;
-    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    state.SetIterationTime(slowest);
+  std::vector<Way> ours(const std::function<void(Progress&)>& work) {
+    std::vector<Way> ways;
+    for (const auto& [name, by] : {std::pair{"reef, read", By::reading},
+                                   {"reef, slots", By::slots},
+                                   {"reef, messages", By::messages}}) {
+      ways.push_back({name, by, [this, work] { work(*progress_); }});
+    }
+    return ways;
   }
-  const double done = static_cast<double>(state.iterations()) * bytes;
-  state.SetBytesProcessed(static_cast<std::int64_t>(done));
-  state.counters["bus"] =
-      benchmark::Counter(done * bus, benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
-}
 
-double share() {
-  const double ranks = setting->world.size();
-  return (ranks - 1) / ranks;
-}
+  double slowest(double mine) const {
+    double result = 0;
+    MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return result;
+  }
 
-template <Transport Way>
-void all_reduce(benchmark::State& state) {
-  Progress& progress = setting->use(Way);
-  std::vector<float> data(static_cast<std::size_t>(state.range(0)) / sizeof(float), 1e-3F);
-  AllReduceTask<float> task("bench", std::span(data), progress.size());
-  measure(state, static_cast<double>(state.range(0)), 2 * share(), [&] { run(progress, task); });
-  setting->progress.reset();
-}
-
-template <Transport Way>
-void reduce_scatter(benchmark::State& state) {
-  Progress& progress = setting->use(Way);
-  const std::size_t n = static_cast<std::size_t>(state.range(0)) / sizeof(float);
-  std::vector<float> data(n, 1e-3F);
-  auto offsets = even_offsets(static_cast<std::int64_t>(n), progress.size());
-  const auto rank = static_cast<std::size_t>(progress.rank());
-  std::vector<float> shard(static_cast<std::size_t>(offsets[rank + 1] - offsets[rank]));
-  ReduceScatterTask<float> task("bench", std::span<const float>(data), std::span(shard), offsets);
-  measure(state, static_cast<double>(state.range(0)), share(), [&] { run(progress, task); });
-  setting->progress.reset();
-}
-
-template <Transport Way>
-void all_gather(benchmark::State& state) {
-  Progress& progress = setting->use(Way);
-  const std::size_t n = static_cast<std::size_t>(state.range(0)) / sizeof(float);
-  std::vector<float> data(n, 1e-3F);
-  auto offsets = even_offsets(static_cast<std::int64_t>(n), progress.size());
-  const auto rank = static_cast<std::size_t>(progress.rank());
-  const std::vector<float> shard(static_cast<std::size_t>(offsets[rank + 1] - offsets[rank]));
-  AllGatherTask<float> task("bench", std::span(shard), std::span(data), offsets);
-  measure(state, static_cast<double>(state.range(0)), share(), [&] { run(progress, task); });
-  setting->progress.reset();
-}
-
-/// MPI_Allreduce; with a chunk, in place and that many bytes at a time.
-template <int Chunk>
-void mpi_all_reduce(benchmark::State& state) {
-  std::vector<float> data(static_cast<std::size_t>(state.range(0)) / sizeof(float), 1e-3F);
-  std::vector<float> sum(data.size());
-  measure(state, static_cast<double>(state.range(0)), 2 * share(), [&] {
-    if constexpr (Chunk == 0) {
-      MPI_Allreduce(data.data(), sum.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM,
-                    MPI_COMM_WORLD);
-    } else {
-      constexpr std::size_t chunk = static_cast<std::size_t>(Chunk) / sizeof(float);
-      for (std::size_t begin = 0; begin < data.size(); begin += chunk) {
-        MPI_Allreduce(MPI_IN_PLACE, data.data() + begin,
-                      static_cast<int>(std::min(chunk, data.size() - begin)), MPI_FLOAT, MPI_SUM,
-                      MPI_COMM_WORLD);
+  void compare(const char* operation, Bytes bytes, std::vector<Way> ways,
+               const std::vector<Way>& rivals, Way roof) {
+    ways.insert(ways.end(), rivals.begin(), rivals.end());
+    ways.push_back(std::move(roof));
+    for (int block = 0; block < blocks; ++block) {
+      for (Way& way : ways) {
+        if (way.by == By::mpi || way.by == By::memory) {
+          progress_.reset();
+        } else {
+          use(way.by);
+        }
+        for (int round = -1; round < rounds_per_block; ++round) {
+          MPI_Barrier(MPI_COMM_WORLD);
+          const auto begin = Clock::now();
+          way.run();
+          const double took = slowest(since(begin));
+          if (round >= 0) way.seconds.push_back(took);  // the first one grows buffers
+        }
       }
     }
-  });
-}
-
-void roof_memcpy(benchmark::State& state) {
-  std::vector<char> from(static_cast<std::size_t>(state.range(0)), 'x');
-  std::vector<char> to(from.size());
-  measure(state, static_cast<double>(state.range(0)), 1, [&] {
-    std::memcpy(to.data(), from.data(), from.size());
-    benchmark::DoNotOptimize(to.data());
-  });
-}
-
-/// A transfer from rank 0 to rank 1 over one emulated link of 5 ms and 2 Gbit/s.
-void shaped_transfer(benchmark::State& state) {
-  constexpr double bandwidth = 0.25e9;
-  constexpr Seconds latency = 5e-3;
-  Progress& progress = setting->use(
-      Transport::messages, NetworkShape::uniform(setting->world.size(), latency, bandwidth));
-  const auto bytes = static_cast<Bytes>(state.range(0));
-  std::vector<char> data(bytes, 'x');
-  double best = 1e9;
-  double total = 0;
-  for (auto _ : state) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const auto begin = std::chrono::steady_clock::now();
-    if (progress.rank() == 0) send(progress, "shaped", 1, std::span(data));
-    if (progress.rank() == 1) receive(progress, "shaped", 0, std::span(data));
-    double mine = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    double slowest = 0;
-    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    state.SetIterationTime(slowest);
-    total += slowest;
-    best = std::min(best, slowest);
+    progress_.reset();
+    if (world_.rank() == 0) print(operation, bytes, ways);
   }
-  const double model = latency + static_cast<double>(SendTask::cost(bytes).bytes) / bandwidth;
-  state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
-  state.counters["mean/model"] = total / (model * static_cast<double>(state.iterations()));
-  state.counters["best/model"] = best / model;
-  setting->progress.reset();
-}
 
-void sizes(benchmark::internal::Benchmark* bench) {
-  for (const std::int64_t bytes : {64 << 10, 4 << 20, 64 << 20}) bench->Arg(bytes);
-  bench->UseManualTime()->Iterations(repetitions)->Unit(benchmark::kMillisecond);
-}
+  static void print(const char* operation, Bytes bytes, const std::vector<Way>& ways) {
+    double best = 1e9;
+    for (const Way& way : ways) {
+      if (way.by != By::mpi && way.by != By::memory) best = std::min(best, median(way.seconds));
+    }
+    const double roof = median(ways.back().seconds);
+    std::printf("\n| %s, %s | ms | against | of roof |\n|---|---|---|---|\n", operation,
+                format_bytes(bytes).c_str());
+    for (const Way& way : ways) {
+      const double seconds = median(way.seconds);
+      std::printf("| %s%s | %.3f | %.2f | %.2f |\n", way.by == By::memory ? "roof: " : "",
+                  way.name.c_str(), seconds * 1e3, seconds / best, roof / seconds);
+    }
+    std::fflush(stdout);
+  }
 
-BENCHMARK(all_reduce<Transport::window>)->Name("all_reduce/window")->Apply(sizes);
-BENCHMARK(all_reduce<Transport::messages>)->Name("all_reduce/messages")->Apply(sizes);
-BENCHMARK(mpi_all_reduce<0>)->Name("rival/MPI_Allreduce")->Apply(sizes);
-BENCHMARK(mpi_all_reduce<(1 << 20)>)->Name("rival/MPI_Allreduce_1MiB_chunks")->Apply(sizes);
-BENCHMARK(mpi_all_reduce<(8 << 20)>)->Name("rival/MPI_Allreduce_8MiB_chunks")->Apply(sizes);
-BENCHMARK(roof_memcpy)->Name("roof/memcpy")->Apply(sizes);
-BENCHMARK(reduce_scatter<Transport::window>)->Name("reduce_scatter/window")->Apply(sizes);
-BENCHMARK(reduce_scatter<Transport::messages>)->Name("reduce_scatter/messages")->Apply(sizes);
-BENCHMARK(all_gather<Transport::window>)->Name("all_gather/window")->Apply(sizes);
-BENCHMARK(all_gather<Transport::messages>)->Name("all_gather/messages")->Apply(sizes);
-
-class Silent : public benchmark::BenchmarkReporter {
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>&) override {}
+  Communicator world_;
+  std::unique_ptr<Progress> progress_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const Environment environment(argc, argv);
-  Setting own;
-  setting = &own;
-  if (own.world.size() > 1) {
-    BENCHMARK(shaped_transfer)
-        ->Arg(64 << 10)
-        ->Arg(1 << 20)
-        ->Arg(16 << 20)
-        ->UseManualTime()
-        ->Iterations(repetitions)
-        ->Unit(benchmark::kMillisecond);
+  Bench bench;
+  if (bench.world().size() < 2) {
+    std::fprintf(stderr, "collectives_bench: one rank has nobody to talk to; start 2.\n");
+    return 2;
   }
-  benchmark::Initialize(&argc, argv);
-  Silent silent;
-  if (own.world.rank() == 0) {
-    benchmark::RunSpecifiedBenchmarks();
-  } else {
-    benchmark::RunSpecifiedBenchmarks(&silent);
+  std::vector<Bytes> sizes;
+  for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
+  if (sizes.empty()) sizes = {Bytes{64} << 20, Bytes{4} << 20, Bytes{64} << 10};
+  for (const Bytes bytes : sizes) bench.run(bytes);
+  if (bench.world().rank() == 0) {
+    std::printf("\n| emulated link | model ms | ms | of model | processor ms per s of waiting |\n");
+    std::printf("|---|---|---|---|---|\n");
   }
+  bench.shaped(Bytes{64} << 10, 5e-3, 0.25e9);
+  bench.shaped(Bytes{1} << 20, 5e-3, 0.25e9);
+  bench.shaped(Bytes{16} << 20, 5e-3, 0.25e9);
+  bench.shaped(Bytes{1} << 20, 1, 1e9);
   return 0;
 }

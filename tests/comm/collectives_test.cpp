@@ -19,12 +19,13 @@ using reef::test::inputs_of;
 using reef::test::same_bits;
 using reef::test::sum_of_ranks;
 
-/// Element type x transport x piece size.
-template <class T, Transport Way, Bytes Piece>
+/// Element type x transport x piece size; in shared memory, whether peers are read in place.
+template <class T, Transport Way, Bytes Piece, bool ReadPeers = true>
 struct Setting {
   using Value = T;
   static constexpr Transport transport = Way;
   static constexpr Bytes piece = Piece;
+  static constexpr bool read_peers = ReadPeers;
 };
 
 template <class S>
@@ -38,6 +39,7 @@ struct Collectives : testing::Test {
     options.deadline = 40;
     options.transport = S::transport;
     options.piece_bytes = S::piece;
+    options.read_peers = S::read_peers;
     return options;
   }
 
@@ -79,7 +81,9 @@ struct Collectives : testing::Test {
 using Settings = testing::Types<Setting<float, Transport::messages, default_piece_bytes>,
                                 Setting<double, Transport::messages, 100>,
                                 Setting<float, Transport::window, default_piece_bytes>,
-                                Setting<double, Transport::window, default_piece_bytes>>;
+                                Setting<double, Transport::window, default_piece_bytes>,
+                                Setting<float, Transport::window, default_piece_bytes, false>,
+                                Setting<double, Transport::window, default_piece_bytes, false>>;
 TYPED_TEST_SUITE(Collectives, Settings);
 
 TYPED_TEST(Collectives, a_reduce_scatter_leaves_the_fold_in_rank_order_on_the_owner) {
@@ -122,6 +126,33 @@ TYPED_TEST(Collectives, an_all_reduce_gives_every_rank_the_fold_in_rank_order) {
       AllReduceTask<T> task("ar" + std::to_string(number++), std::span(data), offsets);
       run(this->progress, task);
       EXPECT_TRUE(same_bits(data, sum_of_ranks<T>(this->world.size(), n))) << "n = " << n;
+    }
+  }
+}
+
+TYPED_TEST(Collectives, a_broadcast_gives_every_rank_the_array_of_any_root) {
+  using T = typename TypeParam::Value;
+  for (int root = 0; root < this->world.size(); ++root) {
+    for (const std::int64_t n : this->sizes()) {
+      std::vector<T> data = inputs_of<T>(this->world.rank(), n);
+      broadcast(this->progress, "bc" + std::to_string(root), root, std::span(data));
+      EXPECT_TRUE(same_bits(data, inputs_of<T>(root, n))) << "n = " << n << ", root " << root;
+    }
+  }
+}
+
+TYPED_TEST(Collectives, a_gather_gives_any_root_all_shards_and_leaves_the_others_alone) {
+  using T = typename TypeParam::Value;
+  for (int root = 0; root < this->world.size(); ++root) {
+    for (const std::int64_t n : this->sizes()) {
+      for (const auto& offsets : this->shardings(n)) {
+        const std::vector<T> whole = inputs_of<T>(7, n);
+        const bool here = this->world.rank() == root;
+        std::vector<T> output(here ? whole.size() : 0, T{-1});
+        gather(this->progress, "g" + std::to_string(root), root, this->shard(whole, offsets),
+               std::span(output), offsets);
+        EXPECT_TRUE(!here || same_bits(output, whole)) << "n = " << n << ", root " << root;
+      }
     }
   }
 }

@@ -19,10 +19,18 @@ using namespace reef;
 using namespace reef::comm;
 using testing::HasSubstr;
 
-ProgressOptions patient(Transport transport) {
+/// How collectives travel.
+struct Way {
+  const char* name;
+  Transport transport;
+  bool read_peers = true;
+};
+
+ProgressOptions patient(const Way& way) {
   ProgressOptions options;
   options.deadline = 40;
-  options.transport = transport;
+  options.transport = way.transport;
+  options.read_peers = way.read_peers;
   return options;
 }
 
@@ -36,7 +44,7 @@ std::string failure_of(Progress& progress, const Task& task) {
   return "";
 }
 
-struct ProgressThread : testing::TestWithParam<Transport> {
+struct ProgressThread : testing::TestWithParam<Way> {
   Communicator world;
 };
 
@@ -279,10 +287,10 @@ TEST_P(ProgressThread, options_that_make_no_sense_are_refused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, ProgressThread,
-                         testing::Values(Transport::messages, Transport::window),
-                         [](const auto& tested) {
-                           return tested.param == Transport::messages ? "messages" : "window";
-                         });
+                         testing::Values(Way{"messages", Transport::messages},
+                                         Way{"window", Transport::window},
+                                         Way{"slots", Transport::window, false}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(EnvironmentTest, a_second_environment_leaves_mpi_running) {
   { const Environment second; }

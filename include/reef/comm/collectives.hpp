@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/direct_exchange.hpp>
 #include <reef/comm/detail/fold.hpp>
 #include <reef/comm/detail/message_exchange.hpp>
 #include <reef/comm/detail/window_exchange.hpp>
@@ -38,25 +39,21 @@ private:
     }
     place(station.rank);
     station_.emplace(station);
-    const Header prototype = header(station, 0, 0);
-    if (station.window != nullptr) {
-      by_window_.label(concat(name_of(kind()), " '", name(), "'"));
-      by_window_.start(*station_, plan_, prototype, kind());
-    } else {
-      by_messages_.start(*station_, plan_, prototype, kind());
-    }
+    exchange_ = &chosen(station);
+    exchange_->start(*station_, plan_, header(station, 0, 0), kind(),
+                     concat(name_of(kind()), " '", name(), "'"));
   }
-  bool advance() final { return windowed() ? by_window_.advance() : by_messages_.advance(); }
-  [[nodiscard]] bool done() const final {
-    return windowed() ? by_window_.done() : by_messages_.done();
+  Exchange& chosen(const Station& station) {
+    if (station.window == nullptr) return by_messages_;
+    if (station.window->peers().usable()) return by_reading_;
+    return by_window_;
   }
-  void missing(std::vector<int>& ranks) const final {
-    windowed() ? by_window_.missing(ranks) : by_messages_.missing(ranks);
-  }
+  bool advance() final { return exchange_->advance(); }
+  [[nodiscard]] bool done() const final { return exchange_->done(); }
+  void missing(std::vector<int>& ranks) const final { exchange_->missing(ranks); }
   [[nodiscard]] Bytes payload() const final {
     return static_cast<Bytes>(plan_.offsets.back()) * plan_.element;
   }
-  [[nodiscard]] bool windowed() const { return station_->window != nullptr; }
 
   /// Sets the plan's pointers: only now is it known which shard is the own.
   virtual void place(int rank) = 0;
@@ -64,6 +61,8 @@ private:
   std::optional<Station> station_;
   MessageExchange by_messages_;
   WindowExchange by_window_;
+  DirectExchange by_reading_;
+  Exchange* exchange_ = nullptr;
 };
 
 template <real T>

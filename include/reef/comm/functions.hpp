@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include <reef/comm/progress.hpp>
 #include <reef/comm/shards.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -55,6 +58,16 @@ inline void barrier(Progress& progress, std::string name) {
   all_reduce(progress, std::move(name), std::span(one));
 }
 
+/// Gives every rank the `data` of rank `root`. All ranks call it, with the same name, root and size.
+/// Blocks. An all-gather in which the root owns everything: P - 1 times the array leaves it.
+template <real T>
+void broadcast(Progress& progress, std::string name, int root, std::span<T> data) {
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(progress.size()) + 1, 0);
+  std::fill(offsets.begin() + root + 1, offsets.end(), static_cast<std::int64_t>(data.size()));
+  const std::span<const T> own = progress.rank() == root ? data : data.first(0);
+  all_gather<T>(progress, std::move(name), own, data, std::move(offsets));
+}
+
 /// Sends `data` to rank `peer`, which calls receive with the same name and size. Blocks until
 /// `data` may be changed.
 template <class T>
@@ -68,6 +81,35 @@ template <class T>
 void receive(Progress& progress, std::string name, int peer, std::span<T> data) {
   ReceiveTask task(std::move(name), peer, data);
   run(progress, task);
+}
+
+/// Leaves the shards of all ranks in `output` of rank `root`; the others' output may be empty. The own
+/// `input` may be its place in `output`. All ranks call it, with the same name, root and offsets.
+/// Blocks until `input` may be changed, on the root until all is there.
+template <real T>
+void gather(Progress& progress, const std::string& name, int root, std::span<const T> input,
+            std::span<T> output, std::span<const std::int64_t> offsets) {
+  const auto rank = static_cast<std::size_t>(progress.rank());
+  detail::check_length(name, input.size(), offsets[rank + 1] - offsets[rank], "input");
+  if (progress.rank() != root) {
+    if (!input.empty()) send(progress, name, root, input);
+    return;
+  }
+  detail::check_offsets(name, offsets, static_cast<std::int64_t>(output.size()));
+  std::vector<std::unique_ptr<ReceiveTask>> tasks;
+  for (int peer = 0; peer < progress.size(); ++peer) {
+    const auto at = static_cast<std::size_t>(peer);
+    const auto begin = static_cast<std::size_t>(offsets[at]);
+    const std::span<T> place =
+        output.subspan(begin, static_cast<std::size_t>(offsets[at + 1]) - begin);
+    if (peer == root) {
+      if (place.data() != input.data()) std::copy(input.begin(), input.end(), place.begin());
+    } else if (!place.empty()) {
+      tasks.push_back(std::make_unique<ReceiveTask>(name, peer, place));
+      progress.submit(progress.queue(concat(default_queue, " from ", peer)), *tasks.back());
+    }
+  }
+  for (const auto& task : tasks) progress.wait(*task);
 }
 
 }  // namespace reef::inline v0::comm

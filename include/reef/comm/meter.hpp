@@ -36,8 +36,8 @@ enum class Transport : std::uint8_t { messages, window };
 /// What one rank sends in one operation.
 ///
 /// | messages, bytes | MPI messages and their bytes, headers included: what an MPI profiler counts     |
-/// | window_bytes    | bytes that this rank copies into shared memory for others to read; they are no  |
-/// |                 | messages, and a rank that reads pays for its own reading                        |
+/// | window_bytes    | bytes that this rank gives to others in shared memory, each counted once; they  |
+/// |                 | are no messages, and a rank that reads pays for its own reading                 |
 struct Cost {
   std::uint64_t messages = 0;
   Bytes bytes = 0;

@@ -44,6 +44,10 @@ struct ProgressOptions {
   /// network is emulated, else messages. The bits are the same.
   std::optional<Transport> transport = {};
 
+  /// Collectives in shared memory read the arrays of the other ranks where they are, if the system
+  /// lets this process (process_vm_readv); false: always through slots, which costs more copies.
+  bool read_peers = true;
+
   /// Payloads are cut into pieces of this size. Smaller overlaps more, larger costs less.
   Bytes piece_bytes = default_piece_bytes;
 };

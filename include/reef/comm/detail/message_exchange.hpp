@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/exchange.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/shards.hpp>
@@ -19,9 +20,10 @@ namespace reef::inline v0::comm::detail {
 /// Chunks leave the input and folded shards enter the output without a copy; chunks that come in
 /// wait in the queue's staging, (P - 1) * depth pieces, until those of all ranks are there and the
 /// owner folds them in rank order. An all-reduce sends a piece on as soon as it is folded.
-class MessageExchange final : public Receiver {
+class MessageExchange final : public Exchange, private Receiver {
 public:
-  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind) {
+  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
+             std::string_view /*name*/) override {
     station_ = &station;
     plan_ = &plan;
     prototype_ = prototype;
@@ -43,7 +45,7 @@ public:
   }
 
   /// Folds at most one piece, so that the progress thread polls between pieces.
-  bool advance() {
+  bool advance() override {
     bool moved = std::exchange(moved_, false);
     if (produced_ < own_ && all_chunks_here()) {
       produce(produced_);
@@ -54,10 +56,10 @@ public:
     return moved;
   }
 
-  [[nodiscard]] bool done() const { return remaining_ == 0 && produced_ == own_; }
+  [[nodiscard]] bool done() const override { return remaining_ == 0 && produced_ == own_; }
 
   /// The ranks that sent nothing yet; if all have sent something, those that still owe or take.
-  void missing(std::vector<int>& ranks) const {
+  void missing(std::vector<int>& ranks) const override {
     ranks.clear();
     for (const bool absent : {true, false}) {
       for (int rank = 0; rank < station_->size; ++rank) {

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/detail/peer_memory.hpp>
+#include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
@@ -25,12 +28,16 @@ namespace reef::inline v0::comm::detail {
 /// What one rank tells the others about one channel. Written by that rank alone; the counters only
 /// rise, over all collectives of the channel, so that nothing is ever reset.
 struct alignas(64) WindowBoard {
-  std::atomic<std::uint64_t> arrived{0};  ///< rounds whose chunks are in my slots
-  std::atomic<std::uint64_t> folded{0};   ///< rounds whose result is in my slots
-  std::atomic<std::uint64_t> done{0};     ///< rounds of which I read nothing any more
+  std::atomic<std::uint64_t> arrived{0};    ///< rounds whose chunks are in my slots
+  std::atomic<std::uint64_t> folded{0};     ///< rounds whose result is in my slots
+  std::atomic<std::uint64_t> done{0};       ///< rounds of which I read nothing any more
+  std::atomic<std::uint64_t> withdrawn{0};  ///< 1: I failed; nothing that was read of me counts
   struct Label {
     Header header;
     std::array<char, 96> name{};
+    /// Where my array would begin if I had all of it: what others read of me in place.
+    std::uintptr_t chunks = 0;  ///< to reduce
+    std::uintptr_t shard = 0;   ///< to gather
   };
   std::array<Label, 2> labels{};  ///< per slot: which operation it belongs to
 };
@@ -39,8 +46,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// One queue's part of the shared memory: a board and two slots of every rank.
 class WindowChannel {
 public:
-  WindowChannel(std::vector<std::byte*> ranks, Bytes slot_bytes)
-      : ranks_(std::move(ranks)), slot_bytes_(slot_bytes) {}
+  WindowChannel(std::vector<std::byte*> ranks, Bytes slot_bytes, const PeerMemory& peers)
+      : ranks_(std::move(ranks)), slot_bytes_(slot_bytes), peers_(&peers) {}
 
   [[nodiscard]] WindowBoard& board(int rank) const {
     return *std::launder(reinterpret_cast<WindowBoard*>(ranks_[static_cast<std::size_t>(rank)]));
@@ -49,6 +56,41 @@ public:
     return ranks_[static_cast<std::size_t>(rank)] + sizeof(WindowBoard) + (round % 2) * slot_bytes_;
   }
   [[nodiscard]] Bytes slot_bytes() const { return slot_bytes_; }
+  /// How to read the others' arrays where they are: without slots, if it is usable.
+  [[nodiscard]] const PeerMemory& peers() const { return *peers_; }
+
+  /// True if the counter of every rank has come to `wanted`.
+  [[nodiscard]] bool all_at(std::atomic<std::uint64_t> WindowBoard::*counter,
+                            std::uint64_t wanted) const {
+    return std::all_of(ranks_.begin(), ranks_.end(), [&](const std::byte* base) {
+      const auto* board = std::launder(reinterpret_cast<const WindowBoard*>(base));
+      return (board->*counter).load(std::memory_order_acquire) >= wanted;
+    });
+  }
+
+  /// The ranks but `own` whose counter has not come to `wanted`.
+  void behind(std::vector<int>& ranks, int own, std::atomic<std::uint64_t> WindowBoard::*counter,
+              std::uint64_t wanted) const {
+    ranks.clear();
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
+      if (rank == own) continue;
+      if ((board(rank).*counter).load(std::memory_order_acquire) < wanted) ranks.push_back(rank);
+    }
+  }
+
+  /// Throws Mismatch unless the label of `rank` for that slot is of the same operation as `mine`.
+  void check_label(int rank, std::size_t slot, const WindowBoard::Label& mine, Kind kind) const {
+    const WindowBoard::Label& found = board(rank).labels[slot];
+    const Header& want = mine.header;
+    if (found.header.magic == want.magic && found.header.operation == want.operation &&
+        found.header.sequence == want.sequence && found.header.bytes == want.bytes &&
+        found.header.piece == want.piece) {
+      return;
+    }
+    std::array<char, 96> name = found.name;
+    name.back() = '\0';
+    throw Mismatch{rank, kind, want, found.header, 0, name.data()};
+  }
 
   /// Rounds of all collectives so far: where the next one starts. The same on all ranks.
   std::uint64_t rounds = 0;
@@ -56,6 +98,7 @@ public:
 private:
   std::vector<std::byte*> ranks_;
   Bytes slot_bytes_;
+  const PeerMemory* peers_;
 };
 
 /// Memory that all ranks of one node share, cut into channels that queues claim by name.
@@ -67,7 +110,8 @@ public:
   static constexpr std::size_t channel_count = 16;
   static constexpr Bytes slot_bytes = Bytes{256} << 10;
 
-  explicit SharedWindow(const Communicator& node) : rank_(node.rank()) {
+  SharedWindow(const Communicator& node, bool read_peers)
+      : rank_(node.rank()), peers_(node.rank()) {
     const Bytes bytes = alignment + directory_bytes + channel_count * channel_bytes;
     std::byte* mine = nullptr;
     const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL,
@@ -76,6 +120,7 @@ public:
       mine = aligned(mine);
       // Fresh memory is zero or not, depending on the MPI.
       new (mine) Directory();
+      new (mine + place_offset) PeerMemory::Place(peers_.mine());
       for (std::size_t channel = 0; channel < channel_count; ++channel) {
         new (mine + directory_bytes + channel * channel_bytes) WindowBoard();
       }
@@ -96,6 +141,7 @@ public:
       check_mpi(MPI_Win_shared_query(window_, rank, &size, &unit, &base), "MPI_Win_shared_query");
       bases_.push_back(aligned(base));
     }
+    connect(node, read_peers);
   }
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
@@ -117,6 +163,9 @@ public:
                       "Transport::messages.");
   }
 
+  /// Whether collectives read the others' arrays where they are; if not, they go through slots.
+  [[nodiscard]] bool reads_peers() const { return peers_.usable(); }
+
   /// Freeing is collective: false leaks the window, where not all ranks are there to free it.
   bool release = true;
 
@@ -124,7 +173,8 @@ private:
   using Directory = std::array<std::atomic<std::uint64_t>, channel_count>;
   static constexpr Bytes directory_bytes = 4096;
   static constexpr Bytes channel_bytes = round_up(sizeof(WindowBoard), 4096) + 2 * slot_bytes;
-  static_assert(sizeof(Directory) <= directory_bytes);
+  static constexpr Bytes place_offset = directory_bytes / 2;
+  static_assert(sizeof(Directory) <= place_offset);
   static constexpr Bytes alignment = 64;
 
   /// Segments begin anywhere in a page (Open MPI), but for all ranks at the same place of it.
@@ -133,18 +183,31 @@ private:
     return base + (round_up(address, alignment) - address);
   }
 
+  void connect(const Communicator& node, bool read_peers) {
+    std::vector<PeerMemory::Place> places;
+    for (const std::byte* const base : bases_) {
+      places.push_back(
+          *std::launder(reinterpret_cast<const PeerMemory::Place*>(base + place_offset)));
+    }
+    int usable = read_peers && peers_.connect(std::move(places)) ? 1 : 0;
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, node.handle()),
+              "MPI_Allreduce");
+    peers_.use(usable != 0);
+  }
+
   WindowChannel& open(std::size_t number) {
     if (channels_[number] == nullptr) {
       std::vector<std::byte*> places;
       for (std::byte* const base : bases_) {
         places.push_back(base + directory_bytes + number * channel_bytes);
       }
-      channels_[number] = std::make_unique<WindowChannel>(std::move(places), slot_bytes);
+      channels_[number] = std::make_unique<WindowChannel>(std::move(places), slot_bytes, peers_);
     }
     return *channels_[number];
   }
 
   int rank_;
+  PeerMemory peers_;
   MPI_Win window_ = MPI_WIN_NULL;
   std::vector<std::byte*> bases_;
   std::array<std::unique_ptr<WindowChannel>, channel_count> channels_;
@@ -170,7 +233,7 @@ inline std::unique_ptr<SharedWindow> open_window(const Communicator& ranks,
                       options.transport.value_or(Transport::window) == Transport::window;
   if (!wanted) return nullptr;
   try {
-    return std::make_unique<SharedWindow>(ranks);
+    return std::make_unique<SharedWindow>(ranks, options.read_peers);
   } catch (const MpiError&) {
     // All ranks are here together: they agreed on the failure.
     if (options.transport.has_value()) throw;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/comm/detail/exchange.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/detail/window.hpp>
@@ -19,9 +20,10 @@ namespace reef::inline v0::comm::detail {
 /// shard in rank order straight out of the slots; give the result back through my slot, and copy
 /// the others' out. Two slots, so that a round starts while slower ranks still read the one before.
 /// Nobody spins: each step is taken when the counters of all ranks allow it, else not.
-class WindowExchange {
+class WindowExchange final : public Exchange {
 public:
-  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind) {
+  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
+             std::string_view name) override {
     station_ = &station;
     plan_ = &plan;
     kind_ = kind;
@@ -37,18 +39,15 @@ public:
     channel_->rounds += rounds_;
     in_ = folded_ = out_ = 0;
     sources_.resize(static_cast<std::size_t>(station.size));
+    label_ = {};
     label_.header = prototype;
     const Bytes total = static_cast<Bytes>(plan.offsets.back()) * plan.element;
     label_.header.bytes = static_cast<std::uint32_t>(total);
     label_.header.piece = static_cast<std::uint32_t>(total >> 32);
-  }
-
-  void label(std::string_view name) {
-    label_.name.fill('\0');
     std::copy_n(name.begin(), std::min(name.size(), label_.name.size() - 1), label_.name.begin());
   }
 
-  bool advance() {
+  bool advance() override {
     bool moved = false;
     if (in_ < rounds_ && slots_free()) {
       copy_in();
@@ -66,12 +65,15 @@ public:
     return moved;
   }
 
-  [[nodiscard]] bool done() const { return finished() == rounds_; }
+  [[nodiscard]] bool done() const override { return finished() == rounds_; }
 
-  void missing(std::vector<int>& ranks) const {
-    behind(ranks, &WindowBoard::arrived, base_ + (plan_->reduce ? folded_ : out_) + 1);
-    if (ranks.empty() && plan_->reduce) behind(ranks, &WindowBoard::folded, base_ + out_ + 1);
-    if (ranks.empty()) behind(ranks, &WindowBoard::done, base_ + in_);
+  void missing(std::vector<int>& ranks) const override {
+    const auto behind = [&](Counter counter, std::uint64_t wanted) {
+      channel_->behind(ranks, station_->rank, counter, wanted);
+    };
+    behind(&WindowBoard::arrived, base_ + (plan_->reduce ? folded_ : out_) + 1);
+    if (ranks.empty() && plan_->reduce) behind(&WindowBoard::folded, base_ + out_ + 1);
+    if (ranks.empty()) behind(&WindowBoard::done, base_ + in_);
   }
 
 private:
@@ -85,47 +87,19 @@ private:
            (plan_->reduce ? static_cast<Bytes>(shard) * stride : 0);
   }
 
-  void behind(std::vector<int>& ranks, Counter counter, std::uint64_t wanted) const {
-    ranks.clear();
-    for (int rank = 0; rank < station_->size; ++rank) {
-      if (rank == station_->rank) continue;
-      if ((channel_->board(rank).*counter).load(std::memory_order_acquire) < wanted) {
-        ranks.push_back(rank);
-      }
-    }
-  }
-
   /// Nobody reads the slot of two rounds ago any more.
   [[nodiscard]] bool slots_free() const {
     const std::uint64_t round = base_ + in_;
-    if (round < 2) return true;
-    for (int rank = 0; rank < station_->size; ++rank) {
-      if (channel_->board(rank).done.load(std::memory_order_acquire) + 1 < round) return false;
-    }
-    return true;
+    return round < 2 || channel_->all_at(&WindowBoard::done, round - 1);
   }
 
   /// Every rank's counter is past `round`, and its slot holds this very operation.
   [[nodiscard]] bool all_at(Counter counter, std::uint64_t round) const {
-    const std::uint64_t wanted = base_ + round + 1;
+    if (!channel_->all_at(counter, base_ + round + 1)) return false;
     for (int rank = 0; rank < station_->size; ++rank) {
-      if ((channel_->board(rank).*counter).load(std::memory_order_acquire) < wanted) return false;
+      channel_->check_label(rank, (base_ + round) % 2, label_, kind_);
     }
-    for (int rank = 0; rank < station_->size; ++rank) check_label(rank, round);
     return true;
-  }
-
-  void check_label(int rank, std::uint64_t round) const {
-    const WindowBoard::Label& found = channel_->board(rank).labels[(base_ + round) % 2];
-    const Header& want = label_.header;
-    if (found.header.magic == want.magic && found.header.operation == want.operation &&
-        found.header.sequence == want.sequence && found.header.bytes == want.bytes &&
-        found.header.piece == want.piece) {
-      return;
-    }
-    std::array<char, 96> name = found.name;
-    name.back() = '\0';
-    throw Mismatch{rank, kind_, want, found.header, 0, name.data()};
   }
 
   void copy_in() {

@@ -1,0 +1,39 @@
+#!/bin/sh
+# How much of a 64 MiB all-reduce hides behind computing, over a loopback of 4 Gbit/s.
+#
+#   sudo bench/comm/hidden.sh build/release/bench [ROUNDS]
+#
+# Runs comm_hidden_bench with 2 ranks in a network namespace of its own, whose loopback tc-tbf
+# limits; under Open MPI, and under MPICH where that was found. The namespace is gone afterwards.
+set -eu
+folder=${1:?"usage: hidden.sh FOLDER-OF-BENCHMARKS [ROUNDS]"}
+rounds=${2:-11}
+gigabits=4
+space=reef-bench-$$
+
+ip netns add "$space"
+trap 'ip netns delete "$space"' EXIT
+trap 'exit 1' INT TERM
+ip netns exec "$space" ip link set lo up
+ip netns exec "$space" tc qdisc add dev lo root tbf rate ${gigabits}gbit burst 256kb latency 100ms
+bytes=${gigabits}000000000
+bytes=$((bytes / 8))
+
+run() { # name, program, launcher...
+  name=$1 program=$2
+  shift 2
+  if [ ! -x "$program" ]; then
+    echo "$name: no $program, left out"
+    return
+  fi
+  printf '\n%s, loopback of %s Gbit/s\n\n' "$name" "$gigabits"
+  ip netns exec "$space" timeout 280 "$@" -n 2 "$program" "$rounds" "$bytes" 2>/dev/null ||
+    echo "$name: exit status $?"
+}
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+run "Open MPI" "$folder/comm_hidden_bench" mpiexec.openmpi --oversubscribe --bind-to none \
+  --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo
+UCX_TLS=tcp,self UCX_NET_DEVICES=lo
+export UCX_TLS UCX_NET_DEVICES
+run "MPICH" "$folder/comm_hidden_bench_mpich" mpiexec.mpich

@@ -1,0 +1,224 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include <reef/comm/detail/exchange.hpp>
+#include <reef/comm/detail/exchange_plan.hpp>
+#include <reef/comm/detail/station.hpp>
+#include <reef/comm/detail/window.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+/// A collective that reads the arrays of the other ranks where they are; only its counters stand in
+/// shared memory.
+///
+/// Every rank says where its array is. Once all have, the owner of a shard folds it piece by piece in
+/// rank order, its own chunk in place, the others' out of a staging that stays in the cache; whoever
+/// gathers reads each piece into its place as soon as its owner has it. Complete when nobody reads
+/// here any more. A rank that fails withdraws what it said, and whoever read of it does not complete.
+class DirectExchange final : public Exchange {
+public:
+  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
+             std::string_view name) override {
+    station_ = &station;
+    plan_ = &plan;
+    kind_ = kind;
+    channel_ = station.window;
+    pieces_ = {&plan, std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / plan.element))};
+    own_ = pieces_.of(station.rank);
+    rounds_ = 0;
+    for (int shard = 0; shard < station.size; ++shard) {
+      rounds_ = std::max(rounds_, pieces_.of(shard));
+    }
+    base_ = channel_->rounds;
+    channel_->rounds += static_cast<std::uint64_t>(rounds_);
+    together_ = read_ = false;
+    folded_ = 0;
+    gathered_.assign(static_cast<std::size_t>(station.size), 0);
+    sources_.resize(static_cast<std::size_t>(station.size));
+    if (rounds_ == 0) return;
+    prepare_staging();
+    announce(prototype, name);
+  }
+
+  /// Folds one piece and gathers one of each rank at most, so that the progress thread polls.
+  bool advance() override {
+    if (rounds_ == 0 || read_) return false;
+    if (!together_) {
+      if (!channel_->all_at(&WindowBoard::arrived, base_ + 1)) return false;
+      for (int rank = 0; rank < station_->size; ++rank) {
+        channel_->check_label(rank, 0, label_, kind_);
+      }
+      together_ = true;
+    }
+    bool moved = plan_->reduce ? fold() : keep();
+    // Starting behind oneself spreads the readers over the owners.
+    for (int step = 1; plan_->gather && step < station_->size; ++step) {
+      moved = gather((station_->rank + step) % station_->size) || moved;
+    }
+    if (folded_ == own_ && all_gathered() && nobody_withdrew()) {
+      read_ = moved = true;
+      mine().done.store(end(), std::memory_order_release);
+    }
+    return moved;
+  }
+
+  [[nodiscard]] bool done() const override {
+    return rounds_ == 0 || (read_ && channel_->all_at(&WindowBoard::done, end()));
+  }
+
+  void missing(std::vector<int>& ranks) const override {
+    channel_->behind(ranks, station_->rank, &WindowBoard::arrived, base_ + 1);
+    if (ranks.empty()) channel_->behind(ranks, station_->rank, &WindowBoard::done, end());
+  }
+
+private:
+  // A piece of each rank stays in the cache until it is folded; longer reads cost less each.
+  static constexpr Bytes piece = Bytes{256} << 10;
+  static constexpr Bytes line = 64;
+  static constexpr Bytes page = 4096;
+
+  [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->rank); }
+  [[nodiscard]] std::uint64_t end() const { return base_ + static_cast<std::uint64_t>(rounds_); }
+
+  void announce(const Header& prototype, std::string_view name) {
+    const Bytes total = static_cast<Bytes>(plan_->offsets.back()) * plan_->element;
+    label_ = {};
+    label_.header = prototype;
+    label_.header.bytes = static_cast<std::uint32_t>(total);
+    label_.header.piece = static_cast<std::uint32_t>(total >> 32);
+    std::copy_n(name.begin(), std::min(name.size(), label_.name.size() - 1), label_.name.begin());
+    const auto input = reinterpret_cast<std::uintptr_t>(plan_->input) - plan_->input_begin;
+    const auto output = reinterpret_cast<std::uintptr_t>(plan_->output) - plan_->output_begin;
+    label_.chunks = input;
+    label_.shard = plan_->reduce ? output : input;
+    Bytes given = 0;
+    for (int shard = 0; shard < station_->size; ++shard) {
+      const bool own = shard == station_->rank;
+      if (own ? plan_->gather : plan_->reduce) {
+        given += static_cast<Bytes>(plan_->length(shard)) * plan_->element;
+      }
+    }
+    station_->meter.window(kind_, given);
+    mine().labels[0] = label_;  // of the collective before nobody reads any more
+    mine().arrived.store(end(), std::memory_order_release);
+  }
+
+  /// A page-aligned piece per rank, each with room to begin at any place of a cache line.
+  void prepare_staging() {
+    const Bytes longest = static_cast<Bytes>(pieces_.elements) * plan_->element;
+    stride_ = round_up(longest + line, page);
+    const Bytes wanted = static_cast<Bytes>(station_->size) * stride_ + page;
+    if (station_->staging->size() < wanted) station_->staging->resize(wanted);
+    const auto address = reinterpret_cast<std::uintptr_t>(station_->staging->data());
+    staging_ = station_->staging->data() + (round_up(address, page) - address);
+  }
+
+  /// Reads into the staging of that rank, at the same place of a cache line, which is what makes it
+  /// fast. Null if the rank is gone: then the deadline, or the failure that it reports, comes.
+  [[nodiscard]] const std::byte* stage(int rank, std::uintptr_t from, Bytes bytes) const {
+    std::byte* const to = staging_ + static_cast<Bytes>(rank) * stride_ + from % line;
+    return channel_->peers().read(rank, to, from, bytes) ? to : nullptr;
+  }
+
+  bool fold() {
+    if (folded_ == own_) return false;
+    const int own = station_->rank;
+    const Bytes place = pieces_.at(own, folded_);
+    const Bytes size = pieces_.bytes(own, folded_);
+    for (int rank = 0; rank < station_->size; ++rank) {
+      const std::byte* const chunk =
+          rank == own ? plan_->input_at(place)
+                      : stage(rank, channel_->board(rank).labels[0].chunks + place, size);
+      if (chunk == nullptr) return false;
+      sources_[static_cast<std::size_t>(rank)] = chunk;
+    }
+    const std::int64_t count = pieces_.count(own, folded_);
+    plan_->fold(plan_->output_at(place), sources_, count);
+    const std::int64_t begin = folded_ * pieces_.elements;
+    if (plan_->on_folded) plan_->on_folded(begin, begin + count);
+    ++folded_;
+    mine().folded.store(base_ + static_cast<std::uint64_t>(folded_), std::memory_order_release);
+    return true;
+  }
+
+  /// Without a reduction the own shard is there already: it is only put into the output.
+  bool keep() {
+    if (folded_ == own_) return false;
+    const Bytes place = pieces_.at(station_->rank, 0);
+    std::byte* const to = plan_->output_at(place);
+    const std::byte* const from = plan_->input_at(place);
+    if (to != from) {
+      std::memcpy(to, from,
+                  static_cast<std::size_t>(plan_->length(station_->rank)) * plan_->element);
+    }
+    folded_ = own_;
+    return true;
+  }
+
+  bool gather(int owner) {
+    std::int64_t& next = gathered_[static_cast<std::size_t>(owner)];
+    if (next == pieces_.of(owner)) return false;
+    const WindowBoard& board = channel_->board(owner);
+    if (plan_->reduce &&
+        board.folded.load(std::memory_order_acquire) <= base_ + static_cast<std::uint64_t>(next)) {
+      return false;
+    }
+    const Bytes place = pieces_.at(owner, next);
+    const Bytes size = pieces_.bytes(owner, next);
+    std::byte* const to = plan_->output_at(place);
+    const std::uintptr_t from = board.labels[0].shard + place;
+    if ((reinterpret_cast<std::uintptr_t>(to) - from) % line == 0) {
+      if (!channel_->peers().read(owner, to, from, size)) return false;
+    } else {
+      const std::byte* const staged = stage(owner, from, size);
+      if (staged == nullptr) return false;
+      std::memcpy(to, staged, size);
+    }
+    ++next;
+    return true;
+  }
+
+  [[nodiscard]] bool all_gathered() const {
+    if (!plan_->gather) return true;
+    for (int rank = 0; rank < station_->size; ++rank) {
+      const std::int64_t read = gathered_[static_cast<std::size_t>(rank)];
+      if (rank != station_->rank && read < pieces_.of(rank)) return false;
+    }
+    return true;
+  }
+
+  /// What was read before this is what its owners had there.
+  [[nodiscard]] bool nobody_withdrew() const {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    for (int rank = 0; rank < station_->size; ++rank) {
+      if (channel_->board(rank).withdrawn.load(std::memory_order_acquire) != 0) return false;
+    }
+    return true;
+  }
+
+  const Station* station_ = nullptr;
+  const ExchangePlan* plan_ = nullptr;
+  Kind kind_ = Kind::all_reduce;
+  WindowChannel* channel_ = nullptr;
+  WindowBoard::Label label_;
+  Pieces pieces_;
+  std::uint64_t base_ = 0;              // rounds of the channel before this
+  std::int64_t rounds_ = 0;             // pieces of the longest shard
+  std::int64_t own_ = 0;                // pieces of the own shard
+  std::int64_t folded_ = 0;             // of these, final in the output
+  std::vector<std::int64_t> gathered_;  // by owner: pieces that are in the output
+  bool together_ = false;               // all ranks said where their arrays are
+  bool read_ = false;                   // nothing is left to read
+  std::vector<const void*> sources_;
+  std::byte* staging_ = nullptr;
+  Bytes stride_ = 0;
+};
+
+}  // namespace reef::inline v0::comm::detail
