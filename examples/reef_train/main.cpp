@@ -54,7 +54,7 @@ std::pair<int, double> parse_slow(const std::string& text) {
   return {rank, factor};
 }
 
-void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string& precision) {
+void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   // An option given twice counts as it was given last, so that scripts can add to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--recipe", o.recipe, "the composition to train with")
@@ -91,9 +91,10 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
       ->capture_default_str();
   app.add_option("--dropout", o.dropout)->check(CLI::Range(0.0, 0.99))->capture_default_str();
   app.add_option("--seed", o.seed)->capture_default_str();
-  app.add_option("--precision", precision, "of weights, activations and sums")
-      ->check(CLI::IsMember({"fp32"}))
-      ->default_str("fp32");
+  app.add_option("--precision", o.precision,
+                 "of weights and activations; of bf16, sums and master weights are fp32")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
   const CLI::Validator tokenizer(
       [](const std::string& text) {
         const bool known = !reef_examples::split_tokenizer_name(text).first.empty();
@@ -106,8 +107,12 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model, std::string
       ->capture_default_str();
   app.add_option("--threads", o.threads, "a rank; default: its share of the cores")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--init", o.init, "weights to start from, .safetensors")->check(CLI::ExistingFile);
-  app.add_option("--export", o.export_file, "where to write the weights, .safetensors");
+  app.add_option("--init", o.init,
+                 "a GPT-2 of that --model to start from, .safetensors of Hugging Face or --export")
+      ->check(CLI::ExistingFile);
+  app.add_option(
+      "--export", o.export_file,
+      "where to write the weights, .safetensors that Hugging Face's GPT2LMHeadModel reads");
   app.add_option("--network", o.network, "case file of the network to emulate")
       ->check(CLI::ExistingFile);
   app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")->check(amount);
@@ -150,10 +155,9 @@ int fail(const std::exception& error) {
 int main(int argc, char** argv) {
   TrainOptions options;
   std::string model = "4x4x128";
-  std::string precision = "fp32";
   CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");
   try {
-    add_options(app, options, model, precision);
+    add_options(app, options, model);
     app.parse(argc, argv);
     parse_model(model, options);
   } catch (const CLI::ParseError& error) {

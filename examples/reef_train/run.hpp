@@ -15,14 +15,17 @@
 #include <reef/comm/network_file.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/cores.hpp>
-#include <reef/io/safetensors.hpp>
+#include <reef/io/json.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/nn/gpt2_config.hpp>
+#include <reef/nn/gpt2_file.hpp>
 #include <reef/trainer/checkpoint.hpp>
+#include <reef/trainer/generate.hpp>
 #include <reef/trainer/trainer.hpp>
 
-#include "../support/generate.hpp"
 #include "../support/progress.hpp"
 #include "../support/text_source.hpp"
+#include "../support/tokenizer.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
 
@@ -33,6 +36,7 @@ template <class TrainerType>
 class Run {
   using Device = typename TrainerType::Device;
   using T = typename TrainerType::T;
+  using Sum = reef::sum_t<T>;  // what parameters are given and taken as
 
 public:
   explicit Run(TrainOptions options)
@@ -93,6 +97,7 @@ private:
     return files;
   }
 
+  /// What was given, or this rank's share of its node's cores. All ranks call it.
   [[nodiscard]] int threads() const {
     if (options_.threads > 0) return options_.threads;
     const int cores = reef::device::available_cores();
@@ -111,7 +116,27 @@ private:
                                       : std::max<std::int64_t>(
                                             1, 1024 / std::max<std::int64_t>(1, options_.context));
     config.dropout = options_.dropout;
+    if (!options_.init.empty()) {
+      // All positions that the file has, and no padding: the logits of a trained model can lie far
+      // below the zeros that padding gives.
+      const reef::nn::GptConfig file = reef::nn::Gpt2File(options_.init).config();
+      require_heads(std::filesystem::path(options_.init).parent_path() / "config.json");
+      config.context = file.context;
+      config.sequence = options_.context;
+      config.padded_vocabulary = 0;
+      config.bias = file.bias;
+    }
     return config;
+  }
+
+  /// No tensor says how many heads there are, but what Hugging Face lays beside them does.
+  void require_heads(const std::filesystem::path& beside) const {
+    if (!exists(beside)) return;
+    const std::int64_t heads = reef::nn::read_gpt2_config(beside).heads;
+    if (heads != options_.heads) {
+      throw reef::OptionError("--model has ", options_.heads, " heads, ", beside.string(), " says ",
+                              heads, ".\n  fix: --model LAYERSx", heads, "xCHANNELS.");
+    }
   }
 
   typename TrainerType::Options trainer_options() {
@@ -157,17 +182,17 @@ private:
                      tokenizer_.vocabulary()));
     say(reef::concat("step: ", tokens, " tokens; ", threads(), " thread(s) a rank, ",
                      reef::format_bytes(trainer_.device().memory().used), " a device, ",
+                     reef::name_of(reef::element_of<T>), ", ",
                      reef::device::name_of(reef::device::instruction_set())));
   }
 
   /// Rank by rank the same file, the same weights.
   void load(const std::string& path) {
-    const reef::io::SafetensorsFile file(path);
-    for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
-      std::vector<T> values(static_cast<std::size_t>(parameter.spec.shape.size()));
-      file.read(parameter.name, {values.data(), parameter.spec.shape, reef::element_of<T>});
-      trainer_.set_parameter(parameter.name, values);
-    }
+    reef::nn::Gpt2File(path).read<Sum>(
+        trainer_.model().dag(), config_.vocabulary,
+        [&](const std::string& name, const std::vector<Sum>& values) {
+          trainer_.set_parameter(name, values);
+        });
     say("weights: from " + path);
   }
 
@@ -228,8 +253,7 @@ private:
     std::string sample;
     if (first() && options_.prompt_tokens > 0) {
       try {
-        sample = generate(trainer_, config_, tokenizer_, options_.prompt.value_or("\n"),
-                          options_.prompt_tokens, options_.seed);
+        sample = continued_prompt();
         std::printf("---\n%s\n---\n", sample.c_str());
         std::fflush(stdout);
       } catch (const reef::MemoryError& error) {
@@ -240,19 +264,26 @@ private:
                        trainer_.plan().micro_batches, validation);
     metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
     if (!options_.export_file.empty() && first()) {
-      std::vector<std::vector<T>> values;
-      std::vector<reef::io::NamedView> tensors;
-      for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
-        values.push_back(trainer_.parameter(parameter.name));
-        tensors.push_back(
-            {parameter.name, {values.back().data(), parameter.spec.shape, reef::element_of<T>}});
-      }
-      reef::io::write_safetensors(options_.export_file, tensors);
+      reef::nn::write_gpt2<Sum>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
+                                [&](const std::string& name) { return trainer_.parameter(name); });
     }
     for (const auto& file :
          {options_.metrics, options_.trace, options_.report, options_.export_file}) {
       if (!file.empty()) say("wrote " + file);
     }
+  }
+
+  /// The prompt, and what the model adds to it.
+  std::string continued_prompt() {
+    reef::nn::GptConfig config = config_;
+    config.batch = 1;
+    const auto model = reef::nn::gpt<Device, T>(config, trainer_.device().threads());
+    std::vector<std::int32_t> prompt = tokenizer_.encode(options_.prompt.value_or("\n"));
+    if (prompt.empty()) prompt = tokenizer_.encode("\n");
+    return tokenizer_.decode(reef::generate(trainer_, model, prompt,
+                                            {.tokens = options_.prompt_tokens,
+                                             .vocabulary = config.vocabulary,
+                                             .seed = options_.seed}));
   }
 
   int skipped_ = 0;  // in a row
@@ -266,5 +297,15 @@ private:
   TrainerType trainer_;
   Metrics metrics_;
 };
+
+/// Trains with these policies, in the precision that the options name.
+template <class... Policies>
+void run(const TrainOptions& options) {
+  if (options.precision == "bf16") {
+    Run<reef::Trainer<Policies..., reef::precision::Bf16>>(options).train();
+  } else {
+    Run<reef::Trainer<Policies...>>(options).train();
+  }
+}
 
 }  // namespace reef_examples
