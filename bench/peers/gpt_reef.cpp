@@ -6,6 +6,7 @@
 //   --threads 2            of this rank
 //   --steps 13 --warmup 3  steps in all, and how many of them are not timed
 //   --clip 1.0             the largest gradient norm, 0 for none
+//   --precision fp32       or bf16, with fp32 master weights
 
 #include <sys/resource.h>
 
@@ -20,6 +21,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/environment.hpp>
+#include <reef/core/precision.hpp>
 #include <reef/device/cores.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt.hpp>
@@ -31,7 +33,8 @@
 
 namespace {
 
-using Trainer = reef::Trainer<reef::optim::Ddp<reef::optim::AdamW>>;
+template <class Precision>
+using Trainer = reef::Trainer<reef::optim::Ddp<reef::optim::AdamW>, Precision>;
 
 reef::run::Source source(std::int64_t vocabulary) {
   return [vocabulary](std::uint64_t first, std::span<const reef::AnyView> inputs) {
@@ -50,6 +53,7 @@ reef::run::Source source(std::int64_t vocabulary) {
   };
 }
 
+template <class Trainer>
 void save(Trainer& trainer, const std::string& path) {
   std::vector<std::vector<float>> values;
   std::vector<reef::io::NamedView> tensors;
@@ -61,6 +65,7 @@ void save(Trainer& trainer, const std::string& path) {
   reef::io::write_safetensors(path, tensors);
 }
 
+template <class Trainer>
 void load(Trainer& trainer, const std::string& path) {
   const reef::io::SafetensorsFile file(path);
   for (const reef::graph::Parameter& parameter : trainer.model().dag().parameters) {
@@ -86,6 +91,7 @@ void print_list(const char* name, const std::vector<double>& values) {
   std::printf("]");
 }
 
+template <class Trainer>
 void train(const reef_peers::Arguments& arguments) {
   const reef::comm::Communicator ranks;
   reef::nn::GptConfig config = reef_peers::configuration(arguments.text("--configuration", "b256"));
@@ -94,13 +100,13 @@ void train(const reef_peers::Arguments& arguments) {
   config.batch /= ranks.size();
   const int threads = arguments.number("--threads", reef::device::available_cores());
 
-  Trainer::Options options;
+  typename Trainer::Options options;
   options.rule.options = {0.9, 0.95, 1e-8, 0.1};
   options.learning_rate.peak = 1e-3;
   options.clip_norm = arguments.real("--clip", 1.0);
   options.device.threads = threads;
-  Trainer trainer(reef::nn::gpt<Trainer::Device, float>(config, threads), source(config.vocabulary),
-                  options, {}, ranks);
+  Trainer trainer(reef::nn::gpt<typename Trainer::Device, typename Trainer::T>(config, threads),
+                  source(config.vocabulary), options, {}, ranks);
   const std::string weights = arguments.text("--weights", "");
   if (!weights.empty()) {
     if (trainer.rank() == 0 && !std::filesystem::exists(weights)) save(trainer, weights);
@@ -133,7 +139,15 @@ void train(const reef_peers::Arguments& arguments) {
 int main(int argc, char** argv) {
   try {
     const reef::comm::Environment environment;
-    train(reef_peers::Arguments(argc, argv));
+    const reef_peers::Arguments arguments(argc, argv);
+    const std::string precision = arguments.text("--precision", "fp32");
+    if (precision == "bf16") {
+      train<Trainer<reef::precision::Bf16>>(arguments);
+    } else if (precision == "fp32") {
+      train<Trainer<reef::precision::Fp32>>(arguments);
+    } else {
+      throw reef::OptionError("--precision is ", precision, ".\n  fix: fp32 or bf16.");
+    }
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpt_reef: %s\n", error.what());

@@ -123,6 +123,8 @@ def main():
     parser.add_argument("--steps", type=int, default=13)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--clip", type=float, default=1.0)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32",
+                        help="bf16: torch.autocast, with fp32 weights")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -148,7 +150,8 @@ def main():
         begin = time.perf_counter()
         tokens, targets = batch(step * samples + rank * share, share, length, vocabulary)
         optimizer.zero_grad(set_to_none=True)
-        loss = model(tokens, targets)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
+            loss = model(tokens, targets)
         loss.backward()
         if options.clip > 0:
             nn.utils.clip_grad_norm_(parameters, options.clip)

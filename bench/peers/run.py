@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
-"""Compares the training of a GPT in Reef and in PyTorch as Debian ships it, in interleaved rounds.
+"""Compares the training of a GPT in Reef and in tuned PyTorch, in interleaved rounds.
 
     cmake --preset release -DREEF_BUILD_BENCH=ON
     cmake --build build/release --target peers_gpt_reef_bench peers_gemm_ceiling_bench
-    python3 bench/peers/run.py --configuration b256 --rounds 7 --json bench/results/peers_b256.json
+    python3 bench/peers/run.py --config a,b256,b50k --precision fp32,bf16 --layout 2t,2x1 --rounds 7
 
-Every round starts every row once, as processes of their own. All begin with the same safetensors file
-and take the same tokens; a row whose first 10 losses differ from Reef's by more than 1e-3 is void.
-Tokens/s are of the median step; what is printed are medians over rounds, and ratios of the same round.
+Each combination is a row: in every round Reef, tuned PyTorch and, for 2t, oneDNN's matrix products run
+once, as processes of their own, each round starting with another. All begin with one safetensors file and
+take the same tokens; a row whose first 10 losses differ by more than 1e-3 is void.
 
-The shares in brackets are what other processes took of the cores meanwhile.
+    2t     one process with 2 threads
+    2x1    2 processes with 1 thread each: Ddp under mpiexec, DistributedDataParallel over gloo
 
-    reef           one process, 2 threads, no environment variable set
-    torch          the same, with the BLAS that Debian's alternatives choose
-    torch-tuned    with OpenBLAS's OpenMP build, which shares PyTorch's threads, and its AVX-512 kernels
-    reef-2x1       2 processes with 1 thread each under mpiexec
-    torch-2x1      the same with DistributedDataParallel over gloo, tuned as above
-    ceiling        oneDNN's time for the matrix products of the linear layers, and nothing else
+PyTorch is tuned for this processor before the first round: the OpenBLAS builds and core types that it can
+run are tried on b256, the fastest is taken and recorded. The system's alternatives stay as they are:
+LD_LIBRARY_PATH names the BLAS. Reef runs with no environment variable set.
+
+Tokens/s are of the median step; what is printed are medians over rounds, and ratios of the same round. Steps
+are as many as --row-seconds allow, at least 3, after a warm-up of 1; losses of 10 steps are compared once,
+before the rounds. Written are NAME.json with every round's figures, and NAME.md, for --out NAME.
 """
 
 import argparse
@@ -33,10 +35,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-OPENMP_BLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
-TUNED = {"OPENBLAS_CORETYPE": "SkylakeX", "LD_LIBRARY_PATH": OPENMP_BLAS}
+BLAS = Path("/usr/lib/x86_64-linux-gnu")
 MPIEXEC = ["mpiexec", "--allow-run-as-root", "--bind-to", "none", "-n", "2"]
-ROWS = ["reef", "torch", "torch-tuned", "reef-2x1", "torch-2x1", "ceiling"]
+TOLERANCE = 1e-3
+LOSSES = 10
 
 
 def busy_seconds():
@@ -51,152 +53,204 @@ def own_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def wait_for_quiet(limit):
-    """Returns when others have left the cores alone for a second, or after `limit` seconds."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        busy = busy_seconds()
-        time.sleep(1)
-        if busy_seconds() - busy < 0.05 * os.cpu_count():
-            return
+def processor():
+    with open("/proc/cpuinfo") as file:
+        lines = dict(line.split(":", 1) for line in file if ":" in line)
+    fields = {key.strip(): value.strip() for key, value in lines.items()}
+    wanted = {"avx2", "avx512f", "avx512_bf16", "amx_bf16"}
+    return (f"{os.cpu_count()} x {fields.get('model name', platform.machine())} (family "
+            f"{fields.get('cpu family')}, model {fields.get('model')})",
+            sorted(wanted & set(fields.get("flags", "").split())))
+
+
+def blas_choices(flags):
+    """OpenBLAS builds that are installed, with the core types that this processor can run."""
+    cores = ["", "Haswell", "Zen"]
+    if "avx512f" in flags:
+        cores += ["SkylakeX"]
+    if "avx512_bf16" in flags:
+        cores += ["Cooperlake"]
+    for build in ("openblas-openmp", "openblas-pthread"):
+        if (BLAS / build).is_dir():
+            for core in cores if build == "openblas-openmp" else [""]:
+                environment = {"LD_LIBRARY_PATH": str(BLAS / build)}
+                yield environment | ({"OPENBLAS_CORETYPE": core} if core else {})
 
 
 class Peers:
-    def __init__(self, options, configuration, weights):
+    """Runs one side once, for one configuration and precision."""
+
+    def __init__(self, options, configuration, precision, weights):
         self.options = options
-        steps = [f"--steps={options.steps + 3}", "--warmup=3", f"--clip={options.clip}"]
-        common = [f"--configuration={configuration}", f"--weights={weights}"]
-        split = [word for argument in common + steps for word in argument.split("=", 1)]
-        reef = str(options.build / "peers_gpt_reef_bench")
-        torch = [options.python, str(HERE / "gpt_torch.py"), *split]
-        self.commands = {
-            "reef": [reef, *split, "--threads", "2"],
-            "torch": [*torch, "--threads", "2"],
-            "torch-tuned": [*torch, "--threads", "2"],
-            "reef-2x1": [*MPIEXEC, reef, *split, "--threads", "1"],
-            "torch-2x1": [*torch, "--threads", "1"],
-            "ceiling": [str(options.build / "peers_gemm_ceiling_bench"), "--configuration",
-                        configuration, "--threads", "2"],
-        }
+        self.configuration = configuration
+        self.arguments = ["--configuration", configuration, "--weights", str(weights),
+                          "--clip", str(options.clip), "--precision", precision]
+        self.reef = str(options.build / "peers_gpt_reef_bench")
+        self.torch = [options.python, str(HERE / "gpt_torch.py")]
+        self.tuned = {}
 
-    def run(self, row):
-        """The least disturbed of at most --attempts runs; the first that is not disturbed is enough."""
-        runs = []
-        for _ in range(self.options.attempts):
-            wait_for_quiet(self.options.quiet)
-            runs.append(self.run_once(row))
-            if runs[-1]["others"] <= self.options.others:
-                break
-        return min(runs, key=lambda run: run["others"])
+    def command(self, side, layout, steps, warmup):
+        if side == "ceiling":
+            return [str(self.options.build / "peers_gemm_ceiling_bench"), "--configuration",
+                    self.configuration, "--threads", "2"]
+        split = [*self.arguments, "--steps", str(steps), "--warmup", str(warmup),
+                 "--threads", "2" if layout == "2t" else "1"]
+        if side == "torch":
+            return [*self.torch, *split]
+        return [*(MPIEXEC if layout == "2x1" else []), self.reef, *split]
 
-    def run_once(self, row):
-        """The row's line of JSON, and in `others` the share of the cores that other processes took."""
-        environment = dict(os.environ)
-        if row in ("torch-tuned", "torch-2x1"):
-            environment |= TUNED
+    def run(self, side, layout, steps, warmup):
+        """The line of JSON, with tokens_per_s and, in `others`, what other processes took of the cores."""
+        environment = dict(os.environ) | (self.tuned if side == "torch" else {})
         copies = [environment]
-        if row == "torch-2x1":
+        if side == "torch" and layout == "2x1":
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
             copies = [environment | {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                                      "MASTER_PORT": str(port)} for rank in range(2)]
+        command = self.command(side, layout, steps, warmup)
         begin, busy, own = time.monotonic(), busy_seconds(), own_seconds()
-        processes = [subprocess.Popen(self.commands[row], env=copy, stdout=subprocess.PIPE, text=True)
+        processes = [subprocess.Popen(command, env=copy, stdout=subprocess.PIPE, text=True)
                      for copy in copies]
         outputs = [process.communicate()[0] for process in processes]
         if any(process.returncode for process in processes):
-            sys.exit(f"{row} failed: {' '.join(self.commands[row])}")
-        others = busy_seconds() - busy - (own_seconds() - own)
+            sys.exit(f"{side} failed: {' '.join(command)}")
         result = json.loads(outputs[0].splitlines()[-1])
+        others = busy_seconds() - busy - (own_seconds() - own)
         result["others"] = max(0.0, others / (time.monotonic() - begin) / os.cpu_count())
-        if row == "ceiling":
-            result["tokens_per_s"] = result["tokens"] / result["seconds"]
-        else:
-            result["tokens_per_s"] = result["tokens"] / statistics.median(result["seconds"])
+        seconds = result["seconds"]
+        result["tokens_per_s"] = result["tokens"] / (
+            statistics.median(seconds) if isinstance(seconds, list) else seconds)
         return result
 
 
-def processor():
-    with open("/proc/cpuinfo") as file:
-        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    return f"{len(names)} x {names[0]}" if names else platform.machine()
+def calibrate(options, flags, weights):
+    """The fastest environment for PyTorch, and the tokens/s of all that were tried."""
+    tried = []
+    for environment in blas_choices(flags):
+        peers = Peers(options, "b256", "fp32", weights)
+        peers.tuned = environment
+        speeds = [peers.run("torch", "2t", 4, 1)["tokens_per_s"] for _ in range(2)]
+        tried.append({"environment": environment, "tokens_per_s": max(speeds)})
+        print(f"  torch with {environment}: {max(speeds):.0f} tokens/s", flush=True)
+    if not any("openmp" in one["environment"]["LD_LIBRARY_PATH"] for one in tried):
+        sys.exit("no OpenMP build of OpenBLAS: apt-get install libopenblas0-openmp")
+    return max(tried, key=lambda one: one["tokens_per_s"])["environment"], tried
 
 
-def compare(options, configuration):
-    with tempfile.TemporaryDirectory() as folder:
-        peers = Peers(options, configuration, Path(folder) / "weights.safetensors")
-        subprocess.run([*peers.commands["reef"][:-2], "--steps", "1"], check=True, stdout=subprocess.DEVNULL)
-        rounds = []
-        for number in range(options.rounds):
-            order = options.rows[number % len(options.rows):] + options.rows[:number % len(options.rows)]
-            rounds.append({row: peers.run(row) for row in order})
-            print(f"  round {number + 1}: " + ", ".join(
-                f"{row} {rounds[-1][row]['tokens_per_s']:.0f} ({rounds[-1][row]['others']:.0%})"
-                for row in options.rows), flush=True)
+def compare(options, configuration, precision, layout, weights, tuned):
+    peers = Peers(options, configuration, precision, weights)
+    peers.tuned = tuned
+    sides = ["reef", "torch"] + (["ceiling"] if layout == "2t" else [])
 
-    summary = {}
-    for row in options.rows:
-        runs = [one[row] for one in rounds]
-        entry = {"tokens_per_s": statistics.median(run["tokens_per_s"] for run in runs)}
-        for other in ("torch", "torch-tuned", "torch-2x1", "ceiling"):
-            if other in options.rows and other != row:
-                entry[f"of_{other}"] = statistics.median(
-                    one[row]["tokens_per_s"] / one[other]["tokens_per_s"] for one in rounds)
-        if row != "ceiling":
-            steps = len(runs[0]["seconds"])
-            entry["cpu_seconds_per_step"] = statistics.median(run["cpu_seconds"] / steps for run in runs)
-            entry["loss_difference"] = max(
-                abs(a - b) for run in runs for a, b in zip(run["losses"][:10], rounds[0]["reef"]["losses"]))
-            entry["void"] = not entry["loss_difference"] <= 1e-3
-        summary[row] = entry
-    return {"configuration": configuration, "summary": summary, "rounds": rounds}
+    # The losses, and with them how long a step takes on either side.
+    first = {side: peers.run(side, layout, LOSSES, 1) for side in ("reef", "torch")}
+    difference = max(abs(a - b) for a, b in zip(first["reef"]["losses"], first["torch"]["losses"]))
+    step = sum(statistics.median(first[side]["seconds"]) for side in first)
+    steps = max(3, min(10, int(options.row_seconds / options.rounds / step - 1)))
+
+    rounds = []
+    for number in range(options.rounds):
+        at = number % len(sides)
+        rounds.append({side: peers.run(side, layout, steps + 1, 1) for side in sides[at:] + sides[:at]})
+        print(f"  {configuration} {precision} {layout} round {number + 1}: " + ", ".join(
+            f"{side} {rounds[-1][side]['tokens_per_s']:.0f} ({rounds[-1][side]['others']:.0%})"
+            for side in sides), flush=True)
+    middle = lambda of: statistics.median(of(one) for one in rounds)
+    speed = lambda one, side: one[side]["tokens_per_s"]
+    row = {"configuration": configuration, "precision": precision, "layout": layout, "steps": steps,
+           "loss_difference": difference, "void": not difference <= TOLERANCE,
+           "ratio": middle(lambda one: speed(one, "reef") / speed(one, "torch")),
+           "ratios": [speed(one, "reef") / speed(one, "torch") for one in rounds],
+           "commands": {side: " ".join(peers.command(side, layout, steps + 1, 1)) for side in sides},
+           "rounds": rounds}
+    row |= {side: middle(lambda one, side=side: speed(one, side)) for side in sides}
+    if "ceiling" in sides:
+        row["of_ceiling"] = middle(lambda one: speed(one, "reef") / speed(one, "ceiling"))
+        row["torch_of_ceiling"] = middle(lambda one: speed(one, "torch") / speed(one, "ceiling"))
+    return row
 
 
-def show(result):
-    print(f"{result['configuration']:12} {'tokens/s':>9} {'of torch':>9} {'of tuned':>9} {'of ceiling':>10} "
-          f"{'CPU s/step':>10} {'losses':>8}")
-    for row, entry in result["summary"].items():
-        ratio = lambda name: f"{entry[name]:.2f}" if name in entry else "-"
-        cpu = f"{entry['cpu_seconds_per_step']:.3f}" if "cpu_seconds_per_step" in entry else "-"
-        losses = "VOID" if entry.get("void") else f"{entry.get('loss_difference', 0):.0e}"
-        print(f"{row:12} {entry['tokens_per_s']:9.0f} {ratio('of_torch'):>9} {ratio('of_torch-tuned'):>9} "
-              f"{ratio('of_ceiling'):>10} {cpu:>10} {losses:>8}")
+def table(report):
+    """The report as Markdown."""
+    lines = ["# Training a GPT beside tuned PyTorch", "",
+             f"    {report['command']}", "",
+             f"Machine: {report['processor']}, {', '.join(report['flags'])}; {report['system']}.",
+             f"{report['compiler']}; PyTorch {report['torch']}, tuned: "
+             + ", ".join(f"{key}={value}" for key, value in report["tuned"].items()) + ".",
+             "Medians over rounds in tokens/s; ratios are medians of the rounds' own, in brackets the "
+             "smallest and largest.",
+             "The ceiling is oneDNN's time for the fp32 products of the linear layers alone, on 2 threads.",
+             "Others: the largest share of the cores that other processes took in a run.", "",
+             "| configuration | precision | layout | Reef | PyTorch | ratio | Reef of ceiling | PyTorch of "
+             "ceiling | steps x rounds | 10 losses within | others |",
+             "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for row in report["rows"]:
+        share = lambda key: f"{row[key]:.2f}" if key in row else ""
+        ratio = f"**{row['ratio']:.2f}** ({min(row['ratios']):.2f} to {max(row['ratios']):.2f})"
+        others = max(run["others"] for one in row["rounds"] for run in one.values())
+        lines.append(
+            f"| {row['configuration']} | {row['precision']} | {row['layout']} | {row['reef']:.0f} | "
+            f"{row['torch']:.0f} | {'VOID' if row['void'] else ratio} | {share('of_ceiling')} | "
+            f"{share('torch_of_ceiling')} | {row['steps']} x {len(row['rounds'])} | "
+            f"{row['loss_difference']:.0e} | {others:.0%} |")
+    lines += ["", "PyTorch's settings that were tried, on b256 with 2 threads:", ""]
+    lines += [f"- {one['tokens_per_s']:.0f} tokens/s: "
+              + ", ".join(f"{key}={value}" for key, value in one["environment"].items())
+              for one in report["calibration"]]
+    lines += ["", "Tokens/s of Reef / PyTorch by round:", ""]
+    lines += [f"- {row['configuration']} {row['precision']} {row['layout']}: " + ", ".join(
+        f"{one['reef']['tokens_per_s']:.0f} / {one['torch']['tokens_per_s']:.0f}" for one in row["rounds"])
+        for row in report["rows"]]
+    return "\n".join(lines) + "\n"
+
+
+def output_of(command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    choice = lambda allowed: lambda text: [
+        word if word in allowed else parser.error(f"{word} is none of {', '.join(allowed)}")
+        for word in text.split(",")]
+    parser.add_argument("--config", type=choice(["a", "b256", "b50k"]), default=["b256"])
+    parser.add_argument("--precision", type=choice(["fp32", "bf16"]), default=["fp32"])
+    parser.add_argument("--layout", type=choice(["2t", "2x1"]), default=["2t", "2x1"])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--row-seconds", type=float, default=200, help="of timed steps in a row, about")
+    parser.add_argument("--clip", type=float, default=1.0, help="largest gradient norm, 0 for none")
     parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build/release/bench",
                         help="where the two programs are")
-    parser.add_argument("--configuration", nargs="+", default=["b256"], choices=["a", "b256", "b50k"])
-    parser.add_argument("--rows", nargs="+", default=ROWS, choices=ROWS)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=10, help="that are timed, after 3 that are not")
-    parser.add_argument("--clip", type=float, default=1.0, help="largest gradient norm, 0 for none")
-    parser.add_argument("--quiet", type=float, default=60, help="how long to wait for idle cores before a run")
-    parser.add_argument("--others", type=float, default=0.05,
-                        help="the share of the cores that others may take before a run counts as disturbed")
-    parser.add_argument("--attempts", type=int, default=3, help="at an undisturbed run")
     parser.add_argument("--python", default="/usr/bin/python3", help="the one that has Debian's python3-torch")
-    parser.add_argument("--json", type=Path, help="keeps everything here")
+    parser.add_argument("--out", type=Path, help="writes OUT.json and OUT.md")
     options = parser.parse_args()
-    if "reef" not in options.rows:
-        parser.error("--rows needs reef: the others' losses are compared with its losses")
-    if {"torch-tuned", "torch-2x1"} & set(options.rows) and not Path(OPENMP_BLAS).is_dir():
-        parser.error(f"no {OPENMP_BLAS}: apt-get install libopenblas0-openmp, or leave the tuned rows out")
 
-    results = []
-    for configuration in options.configuration:
-        results.append(compare(options, configuration))
-        show(results[-1])
-    if options.json:
-        blas = os.path.realpath("/usr/lib/x86_64-linux-gnu/libblas.so.3")
-        version = subprocess.run([options.python, "-c", "import torch; print(torch.__version__)"],
-                                 check=True, capture_output=True, text=True).stdout.strip()
-        report = {"command": " ".join(["run.py", *sys.argv[1:]]), "processor": processor(),
-                  "torch": version, "blas": blas, "results": results}
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    name, flags = processor()
+    report = {"command": " ".join(["python3 bench/peers/run.py", *sys.argv[1:]]), "processor": name,
+              "flags": flags, "system": platform.platform(),
+              "compiler": output_of(["c++", "--version"]).splitlines()[0],
+              "torch": output_of([options.python, "-c", "import torch; print(torch.__version__)"]),
+              "rows": []}
+    with tempfile.TemporaryDirectory() as folder:
+        weights = {one: Path(folder) / f"{one}.safetensors" for one in {*options.config, "b256"}}
+        for configuration, path in weights.items():
+            subprocess.run([str(options.build / "peers_gpt_reef_bench"), "--configuration", configuration,
+                            "--weights", str(path), "--steps", "0", "--warmup", "0"],
+                           check=True, stdout=subprocess.DEVNULL)
+        report["tuned"], report["calibration"] = calibrate(options, flags, weights["b256"])
+        for configuration in options.config:
+            for precision in options.precision:
+                for layout in options.layout:
+                    report["rows"].append(compare(options, configuration, precision, layout,
+                                                  weights[configuration], report["tuned"]))
+                    if options.out:  # after each row: a long run that is cut off has kept something
+                        options.out.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
+                        options.out.with_suffix(".md").write_text(table(report))
+    print(table(report))
+    return 1 if any(row["void"] for row in report["rows"]) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
