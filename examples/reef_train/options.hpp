@@ -24,6 +24,7 @@ struct TrainOptions {
   double clip = 1.0;
   float dropout = 0;
   std::uint64_t seed = 1;
+  std::string precision = "fp32";
   int threads = 0;
   std::string init;
   std::string export_file;

@@ -6,7 +6,7 @@
 namespace reef_examples {
 
 void run_ddp(const TrainOptions& options) {
-  Run<reef::Trainer<reef::optim::Ddp<reef::optim::AdamW>>>(options).train();
+  run<reef::optim::Ddp<reef::optim::AdamW>>(options);
 }
 
 }  // namespace reef_examples

@@ -6,7 +6,7 @@
 namespace reef_examples {
 
 void run_zero1(const TrainOptions& options) {
-  Run<reef::Trainer<reef::optim::Zero1<reef::optim::AdamW>>>(options).train();
+  run<reef::optim::Zero1<reef::optim::AdamW>>(options);
 }
 
 }  // namespace reef_examples

@@ -19,11 +19,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/core/text.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/token_shards.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
+#include <reef/nn/gpt2_config.hpp>
 
 #include "../support/job.hpp"
 #include "../support/temporary_folder.hpp"
@@ -145,6 +147,24 @@ TEST_F(ReefTrain, ddp_and_zero1_print_the_same_losses) {
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a[i].at("loss"), b[i].at("loss"));
 }
 
+TEST_F(ReefTrain, bf16_trains_as_fp32_does_but_for_its_rounding) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    const Ending ending = train(2, std::string("--recipe zero1 --steps 40 --precision ") +
+                                       precision + " --metrics " + path(precision));
+    ASSERT_EQ(ending.status, 0) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(concat(" a device, ", precision, ", ")));
+  }
+  const auto wide = lines("fp32");
+  const auto narrow = lines("bf16");
+  for (std::size_t i = 0; i < 40; ++i) {
+    const double loss = wide[i].at("loss");
+    EXPECT_NEAR(narrow[i].at("loss"), loss, 0.02 * loss) << "after step " << i + 1;
+  }
+  EXPECT_NE(narrow[39].at("loss"), wide[39].at("loss"));
+  EXPECT_LT(narrow[39].at("loss"), 0.8 * static_cast<double>(narrow[0].at("loss")));
+  EXPECT_LT(narrow[40].at("peak_device_bytes"), wide[40].at("peak_device_bytes"));
+}
+
 TEST_F(ReefTrain, a_resumed_run_ends_with_the_weights_of_the_undisturbed_one) {
   ASSERT_EQ(train(2, "--steps 8 --export " + path("whole.safetensors")).status, 0);
   // The schedule counts steps, so the first half has the same number of them in mind.
@@ -163,6 +183,18 @@ TEST_F(ReefTrain, starts_from_exported_weights) {
       train(1, "--steps 1 --init " + path("w.safetensors") + " --metrics " + path("m"));
   ASSERT_EQ(ending.status, 0) << ending.output;
   EXPECT_LT(lines("m")[0].at("loss"), 5.0);
+
+  // Shorter samples leave the file's positions as they are.
+  const std::string from = "--steps 1 --lr 0 --init " + path("w.safetensors") + " ";
+  ASSERT_EQ(train(2, from + "--context 8 --export " + path("again.safetensors")).status, 0);
+  EXPECT_EQ(tensors("again.safetensors"), tensors("w.safetensors"));
+  EXPECT_THAT(train(2, from + "--context 17").output, HasSubstr("sequence is 17"));
+  EXPECT_THAT(train(1, from + "--model 1x2x18").output, HasSubstr("the model's is fp32 (256, 18)"));
+  nn::write_gpt2_config(
+      path("config.json"),
+      {.layers = 1, .heads = 4, .channels = 16, .vocabulary = 256, .context = 16});
+  EXPECT_THAT(train(1, from).output, HasSubstr("--model has 2 heads"));
+  EXPECT_EQ(train(1, from + "--model 1x4x16").status, 0);
 }
 
 TEST_F(ReefTrain, trains_on_text_encoded_by_gpt2s_bpe_and_on_files_of_its_tokens_alike) {
