@@ -1,4 +1,4 @@
-// Writing and reading 256 MiB of tensors as safetensors. Files lie in TMPDIR.
+// Writing and reading 128 MiB of tensors as safetensors. Files lie in TMPDIR.
 //
 //   write   roof: plain write() and fsync of as many bytes to a file of its own; buffered: std::ofstream
 //           and no fsync, which a power cut undoes
@@ -23,7 +23,7 @@ namespace {
 
 using namespace reef;
 
-constexpr std::size_t bytes = std::size_t{256} << 20;
+constexpr std::size_t bytes = std::size_t{128} << 20;
 constexpr std::size_t tensors = 64;
 constexpr int rounds = 7;
 
