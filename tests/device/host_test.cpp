@@ -13,6 +13,11 @@
 #include <thread>
 #include <vector>
 
+#if defined(__linux__)
+#include <sched.h>
+#include <unistd.h>
+#endif
+
 #include <gtest/gtest.h>
 
 #include <laws/device.hpp>
@@ -286,6 +291,35 @@ TEST(HostEvent, may_be_destroyed_by_whoever_waited_for_it) {
   }
   lane.synchronize();
 }
+
+#if defined(__linux__)
+
+TEST(HostThreads, follow_the_affinity_mask_and_more_of_them_than_its_cores_are_complained_of_once) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "a mask cannot be smaller than one core";
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(device::available_cores(), 1);
+  EXPECT_EQ(Host().threads(), 1);
+  EXPECT_EQ(device::binding_complaint(1), "");
+  EXPECT_NE(device::binding_complaint(2).find("is bound to 1 core of "), std::string::npos);
+  testing::internal::CaptureStderr();
+  const Host fits({.threads = 1});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  const Host bound({.threads = 2});
+  const Host again({.threads = 2});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), device::binding_complaint(2) + "\n");
+  EXPECT_EQ(bound.threads(), 2) << "what was asked for is given";
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+#endif
 
 }  // namespace
 }  // namespace reef

@@ -1,10 +1,17 @@
 #pragma once
 
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #if defined(__linux__)
 #include <sched.h>
+#include <unistd.h>
 #endif
+
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0::device {
 
@@ -16,6 +23,38 @@ inline int available_cores() {
 #endif
   const unsigned count = std::thread::hardware_concurrency();
   return count == 0 ? 1 : static_cast<int>(count);
+}
+
+/// What is wrong when `threads` threads are asked of a process that was bound to fewer cores, in one
+/// line; "" when nothing is, or when the machine itself has no more cores.
+inline std::string binding_complaint(int threads) {
+#if defined(__linux__)
+  const int cores = available_cores();
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  if (threads <= cores || online <= cores) return {};
+  std::string who = "this process";
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* const rank = std::getenv(variable)) {
+      who = concat("rank ", rank);
+      break;
+    }
+  }
+  return concat("reef: ", who, " is bound to ", cores, cores == 1 ? " core" : " cores", " of ",
+                online, ", and ", threads,
+                " threads take turns on them; fix: fewer threads, or mpiexec --bind-to none, or a "
+                "wider taskset.");
+#else
+  static_cast<void>(threads);
+  return {};
+#endif
+}
+
+/// Prints binding_complaint(threads) on standard error, the first time that a process has one.
+inline void warn_of_binding(int threads) {
+  static std::atomic<bool> warned{false};
+  const std::string complaint = binding_complaint(threads);
+  if (complaint.empty() || warned.exchange(true)) return;
+  std::fprintf(stderr, "%s\n", complaint.c_str());
 }
 
 }  // namespace reef::inline v0::device

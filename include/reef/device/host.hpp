@@ -41,7 +41,8 @@ namespace reef::inline v0::device {
 /// | link   | one FIFO for to_device and one for to_host: full duplex. A copy moves its bytes,     |
 /// |        | then its lane sleeps until the link would have been done. No burnt cores             |
 /// | speed  | with Options::slowdown a lane sleeps after its kernels, as if the cores were slower  |
-/// | pool   | one per Host, shared by its lanes; a lane's thread works too, so `threads` is all    |
+/// | pool   | one per Host, shared by its lanes; a lane's thread works too, so `threads` is all.   |
+/// |        | One line on standard error warns of a process bound to fewer cores than that         |
 /// | errors | MemoryError from allocate; what a lane's function throws, see Lane                   |
 class Host {
 public:
@@ -75,6 +76,7 @@ public:
       throw OptionError("reef::device::Host: slowdown is ", options.slowdown,
                         ".\n  fix: 1 for the cores' own speed, or more for a slower device.");
     }
+    warn_of_binding(options.threads);
   }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
