@@ -207,20 +207,18 @@ public:
       if (progress_->rank() == 1) receive(*progress_, "shaped", 0, std::span(data));
     };
     Way way{"shaped", By::messages, transfer};
-    double waited = 0;
     double work = 0;
     for (int round = 0; round < blocks * rounds_per_block; ++round) {
       MPI_Barrier(MPI_COMM_WORLD);
       const double busy = processor_seconds();
       const auto begin = Clock::now();
       transfer();
-      waited += since(begin);
-      work += processor_seconds() - busy;
+      if (progress_->rank() == 1) work += processor_seconds() - busy;  // who waits
       way.seconds.push_back(slowest(since(begin)));
     }
     progress_.reset();
     const double model = latency + static_cast<double>(SendTask::cost(bytes).bytes) / bandwidth;
-    const double burnt = slowest(work / waited);
+    const double burnt = slowest(work / (model * blocks * rounds_per_block));
     if (world_.rank() != 0) return;
     std::printf("| %s, %.0f ms + %.3g GB/s | %.2f | %.2f | %.4f | %.1f |\n",
                 format_bytes(bytes).c_str(), latency * 1e3, bandwidth * 1e-9, model * 1e3,

@@ -4,7 +4,8 @@
 #   sudo bench/comm/hidden.sh build/release/bench [ROUNDS]
 #
 # Runs comm_hidden_bench with 2 ranks in a network namespace of its own, whose loopback tc-tbf
-# limits; under Open MPI, and under MPICH where that was found. The namespace is gone afterwards.
+# limits; under Open MPI, and under MPICH where that was found; a rank is bound to a core, so that its
+# own threads alone compete. The namespace is gone afterwards.
 set -eu
 folder=${1:?"usage: hidden.sh FOLDER-OF-BENCHMARKS [ROUNDS]"}
 rounds=${2:-11}
@@ -32,8 +33,8 @@ run() { # name, program, launcher...
 }
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-run "Open MPI" "$folder/comm_hidden_bench" mpiexec.openmpi --oversubscribe --bind-to none \
+run "Open MPI" "$folder/comm_hidden_bench" mpiexec.openmpi --bind-to core \
   --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo
 UCX_TLS=tcp,self UCX_NET_DEVICES=lo
 export UCX_TLS UCX_NET_DEVICES
-run "MPICH" "$folder/comm_hidden_bench_mpich" mpiexec.mpich
+run "MPICH" "$folder/comm_hidden_bench_mpich" mpiexec.mpich -bind-to core

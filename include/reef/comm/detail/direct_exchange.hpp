@@ -79,8 +79,8 @@ public:
   }
 
 private:
-  // A piece of each rank stays in the cache until it is folded; longer reads cost less each.
-  static constexpr Bytes piece = Bytes{256} << 10;
+  // Long, since each read costs a system call; yet still in a cache when it is folded.
+  static constexpr Bytes piece = Bytes{1} << 20;
   static constexpr Bytes line = 64;
   static constexpr Bytes page = 4096;
 
@@ -194,11 +194,10 @@ private:
     return true;
   }
 
-  /// What was read before this is what its owners had there.
+  /// What was read before this is what its owners had there: an exchange comes after all reads.
   [[nodiscard]] bool nobody_withdrew() const {
-    std::atomic_thread_fence(std::memory_order_acquire);
     for (int rank = 0; rank < station_->size; ++rank) {
-      if (channel_->board(rank).withdrawn.load(std::memory_order_acquire) != 0) return false;
+      if (channel_->board(rank).withdrawn.fetch_add(0) != 0) return false;
     }
     return true;
   }
