@@ -1,7 +1,8 @@
 // The CUDA kernels in the shapes of two training configurations, each beside its rival in the same
 // run: attention beside the matrix products that it would take without a mask, what memory bounds
 // beside a copy on the device of as many bytes. Products report FLOP/s, the rest bytes per second;
-// `of_rival` is the rival's time over ours: 1 is equal, more is faster.
+// `of_rival` is the rival's time over ours: 1 is equal, more is faster. Of fp32, and as
+// .../bf16/... of bf16.
 //
 //   b256   6 heads, 384 channels, vocabulary 256, T = 256, B = 8
 //   gpt2   12 heads, 768 channels, vocabulary 50304, T = 1024, B = 8
@@ -13,10 +14,12 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include <reef/core/text.hpp>
 #include <reef/nn/cuda.cuh>
 
 namespace {
@@ -41,9 +44,9 @@ public:
     lane.submit([this](Lane& self) { self.fill_zero(buffer_.data(), buffer_.bytes()); });
     lane.synchronize();
   }
-  operator float*() const { return static_cast<float*>(buffer_.data()); }  // NOLINT
-  [[nodiscard]] std::int32_t* integers() const {
-    return static_cast<std::int32_t*>(buffer_.data());
+  template <class U>
+  operator U*() const {  // NOLINT: as a kernel takes it
+    return static_cast<U*>(buffer_.data());
   }
 
 private:
@@ -84,7 +87,9 @@ void measure(benchmark::State& state, Lane& lane, const F& function, double riva
   if (rival > 0) state.counters["of_rival"] = rival / seconds;
 }
 
+template <real T>
 void add(const Configuration& c, Cuda& cuda, Lane& lane) {
+  using E = sum_t<T>;
   const std::int64_t R = c.rows(), C = c.C, D = C / c.H;
   const auto memory = [&](std::int64_t count) {
     return std::make_shared<Numbers>(cuda, lane, count);
@@ -92,7 +97,9 @@ void add(const Configuration& c, Cuda& cuda, Lane& lane) {
   const auto wide = memory(R * 4 * C), narrow = memory(R * C), qkv = memory(R * 3 * C);
   const auto d_qkv = memory(R * 3 * C), weights = memory(4 * C * C), lse = memory(c.B * c.H * c.T_);
   const auto space = memory(std::max(R * 2, 128 * C));
+  const auto rstd = memory(R);
   const auto logits = memory(R * c.V), tokens = memory(R), table = memory(c.V * C);
+  const std::string element = std::is_same_v<T, E> ? "/" : concat("/", name_of(element_of<T>), "/");
   std::vector<std::int32_t> cycle(static_cast<std::size_t>(R));
   for (std::size_t i = 0; i < cycle.size(); ++i)
     cycle[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(c.V));
@@ -104,7 +111,7 @@ void add(const Configuration& c, Cuda& cuda, Lane& lane) {
   const auto other = memory(R * 4 * C);
   const auto entry = [&](const char* name, auto function, auto rival, double amount,
                          const char* unit) {
-    benchmark::RegisterBenchmark((c.name + "/" + name).c_str(),
+    benchmark::RegisterBenchmark((c.name + element + name).c_str(),
                                  [=, &lane](benchmark::State& state) {
                                    measure(state, lane, function, best(lane, rival), amount, unit);
                                  })
@@ -112,33 +119,34 @@ void add(const Configuration& c, Cuda& cuda, Lane& lane) {
         ->Iterations(1)
         ->Unit(benchmark::kMicrosecond);
   };
-  const auto copy = [=](std::int64_t elements) {  // moves 2 x elements x 4 bytes, from and to
+  const auto copy = [=](std::int64_t elements) {  // moves them twice, from and to
     return [=](Lane& self) {
-      self.copy(*other, *wide, static_cast<Bytes>(elements) * sizeof(float),
-                device::Copy::on_device);
+      self.copy(*other, *wide, static_cast<Bytes>(elements) * sizeof(T), device::Copy::on_device);
     };
   };
   const auto flops = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   };
-  const auto bytes = [](std::int64_t elements) { return 4.0 * static_cast<double>(elements); };
+  const auto bytes = [](std::int64_t elements) {
+    return static_cast<double>(sizeof(T)) * static_cast<double>(elements);
+  };
 
   const auto product = [=](Lane& self) {
-    Kernels::gemm<float>(self, Transpose::no, Transpose::no, R, 4 * C, C, 1.0F, *narrow, C,
-                         *weights, 4 * C, 0.0F, *wide, 4 * C);
+    Kernels::gemm<T, T>(self, Transpose::no, Transpose::no, R, 4 * C, C, E(1), *narrow, C, *weights,
+                        4 * C, E(0), *wide, 4 * C);
   };
   entry(
       "linear_forward",
       [=](Lane& self) {
-        Kernels::linear_forward<float>(self, *wide, *narrow, *weights, *positions, R, C, 4 * C,
-                                       Transpose::no);
+        Kernels::linear_forward<T>(self, *wide, *narrow, *weights, *positions, R, C, 4 * C,
+                                   Transpose::no);
       },
       product, flops(R, 4 * C, C), "flops");
   entry(
       "linear_backward_weight",
       [=](Lane& self) {
-        Kernels::linear_backward_weight<float>(self, *weights, *positions, *narrow, *wide, R, C,
-                                               4 * C, Transpose::no, false);
+        Kernels::linear_backward_weight<T>(self, *weights, *positions, *narrow, *wide, R, C, 4 * C,
+                                           Transpose::no, false);
       },
       product, flops(R, 4 * C, C), "flops");
 
@@ -148,64 +156,58 @@ void add(const Configuration& c, Cuda& cuda, Lane& lane) {
   const auto left = memory(R * 5 * C), scores = memory(heads * c.T_ * c.T_);
   const auto products = [=](std::int64_t count) {
     return [=](Lane& self) {
-      Kernels::gemm<float>(self, Transpose::no, Transpose::yes, heads * c.T_, c.T_, count * D, 1.0F,
-                           *left, count * D, *left, count * D, 0.0F, *scores, c.T_);
+      Kernels::gemm<T, T>(self, Transpose::no, Transpose::yes, heads * c.T_, c.T_, count * D, E(1),
+                          *left, count * D, *left, count * D, E(0), *scores, c.T_);
     };
   };
   entry(
       "attention_forward",
       [=](Lane& self) {
-        Kernels::attention_forward<float>(self, *narrow, *lse, *qkv, c.B, c.T_, C, c.H, nullptr,
-                                          0.0F, {});
+        Kernels::attention_forward<T>(self, *narrow, *lse, *qkv, c.B, c.T_, C, c.H, nullptr, 0.0F,
+                                      {});
       },
       products(2), static_cast<double>(heads) * flops(c.T_, c.T_, D), "flops");
   entry(
       "attention_backward",
       [=](Lane& self) {
-        Kernels::attention_backward<float>(self, *d_qkv, *narrow, *qkv, *narrow, *lse, c.B, c.T_, C,
-                                           c.H, *wide, 0.0F, {});
+        Kernels::attention_backward<T>(self, *d_qkv, *narrow, *qkv, *narrow, *lse, c.B, c.T_, C,
+                                       c.H, *wide, 0.0F, {});
       },
       products(5), 2.5 * static_cast<double>(heads) * flops(c.T_, c.T_, D), "flops");
 
   entry(
-      "gelu_forward",
-      [=](Lane& self) { Kernels::gelu_forward<float>(self, *other, *wide, R * 4 * C); },
+      "gelu_forward", [=](Lane& self) { Kernels::gelu_forward<T>(self, *other, *wide, R * 4 * C); },
       copy(R * 4 * C), bytes(2 * R * 4 * C), "bytes");
   entry(
       "gelu_backward",
-      [=](Lane& self) {
-        Kernels::gelu_backward<float>(self, *other, *other, *wide, R * 4 * C, false);
-      },
+      [=](Lane& self) { Kernels::gelu_backward<T>(self, *other, *other, *wide, R * 4 * C, false); },
       copy(R * 4 * C), bytes(3 * R * 4 * C), "bytes");
   entry(
       "layer_norm_forward",
       [=](Lane& self) {
-        Kernels::layer_norm_forward<float>(self, *other, *space, *space + R, *narrow, *weights,
-                                           *weights, R, C, 1e-5F);
+        Kernels::layer_norm_forward<T>(self, *other, *space, *rstd, *narrow, *weights, *weights, R,
+                                       C, E(1e-5));
       },
       copy(R * C), bytes(2 * R * C), "bytes");
   entry(
       "layer_norm_backward",
       [=](Lane& self) {
-        Kernels::layer_norm_backward<float>(self, *other, *weights, *positions, *wide, *narrow,
-                                            *weights, *lse, *lse, c.B * c.T_, C, false, false,
-                                            *qkv);
+        Kernels::layer_norm_backward<T>(self, *other, *weights, *positions, *wide, *narrow,
+                                        *weights, *lse, *lse, c.B * c.T_, C, false, false, *qkv);
       },
       copy(R * C), bytes(3 * R * C), "bytes");
   entry(
       "embedding_backward",
       [=](Lane& self) {
-        Kernels::embedding_backward<float>(self, *table, *positions, *narrow, tokens->integers(),
-                                           c.B, c.T_, C, c.V, false, *presence);
+        Kernels::embedding_backward<T>(self, *table, *positions, *narrow, *tokens, c.B, c.T_, C,
+                                       c.V, false, *presence);
       },
       copy(R * C), bytes(R * C + c.V * C), "bytes");
   entry(
       "cross_entropy",
       [=](Lane& self) {
-        Kernels::cross_entropy_forward<float>(self, *lse, *space, *logits, tokens->integers(), R,
-                                              c.V, *other);
-        Kernels::cross_entropy_backward<float>(self, *logits, *lse, *logits, *space,
-                                               tokens->integers(), R, c.V);
+        Kernels::cross_entropy_forward<T>(self, *lse, *space, *logits, *tokens, R, c.V, *other);
+        Kernels::cross_entropy_backward<T>(self, *logits, *lse, *logits, *space, *tokens, R, c.V);
       },
       copy(std::min(R * c.V, R * 4 * C)), bytes(3 * R * c.V), "bytes");
 }
@@ -222,8 +224,12 @@ int main(int argc, char** argv) {
   Cuda cuda;
   Lane lane(cuda, "compute");
   std::printf("%s\n", cuda.properties().name);
-  add({"b256", 6, 384, 256, 256, 8}, cuda, lane);
-  add({"gpt2", 12, 768, 50304, 1024, 8}, cuda, lane);
+  const auto add_both = [&](const Configuration& c) {
+    add<float>(c, cuda, lane);
+    add<Bfloat16>(c, cuda, lane);
+  };
+  add_both({"b256", 6, 384, 256, 256, 8});
+  add_both({"gpt2", 12, 768, 50304, 1024, 8});
   benchmark::RunSpecifiedBenchmarks();
   benchmark::ClearRegisteredBenchmarks();  // what they hold is of the device
 }

@@ -15,13 +15,13 @@ namespace detail {
 template <class T, class Rule>
 struct RuleOfElement {
   Rule rule;
-  __device__ void operator()(std::int64_t i) const { rule(ElementAt<T>{i}); }
+  __device__ void operator()(std::int64_t i) const { rule(ElementAt<sum_t<T>>{i}); }
 };
 
 }  // namespace detail
 
 /// rule(at) for every element of [0, n): what the host does by vectors (transform.hpp), one element in
-/// each of the device's threads.
+/// each of the device's threads. A rule computes in sum_t<T>, whatever the arrays hold.
 template <class T, class Rule>
 void transform_vectors(Cuda::Lane& lane, std::int64_t n, const Rule& rule) {
   for_each_index(lane, n, detail::RuleOfElement<T, Rule>{rule});

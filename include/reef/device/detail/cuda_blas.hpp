@@ -10,6 +10,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 
+#include <reef/core/element.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/detail/cuda_error.hpp>
@@ -22,7 +23,9 @@ struct CudaProduct {
   bool transpose_b = false;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldd = 0;
-  bool wide = false;  // fp64, else fp32
+  Element factors = Element::float32;  // A and B
+  Element target = Element::float32;   // D: as the factors, or what they are summed in
+  std::uint32_t alignment = 4;         // of all three addresses, in bytes
 
   // NOLINTNEXTLINE(modernize-use-nullptr): the check takes its 0 for a pointer
   friend auto operator<=>(const CudaProduct&, const CudaProduct&) = default;
@@ -48,14 +51,20 @@ public:
   cublasLtMatmulAlgo_t algorithm{};
 
 private:
+  static cudaDataType_t cuda_type(Element element) {
+    return element == Element::float64    ? CUDA_R_64F
+           : element == Element::bfloat16 ? CUDA_R_16BF
+                                          : CUDA_R_32F;
+  }
+
   void make(cublasLtHandle_t handle, const CudaProduct& s, Bytes workspace, int ordinal) {
     const auto check = [ordinal](cublasStatus_t status, const char* call) {
       check_cublas(status, call, ordinal);
     };
     // COMPUTE_32F is true fp32: TF32 and bf16 emulation are compute types of their own.
-    const cudaDataType_t type = s.wide ? CUDA_R_64F : CUDA_R_32F;
-    check(cublasLtMatmulDescCreate(&operation, s.wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                   type),
+    const bool wide = s.factors == Element::float64;
+    check(cublasLtMatmulDescCreate(&operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                   cuda_type(sum_of(s.factors))),
           "cublasLtMatmulDescCreate");
     const cublasOperation_t op_a = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -65,15 +74,15 @@ private:
     check(
         cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b),
         "cublasLtMatmulDescSetAttribute(TRANSB)");
-    const auto layout = [&](cublasLtMatrixLayout_t& made, std::int64_t rows, std::int64_t columns,
-                            std::int64_t stride) {
-      check(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows),
+    const auto layout = [&](cublasLtMatrixLayout_t& made, Element element, std::int64_t rows,
+                            std::int64_t columns, std::int64_t stride) {
+      check(cublasLtMatrixLayoutCreate(&made, cuda_type(element), static_cast<std::uint64_t>(rows),
                                        static_cast<std::uint64_t>(columns), stride),
             "cublasLtMatrixLayoutCreate");
     };
-    layout(a, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.lda);
-    layout(b, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, s.ldb);
-    layout(d, s.m, s.n, s.ldd);
+    layout(a, s.factors, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.lda);
+    layout(b, s.factors, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, s.ldb);
+    layout(d, s.target, s.m, s.n, s.ldd);
     choose(handle, s, workspace, ordinal);
   }
 
@@ -95,13 +104,12 @@ private:
     // Parts of a split sum go to the workspace and are folded in order by a step of their own.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-    // The choice, and with it the bits, follow from the shape alone and not from addresses: so no
-    // alignment is assumed beyond the element's.
-    const std::uint32_t alignment = s.wide ? 8 : 4;
+    // The choice, and with it the bits, follow from the shape and its one alignment, not from the
+    // addresses of this call.
     for (const auto name :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      set(name, alignment);
+      set(name, s.alignment);
     }
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
@@ -110,8 +118,8 @@ private:
                  "cublasLtMatmulAlgoGetHeuristic", ordinal);
     if (found < 1) {
       throw CudaError(concat("reef::device::Cuda: cuBLASLt knows no algorithm for the product (",
-                             s.m, ", ", s.k, ") x (", s.k, ", ", s.n, ") in ",
-                             (s.wide ? "fp64" : "fp32"), " on ", cuda_device_text(ordinal), "."),
+                             s.m, ", ", s.k, ") x (", s.k, ", ", s.n, ") in ", name_of(s.factors),
+                             " on ", cuda_device_text(ordinal), "."),
                       static_cast<int>(CUBLAS_STATUS_NOT_SUPPORTED));
     }
     algorithm = best.algo;
@@ -129,7 +137,8 @@ private:
 ///
 /// | order  | everything is enqueued on the one stream, so the workspace is free again for what follows |
 /// | memory | 32 MiB, taken with the handle; like the driver's own context it is not of the budget      |
-/// | bits   | depend on the device and the shape alone, not on addresses or on what ran before          |
+/// | bits   | depend on the device and the shape alone, not on addresses or on what ran before; of bf16 |
+/// |        | also on whether all three matrices begin at a multiple of 16 bytes, as Reef's tensors do  |
 /// | thread | of the lane                                                                               |
 class CudaBlas {
 public:
@@ -157,11 +166,21 @@ public:
   [[nodiscard]] void* workspace() const { return workspace_; }
 
   /// D = alpha op(A) op(B) + beta D, column-major; m, n and k are at least 1. With beta 0, D is
-  /// not read.
-  template <class T>
-  void product(const CudaProduct& shape, T alpha, const T* a, const T* b, T beta, T* d) {
-    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
-                  "reef::device::Cuda: products are of float or double.");
+  /// not read. Of `shape`, elements and alignment are filled in here.
+  template <real T, class C>
+  void product(CudaProduct shape, sum_t<T> alpha, const T* a, const T* b, sum_t<T> beta, C* d) {
+    static_assert(
+        std::is_same_v<C, T> || std::is_same_v<C, sum_t<T>>,
+        "reef::device::Cuda: a product has the element of its factors, or of their sums.");
+    shape.factors = element_of<T>;
+    shape.target = element_of<C>;
+    shape.alignment = sizeof(T);
+    // The kernels that feed tensor cores fastest read 16 bytes at once.
+    if constexpr (std::is_same_v<T, Bfloat16>) {
+      const auto places = reinterpret_cast<std::uintptr_t>(a) |
+                          reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(d);
+      if (places % 16 == 0) shape.alignment = 16;
+    }
     const CudaProductPlan& plan = plan_of(shape);
     check_cublas(
         cublasLtMatmul(handle_, plan.operation, &alpha, a, plan.a, b, plan.b, &beta, d, plan.d, d,

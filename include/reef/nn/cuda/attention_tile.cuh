@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <reef/core/bfloat16.hpp>
 #include <reef/core/config.hpp>
 #include <reef/core/random.hpp>
 #include <reef/device/launch.cuh>
@@ -11,15 +12,29 @@
 
 namespace reef::inline v0::nn::cuda {
 
-/// What all attention kernels are told. Head size D = C / H; qkv and d_qkv are (B, T, 3 C), out and
-/// d_out (B, T, C), lse and delta (B, H, T).
+// Kernels of bf16 on tensor cores have a body only where such cores can be: has_bf16_tensor_cores().
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define REEF_BF16_TENSOR_CORES 0
+#else
+#define REEF_BF16_TENSOR_CORES 1
+#endif
+
+/// Whether kernels of attention_bf16.cuh run instead of those that compute in sum_t<T>.
 template <class T>
+inline constexpr bool on_tensor_cores = REEF_BF16_TENSOR_CORES != 0 && std::is_same_v<T, Bfloat16>;
+
+// Shared by all attention kernels; each knows how it divides it.
+extern __shared__ __align__(32) unsigned char attention_shared[];
+
+/// What all attention kernels are told, E what they compute in. Head size D = C / H; qkv and d_qkv are
+/// (B, T, 3 C), out and d_out (B, T, C), lse and delta (B, H, T).
+template <class E>
 struct AttentionShape {
   std::int64_t sequence, channels, heads;
   int head;     // D
-  T scale;      // 1 / sqrt(D)
+  E scale;      // 1 / sqrt(D)
   float rate;   // of dropout, 0: none
-  T kept;       // 1 / (1 - rate)
+  E kept;       // 1 / (1 - rate)
   DrawKey key;  // of batch row 0
 };
 
@@ -29,11 +44,11 @@ struct AttentionShape {
 /// A block is 16 x 16 threads; thread (y, x) has the own rows y + 16 i, the streamed rows x + 16 j
 /// and the channels x + 16 j. The sizes keep every kernel's shared memory within the 64 KiB that
 /// the smallest supported device has.
-template <class T, int Head>
+template <class E, int Head>
 struct AttentionTile {
   static constexpr int side = 16;
   static constexpr int threads = side * side;
-  static constexpr bool narrow = std::is_same_v<T, float>;
+  static constexpr bool narrow = std::is_same_v<E, float>;
   static constexpr int own = narrow ? (Head <= 64 ? 64 : 32) : (Head <= 64 ? 32 : 16);
   static constexpr int streamed = narrow || Head <= 64 ? 32 : 16;
   static constexpr int own_each = own / side;
@@ -46,7 +61,7 @@ struct AttentionTile {
 
   /// Bytes of `own_tiles` own tiles, a streamed tile and the weights between them.
   static constexpr std::size_t shared_bytes(int head, int own_tiles) {
-    return sizeof(T) * static_cast<std::size_t>((own_tiles * own + streamed) * row_stride(head) +
+    return sizeof(E) * static_cast<std::size_t>((own_tiles * own + streamed) * row_stride(head) +
                                                 own * weight_stride);
   }
   static_assert(shared_bytes(Head, 2) <= 64 * 1024);
@@ -68,8 +83,8 @@ __device__ __forceinline__ AttentionPlace attention_place(std::int64_t heads, st
 
 /// rows x head elements from global rows first, first + 1, ... to shared memory; zeros behind the
 /// sequence's end. `from` is row 0 of the head, `pitch` its row-to-row distance.
-template <class T, int Rows, int Threads>
-__device__ __forceinline__ void load_rows(T* to, const T* from, std::int64_t pitch,
+template <int Rows, int Threads, class E, class T>
+__device__ __forceinline__ void load_rows(E* to, const T* from, std::int64_t pitch,
                                           std::int64_t first, std::int64_t sequence, int head,
                                           int stride) {
   const int warp = static_cast<int>(threadIdx.x) / device::cuda_warp;
@@ -78,15 +93,15 @@ __device__ __forceinline__ void load_rows(T* to, const T* from, std::int64_t pit
     const bool inside = first + row < sequence;
     const T* source = from + (first + row) * pitch;
     for (int c = lane; c < head; c += device::cuda_warp) {
-      to[row * stride + c] = inside ? source[c] : T(0);
+      to[row * stride + c] = inside ? static_cast<E>(source[c]) : E(0);
     }
   }
 }
 
 /// product[i][j] = own row (y + 16 i) . streamed row (x + 16 j).
-template <class T, int Own, int Streamed>
-__device__ __forceinline__ void dot_rows(T (&product)[Own][Streamed], const T* own,
-                                         const T* streamed, int head, int stride) {
+template <class E, int Own, int Streamed>
+__device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* own,
+                                         const E* streamed, int head, int stride) {
   const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
 #pragma unroll
@@ -95,8 +110,8 @@ __device__ __forceinline__ void dot_rows(T (&product)[Own][Streamed], const T* o
     for (int j = 0; j < Streamed; ++j) product[i][j] = 0;
   }
   for (int d = 0; d < head; ++d) {
-    T left[Own];
-    T right[Streamed];
+    E left[Own];
+    E right[Streamed];
 #pragma unroll
     for (int i = 0; i < Own; ++i) left[i] = own[(y + 16 * i) * stride + d];
 #pragma unroll
@@ -110,21 +125,21 @@ __device__ __forceinline__ void dot_rows(T (&product)[Own][Streamed], const T* o
 }
 
 /// sum[i][j] += sum over s of weights[y + 16 i, s] streamed[s, x + 16 j], s ascending.
-template <class T, int Own, int Channels>
-__device__ __forceinline__ void add_weighted_rows(T (&sum)[Own][Channels], const T* weights,
-                                                  int weight_stride, const T* streamed, int rows,
+template <class E, int Own, int Channels>
+__device__ __forceinline__ void add_weighted_rows(E (&sum)[Own][Channels], const E* weights,
+                                                  int weight_stride, const E* streamed, int rows,
                                                   int head, int stride) {
   const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
   for (int s = 0; s < rows; ++s) {
-    T weight[Own];
+    E weight[Own];
 #pragma unroll
     for (int i = 0; i < Own; ++i) weight[i] = weights[(y + 16 * i) * weight_stride + s];
 #pragma unroll
     for (int j = 0; j < Channels; ++j) {
       const int c = x + 16 * j;
       if (c >= head) continue;
-      const T value = streamed[s * stride + c];
+      const E value = streamed[s * stride + c];
 #pragma unroll
       for (int i = 0; i < Own; ++i) sum[i][j] += weight[i] * value;
     }
@@ -132,10 +147,10 @@ __device__ __forceinline__ void add_weighted_rows(T (&sum)[Own][Channels], const
 }
 
 /// Writes sum[i][j] to rows first + y + 16 i, channels x + 16 j of a head, row i scaled by factor[i].
-template <class T, int Own, int Channels>
+template <class T, class E, int Own, int Channels>
 __device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64_t first,
                                            std::int64_t sequence, int head,
-                                           const T (&sum)[Own][Channels], const T (&factor)[Own]) {
+                                           const E (&sum)[Own][Channels], const E (&factor)[Own]) {
   const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
 #pragma unroll
@@ -145,16 +160,16 @@ __device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64
 #pragma unroll
     for (int j = 0; j < Channels; ++j) {
       const int c = x + 16 * j;
-      if (c < head) to[row * pitch + c] = sum[i][j] * factor[i];
+      if (c < head) to[row * pitch + c] = T(sum[i][j] * factor[i]);
     }
   }
 }
 
 /// What dropout multiplies the weight of key s for query t by.
-template <class T>
-__device__ __forceinline__ T attention_dropout(const AttentionShape<T>& shape, std::int64_t b,
+template <class E>
+__device__ __forceinline__ E attention_dropout(const AttentionShape<E>& shape, std::int64_t b,
                                                std::int64_t h, std::int64_t t, std::int64_t s) {
-  if (shape.rate <= 0.0F) return T(1);
+  if (shape.rate <= 0.0F) return E(1);
   DrawKey key = shape.key;
   key.sample += static_cast<std::uint64_t>(b);
   const std::int64_t index = (h * shape.sequence + t) * shape.sequence + s;
@@ -162,15 +177,15 @@ __device__ __forceinline__ T attention_dropout(const AttentionShape<T>& shape, s
 }
 
 /// The sum, or the maximum, over the 16 threads that share an own row, in each of them.
-template <class T>
-__device__ __forceinline__ T row_sum(T value) {
+template <class E>
+__device__ __forceinline__ E row_sum(E value) {
 #pragma unroll
   for (int offset = 8; offset > 0; offset /= 2)
     value += __shfl_xor_sync(0xffffffffU, value, offset);
   return value;
 }
-template <class T>
-__device__ __forceinline__ T row_max(T value) {
+template <class E>
+__device__ __forceinline__ E row_max(E value) {
 #pragma unroll
   for (int offset = 8; offset > 0; offset /= 2) {
     value = fmax(value, __shfl_xor_sync(0xffffffffU, value, offset));

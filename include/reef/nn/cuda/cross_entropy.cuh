@@ -18,18 +18,22 @@ inline constexpr int cross_entropy_fold = 1024;  // threads of the one block tha
 /// lse[r] = log sum exp(logits[r]); losses[r] = lse[r] - logits[r, target], 0 where the target is
 /// below 0, NaN where it is not below V. A block a row.
 template <class T>
-REEF_HIDDEN __global__ void cross_entropy_rows_kernel(T* lse, double* losses, const T* logits,
-                                                      const std::int32_t* targets, std::int64_t V) {
+REEF_HIDDEN __global__ void cross_entropy_rows_kernel(sum_t<T>* lse, double* losses,
+                                                      const T* logits, const std::int32_t* targets,
+                                                      std::int64_t V) {
+  using E = sum_t<T>;
   const std::int64_t row = blockIdx.x;
   const T* x = logits + row * V;
-  T largest = -::cuda::std::numeric_limits<T>::infinity();
-  for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) largest = fmax(largest, x[v]);
+  E largest = -::cuda::std::numeric_limits<E>::infinity();
+  for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) {
+    largest = fmax(largest, static_cast<E>(x[v]));
+  }
   largest = device::block_max<device::cuda_block>(largest);
-  T sum = 0;
+  E sum = 0;
   for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) sum += exp(x[v] - largest);
   sum = device::block_sum<device::cuda_block>(sum);
   if (threadIdx.x != 0) return;
-  const T total = largest + log(sum);
+  const E total = largest + log(sum);
   lse[row] = total;
   const std::int64_t target = targets[row];
   losses[row] = target < 0    ? 0.0
@@ -38,8 +42,8 @@ REEF_HIDDEN __global__ void cross_entropy_rows_kernel(T* lse, double* losses, co
 }
 
 /// loss = sum of losses / number of targets >= 0, or 0 where there is none. One block.
-template <class T>
-REEF_HIDDEN __global__ void cross_entropy_mean_kernel(T* loss, const double* losses,
+template <class E>
+REEF_HIDDEN __global__ void cross_entropy_mean_kernel(E* loss, const double* losses,
                                                       const std::int32_t* targets, std::int64_t R) {
   double sum = 0;
   double count = 0;
@@ -49,12 +53,12 @@ REEF_HIDDEN __global__ void cross_entropy_mean_kernel(T* loss, const double* los
   }
   sum = device::block_sum<cross_entropy_fold>(sum);
   count = device::block_sum<cross_entropy_fold>(count);
-  if (threadIdx.x == 0) *loss = static_cast<T>(count > 0 ? sum / count : 0.0);
+  if (threadIdx.x == 0) *loss = static_cast<E>(count > 0 ? sum / count : 0.0);
 }
 
 /// scale = d_loss / number of targets >= 0, or 0 where there is none. One block.
-template <class T>
-REEF_HIDDEN __global__ void cross_entropy_scale_kernel(T* scale, const T* d_loss,
+template <class E>
+REEF_HIDDEN __global__ void cross_entropy_scale_kernel(E* scale, const E* d_loss,
                                                        const std::int32_t* targets,
                                                        std::int64_t R) {
   double count = 0;
@@ -63,23 +67,24 @@ REEF_HIDDEN __global__ void cross_entropy_scale_kernel(T* scale, const T* d_loss
   }
   count = device::block_sum<cross_entropy_fold>(count);
   if (threadIdx.x == 0)
-    *scale = count > 0 ? static_cast<T>(static_cast<double>(*d_loss) / count) : T(0);
+    *scale = count > 0 ? static_cast<E>(static_cast<double>(*d_loss) / count) : E(0);
 }
 
 /// d_logits[r, v] = (exp(logits[r, v] - lse[r]) - [v = target]) scale; a block a row.
 template <class T>
-REEF_HIDDEN __global__ void cross_entropy_backward_kernel(T* d_logits, const T* scale,
-                                                          const T* logits, const T* lse,
+REEF_HIDDEN __global__ void cross_entropy_backward_kernel(T* d_logits, const sum_t<T>* scale,
+                                                          const T* logits, const sum_t<T>* lse,
                                                           const std::int32_t* targets,
                                                           std::int64_t V) {
+  using E = sum_t<T>;
   const std::int64_t row = blockIdx.x;
   const std::int64_t target = targets[row];
-  const T factor = *scale;
-  const T total = lse[row];
+  const E factor = *scale;
+  const E total = lse[row];
   for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) {
-    const T probability = exp(logits[row * V + v] - total);
+    const E probability = exp(logits[row * V + v] - total);
     d_logits[row * V + v] =
-        target < 0 ? T(0) : (probability - (v == target ? T(1) : T(0))) * factor;
+        T(target < 0 ? E(0) : (probability - (v == target ? E(1) : E(0))) * factor);
   }
 }
 
@@ -91,22 +96,22 @@ struct CrossEntropyKernels {
   }
 
   template <real T>
-  static void cross_entropy_forward(device::Cuda::Lane& lane, T* loss, T* lse, const T* logits,
-                                    const std::int32_t* targets, std::int64_t R, std::int64_t V,
-                                    void* workspace) {
+  static void cross_entropy_forward(device::Cuda::Lane& lane, sum_t<T>* loss, sum_t<T>* lse,
+                                    const T* logits, const std::int32_t* targets, std::int64_t R,
+                                    std::int64_t V, void* workspace) {
     auto* losses = static_cast<double*>(workspace);  // (R)
     device::launch(lane, "cross_entropy_forward (rows)", &cross_entropy_rows_kernel<T>, R,
                    device::cuda_block, 0, lse, losses, logits, targets, V);
-    device::launch(lane, "cross_entropy_forward (mean)", &cross_entropy_mean_kernel<T>, 1,
+    device::launch(lane, "cross_entropy_forward (mean)", &cross_entropy_mean_kernel<sum_t<T>>, 1,
                    cross_entropy_fold, 0, loss, losses, targets, R);
   }
 
   template <real T>
-  static void cross_entropy_backward(device::Cuda::Lane& lane, T* d_logits, const T* d_loss,
-                                     const T* logits, const T* lse, const std::int32_t* targets,
-                                     std::int64_t R, std::int64_t V) {
-    auto* scale = static_cast<T*>(lane.blas().workspace());
-    device::launch(lane, "cross_entropy_backward (scale)", &cross_entropy_scale_kernel<T>, 1,
+  static void cross_entropy_backward(device::Cuda::Lane& lane, T* d_logits, const sum_t<T>* d_loss,
+                                     const T* logits, const sum_t<T>* lse,
+                                     const std::int32_t* targets, std::int64_t R, std::int64_t V) {
+    auto* scale = static_cast<sum_t<T>*>(lane.blas().workspace());
+    device::launch(lane, "cross_entropy_backward (scale)", &cross_entropy_scale_kernel<sum_t<T>>, 1,
                    cross_entropy_fold, 0, scale, d_loss, targets, R);
     device::launch(lane, "cross_entropy_backward", &cross_entropy_backward_kernel<T>, R,
                    device::cuda_block, 0, d_logits, scale, logits, lse, targets, V);

@@ -14,31 +14,33 @@ namespace reef::inline v0::nn::cuda {
 /// gelu(x) = x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3).
 template <class T>
 struct GeluForward {
+  using E = sum_t<T>;
   T* out;
   const T* in;
 
   __device__ void operator()(std::int64_t i) const {
-    const T x = in[i];
-    const T u = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-    out[i] = T(0.5) * x * (T(1) + tanh(u));
+    const E x = in[i];
+    const E u = E(0.79788456080286535588) * (x + E(0.044715) * x * x * x);
+    out[i] = T(E(0.5) * x * (E(1) + tanh(u)));
   }
 };
 
 /// gelu'(x) = (1 + tanh(u))/2 + x/2 (1 - tanh(u)^2) u'.
 template <class T>
 struct GeluBackward {
+  using E = sum_t<T>;
   T* d_in;
   const T* d_out;
   const T* in;
   bool accumulate;
 
   __device__ void operator()(std::int64_t i) const {
-    const T x = in[i];
-    const T u = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-    const T t = tanh(u);
-    const T slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
-    const T gradient = d_out[i] * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
-    d_in[i] = accumulate ? d_in[i] + gradient : gradient;
+    const E x = in[i];
+    const E u = E(0.79788456080286535588) * (x + E(0.044715) * x * x * x);
+    const E t = tanh(u);
+    const E slope = E(0.79788456080286535588) * (E(1) + E(3 * 0.044715) * x * x);
+    const E gradient = d_out[i] * (E(0.5) * (E(1) + t) + E(0.5) * x * (E(1) - t * t) * slope);
+    d_in[i] = T(accumulate ? d_in[i] + gradient : gradient);
   }
 };
 
@@ -48,7 +50,7 @@ struct AddForward {
   const T* a;
   const T* b;
 
-  __device__ void operator()(std::int64_t i) const { out[i] = a[i] + b[i]; }
+  __device__ void operator()(std::int64_t i) const { out[i] = T(a[i] + b[i]); }
 };
 
 template <class T>
@@ -57,14 +59,16 @@ struct CopyOrAdd {
   const T* in;
   bool accumulate;
 
-  __device__ void operator()(std::int64_t i) const { out[i] = accumulate ? out[i] + in[i] : in[i]; }
+  __device__ void operator()(std::int64_t i) const {
+    out[i] = accumulate ? T(out[i] + in[i]) : in[i];
+  }
 };
 
 /// What dropout multiplies element `index` of a sample by: 0, or scale = 1 / (1 - rate).
-template <class T>
-__device__ __forceinline__ T dropout_factor(const DrawKey& key, std::int64_t index, float rate,
-                                            T scale) {
-  return uniform(key, static_cast<std::uint64_t>(index)) >= rate ? scale : T(0);
+template <class E>
+__device__ __forceinline__ E dropout_factor(const DrawKey& key, std::int64_t index, float rate,
+                                            E scale) {
+  return uniform(key, static_cast<std::uint64_t>(index)) >= rate ? scale : E(0);
 }
 
 template <class T>
@@ -73,19 +77,19 @@ struct Dropout {
   const T* in;
   std::int64_t per_sample;
   float rate;
-  T scale;
+  sum_t<T> scale;
   DrawKey key;
   bool accumulate;
 
   __device__ void operator()(std::int64_t i) const {
     DrawKey sample_key = key;
     sample_key.sample += static_cast<std::uint64_t>(i / per_sample);
-    const T value = in[i] * dropout_factor(sample_key, i % per_sample, rate, scale);
-    out[i] = accumulate ? out[i] + value : value;
+    const sum_t<T> value = in[i] * dropout_factor(sample_key, i % per_sample, rate, scale);
+    out[i] = T(accumulate ? out[i] + value : value);
   }
 };
 
-/// What Kernels<device::Cuda> does element by element.
+/// What Kernels<device::Cuda> does element by element, in sum_t<T>.
 struct ElementwiseKernels {
   template <real T>
   static void gelu_forward(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n) {
@@ -116,7 +120,8 @@ struct ElementwiseKernels {
   static void dropout(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t per_sample,
                       std::int64_t samples, float rate, DrawKey key, bool accumulate) {
     if (rate <= 0.0F) return copy_or_add(lane, out, in, per_sample * samples, accumulate);
-    const T scale = T(1) / (T(1) - static_cast<T>(rate));
+    using E = sum_t<T>;
+    const E scale = E(1) / (E(1) - static_cast<E>(rate));
     device::for_each_index(lane, per_sample * samples,
                            Dropout<T>{out, in, per_sample, rate, scale, key, accumulate});
   }

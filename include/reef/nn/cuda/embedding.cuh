@@ -28,10 +28,10 @@ struct EmbeddingForward {
     const std::int64_t token = tokens[position];
     out[i] = token < 0 || token >= vocabulary
                  ? cuda_nan()
-                 : wte[token * channels + c] + wpe[position % sequence * channels + c];
+                 : T(wte[token * channels + c] + wpe[position % sequence * channels + c]);
   }
 
-  __device__ static T cuda_nan() { return ::cuda::std::numeric_limits<T>::quiet_NaN(); }
+  __device__ static T cuda_nan() { return T(::cuda::std::numeric_limits<sum_t<T>>::quiet_NaN()); }
 };
 
 /// present[v] = 1 for the tokens that occur. All writers of a byte write the same.
@@ -49,13 +49,13 @@ struct MarkTokens {
 /// d_wpe[t] (+)= sum over b ascending of d_out[b, t]. i counts (T, C).
 template <class T>
 struct PositionGradient {
-  T* d_wpe;
+  sum_t<T>* d_wpe;
   const T* d_out;
   std::int64_t batch, row;  // row = T C
   bool accumulate;
 
   __device__ void operator()(std::int64_t i) const {
-    T sum = 0;
+    sum_t<T> sum = 0;
     for (std::int64_t b = 0; b < batch; ++b) sum += d_out[b * row + i];
     d_wpe[i] = accumulate ? d_wpe[i] + sum : sum;
   }
@@ -67,7 +67,7 @@ inline constexpr int embedding_tile = embedding_channels * device::cuda_block;
 /// d_wte[v] (+)= sum of d_out[i] over the positions i ascending whose token is v. A block for each
 /// row of the vocabulary and tile of 1024 channels looks through all tokens.
 template <class T>
-REEF_HIDDEN __global__ void embedding_backward_kernel(T* d_wte, const T* d_out,
+REEF_HIDDEN __global__ void embedding_backward_kernel(sum_t<T>* d_wte, const T* d_out,
                                                       const std::int32_t* tokens,
                                                       const std::uint8_t* present,
                                                       std::int64_t positions, std::int64_t C,
@@ -75,7 +75,7 @@ REEF_HIDDEN __global__ void embedding_backward_kernel(T* d_wte, const T* d_out,
   __shared__ unsigned matches[device::cuda_block / device::cuda_warp];
   const std::int64_t v = blockIdx.x % V;
   const std::int64_t first = blockIdx.x / V * embedding_tile + threadIdx.x;
-  T sum[embedding_channels] = {};
+  sum_t<T> sum[embedding_channels] = {};
   if (present[v] != 0) {  // the same for the whole block
     for (std::int64_t base = 0; base < positions; base += device::cuda_block) {
       const std::int64_t mine = base + threadIdx.x;
@@ -105,7 +105,7 @@ REEF_HIDDEN __global__ void embedding_backward_kernel(T* d_wte, const T* d_out,
   for (int j = 0; j < embedding_channels; ++j) {
     const std::int64_t c = first + j * device::cuda_block;
     if (c < C) {
-      T& element = d_wte[v * C + c];
+      sum_t<T>& element = d_wte[v * C + c];
       element = accumulate ? element + sum[j] : sum[j];
     }
   }
@@ -129,9 +129,10 @@ struct EmbeddingKernels {
   /// The rows of d_wte that no token names are zeroed unless accumulate; of d_wpe, rows [0, T_) are
   /// written. Positions fold ascending, tokens outside [0, V) are passed over.
   template <real T>
-  static void embedding_backward(device::Cuda::Lane& lane, T* d_wte, T* d_wpe, const T* d_out,
-                                 const std::int32_t* tokens, std::int64_t B, std::int64_t T_,
-                                 std::int64_t C, std::int64_t V, bool accumulate, void* workspace) {
+  static void embedding_backward(device::Cuda::Lane& lane, sum_t<T>* d_wte, sum_t<T>* d_wpe,
+                                 const T* d_out, const std::int32_t* tokens, std::int64_t B,
+                                 std::int64_t T_, std::int64_t C, std::int64_t V, bool accumulate,
+                                 void* workspace) {
     auto* const present = static_cast<std::uint8_t*>(workspace);  // (V)
     lane.fill_zero(present, static_cast<Bytes>(V));
     device::for_each_index(lane, B * T_, MarkTokens{present, tokens, V});

@@ -13,35 +13,38 @@ namespace reef::inline v0::nn::cuda {
 /// Scales a row-major matrix with a leading dimension.
 template <class T>
 struct ScaleMatrix {
+  using E = sum_t<T>;
   T* c;
   std::int64_t columns, ldc;
-  T beta;
+  E beta;
 
   __device__ void operator()(std::int64_t i) const {
     T& element = c[i / columns * ldc + i % columns];
-    element = beta == T(0) ? T(0) : beta * element;
+    element = T(beta == E(0) ? E(0) : beta * element);
   }
 };
 
 /// The matrix product of Kernels<device::Cuda>.
 struct GemmKernels {
-  /// C(m,n) = alpha op(A) op(B) + beta C, row-major, by cuBLASLt in full fp32 or fp64.
+  /// C(m,n) = alpha op(A) op(B) + beta C, row-major, by cuBLASLt: sums in full fp32 or fp64.
   ///
   /// | order | fixed for a shape and a device; sums that are split over k fold in a step of their own |
   /// | beta  | with 0, C is not read                                                                  |
-  template <real T>
+  /// | bf16  | C is bf16 or fp32; rounded once, after beta C was added                                |
+  template <real T, class C>
   static void gemm(device::Cuda::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
-                   std::int64_t n, std::int64_t k, T alpha, const T* a, std::int64_t lda,
-                   const T* b, std::int64_t ldb, T beta, T* c, std::int64_t ldc) {
+                   std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,
+                   const T* b, std::int64_t ldb, sum_t<T> beta, C* c, std::int64_t ldc) {
     if (m <= 0 || n <= 0) return;
     if (k <= 0) {
-      if (beta != T(1)) device::for_each_index(lane, m * n, ScaleMatrix<T>{c, n, ldc, beta});
+      if (beta != sum_t<T>(1)) {
+        device::for_each_index(lane, m * n, ScaleMatrix<C>{c, n, ldc, beta});
+      }
       return;
     }
     // A row-major matrix is its transpose in cuBLASLt's order, and C^T = op(B)^T op(A)^T.
-    lane.blas().product({tb == Transpose::yes, ta == Transpose::yes, n, m, k, ldb, lda, ldc,
-                         element_of<T> == Element::float64},
-                        alpha, b, a, beta, c);
+    lane.blas().product({tb == Transpose::yes, ta == Transpose::yes, n, m, k, ldb, lda, ldc}, alpha,
+                        b, a, beta, c);
   }
 };
 

@@ -16,25 +16,27 @@ inline constexpr int layer_norm_rows =
 
 /// mean, rstd = 1 / sqrt(variance + epsilon), out = (in - mean) rstd weight + bias; a warp a row.
 template <class T>
-REEF_HIDDEN __global__ void layer_norm_forward_kernel(T* out, T* mean, T* rstd, const T* in,
-                                                      const T* weight, const T* bias,
-                                                      std::int64_t R, std::int64_t C, T epsilon) {
+REEF_HIDDEN __global__ void layer_norm_forward_kernel(T* out, sum_t<T>* mean, sum_t<T>* rstd,
+                                                      const T* in, const T* weight, const T* bias,
+                                                      std::int64_t R, std::int64_t C,
+                                                      sum_t<T> epsilon) {
+  using E = sum_t<T>;
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
   if (row >= R) return;  // whole warps leave
   const T* x = in + row * C;
-  T sum = 0;
+  E sum = 0;
   for (std::int64_t c = lane; c < C; c += device::cuda_warp) sum += x[c];
-  const T m = device::warp_sum(sum) / static_cast<T>(C);
-  T squares = 0;
+  const E m = device::warp_sum(sum) / static_cast<E>(C);
+  E squares = 0;
   for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    const T distance = x[c] - m;
+    const E distance = x[c] - m;
     squares += distance * distance;
   }
-  const T s = T(1) / sqrt(device::warp_sum(squares) / static_cast<T>(C) + epsilon);
+  const E s = E(1) / sqrt(device::warp_sum(squares) / static_cast<E>(C) + epsilon);
   for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    out[row * C + c] = (x[c] - m) * s * weight[c] + bias[c];
+    out[row * C + c] = T((x[c] - m) * s * weight[c] + bias[c]);
   }
   if (lane == 0) {
     mean[row] = m;
@@ -45,9 +47,10 @@ REEF_HIDDEN __global__ void layer_norm_forward_kernel(T* out, T* mean, T* rstd, 
 /// With h = (in - mean) rstd and g = d_out weight: d_in = rstd (g - mean(g) - h mean(g h)).
 template <class T>
 REEF_HIDDEN __global__ void layer_norm_backward_input_kernel(T* d_in, const T* d_out, const T* in,
-                                                             const T* weight, const T* mean,
-                                                             const T* rstd, std::int64_t R,
+                                                             const T* weight, const sum_t<T>* mean,
+                                                             const sum_t<T>* rstd, std::int64_t R,
                                                              std::int64_t C, bool accumulate) {
+  using E = sum_t<T>;
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
@@ -55,20 +58,20 @@ REEF_HIDDEN __global__ void layer_norm_backward_input_kernel(T* d_in, const T* d
   const T* x = in + row * C;
   const T* dy = d_out + row * C;
   T* dx = d_in + row * C;
-  const T m = mean[row];
-  const T s = rstd[row];
-  T sum_g = 0;
-  T sum_gh = 0;
+  const E m = mean[row];
+  const E s = rstd[row];
+  E sum_g = 0;
+  E sum_gh = 0;
   for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    const T g = dy[c] * weight[c];
+    const E g = dy[c] * weight[c];
     sum_g += g;
     sum_gh += g * ((x[c] - m) * s);
   }
-  const T mean_g = device::warp_sum(sum_g) / static_cast<T>(C);
-  const T mean_gh = device::warp_sum(sum_gh) / static_cast<T>(C);
+  const E mean_g = device::warp_sum(sum_g) / static_cast<E>(C);
+  const E mean_gh = device::warp_sum(sum_gh) / static_cast<E>(C);
   for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    const T value = s * (dy[c] * weight[c] - mean_g - (x[c] - m) * s * mean_gh);
-    dx[c] = accumulate ? dx[c] + value : value;
+    const E value = s * (dy[c] * weight[c] - mean_g - (x[c] - m) * s * mean_gh);
+    dx[c] = T(accumulate ? dx[c] + value : value);
   }
 }
 
@@ -80,12 +83,13 @@ constexpr std::int64_t layer_norm_parts(std::int64_t R) {
 
 /// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p.
 template <class T>
-REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(T* partial, const T* d_out,
-                                                             const T* in, const T* mean,
-                                                             const T* rstd, std::int64_t R,
+REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(sum_t<T>* partial, const T* d_out,
+                                                             const T* in, const sum_t<T>* mean,
+                                                             const sum_t<T>* rstd, std::int64_t R,
                                                              std::int64_t C, std::int64_t part_rows,
                                                              std::int64_t parts) {
-  __shared__ T strands[2][8][device::cuda_warp + 1];
+  using E = sum_t<T>;
+  __shared__ E strands[2][8][device::cuda_warp + 1];
   const std::int64_t tiles = (C + device::cuda_warp - 1) / device::cuda_warp;
   const std::int64_t part = blockIdx.x / tiles;
   const int x = static_cast<int>(threadIdx.x) % device::cuda_warp;
@@ -93,11 +97,11 @@ REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(T* partial, const T
   const std::int64_t c = blockIdx.x % tiles * device::cuda_warp + x;
   const std::int64_t first = part * part_rows;
   const std::int64_t last = first + part_rows < R ? first + part_rows : R;
-  T d_weight = 0;
-  T d_bias = 0;
+  E d_weight = 0;
+  E d_bias = 0;
   if (c < C) {
     for (std::int64_t row = first + y; row < last; row += 8) {
-      const T g = d_out[row * C + c];
+      const E g = d_out[row * C + c];
       d_weight += g * ((in[row * C + c] - mean[row]) * rstd[row]);
       d_bias += g;
     }
@@ -116,14 +120,14 @@ REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(T* partial, const T
 }
 
 /// Folds the parts ascending; a thread a channel.
-template <class T>
-REEF_HIDDEN __global__ void layer_norm_backward_fold_kernel(T* d_weight, T* d_bias,
-                                                            const T* partial, std::int64_t C,
+template <class E>
+REEF_HIDDEN __global__ void layer_norm_backward_fold_kernel(E* d_weight, E* d_bias,
+                                                            const E* partial, std::int64_t C,
                                                             std::int64_t parts, bool accumulate) {
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (c >= C) return;
-  T weight_sum = 0;
-  T bias_sum = 0;
+  E weight_sum = 0;
+  E bias_sum = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
     weight_sum += partial[part * C + c];
     bias_sum += partial[(parts + part) * C + c];
@@ -135,9 +139,9 @@ REEF_HIDDEN __global__ void layer_norm_backward_fold_kernel(T* d_weight, T* d_bi
 /// The layer norm of Kernels<device::Cuda>.
 struct LayerNormKernels {
   template <real T>
-  static void layer_norm_forward(device::Cuda::Lane& lane, T* out, T* mean, T* rstd, const T* in,
-                                 const T* weight, const T* bias, std::int64_t R, std::int64_t C,
-                                 T epsilon) {
+  static void layer_norm_forward(device::Cuda::Lane& lane, T* out, sum_t<T>* mean, sum_t<T>* rstd,
+                                 const T* in, const T* weight, const T* bias, std::int64_t R,
+                                 std::int64_t C, sum_t<T> epsilon) {
     device::launch(lane, "layer_norm_forward", &layer_norm_forward_kernel<T>,
                    (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, out, mean,
                    rstd, in, weight, bias, R, C, epsilon);
@@ -145,24 +149,24 @@ struct LayerNormKernels {
 
   template <real T>
   static constexpr Bytes layer_norm_backward_workspace(std::int64_t R, std::int64_t C) {
-    return static_cast<Bytes>(2 * layer_norm_parts(R) * C) * sizeof(T);
+    return static_cast<Bytes>(2 * layer_norm_parts(R) * C) * sizeof(sum_t<T>);
   }
 
   /// d_in may be null: not wanted. The parameters' gradients fold in an order that R and C fix.
   template <real T>
-  static void layer_norm_backward(device::Cuda::Lane& lane, T* d_in, T* d_weight, T* d_bias,
-                                  const T* d_out, const T* in, const T* weight, const T* mean,
-                                  const T* rstd, std::int64_t R, std::int64_t C,
-                                  bool accumulate_input, bool accumulate_parameters,
+  static void layer_norm_backward(device::Cuda::Lane& lane, T* d_in, sum_t<T>* d_weight,
+                                  sum_t<T>* d_bias, const T* d_out, const T* in, const T* weight,
+                                  const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
+                                  std::int64_t C, bool accumulate_input, bool accumulate_parameters,
                                   void* workspace) {
     // The parameters' gradients first: d_in may share d_out's memory.
     const std::int64_t parts = layer_norm_parts(R);
     const std::int64_t tiles = (C + device::cuda_warp - 1) / device::cuda_warp;
-    T* partial = static_cast<T*>(workspace);
+    auto* const partial = static_cast<sum_t<T>*>(workspace);
     device::launch(lane, "layer_norm_backward (parts)", &layer_norm_backward_parts_kernel<T>,
                    tiles * parts, 8 * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
                    (R + parts - 1) / parts, parts);
-    device::launch(lane, "layer_norm_backward (fold)", &layer_norm_backward_fold_kernel<T>,
+    device::launch(lane, "layer_norm_backward (fold)", &layer_norm_backward_fold_kernel<sum_t<T>>,
                    (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0,
                    d_weight, d_bias, partial, C, parts, accumulate_parameters);
     if (d_in == nullptr) return;

@@ -17,7 +17,7 @@ struct AddBias {
   const T* bias;
   std::int64_t columns;
 
-  __device__ void operator()(std::int64_t i) const { out[i] += bias[i % columns]; }
+  __device__ void operator()(std::int64_t i) const { out[i] = T(out[i] + bias[i % columns]); }
 };
 
 /// Where column_sums puts what: rows are summed in `parts` ranges of `part_rows` rows, then the
@@ -39,10 +39,11 @@ struct ColumnSplit {
 /// target[c] (+)= sum of the rows r of part p of in[r, c]; with more than one part it is written to
 /// row p of target. Blocks of 32 columns by 8 row strands, a block for each part.
 template <class T>
-REEF_HIDDEN __global__ void column_sums_kernel(T* target, const T* in, std::int64_t rows,
+REEF_HIDDEN __global__ void column_sums_kernel(sum_t<T>* target, const T* in, std::int64_t rows,
                                                std::int64_t columns, std::int64_t part_rows,
                                                bool accumulate) {
-  __shared__ T strands[8][device::cuda_warp + 1];
+  using E = sum_t<T>;
+  __shared__ E strands[8][device::cuda_warp + 1];
   const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
   const std::int64_t part = blockIdx.x / tiles;
   const int x = static_cast<int>(threadIdx.x) % device::cuda_warp;
@@ -50,7 +51,7 @@ REEF_HIDDEN __global__ void column_sums_kernel(T* target, const T* in, std::int6
   const std::int64_t column = blockIdx.x % tiles * device::cuda_warp + x;
   const std::int64_t first = part * part_rows;
   const std::int64_t last = first + part_rows < rows ? first + part_rows : rows;
-  T sum = 0;
+  E sum = 0;
   if (column < columns) {
     for (std::int64_t row = first + y; row < last; row += 8) sum += in[row * columns + column];
   }
@@ -58,7 +59,7 @@ REEF_HIDDEN __global__ void column_sums_kernel(T* target, const T* in, std::int6
   __syncthreads();
   if (y == 0 && column < columns) {
     for (int strand = 1; strand < 8; ++strand) sum += strands[strand][x];
-    T& element = target[part * columns + column];
+    E& element = target[part * columns + column];
     element = accumulate ? element + sum : sum;
   }
 }
@@ -68,19 +69,20 @@ REEF_HIDDEN __global__ void column_sums_kernel(T* target, const T* in, std::int6
 /// | order   | fixed by R and N: eight strands in each range of rows, then the ranges ascending |
 /// | scratch | the lane's own                                                                   |
 template <real T>
-void column_sums(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t rows,
+void column_sums(device::Cuda::Lane& lane, sum_t<T>* out, const T* in, std::int64_t rows,
                  std::int64_t columns, bool accumulate) {
-  const ColumnSplit split(rows, columns, sizeof(T), device::detail::CudaBlas::workspace_bytes);
+  using E = sum_t<T>;
+  const ColumnSplit split(rows, columns, sizeof(E), device::detail::CudaBlas::workspace_bytes);
   const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
-  const auto sum = [&](T* target, const T* from, std::int64_t count, std::int64_t part_rows,
-                       std::int64_t parts, bool add) {
-    device::launch(lane, "column_sums", &column_sums_kernel<T>, tiles * parts,
+  const auto sum = [&]<class From>(E* target, const From* from, std::int64_t count,
+                                   std::int64_t part_rows, std::int64_t parts, bool add) {
+    device::launch(lane, "column_sums", &column_sums_kernel<From>, tiles * parts,
                    8 * device::cuda_warp, 0, target, from, count, columns, part_rows, add);
   };
   if (split.parts == 1) return sum(out, in, rows, rows, 1, accumulate);
-  T* partial = static_cast<T*>(lane.blas().workspace());  // (parts, N)
+  E* const partial = static_cast<E*>(lane.blas().workspace());  // (parts, N)
   sum(partial, in, rows, split.part_rows, split.parts, false);
-  sum(out, partial, split.parts, split.parts, 1, accumulate);
+  sum(out, static_cast<const E*>(partial), split.parts, split.parts, 1, accumulate);
 }
 
 /// The affine map of Kernels<device::Cuda>.
@@ -89,8 +91,9 @@ struct LinearKernels {
   static void linear_forward(device::Cuda::Lane& lane, T* out, const T* in, const T* w,
                              const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
                              Transpose tw) {
-    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, T(1), in, K, w, tw == Transpose::no ? N : K,
-                      T(0), out, N);
+    using E = sum_t<T>;
+    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, E(1), in, K, w, tw == Transpose::no ? N : K,
+                      E(0), out, N);
     if (bias != nullptr) device::for_each_index(lane, R * N, AddBias<T>{out, bias, N});
   }
 
@@ -98,21 +101,23 @@ struct LinearKernels {
   static void linear_backward_input(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* w,
                                     std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
                                     bool accumulate) {
+    using E = sum_t<T>;
     const Transpose turned = tw == Transpose::no ? Transpose::yes : Transpose::no;
-    GemmKernels::gemm(lane, Transpose::no, turned, R, K, N, T(1), d_out, N, w,
-                      tw == Transpose::no ? N : K, accumulate ? T(1) : T(0), d_in, K);
+    GemmKernels::gemm(lane, Transpose::no, turned, R, K, N, E(1), d_out, N, w,
+                      tw == Transpose::no ? N : K, accumulate ? E(1) : E(0), d_in, K);
   }
 
   template <real T>
-  static void linear_backward_weight(device::Cuda::Lane& lane, T* d_w, T* d_bias, const T* in,
-                                     const T* d_out, std::int64_t R, std::int64_t K, std::int64_t N,
-                                     Transpose tw, bool accumulate) {
-    const T beta = accumulate ? T(1) : T(0);
+  static void linear_backward_weight(device::Cuda::Lane& lane, sum_t<T>* d_w, sum_t<T>* d_bias,
+                                     const T* in, const T* d_out, std::int64_t R, std::int64_t K,
+                                     std::int64_t N, Transpose tw, bool accumulate) {
+    using E = sum_t<T>;
+    const E beta = accumulate ? E(1) : E(0);
     if (tw == Transpose::no) {
-      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, K, N, R, T(1), in, K, d_out, N, beta,
+      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, K, N, R, E(1), in, K, d_out, N, beta,
                         d_w, N);
     } else {
-      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, N, K, R, T(1), d_out, N, in, K, beta,
+      GemmKernels::gemm(lane, Transpose::yes, Transpose::no, N, K, R, E(1), d_out, N, in, K, beta,
                         d_w, K);
     }
     if (d_bias != nullptr) column_sums(lane, d_bias, d_out, R, N, accumulate);

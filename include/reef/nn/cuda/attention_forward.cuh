@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include <cuda/std/limits>
+
+#include <reef/core/config.hpp>
+#include <reef/core/element.hpp>
+#include <reef/nn/cuda/attention_tile.cuh>
+
+namespace reef::inline v0::nn::cuda {
+
+/// out = softmax(scale Q K^T, keys up to the query) V for one tile of queries; lse beside it. The
+/// softmax is kept up to date tile by tile of keys: m the maximum, l the sum of exp(s - m).
+template <class T, int Head>
+REEF_HIDDEN __global__ void __launch_bounds__(256)
+    attention_forward_kernel(T* out, sum_t<T>* lse, const T* qkv, AttentionShape<sum_t<T>> shape) {
+  if (on_tensor_cores<T>) return;
+  using E = sum_t<T>;
+  using Tile = AttentionTile<E, Head>;
+  const int stride = Tile::row_stride(shape.head);
+  E* const queries = reinterpret_cast<E*>(attention_shared);
+  E* const streamed = queries + Tile::own * stride;
+  E* const weights = streamed + Tile::streamed * stride;
+  const int x = static_cast<int>(threadIdx.x) % Tile::side;
+  const int y = static_cast<int>(threadIdx.x) / Tile::side;
+
+  const std::int64_t tiles = (shape.sequence + Tile::own - 1) / Tile::own;
+  const AttentionPlace place = attention_place(shape.heads, tiles, true);
+  const std::int64_t q0 = place.tile * Tile::own;
+  const std::int64_t pitch = 3 * shape.channels;
+  const T* const q = qkv + place.b * shape.sequence * pitch + place.h * shape.head;
+  const T* const k = q + shape.channels;
+  const T* const v = k + shape.channels;
+  load_rows<Tile::own, Tile::threads>(queries, q, pitch, q0, shape.sequence, shape.head, stride);
+
+  E m[Tile::own_each];
+  E l[Tile::own_each];
+  E sum[Tile::own_each][Tile::channels_each];
+#pragma unroll
+  for (int i = 0; i < Tile::own_each; ++i) {
+    m[i] = -::cuda::std::numeric_limits<E>::infinity();
+    l[i] = 0;
+#pragma unroll
+    for (int j = 0; j < Tile::channels_each; ++j) sum[i][j] = 0;
+  }
+
+  const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
+  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
+    __syncthreads();  // the former values and weights have been read
+    load_rows<Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head,
+                                             stride);
+    __syncthreads();
+    E score[Tile::own_each][Tile::streamed_each];
+    dot_rows(score, queries, streamed, shape.head, stride);
+#pragma unroll
+    for (int i = 0; i < Tile::own_each; ++i) {
+      const std::int64_t t = q0 + y + 16 * i;
+      E largest = m[i];
+#pragma unroll
+      for (int j = 0; j < Tile::streamed_each; ++j) {
+        const std::int64_t s = k0 + x + 16 * j;
+        // Rows behind the sequence's end see its keys too; nothing of them is stored.
+        score[i][j] = s <= t && s < shape.sequence ? score[i][j] * shape.scale
+                                                   : -::cuda::std::numeric_limits<E>::infinity();
+        largest = fmax(largest, score[i][j]);
+      }
+      largest = row_max(largest);  // finite: key 0 is in the first tile
+      const E correction = exp(m[i] - largest);
+      E added = 0;
+#pragma unroll
+      for (int j = 0; j < Tile::streamed_each; ++j) {
+        const std::int64_t s = k0 + x + 16 * j;
+        const E weight = exp(score[i][j] - largest);
+        added += weight;
+        const bool seen = s <= t && t < shape.sequence;
+        weights[(y + 16 * i) * Tile::weight_stride + x + 16 * j] =
+            seen ? weight * attention_dropout(shape, place.b, place.h, t, s) : E(0);
+      }
+      m[i] = largest;
+      l[i] = l[i] * correction + row_sum(added);
+#pragma unroll
+      for (int j = 0; j < Tile::channels_each; ++j) sum[i][j] *= correction;
+    }
+    __syncthreads();  // the keys have been read, the weights are written
+    load_rows<Tile::streamed, Tile::threads>(streamed, v, pitch, k0, shape.sequence, shape.head,
+                                             stride);
+    __syncthreads();
+    add_weighted_rows(sum, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
+                      stride);
+  }
+
+  E factor[Tile::own_each];
+#pragma unroll
+  for (int i = 0; i < Tile::own_each; ++i) {
+    const std::int64_t t = q0 + y + 16 * i;
+    factor[i] = E(1) / l[i];
+    if (x == 0 && t < shape.sequence) {
+      lse[(place.b * shape.heads + place.h) * shape.sequence + t] = m[i] + log(l[i]);
+    }
+  }
+  store_rows(out + place.b * shape.sequence * shape.channels + place.h * shape.head, shape.channels,
+             q0, shape.sequence, shape.head, sum, factor);
+}
+
+}  // namespace reef::inline v0::nn::cuda
