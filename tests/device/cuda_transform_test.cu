@@ -92,6 +92,45 @@ TEST_F(CudaTransform, a_rule_written_for_vectors_runs_element_by_element) {
   }
 }
 
+/// Weights of 2 bytes beside a master of 4, as an update rule has them.
+struct DecayMaster {
+  Bfloat16* w;
+  float* master;
+  template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    using V = typename At::Vector;
+    const V decayed = at.load(master) * V(0.75F) + at.load(w);
+    at.store(master, decayed);
+    at.store(w, decayed);
+  }
+};
+
+TEST_F(CudaTransform, a_rule_of_bf16_computes_in_fp32_and_rounds_what_it_stores) {
+  for (const std::int64_t n : sizes) {
+    const auto count = static_cast<std::size_t>(n);
+    std::vector<Bfloat16> weights(count);
+    std::vector<float> master(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      master[i] = static_cast<float>(normal(DrawKey{6}, i));
+      weights[i] = Bfloat16(master[i]);
+    }
+    std::vector<float> wanted(count);
+    for (std::size_t i = 0; i < count; ++i) wanted[i] = std::fma(master[i], 0.75F, weights[i]);
+    auto w = cuda_->allocate(static_cast<Bytes>(n) * sizeof(Bfloat16), "weights");
+    std::vector<Bfloat16> rounded(count);
+    const auto got = after(master, [&](Cuda::Lane& lane, float* at) {
+      auto* const narrow = static_cast<Bfloat16*>(w.data());
+      lane.copy(narrow, weights.data(), w.bytes(), Copy::to_device);
+      device::transform_vectors<Bfloat16>(lane, n, DecayMaster{narrow, at});
+      lane.copy(rounded.data(), narrow, w.bytes(), Copy::to_host);
+    });
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_NEAR(got[i], wanted[i], 0x1p-22F) << n;  // a fused multiply-add or none
+      EXPECT_EQ(rounded[i].bits(), Bfloat16(got[i]).bits()) << n;
+    }
+  }
+}
+
 TEST_F(CudaTransform, sums_of_squares_are_of_whole_blocks_and_carry_nans) {
   for (const std::int64_t n : sizes) {
     for (const std::int64_t block : {std::int64_t{100}, std::int64_t{4096}}) {
