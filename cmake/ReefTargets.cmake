@@ -251,6 +251,30 @@ function(reef_test)
     TIMEOUT ${arg_TIMEOUT} LABELS "${folder};${arg_LABELS}" ENVIRONMENT "${environment}")
 endfunction()
 
+# Runs a test that is there once more for each set of vector instructions: NAME.sse2, .avx2, .avx512;
+# one of RANKS under mpiexec. Its laws skip where the processor lacks the set.
+function(reef_test_under_instruction_sets)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RANKS" "ARGUMENTS")
+  reef_check_arguments(reef_test_under_instruction_sets)
+  reef_split_name(test)
+  if(NOT TARGET ${target} OR REEF_SANITIZE)
+    return()
+  endif()
+  set(command ${target} ${arg_ARGUMENTS})
+  if(arg_RANKS)
+    set(command ${REEF_MPIEXEC} -n ${arg_RANKS} $<TARGET_FILE:${target}> ${arg_ARGUMENTS})
+  endif()
+  foreach(set sse2 avx2 avx512)
+    add_test(NAME ${arg_NAME}.${set} COMMAND ${command})
+    reef_test_environment(environment "${arg_RANKS}" REEF_INSTRUCTION_SET=${set})
+    set_tests_properties(${arg_NAME}.${set} PROPERTIES
+      TIMEOUT 240 LABELS "${folder}" ENVIRONMENT "${environment}")
+    if(arg_RANKS)
+      set_tests_properties(${arg_NAME}.${set} PROPERTIES PROCESSORS ${arg_RANKS})
+    endif()
+  endforeach()
+endfunction()
+
 # A .cu test: skips itself with a reason where no GPU answers, is left out where there is no nvcc.
 function(reef_cuda_test)
   if(REEF_HAS_CUDA_LANGUAGE)

@@ -10,6 +10,7 @@
 #include <reef/nn/add.hpp>
 
 #include "graph_runner.hpp"
+#include "../support/instruction_set.hpp"
 
 /// The laws of `graph::operator_for`, written once. A case is a struct:
 ///
@@ -46,6 +47,7 @@ protected:
   static constexpr DrawKey key{11, 5, 0, 0};
 
   void SetUp() override {
+    if (const std::string why = missing_instruction_set(); !why.empty()) GTEST_SKIP() << why;
     if constexpr (requires { S::unavailable(); }) {
       if (const std::string why = S::unavailable(); !why.empty()) GTEST_SKIP() << why;
     }

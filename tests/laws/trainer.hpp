@@ -17,6 +17,7 @@
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "../support/instruction_set.hpp"
 #include "../support/small_gpt.hpp"
 
 /// The laws of a Trainer, written once. A case names the composition, and the one whose bits it must
@@ -113,6 +114,7 @@ protected:
   static constexpr int steps = 4;
 
   void SetUp() override {
+    if (const std::string why = missing_instruction_set(); !why.empty()) GTEST_SKIP() << why;
     if constexpr (requires { Case::unavailable(); }) {
       if (const std::string why = Case::unavailable(); !why.empty()) GTEST_SKIP() << why;
     }

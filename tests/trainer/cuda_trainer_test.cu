@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <type_traits>
 
 #include <reef/nn/cuda.cuh>
 #include <reef/optim/adamw.hpp>
@@ -15,6 +16,7 @@ namespace {
 using device::Cuda;
 using CudaDdp = Trainer<Cuda, optim::Ddp<optim::AdamW>>;
 using CudaZero1 = Trainer<Cuda, optim::Zero1<optim::AdamW>>;
+using CudaBf16 = Trainer<Cuda, optim::Zero1<optim::AdamW>, precision::Bf16>;
 
 /// All ranks share the first device; where none answers, all ranks skip.
 std::string unavailable_here() {
@@ -54,11 +56,15 @@ TEST_F(CudaTrainer, its_losses_are_those_of_the_host) {
 }
 
 TEST_F(CudaTrainer, learns) {
-  auto steady = uneven_options<CudaZero1>();
-  steady.learning_rate = {.peak = 0.01};
-  const auto outcome = train<CudaZero1>(steady, 30);
-  EXPECT_NEAR(outcome.losses.front(), std::log(37.0), 0.3);
-  EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.8);
+  const auto falls = [&]<class Tested>(std::type_identity<Tested>) {
+    auto steady = uneven_options<Tested>();
+    steady.learning_rate = {.peak = 0.01};
+    const auto outcome = train<Tested>(steady, 30);
+    EXPECT_NEAR(outcome.losses.front(), std::log(37.0), 0.3);
+    EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.8);
+  };
+  falls(std::type_identity<CudaZero1>{});
+  falls(std::type_identity<CudaBf16>{});
 }
 
 }  // namespace
