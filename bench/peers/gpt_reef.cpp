@@ -5,6 +5,7 @@
 //   --weights FILE         safetensors to start from; written first where there is none
 //   --threads 2            of this rank
 //   --steps 13 --warmup 3  steps in all, and how many of them are not timed
+//   --lr 1e-3              of every step
 //   --clip 1.0             the largest gradient norm, 0 for none
 //   --precision fp32       or bf16, with fp32 master weights
 
@@ -102,7 +103,7 @@ void train(const reef_peers::Arguments& arguments) {
 
   typename Trainer::Options options;
   options.rule.options = {0.9, 0.95, 1e-8, 0.1};
-  options.learning_rate.peak = 1e-3;
+  options.learning_rate.peak = arguments.real("--lr", 1e-3);
   options.clip_norm = arguments.real("--clip", 1.0);
   options.device.threads = threads;
   Trainer trainer(reef::nn::gpt<typename Trainer::Device, typename Trainer::T>(config, threads),
