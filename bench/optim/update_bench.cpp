@@ -3,8 +3,6 @@
 //
 //   roof          a += b over the same arrays, on the same threads
 //   plain_loop    what one would write: a loop over each tensor as gcc -O3 -fno-math-errno makes it
-//
-// torch_adamw.py has the same update in PyTorch.
 
 #include <cmath>
 #include <cstdint>

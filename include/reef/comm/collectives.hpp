@@ -91,6 +91,7 @@ inline void check_length(const std::string& name, std::size_t have, std::int64_t
 /// | who      | all ranks, in the same order in a queue of the same name, with the same offsets      |
 /// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]), may be empty |
 /// | order    | the owner folds the chunks in rank order: the same bits on every run and transport   |
+/// | rounding | every addition to T: of bf16 P - 1 times, so sums that matter are taken in sum_t<T>   |
 /// | in place | output may be the own shard inside input; otherwise they must not overlap            |
 /// | life     | input unchanged and both alive until complete                                         |
 /// | wire     | cost(): every rank sends each owner its chunk: n - own shard elements, as a ring does |

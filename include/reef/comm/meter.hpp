@@ -30,7 +30,8 @@ constexpr std::string_view name_of(Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// How an operation moves its data: MPI messages, or shared memory inside one node.
+/// How an operation moves its data: MPI messages, or inside one node by reading the other ranks' arrays,
+/// or slots of shared memory (ProgressOptions::read_peers).
 enum class Transport : std::uint8_t { messages, window };
 
 /// What one rank sends in one operation.

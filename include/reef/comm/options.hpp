@@ -48,7 +48,7 @@ struct ProgressOptions {
   /// lets this process (process_vm_readv); false: always through slots, which costs more copies.
   bool read_peers = true;
 
-  /// Payloads are cut into pieces of this size. Smaller overlaps more, larger costs less.
+  /// Payloads of messages are cut into pieces of this size. Smaller overlaps more, larger costs less.
   Bytes piece_bytes = default_piece_bytes;
 };
 

@@ -7,8 +7,8 @@
 
 namespace reef::inline v0 {
 
-/// The upper half of a float: 1 sign, 8 exponent and 7 fraction bits. To store, not to compute in:
-/// arithmetic is that of float, and assignment rounds.
+/// The upper half of a float: 1 sign, 8 exponent and 7 fraction bits. To store, not to compute in: it
+/// becomes a float by itself, and a float becomes one by name, `Bfloat16(x)`, since that rounds.
 ///
 /// | range    | that of float, denormal numbers included                                |
 /// | rounding | to nearest, ties to even; relative error at most 2^-8; NaN stays NaN     |

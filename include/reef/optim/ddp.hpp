@@ -10,9 +10,9 @@ namespace reef::inline v0::optim {
 ///
 ///     w(t+1) = rule(w(t), sum over ranks and micro-batches of weight * g / sum of weights)
 ///
-/// | state  | per weight: the rule's states, on every rank                                           |
-/// | wire   | per rank and step about 2 (P-1)/P n elements, and the scalars; once a step, however     |
-/// |        | many micro-batches it has                                                              |
+/// | state  | per weight: the rule's states, and of bf16 a master weight, on every rank              |
+/// | wire   | per rank and step about 2 (P-1)/P n numbers of sum_t<T>, and the scalars; once a step, |
+/// |        | however many micro-batches it has                                                      |
 /// | order  | micro-batches ascending, then ranks ascending: the same bits from run to run           |
 /// | hides  | a bucket's reduction runs under the backward of the segments before it                 |
 ///

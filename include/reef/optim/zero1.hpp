@@ -11,8 +11,9 @@ namespace reef::inline v0::optim {
 ///
 ///     shard r of w(t+1) = rule(shard r of w(t), shard r of the reduced gradient);  all-gather w(t+1)
 ///
-/// | state  | per weight: the rule's states / P                                                      |
-/// | wire   | per rank and step about 2 (P-1)/P n elements, and the scalars: as Ddp                   |
+/// | state  | per weight: the rule's states, and of bf16 a master weight, / P                        |
+/// | wire   | per rank and step about (P-1)/P n numbers of sum_t<T>, as many of T, and the scalars:  |
+/// |        | as Ddp, and in bf16 three quarters of it                                               |
 /// | bits   | those of Ddp, whatever the rule: an update is element by element                       |
 ///
 /// Source: Rajbhandari et al., ZeRO, arXiv 1910.02054, section 5.1 (P_os).

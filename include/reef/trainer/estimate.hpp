@@ -23,7 +23,7 @@ namespace reef::inline v0 {
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes optimizer_state = 0;
+  Bytes optimizer_state = 0;  ///< the rule's, and master weights of bf16
   Bytes activations = 0;
   Bytes workspaces = 0;
   Bytes rest = 0;  ///< batches, sums, scalars

@@ -162,8 +162,8 @@ public:
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
 
-  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps. Master weights
-  /// take what is given as it is, parameters of bf16 take it rounded.
+  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps. Of bf16, out
+  /// come the rounded weights, which the model computes with; in go both, master weights as given.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
 
