@@ -11,7 +11,8 @@ namespace reef::inline v0 {
 /// becomes a float by itself, and a float becomes one by name, `Bfloat16(x)`, since that rounds.
 ///
 /// | range    | that of float, denormal numbers included                                |
-/// | rounding | to nearest, ties to even; relative error at most 2^-8; NaN stays NaN     |
+/// | rounding | of a float to nearest, ties to even; relative error at most 2^-8, but of |
+/// |          | denormal numbers; NaN stays NaN. A double becomes a float first          |
 class Bfloat16 {
 public:
   Bfloat16() = default;

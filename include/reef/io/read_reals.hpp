@@ -55,7 +55,8 @@ constexpr bool is_real_dtype(std::string_view dtype) {
 
 /// Reads a tensor of any real dtype (F64, F32, BF16 or F16) as numbers of type T.
 ///
-/// | rounding | none into a type that holds the dtype, else to nearest                         |
+/// | rounding | none into a type that holds the dtype, else to nearest; F64 into bf16 by way   |
+/// |          | of fp32                                                                        |
 /// | memory   | what has T's dtype is read straight into `to`, else 64 Ki elements more        |
 /// | errors   | DecodeError for another dtype, or where `to` has not the tensor's elements     |
 template <real T>

@@ -16,7 +16,8 @@ namespace reef::inline v0 {
 ///     const auto text = generate(trainer, alone, prompt, {.tokens = 200, .seed = 1});
 ///
 /// `model` has the trainer's parameters and reads one sequence: see nn::Generator, whose costs and
-/// errors these are too. Its tensors live on the trainer's device beside the arenas.
+/// errors these are too. Its tensors live on the trainer's device beside the arenas; each call allocates
+/// them and copies all parameters through host memory.
 ///
 /// | who    | any rank, alone or with others, between steps; all come to the same tokens |
 /// | errors | ShapeError where the trainer lacks a parameter of the model                |

@@ -18,7 +18,8 @@
 
 namespace reef::inline v0::nn::host::detail {
 
-/// The processor multiplies bf16 and sums in fp32, and kernels may use that: AVX512_BF16.
+/// The processor multiplies bf16 and sums in fp32, and kernels may use that: AVX512_BF16, with the
+/// interface of oneDNN 2, which 3 has replaced.
 inline bool multiplies_bf16() {
 #if DNNL_VERSION_MAJOR == 2 && defined(__x86_64__) && defined(__GNUC__)
   static const bool has = __builtin_cpu_supports("avx512bf16");
