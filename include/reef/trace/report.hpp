@@ -27,8 +27,8 @@ namespace reef::inline v0::trace {
 /// One committed optimizer step of a run.
 struct ReportStep {
   std::int64_t step = 0;
-  std::int64_t tokens = 0;  // of all ranks, since the start
-  Seconds seconds = 0;      // since the first step began
+  std::int64_t tokens = 0;  ///< of all ranks, since the start
+  Seconds seconds = 0;      ///< since the first step began
   double loss = 0;
   double tokens_per_s = 0;
 };
@@ -39,13 +39,13 @@ struct Report {
   std::string subtitle;
   std::vector<ReportStep> steps;
   std::optional<double> validation_loss;
-  std::vector<Overlap> overlaps;  // of the whole run, one for each rank
+  std::vector<Overlap> overlaps;  ///< of the whole run, one for each rank
   std::vector<Recording> recordings;
-  Seconds origin = 0;  // when the first step began, by the recordings' clock
-  Seconds from = 0;    // the stretch of the recordings that the timeline shows; all of it if empty
+  Seconds origin = 0;  ///< when the first step began, by the recordings' clock
+  Seconds from = 0;  ///< the stretch of the recordings that the timeline shows; all of it if empty
   Seconds to = 0;
-  std::string sample;                                      // generated text
-  std::vector<std::pair<std::string, std::string>> facts;  // "recipe", "ddp"
+  std::string sample;                                      ///< generated text
+  std::vector<std::pair<std::string, std::string>> facts;  ///< "recipe", "ddp"
 };
 
 namespace detail {

@@ -14,7 +14,8 @@ namespace reef::inline v0::nn::host::detail {
 /// C = alpha op(A) op(B) + beta C of bf16 operands on a processor that does not multiply them: blocks
 /// of A and B are widened, and `product` multiplies them in fp32. C is summed in fp32 and rounded once.
 ///
-/// | bits | of a block of `depth` products after another, each as `product` sums it           |
+/// | bits | of a block of `depth` products after another, each as `product` sums it; a row's may |
+/// |      | depend on m, since the last block of rows can be of any size                        |
 /// | cost | the fp32 product, and a pass over A for each 512 columns, over B for each 512 rows |
 template <class C, class Product>
 void gemm_widened(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k,
