@@ -3,6 +3,7 @@
 #   reef_test(NAME folder.name SOURCES x.cpp... [RANKS 1 2 3 4] [LIBRARIES t...] [LABELS l...]
 #             [TIMEOUT seconds] [ENVIRONMENT "A=1"...] [ARGUMENTS a...] [DEFINITIONS D=1...]
 #             [MPI mpich] [CORE] [CUDA])
+#   reef_test_under_instruction_sets(NAME folder.name [RANKS 2] [ARGUMENTS a...])   of a test that is there
 #   reef_cuda_test(NAME folder.name SOURCES x.cu... [the same options])
 #   reef_compile_fail(NAME rule SOURCE rule.cpp [LIBRARIES t...])
 #   reef_bench(NAME folder.name SOURCES x.cpp... [LIBRARIES t...] [RANKS 4] [CUDA])

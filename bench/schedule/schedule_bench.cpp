@@ -1,5 +1,5 @@
-// What a rank does before the first step, for GPT-2 124M on 2 and 8 ranks: deriving dependencies of its
-// program, verifying the programs of all ranks together, simulating two rounds of them.
+// What a rank does before the first step, for GPT-2 124M on 2 and 8 ranks: placing its storages and deriving
+// its dependencies, verifying the programs of all ranks together, simulating two rounds of them.
 //
 //   roof      copying the programs: each instruction is touched once. M/s are instructions
 
