@@ -5,7 +5,8 @@
 #   bench/run_all.sh [FOLDER]            all into FOLDER, by default bench/results
 #   BENCH=build/release/bench ONLY='optim|core' RUN=/usr/bin/nice bench/run_all.sh
 #
-# Each program makes FOLDER/NAME.json, which compare.py reads; summary.md is made of all of them. Peers are run
+# Each program makes FOLDER/NAME.json, which compare.py reads, or a table of its own, FOLDER/NAME.md; summary.md
+# is made of the former. Link shaping (comm_hidden) needs root. Peers are run
 # by peers/run.py and need python3-torch. RUN is set before each command: what keeps others away meanwhile.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,18 +15,27 @@ programs=${BENCH:-$root/build/release/bench}
 only=${ONLY:-.}
 mkdir -p "$folder"
 
+# Open MPI refuses to start as root, as in a container, unless it is told twice.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
 for program in "$programs"/*_bench; do
   name=$(basename "$program" _bench)
+  echo "$name" | grep -Eq "$only" || continue
   case $name in
     peers_*) continue ;;                 # run.py starts them
-    comm_*) set -- mpiexec --allow-run-as-root --oversubscribe --bind-to none -n 2 "$program" ;;
-    *) set -- "$program" ;;
+    *) echo "$name" ;;
   esac
-  echo "$name" | grep -Eq "$only" || continue
-  echo "$name"
-  # Ranks other than 0 write nothing.
-  ${RUN:-} "$@" --benchmark_out="$folder/$name.json" --benchmark_out_format=json > /dev/null \
-    || echo "  failed: $name" >&2
+  case $name in                          # tables of their own, on ranks
+    comm_hidden) ${RUN:-} sh "$root/bench/comm/hidden.sh" "$programs" 11 > "$folder/$name.md" ;;
+    comm_collectives) ${RUN:-} mpiexec -n 2 "$program" 67108864 > "$folder/$name.md" ;;
+    trace_step) ${RUN:-} mpiexec -n 1 "$program" > "$folder/$name.md" ;;
+    comm_*)                              # ranks other than 0 write nothing
+      ${RUN:-} mpiexec -n 2 "$program" --benchmark_out="$folder/$name.json" \
+        --benchmark_out_format=json > /dev/null ;;
+    *)
+      ${RUN:-} "$program" --benchmark_out="$folder/$name.json" --benchmark_out_format=json \
+        > /dev/null ;;
+  esac || echo "  failed: $name" >&2
 done
 
 python3 "$root/bench/summary.py" "$folder"/*.json > "$folder/summary.md"

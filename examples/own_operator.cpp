@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <reef/device/host.hpp>
@@ -30,13 +31,15 @@ struct Swish {
   void forward(const auto& call) const {
     const auto x = call.input(0).span(), b = call.parameter(0).span();
     const auto y = call.output(0).span();
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] * sigmoid(b[i % b.size()] * x[i]);
+    using T = typename std::remove_cvref_t<decltype(call)>::element_type;
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = T(x[i] * sigmoid(b[i % b.size()] * x[i]));
   }
 
   void backward(const auto& call) const {
     const auto x = call.input(0).span(), b = call.parameter(0).span();
     const auto dy = call.output_gradient(0).span();
     const auto db = call.parameter_gradient(0).span();
+    using T = typename std::remove_cvref_t<decltype(call)>::element_type;
     if (!call.accumulate_parameters) std::fill(db.begin(), db.end(), 0);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::size_t c = i % b.size();
@@ -44,7 +47,8 @@ struct Swish {
       db[c] += dy[i] * x[i] * x[i] * s * (1 - s);
       if (!call.wants(0)) continue;
       auto& dx = call.input_gradient(0).data()[i];
-      dx = (call.accumulates(0) ? dx : 0) + dy[i] * (s + b[c] * x[i] * s * (1 - s));
+      const auto d = dy[i] * (s + b[c] * x[i] * s * (1 - s));
+      dx = T(call.accumulates(0) ? dx + d : d);
     }
   }
 

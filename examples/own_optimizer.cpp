@@ -52,13 +52,13 @@ struct OneShot {
     for (std::size_t b = buckets; b-- > 0;) {
       const auto offsets = copies(plan, b);
       const run::Value gradient{builder.reduced[b], 0};
-      const Bytes bytes = static_cast<Bytes>(offsets.back()) * plan.element_bytes();
+      const Bytes bytes = static_cast<Bytes>(offsets.back()) * plan.sum_bytes();
       const run::Value all{builder.program.add_storage("all gradients", bytes, run::Place::device)};
 
       auto& share = builder.program.add("Share", run::Lane::reduce, static_cast<int>(b));
       share.reads = {gradient};
       share.writes = {all};
-      run::add_all_gather_messages(share, builder, plan.element_bytes(), channel++, offsets);
+      run::add_all_gather_messages(share, builder, plan.sum_bytes(), channel++, offsets);
 
       auto& fold = builder.program.add("Fold", run::Lane::compute, static_cast<int>(b));
       fold.reads = {all};
@@ -73,7 +73,7 @@ struct OneShot {
 
   template <class Handlers, class Site>
   static void add_code(Handlers& handlers, const Site& site, Rule rule, optim::UpdateOptions o) {
-    using T = typename Site::element_type;
+    using T = typename Site::sum_type;
     using Kernels = nn::Kernels<typename Site::device_type>;
     handlers.on_wire("Share", [&site](const schedule::Instruction& i) {
       return site.template all_gather<T>(i.text(), site.span(i.reads[0]), site.span(i.writes[0]),

@@ -229,7 +229,8 @@ TYPED_TEST(HostKernels, a_product_over_nothing_is_beta_c) {
 
 #if defined(REEF_HAS_DNNL)
 // What lets a batch be cut without changing a bit of what each row gives.
-TEST(HostProducts, a_row_does_not_depend_on_how_many_rows_follow_from_16_rows_on) {
+template <class T>
+void expect_rows_alone(std::int64_t rows, const std::vector<std::int64_t>& fewer) {
   for (const auto& shape : {std::pair<std::int64_t, std::int64_t>{384, 1152},
                             {384, 256},
                             {48, 257},
@@ -237,27 +238,33 @@ TEST(HostProducts, a_row_does_not_depend_on_how_many_rows_follow_from_16_rows_on
                             {130, 65}}) {
     const std::int64_t K = shape.first, N = shape.second;
     for (const Transpose tw : {Transpose::no, Transpose::yes}) {
-      constexpr std::int64_t rows = 300;
-      const auto in = normal_numbers<float>(rows * K, 1);
-      const auto w = normal_numbers<float>(K * N, 2);
-      const auto bias = normal_numbers<float>(N, 3);
+      const auto in = normal_numbers<T>(rows * K, 1);
+      const auto w = normal_numbers<T>(K * N, 2);
+      const auto bias = normal_numbers<T>(N, 3);
       const auto forward = [&](std::int64_t first, std::int64_t R) {
-        return result_of<float>(nans<float>(R * N), [&](Host::Lane& lane, float* out) {
-          Kernels::linear_forward<float>(lane, out, in.data() + first * K, w.data(), bias.data(), R,
-                                         K, N, tw);
+        return result_of<T>(normal_numbers<T>(R * N, 4), [&](Host::Lane& lane, T* out) {
+          Kernels::linear_forward<T>(lane, out, in.data() + first * K, w.data(), bias.data(), R, K,
+                                     N, tw);
         });
       };
       const auto all = forward(0, rows);
-      for (const std::int64_t R : {16, 17, 31, 48, 100, 256}) {
+      for (const std::int64_t R : fewer) {
         for (const std::int64_t first : {0, 5, 44}) {
           const auto part = forward(first, R);
-          EXPECT_EQ(std::memcmp(part.data(), all.data() + first * N, part.size() * sizeof(float)),
-                    0)
+          EXPECT_EQ(std::memcmp(part.data(), all.data() + first * N, part.size() * sizeof(T)), 0)
               << R << " rows from " << first << ", K " << K << ", N " << N;
         }
       }
     }
   }
+}
+
+TEST(HostProducts, a_row_does_not_depend_on_how_many_rows_follow_from_16_rows_on) {
+  expect_rows_alone<float>(300, {16, 17, 31, 48, 100, 256});
+}
+
+TEST(Bf16Products, a_row_does_not_depend_on_how_many_rows_follow_from_16_rows_on) {
+  expect_rows_alone<Bfloat16>(1100, {16, 31, 515, 530, 1040});
 }
 
 TEST(HostProducts, dnnl_itself_gives_the_same_bits_as_one_call_over_all_rows) {

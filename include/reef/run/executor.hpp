@@ -323,12 +323,13 @@ private:
     progress_.submit(
         queue, *step.communication.task,
         [this, i] {
-          if (abandoned_.load(std::memory_order_relaxed)) return false;
           for (const schedule::Dependency& wait : steps_[i].waits) {
             if (steps_[wait.instruction].event->ready(epoch_of(wait))) continue;
             steps_[i].communication.task->trace_cause(id_of(wait));
             return false;
           }
+          // Looked at last: abandon() makes events ready whose data are not.
+          if (abandoned_.load()) return false;
           if (steps_[i].communication.begin) steps_[i].communication.begin();
           return true;
         },

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -61,8 +62,12 @@ template <class T>
 class Shard {
 public:
   template <class U>
-  void add(const std::string& name, const Shape& shape, const std::vector<U>& values) {
-    values_.emplace_back(values.begin(), values.end());
+  void add(const std::string& name, const Shape& shape, std::vector<U> values) {
+    if constexpr (std::is_same_v<T, U>) {
+      values_.push_back(std::move(values));
+    } else {
+      values_.emplace_back(values.begin(), values.end());
+    }
     tensors_.push_back({name, {values_.back().data(), shape, element_of<T>}});
   }
   [[nodiscard]] io::Json write(const std::filesystem::path& path) const {

@@ -14,8 +14,8 @@ namespace reef::inline v0::nn::host::detail {
 /// C = alpha op(A) op(B) + beta C of bf16 operands on a processor that does not multiply them: blocks
 /// of A and B are widened, and `product` multiplies them in fp32. C is summed in fp32 and rounded once.
 ///
-/// | bits | of a block of `depth` products after another, each as `product` sums it; a row's may |
-/// |      | depend on m, since the last block of rows can be of any size                        |
+/// | bits | of a block of `depth` products after another, each as `product` sums it; from 16 rows |
+/// |      | on a row's do not depend on m, if `product` has it so: no block has fewer             |
 /// | cost | the fp32 product, and a pass over A for each 512 columns, over B for each 512 rows |
 template <class C, class Product>
 void gemm_widened(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -23,10 +23,11 @@ void gemm_widened(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, st
                   std::int64_t ldb, float beta, C* c, std::int64_t ldc, const Product& product) {
   constexpr std::int64_t block = 512;
   constexpr std::int64_t depth = 512;
-  constexpr std::int64_t ld = block + 16;  // rows at a power of two would meet in the cache
-  thread_local std::vector<float> wide_a(static_cast<std::size_t>(block * ld));
-  thread_local std::vector<float> wide_b(static_cast<std::size_t>(block * ld));
-  thread_local std::vector<float> sums(static_cast<std::size_t>(block * ld));
+  constexpr std::int64_t few = 16;
+  constexpr std::int64_t ld = block + few;  // rows at a power of two would meet in the cache
+  thread_local std::vector<float> wide_a(static_cast<std::size_t>(ld * ld));
+  thread_local std::vector<float> wide_b(static_cast<std::size_t>(ld * ld));
+  thread_local std::vector<float> sums(static_cast<std::size_t>(ld * ld));
   const auto widen = [](float* to, const Bfloat16* from, std::int64_t from_ld, Transpose transpose,
                         std::int64_t row, std::int64_t column, std::int64_t rows,
                         std::int64_t columns) {
@@ -35,8 +36,9 @@ void gemm_widened(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, st
                                   from + (as_is ? row * from_ld + column : column * from_ld + row),
                                   from_ld, as_is ? rows : columns, as_is ? columns : rows);
   };
-  for (std::int64_t i = 0; i < m; i += block) {
-    const std::int64_t mb = std::min(block, m - i);
+  std::int64_t mb = 0;
+  for (std::int64_t i = 0; i < m; i += mb) {
+    mb = m - i < block + few ? m - i : block;  // a few rows at the end join those before
     for (std::int64_t j = 0; j < n; j += block) {
       const std::int64_t nb = std::min(block, n - j);
       C* const target = c + i * ldc + j;
