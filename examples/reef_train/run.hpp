@@ -264,8 +264,11 @@ private:
                        trainer_.plan().micro_batches, validation);
     metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
     if (!options_.export_file.empty() && first()) {
-      reef::nn::write_gpt2<Sum>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
-                                [&](const std::string& name) { return trainer_.parameter(name); });
+      reef::nn::write_gpt2<T>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
+                              [&](const std::string& name) {
+                                const std::vector<Sum> values = trainer_.parameter(name);
+                                return std::vector<T>(values.begin(), values.end());
+                              });
     }
     for (const auto& file :
          {options_.metrics, options_.trace, options_.report, options_.export_file}) {
