@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include <oneapi/dnnl/dnnl.h>
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -49,8 +51,13 @@ public:
   /// False, and nothing is done, where oneDNN has only its reference code for the shape, or none.
   static bool run(const Shape& shape, const void* a, const void* b, void* c) {
     thread_local std::map<Shape, std::unique_ptr<DnnlMatmul>> made;
+    if (made.size() > 1024) made.clear();  // shapes that never come again
     auto& matmul = made[shape];
-    if (!matmul) matmul.reset(new DnnlMatmul(shape));
+    if (!matmul) {
+      std::unique_ptr<DnnlMatmul> planned(new DnnlMatmul);
+      planned->plan(shape);
+      matmul = std::move(planned);
+    }
     if (matmul->primitive_ == nullptr) return false;
     matmul->execute(const_cast<void*>(a), const_cast<void*>(b), c);
     return true;
@@ -69,7 +76,9 @@ public:
   DnnlMatmul& operator=(const DnnlMatmul&) = delete;
 
 private:
-  explicit DnnlMatmul(const Shape& shape) {
+  DnnlMatmul() = default;
+
+  void plan(const Shape& shape) {
     const auto matrix = [](std::int64_t rows, std::int64_t columns, std::int64_t ld, Transpose t,
                            Element element) {
       const dnnl_dims_t extents{rows, columns};
@@ -116,6 +125,9 @@ private:
         *dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
     const std::size_t bytes = dnnl_memory_desc_get_size(&scratch);
     if (bytes > 0) scratch_ = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (bytes > 0 && scratch_ == nullptr) {
+      throw MemoryError("reef::nn: no ", format_bytes(bytes), " for a product of oneDNN.");
+    }
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       check(dnnl_memory_create(&memories_[i], kinds[i], engine_, nullptr));
     }
