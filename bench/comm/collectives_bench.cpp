@@ -267,6 +267,9 @@ private:
           progress_.reset();
         } else {
           use(way.by);
+          if (way.by == By::reading && !progress_->reads_peers()) {
+            way.name = "reef, read (refused by the system: slots)";
+          }
         }
         for (int round = -1; round < rounds_per_block; ++round) {
           MPI_Barrier(MPI_COMM_WORLD);

@@ -34,6 +34,13 @@ struct Collectives : testing::Test {
 
   Collectives() : progress(world, options()) {}
 
+  void SetUp() override {
+    const bool wanted = S::transport == Transport::window && S::read_peers;
+    if (wanted && world.size() > 1 && !progress.reads_peers()) {
+      GTEST_SKIP() << "the system lets no process read another: this would test the slots again";
+    }
+  }
+
   static ProgressOptions options() {
     ProgressOptions options;
     options.deadline = 40;
@@ -82,6 +89,7 @@ using Settings = testing::Types<Setting<float, Transport::messages, default_piec
                                 Setting<double, Transport::messages, 100>,
                                 Setting<float, Transport::window, default_piece_bytes>,
                                 Setting<double, Transport::window, default_piece_bytes>,
+                                Setting<Bfloat16, Transport::window, default_piece_bytes>,
                                 Setting<float, Transport::window, default_piece_bytes, false>,
                                 Setting<double, Transport::window, default_piece_bytes, false>>;
 TYPED_TEST_SUITE(Collectives, Settings);
@@ -267,6 +275,55 @@ TYPED_TEST(Collectives, the_meter_counts_what_cost_says) {
                 AllReduceTask<T>::cost(ranks, rank, offsets, sizeof(T), way, TypeParam::piece));
     }
   }
+}
+
+TYPED_TEST(Collectives, shards_of_several_pieces_arrive_whole) {
+  using T = typename TypeParam::Value;
+  const std::int64_t n = (TypeParam::piece < 1024 ? 97 : 600'000) * this->world.size();
+  const std::vector<T> sum = sum_of_ranks<T>(this->world.size(), n);
+  for (const auto& offsets : this->shardings(n)) {
+    std::vector<T> data = inputs_of<T>(this->world.rank(), n);
+    AllReduceTask<T> task("whole", std::span(data), offsets);
+    run(this->progress, task);
+    EXPECT_TRUE(same_bits(data, sum));
+    data = inputs_of<T>(this->world.rank(), n);
+    reduce_scatter(this->progress, "in pieces", std::span<const T>(data),
+                   this->shard(data, offsets), offsets);
+    all_gather(this->progress, "in pieces", this->shard(std::as_const(data), offsets),
+               std::span(data), offsets);
+    EXPECT_TRUE(same_bits(data, sum));
+  }
+}
+
+TYPED_TEST(Collectives, other_offsets_on_one_rank_are_refused_on_all) {
+  using T = typename TypeParam::Value;
+  if (this->world.size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  const bool first = this->world.rank() == 0;
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(this->world.size()) + 1, 10);
+  offsets[0] = 0;
+  offsets[1] = first ? 4 : 6;
+  const std::vector<T> whole(10, T{1});
+  std::vector<T> output(10);
+  EXPECT_THROW(
+      all_gather(this->progress, "apart", this->shard(whole, offsets), std::span(output), offsets),
+      MpiError);
+}
+
+TYPED_TEST(Collectives, roots_and_offsets_of_other_ranks_are_refused_before_anything_is_sent) {
+  using T = typename TypeParam::Value;
+  const int ranks = this->world.size();
+  std::vector<T> data(10);
+  const auto even = even_offsets(10, ranks);
+  const std::span<const T> own = this->shard(std::as_const(data), even);
+  for (const int root : {-1, ranks, ranks + 5}) {
+    EXPECT_THROW(broadcast(this->progress, "nobody", root, std::span(data)), OptionError);
+    EXPECT_THROW(gather(this->progress, "nobody", root, own, std::span(data), even), OptionError);
+  }
+  for (const int others : {0, ranks - 1, ranks + 1}) {
+    const auto offsets = others == 0 ? std::vector<std::int64_t>{} : even_offsets(10, others);
+    EXPECT_THROW(gather(this->progress, "others", 0, own, std::span(data), offsets), OptionError);
+  }
+  barrier(this->progress, "goes on");
 }
 
 TYPED_TEST(Collectives, buffers_of_a_wrong_length_are_refused_before_anything_is_sent) {

@@ -1,6 +1,6 @@
 // A job in which rank 1 does not do what it should: failure_test starts it and looks at its end.
 //
-//   failure_program MODE messages|window
+//   failure_program MODE messages|window|slots
 //
 // Every rank adds up four numbers, named sum0 to sum3, in the queue "reduce". Before sum2, rank 1
 //   stop    stops itself (SIGSTOP)
@@ -13,6 +13,7 @@
 // and with
 //   pause   all ranks are stopped for longer than the deadline while they wait for rank 1, which goes
 //           on after the others
+//   die     the last rank is killed in the middle of a reduce-scatter to rank 0, which folds slowly
 
 #include <chrono>
 #include <csignal>
@@ -49,14 +50,36 @@ void pause_for(const char* seconds) {
   std::raise(SIGSTOP);
 }
 
-int work(const std::string& mode, Transport transport) {
+/// The last rank owns nothing: it has read all that it will ever read long before it dies.
+int die(Progress& progress) {
+  constexpr std::int64_t n = 8 << 20;
+  const bool owner = progress.rank() == 0;
+  const std::vector<float> input(n, 1.0F);
+  std::vector<float> output(owner ? n : 0);
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(progress.size()) + 1, n);
+  offsets[0] = 0;
+  ReduceScatterTask<float> task("sum", std::span(input), std::span(output), offsets);
+  task.on_folded([](std::int64_t, std::int64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  });
+  barrier(progress, "start");
+  progress.submit(progress.queue("reduce"), task);
+  if (progress.rank() == progress.size() - 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    std::raise(SIGKILL);
+  }
+  progress.wait(task);
+  if (owner) std::printf("all sums are there\n");
+  return 0;
+}
+
+int work(const std::string& mode, ProgressOptions options) {
   const Environment environment;
   const Communicator world;
-  ProgressOptions options;
   options.deadline = 1;
   options.operation_deadline = mode == "skip" ? 1.5 : 20;
-  options.transport = transport;
   Progress progress(world, options);
+  if (mode == "die") return die(progress);
   std::vector<double> data(40, world.rank());
   for (int i = 0; i < 4; ++i) {
     AllReduceTask<double> task("sum" + std::to_string(i), std::span(data), world.size());
@@ -78,10 +101,12 @@ int work(const std::string& mode, Transport transport) {
 }  // namespace
 
 int main(int, char** argv) {
-  const Transport transport =
-      std::strcmp(argv[2], "window") == 0 ? Transport::window : Transport::messages;
+  ProgressOptions options;
+  options.transport =
+      std::strcmp(argv[2], "messages") == 0 ? Transport::messages : Transport::window;
+  options.read_peers = std::strcmp(argv[2], "slots") != 0;
   try {
-    return work(argv[1], transport);
+    return work(argv[1], options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -94,6 +94,25 @@ TEST_P(EndOfAJob, a_machine_that_slept_for_longer_than_the_deadline_goes_on) {
   EXPECT_THAT(ending.output, HasSubstr("all sums are there"));
 }
 
+/// The launcher lets the others live, so that it is they who find out; its own status is 0 then.
+TEST(EndOfACollective, a_rank_that_dies_in_the_middle_is_named_by_the_deadline) {
+  for (const char* const transport : {"messages", "window", "slots"}) {
+    for (const int ranks : {2, 3}) {
+      const std::string count = std::to_string(ranks);
+      const std::string last = std::to_string(ranks - 1);
+      const Ending ending =
+          run_command("env OMPI_MCA_orte_enable_recovery=1 " REEF_TEST_MPIEXEC " -n " + count +
+                          " " REEF_FAILURE_PROGRAM " die " + transport,
+                      25);
+      EXPECT_LT(ending.seconds, 20) << transport << ", " << ranks;
+      EXPECT_THAT(ending.output, HasSubstr("reduce-scatter 'sum' number 0 in queue 'reduce'"));
+      EXPECT_THAT(ending.output, HasSubstr("rank " + last + " is silent since"))
+          << transport << ", " << ranks;
+      EXPECT_THAT(ending.output, Not(HasSubstr("all sums are there")));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, EndOfAJob, testing::Values("messages", "window"),
                          [](const auto& tested) { return std::string(tested.param); });
 

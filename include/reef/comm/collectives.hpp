@@ -33,10 +33,7 @@ protected:
 
 private:
   void start(const Station& station) final {
-    if (plan_.ranks() != station.size) {
-      throw OptionError("reef::comm: '", name(), "' has shards for ", plan_.ranks(),
-                        " ranks, but there are ", station.size, ".");
-    }
+    check_ranks(name(), plan_.ranks(), station.size);
     place(station.rank);
     station_.emplace(station);
     exchange_ = &chosen(station);

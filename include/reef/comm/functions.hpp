@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,21 @@
 #include <reef/comm/progress.hpp>
 #include <reef/comm/shards.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
+
+namespace detail {
+
+/// Throws OptionError unless the root is a rank.
+inline void check_root(std::string_view name, int root, int ranks) {
+  if (root >= 0 && root < ranks) return;
+  throw OptionError("reef::comm: the root of '", name, "' is rank ", root, ".\n  why: there are ",
+                    ranks, " ranks, numbered from 0.\n  fix: a root from 0 to ", ranks - 1, ".");
+}
+
+}  // namespace detail
 
 /// The queue that the functions below share.
 inline constexpr const char* default_queue = "default";
@@ -60,8 +73,10 @@ inline void barrier(Progress& progress, std::string name) {
 
 /// Gives every rank the `data` of rank `root`. All ranks call it, with the same name, root and size.
 /// Blocks. An all-gather in which the root owns everything: P - 1 times the array leaves it.
+/// Throws OptionError if there is no such root.
 template <real T>
 void broadcast(Progress& progress, std::string name, int root, std::span<T> data) {
+  detail::check_root(name, root, progress.size());
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(progress.size()) + 1, 0);
   std::fill(offsets.begin() + root + 1, offsets.end(), static_cast<std::int64_t>(data.size()));
   const std::span<const T> own = progress.rank() == root ? data : data.first(0);
@@ -85,17 +100,21 @@ void receive(Progress& progress, std::string name, int peer, std::span<T> data) 
 
 /// Leaves the shards of all ranks in `output` of rank `root`; the others' output may be empty. The own
 /// `input` may be its place in `output`. All ranks call it, with the same name, root and offsets.
-/// Blocks until `input` may be changed, on the root until all is there.
+/// Blocks until `input` may be changed, on the root until all is there. Throws OptionError if the
+/// root or the offsets make no sense.
 template <real T>
 void gather(Progress& progress, const std::string& name, int root, std::span<const T> input,
             std::span<T> output, std::span<const std::int64_t> offsets) {
+  detail::check_root(name, root, progress.size());
+  detail::check_ranks(name, std::ssize(offsets) - 1, progress.size());
+  detail::check_offsets(name, offsets, offsets.back());
   const auto rank = static_cast<std::size_t>(progress.rank());
   detail::check_length(name, input.size(), offsets[rank + 1] - offsets[rank], "input");
   if (progress.rank() != root) {
     if (!input.empty()) send(progress, name, root, input);
     return;
   }
-  detail::check_offsets(name, offsets, static_cast<std::int64_t>(output.size()));
+  detail::check_length(name, output.size(), offsets.back(), "output");
   std::vector<std::unique_ptr<ReceiveTask>> tasks;
   for (int peer = 0; peer < progress.size(); ++peer) {
     const auto at = static_cast<std::size_t>(peer);

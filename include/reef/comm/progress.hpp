@@ -74,6 +74,9 @@ public:
   [[nodiscard]] Transport transport() const {
     return window_ != nullptr ? Transport::window : Transport::messages;
   }
+  /// Whether collectives in shared memory read the other ranks' arrays where they are, on all ranks:
+  /// ProgressOptions::read_peers where the system allows it.
+  [[nodiscard]] bool reads_peers() const { return window_ != nullptr && window_->reads_peers(); }
   [[nodiscard]] Bytes piece_bytes() const { return options_.piece_bytes; }
 
   /// The queue of that name, made when first asked for; lives as long as this. Any thread.

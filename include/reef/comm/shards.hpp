@@ -37,6 +37,13 @@ inline void check_offsets(std::string_view task, std::span<const std::int64_t> o
   }
 }
 
+/// Throws OptionError unless there are shards for all ranks.
+inline void check_ranks(std::string_view task, std::int64_t shards, int ranks) {
+  if (shards == ranks) return;
+  throw OptionError("reef::comm: '", task, "' has shards for ", shards, " ranks, but there are ",
+                    ranks, ".\n  fix: P + 1 offsets.");
+}
+
 /// Elements of a piece: as many as fit, at least one.
 constexpr std::int64_t piece_elements(Bytes piece, Bytes element) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / element));

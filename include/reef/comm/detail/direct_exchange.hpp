@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <reef/comm/detail/exchange.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/detail/window.hpp>
+#include <reef/comm/error.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -21,7 +24,8 @@ namespace reef::inline v0::comm::detail {
 /// Every rank says where its array is. Once all have, the owner of a shard folds it piece by piece in
 /// rank order, its own chunk in place, the others' out of a staging that stays in the cache; whoever
 /// gathers reads each piece into its place as soon as its owner has it. Complete when nobody reads
-/// here any more. A rank that fails withdraws what it said, and whoever read of it does not complete.
+/// here any more. A rank that fails withdraws what it said, and whoever read of it does not complete;
+/// a rank that died is missing from the first read of it that fails.
 class DirectExchange final : public Exchange {
 public:
   void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
@@ -39,6 +43,7 @@ public:
     base_ = channel_->rounds;
     channel_->rounds += static_cast<std::uint64_t>(rounds_);
     together_ = read_ = false;
+    unreadable_ = -1;
     folded_ = 0;
     gathered_.assign(static_cast<std::size_t>(station.size), 0);
     sources_.resize(static_cast<std::size_t>(station.size));
@@ -62,7 +67,7 @@ public:
     for (int step = 1; plan_->gather && step < station_->size; ++step) {
       moved = gather((station_->rank + step) % station_->size) || moved;
     }
-    if (folded_ == own_ && all_gathered() && nobody_withdrew()) {
+    if (folded_ == own_ && all_gathered() && all_still_there() && nobody_withdrew()) {
       read_ = moved = true;
       mine().done.store(end(), std::memory_order_release);
     }
@@ -74,6 +79,10 @@ public:
   }
 
   void missing(std::vector<int>& ranks) const override {
+    if (unreadable_ >= 0) {
+      ranks.assign(1, unreadable_);  // whatever its counters say
+      return;
+    }
     channel_->behind(ranks, station_->rank, &WindowBoard::arrived, base_ + 1);
     if (ranks.empty()) channel_->behind(ranks, station_->rank, &WindowBoard::done, end());
   }
@@ -88,12 +97,7 @@ private:
   [[nodiscard]] std::uint64_t end() const { return base_ + static_cast<std::uint64_t>(rounds_); }
 
   void announce(const Header& prototype, std::string_view name) {
-    const Bytes total = static_cast<Bytes>(plan_->offsets.back()) * plan_->element;
-    label_ = {};
-    label_.header = prototype;
-    label_.header.bytes = static_cast<std::uint32_t>(total);
-    label_.header.piece = static_cast<std::uint32_t>(total >> 32);
-    std::copy_n(name.begin(), std::min(name.size(), label_.name.size() - 1), label_.name.begin());
+    label_ = label_of(prototype, *plan_, name);
     const auto input = reinterpret_cast<std::uintptr_t>(plan_->input) - plan_->input_begin;
     const auto output = reinterpret_cast<std::uintptr_t>(plan_->output) - plan_->output_begin;
     label_.chunks = input;
@@ -110,21 +114,48 @@ private:
     mine().arrived.store(end(), std::memory_order_release);
   }
 
-  /// A page-aligned piece per rank, each with room to begin at any place of a cache line.
+  /// Room for a piece, page-aligned, that begins at any place of a cache line: one for each rank to
+  /// fold, else one.
   void prepare_staging() {
-    const Bytes longest = static_cast<Bytes>(pieces_.elements) * plan_->element;
-    stride_ = round_up(longest + line, page);
-    const Bytes wanted = static_cast<Bytes>(station_->size) * stride_ + page;
+    std::int64_t longest = 0;
+    for (int shard = 0; shard < station_->size; ++shard) {
+      longest = std::max(longest, plan_->length(shard));
+    }
+    longest = std::min(longest, pieces_.elements);
+    stride_ = round_up(static_cast<Bytes>(longest) * plan_->element + line, page);
+    const Bytes wanted = (plan_->reduce ? static_cast<Bytes>(station_->size) : 1) * stride_ + page;
     if (station_->staging->size() < wanted) station_->staging->resize(wanted);
     const auto address = reinterpret_cast<std::uintptr_t>(station_->staging->data());
     staging_ = station_->staging->data() + (round_up(address, page) - address);
   }
 
+  /// Reads of that rank. False if it is gone or failed: then the deadline, or the failure that it
+  /// reports, comes. Throws MpiError if it can be neither.
+  bool read(int rank, std::byte* to, std::uintptr_t from, Bytes bytes) {
+    return readable(rank, channel_->peers().read(rank, to, from, bytes));
+  }
+
+  bool readable(int rank, int code) {
+    if (code == 0) {
+      if (unreadable_ == rank) unreadable_ = -1;
+      return true;
+    }
+    unreadable_ = rank;
+    // It withdraws before it frees anything.
+    if (code == ESRCH || channel_->board(rank).withdrawn.load() != 0) return false;
+    throw MpiError("reef::comm: rank ", station_->rank, " cannot read the memory of rank ", rank,
+                   " any more: ", std::generic_category().message(code), " (errno ", code,
+                   ").\n  why: its process changed its rights or its memory in the middle of a "
+                   "collective.\n  fix: keep buffers until their task is complete, or set "
+                   "ProgressOptions::read_peers to false.");
+  }
+
   /// Reads into the staging of that rank, at the same place of a cache line, which is what makes it
-  /// fast. Null if the rank is gone: then the deadline, or the failure that it reports, comes.
-  [[nodiscard]] const std::byte* stage(int rank, std::uintptr_t from, Bytes bytes) const {
-    std::byte* const to = staging_ + static_cast<Bytes>(rank) * stride_ + from % line;
-    return channel_->peers().read(rank, to, from, bytes) ? to : nullptr;
+  /// fast. Null where read() is false.
+  [[nodiscard]] const std::byte* stage(int rank, std::uintptr_t from, Bytes bytes) {
+    const Bytes row = plan_->reduce ? static_cast<Bytes>(rank) : 0;
+    std::byte* const to = staging_ + row * stride_ + from % line;
+    return read(rank, to, from, bytes) ? to : nullptr;
   }
 
   bool fold() {
@@ -175,7 +206,7 @@ private:
     std::byte* const to = plan_->output_at(place);
     const std::uintptr_t from = board.labels[0].shard + place;
     if ((reinterpret_cast<std::uintptr_t>(to) - from) % line == 0) {
-      if (!channel_->peers().read(owner, to, from, size)) return false;
+      if (!read(owner, to, from, size)) return false;
     } else {
       const std::byte* const staged = stage(owner, from, size);
       if (staged == nullptr) return false;
@@ -190,6 +221,14 @@ private:
     for (int rank = 0; rank < station_->size; ++rank) {
       const std::int64_t read = gathered_[static_cast<std::size_t>(rank)];
       if (rank != station_->rank && read < pieces_.of(rank)) return false;
+    }
+    return true;
+  }
+
+  /// What was read is of the ranks, not of processes that took the number of one that died.
+  [[nodiscard]] bool all_still_there() {
+    for (int rank = 0; rank < station_->size; ++rank) {
+      if (!readable(rank, channel_->peers().probe(rank))) return false;
     }
     return true;
   }
@@ -215,6 +254,7 @@ private:
   std::vector<std::int64_t> gathered_;  // by owner: pieces that are in the output
   bool together_ = false;               // all ranks said where their arrays are
   bool read_ = false;                   // nothing is left to read
+  int unreadable_ = -1;                 // the rank of which the last read failed
   std::vector<const void*> sources_;
   std::byte* staging_ = nullptr;
   Bytes stride_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -41,9 +42,7 @@ public:
   [[nodiscard]] bool connect(std::vector<Place> places) {
     places_ = std::move(places);
     for (int rank = 0; rank < static_cast<int>(places_.size()); ++rank) {
-      const Place& place = places_[static_cast<std::size_t>(rank)];
-      std::uint64_t found = 0;
-      if (!read(rank, &found, place.probe, sizeof found) || found != place.secret) return false;
+      if (probe(rank) != 0) return false;
     }
     return true;
   }
@@ -51,18 +50,29 @@ public:
 
   [[nodiscard]] bool usable() const { return usable_; }
 
-  /// Copies `bytes` bytes at `from` in the memory of `rank`. False, with `to` unspecified, if the
-  /// process is gone or has no such memory any more.
-  [[nodiscard]] bool read(int rank, void* to, std::uintptr_t from, Bytes bytes) const {
+  /// Copies `bytes` bytes at `from` in the memory of `rank`. 0, or with `to` unspecified an errno:
+  /// ESRCH if the process is gone, EFAULT if it has no such memory any more.
+  [[nodiscard]] int read(int rank, void* to, std::uintptr_t from, Bytes bytes) const {
 #if defined(__linux__)
     const iovec local{to, static_cast<std::size_t>(bytes)};
     const iovec remote{reinterpret_cast<void*>(from), static_cast<std::size_t>(bytes)};
     const auto process = static_cast<pid_t>(places_[static_cast<std::size_t>(rank)].process);
-    return process_vm_readv(process, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
+    const ssize_t done = process_vm_readv(process, &local, 1, &remote, 1, 0);
+    if (done < 0) return errno;
+    return done == static_cast<ssize_t>(bytes) ? 0 : EFAULT;
 #else
     static_cast<void>(rank), static_cast<void>(to), static_cast<void>(from);
-    return bytes == 0;
+    return bytes == 0 ? 0 : ENOSYS;
 #endif
+  }
+
+  /// 0 if the process of `rank` is still the one that said its place; else an errno, ESRCH if its
+  /// number means another one.
+  [[nodiscard]] int probe(int rank) const {
+    const Place& place = places_[static_cast<std::size_t>(rank)];
+    std::uint64_t found = 0;
+    const int code = read(rank, &found, place.probe, sizeof found);
+    return code == 0 && found != place.secret ? ESRCH : code;
   }
 
 private:

@@ -66,9 +66,11 @@ inline std::string describe(const Mismatch& mismatch, int rank, Names& names) {
     text += concat(mismatch.received, " bytes that are no message of this Reef");
   } else {
     text += one(mismatch.found, mismatch.name);
+    if (mismatch.shards) text += ", with other offsets of the shards, or another root";
   }
   return text +
-         ".\n  fix: submit the same collectives, with the same sizes, in the same order to the "
+         ".\n  fix: submit the same collectives, with the same sizes and offsets, in the same "
+         "order to the "
          "queue of\n  the same name on every rank, and give each transfer a name of its own.";
 }
 

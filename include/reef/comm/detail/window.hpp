@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/peer_memory.hpp>
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
@@ -35,6 +36,7 @@ struct alignas(64) WindowBoard {
   struct Label {
     Header header;
     std::array<char, 96> name{};
+    std::uint64_t offsets = 0;  ///< a hash of the plan's
     /// Where my array would begin if I had all of it: what others read of me in place.
     std::uintptr_t chunks = 0;  ///< to reduce
     std::uintptr_t shard = 0;   ///< to gather
@@ -42,6 +44,21 @@ struct alignas(64) WindowBoard {
   std::array<Label, 2> labels{};  ///< per slot: which operation it belongs to
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// What all ranks of one collective must write alike.
+inline WindowBoard::Label label_of(const Header& prototype, const ExchangePlan& plan,
+                                   std::string_view name) {
+  WindowBoard::Label label;
+  label.header = prototype;
+  const Bytes total = static_cast<Bytes>(plan.offsets.back()) * plan.element;
+  label.header.bytes = static_cast<std::uint32_t>(total);
+  label.header.piece = static_cast<std::uint32_t>(total >> 32);
+  std::copy_n(name.begin(), std::min(name.size(), label.name.size() - 1), label.name.begin());
+  Hash hash;
+  for (const std::int64_t offset : plan.offsets) hash.add(offset);
+  label.offsets = hash.value();
+  return label;
+}
 
 /// One queue's part of the shared memory: a board and two slots of every rank.
 class WindowChannel {
@@ -82,14 +99,14 @@ public:
   void check_label(int rank, std::size_t slot, const WindowBoard::Label& mine, Kind kind) const {
     const WindowBoard::Label& found = board(rank).labels[slot];
     const Header& want = mine.header;
-    if (found.header.magic == want.magic && found.header.operation == want.operation &&
-        found.header.sequence == want.sequence && found.header.bytes == want.bytes &&
-        found.header.piece == want.piece) {
-      return;
-    }
+    const bool same = found.header.magic == want.magic &&
+                      found.header.operation == want.operation &&
+                      found.header.sequence == want.sequence && found.header.bytes == want.bytes &&
+                      found.header.piece == want.piece;
+    if (same && found.offsets == mine.offsets) return;
     std::array<char, 96> name = found.name;
     name.back() = '\0';
-    throw Mismatch{rank, kind, want, found.header, 0, name.data()};
+    throw Mismatch{rank, kind, want, found.header, 0, name.data(), same};
   }
 
   /// Rounds of all collectives so far: where the next one starts. The same on all ranks.

@@ -39,12 +39,7 @@ public:
     channel_->rounds += rounds_;
     in_ = folded_ = out_ = 0;
     sources_.resize(static_cast<std::size_t>(station.size));
-    label_ = {};
-    label_.header = prototype;
-    const Bytes total = static_cast<Bytes>(plan.offsets.back()) * plan.element;
-    label_.header.bytes = static_cast<std::uint32_t>(total);
-    label_.header.piece = static_cast<std::uint32_t>(total >> 32);
-    std::copy_n(name.begin(), std::min(name.size(), label_.name.size() - 1), label_.name.begin());
+    label_ = label_of(prototype, plan, name);
   }
 
   bool advance() override {

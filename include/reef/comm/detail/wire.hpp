@@ -32,9 +32,10 @@ struct Mismatch {
   int peer = 0;
   Kind kind = Kind::control;
   Header expected;
-  Header found;        ///< magic 0: not even a header
-  Bytes received = 0;  ///< bytes of the message, header included
-  std::string name;    ///< what was found, where the transport tells more than its number
+  Header found;         ///< magic 0: not even a header
+  Bytes received = 0;   ///< bytes of the message, header included
+  std::string name;     ///< what was found, where the transport tells more than its number
+  bool shards = false;  ///< the same but for the offsets of the shards
 };
 
 /// All messages in flight of one rank: posts them, tests them, holds them back on shaped links.
@@ -237,7 +238,8 @@ private:
                    want,
                    found.magic == Header::magic_number ? found : Header{},
                    static_cast<Bytes>(received < 0 ? 0 : received),
-                   {}};
+                   {},
+                   false};
   }
 
   void compact() {
