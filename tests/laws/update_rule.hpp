@@ -55,7 +55,7 @@ protected:
     for (int t = 1; t <= steps; ++t) {
       const std::vector<T> gradient = drawn(n, 100 + static_cast<std::uint64_t>(t));
       Kernel kernel;
-      kernel.w = trial.weights.data();
+      kernel.weight = trial.weights.data();
       kernel.g = gradient.data();
       for (std::size_t k = 0; k < trial.states.size(); ++k)
         kernel.state[k] = trial.states[k].data();
@@ -74,7 +74,7 @@ protected:
     return run(n, steps, decays, lr, [&](const Kernel& kernel) {
       for (std::size_t begin = 0; begin < n; begin += piece) {
         Kernel part = kernel;
-        part.w += begin;
+        part.weight += begin;
         part.g += begin;
         for (std::size_t k = 0; k < static_cast<std::size_t>(Rule::states); ++k)
           part.state[k] += begin;

@@ -32,7 +32,7 @@ using Kernels = nn::Kernels<Cuda>;
 template <class T>
 class CudaKernels : public testing::Test {
 protected:
-  using E = sum_t<T>;
+  using Sum = sum_t<T>;
   static constexpr std::size_t guard = 64;
 
   template <class U>
@@ -122,8 +122,8 @@ protected:
   static void expect_near(const std::vector<U>& got, const Values& wanted, Index terms,
                           const std::string& what, double factor = 16) {
     ASSERT_EQ(got.size(), wanted.size()) << what;
-    const double epsilon = static_cast<double>(std::numeric_limits<E>::epsilon());
-    const double rounded = std::is_same_v<U, E> ? 0 : factor <= 16 ? 0x1p-7 : 0x1p-6;
+    const double epsilon = static_cast<double>(std::numeric_limits<Sum>::epsilon());
+    const double rounded = std::is_same_v<U, Sum> ? 0 : factor <= 16 ? 0x1p-7 : 0x1p-6;
     double largest = 1;
     for (const double value : wanted) largest = std::max(largest, std::abs(value));
     const double allowed =
@@ -132,7 +132,7 @@ protected:
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (std::abs(static_cast<double>(got[i]) - wanted[i]) <= allowed) continue;
       if (wrong++ == 0) {
-        ADD_FAILURE() << what << "[" << i << "] is " << static_cast<E>(got[i]) << ", wanted "
+        ADD_FAILURE() << what << "[" << i << "] is " << static_cast<Sum>(got[i]) << ", wanted "
                       << wanted[i] << " +- " << allowed;
       }
     }
