@@ -18,7 +18,7 @@ using trace::Intervals;
 using trace::Overlap;
 
 trace::Span span(Activity activity, double begin, double end) {
-  return {begin, end, 0, 0, 0, trace::Name{0}, 0, activity};
+  return {begin, end, 0, 0, 0, 0, trace::Name{0}, 0, activity, trace::Role::none};
 }
 
 TEST(Intervals, unite_what_overlaps_nests_or_touches_and_forget_what_is_empty) {
