@@ -17,7 +17,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
-sanitized_folders='core io fuzz trace device comm schedule run'
+sanitized_folders='support core io fuzz trace device comm schedule run'
 all=no
 install_only=no
 sanitizers=yes
