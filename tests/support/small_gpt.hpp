@@ -11,6 +11,7 @@
 
 #include "gpt_config.hpp"
 #include "ranks.hpp"
+#include "trainers.hpp"
 
 // A small GPT, what it reads, and what a training of it leaves behind.
 
