@@ -16,11 +16,6 @@ namespace reef::inline v0::io {
 
 namespace detail {
 
-/// A brain float: the upper half of a float's bits.
-inline float float_of_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
 /// An IEEE half: 1 sign, 5 exponent, 10 fraction bits. Every one is a float.
 inline float float_of_f16(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16;
@@ -74,7 +69,7 @@ void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::sp
   } else if (tensor.dtype == "F32") {
     detail::read_converted<float>(file, tensor, to, [](float x) { return x; });
   } else if (tensor.dtype == "BF16") {
-    detail::read_converted<std::uint16_t>(file, tensor, to, detail::float_of_bf16);
+    detail::read_converted<Bfloat16>(file, tensor, to, [](float x) { return x; });
   } else {
     detail::read_converted<std::uint16_t>(file, tensor, to, detail::float_of_f16);
   }

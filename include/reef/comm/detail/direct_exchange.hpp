@@ -36,10 +36,7 @@ public:
     channel_ = station.window;
     pieces_ = {&plan, std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / plan.element))};
     own_ = pieces_.of(station.rank);
-    rounds_ = 0;
-    for (int shard = 0; shard < station.size; ++shard) {
-      rounds_ = std::max(rounds_, pieces_.of(shard));
-    }
+    rounds_ = pieces_.most();
     base_ = channel_->rounds;
     channel_->rounds += static_cast<std::uint64_t>(rounds_);
     together_ = read_ = false;

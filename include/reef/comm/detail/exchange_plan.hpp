@@ -48,6 +48,12 @@ struct Pieces {
   [[nodiscard]] std::int64_t of(int shard) const {
     return (plan->length(shard) + elements - 1) / elements;
   }
+  /// Of the longest shard.
+  [[nodiscard]] std::int64_t most() const {
+    std::int64_t most = 0;
+    for (int shard = 0; shard < plan->ranks(); ++shard) most = std::max(most, of(shard));
+    return most;
+  }
   [[nodiscard]] std::int64_t count(int shard, std::int64_t piece) const {
     return std::clamp<std::int64_t>(plan->length(shard) - piece * elements, 0, elements);
   }

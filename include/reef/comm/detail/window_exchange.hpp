@@ -32,9 +32,7 @@ public:
     // Parts begin on cache lines, also of fp32.
     const std::int64_t part = plan.reduce ? room / station.size : room;
     pieces_ = {&plan, std::max<std::int64_t>(1, part >= 16 ? part / 16 * 16 : part)};
-    std::int64_t most = 0;
-    for (int shard = 0; shard < station.size; ++shard) most = std::max(most, pieces_.of(shard));
-    rounds_ = static_cast<std::uint64_t>(most);
+    rounds_ = static_cast<std::uint64_t>(pieces_.most());
     base_ = channel_->rounds;
     channel_->rounds += rounds_;
     in_ = folded_ = out_ = 0;

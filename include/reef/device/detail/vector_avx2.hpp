@@ -138,7 +138,7 @@ private:
     return result;
   }
   // The upper halves, rounded to nearest even; a NaN stays one.
-  REEF_TARGET_AVX2 [[nodiscard]] __m128i rounded() const {
+  [[nodiscard]] REEF_TARGET_AVX2 __m128i rounded() const {
     const __m256i bits = _mm256_castps_si256(raw());
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i near = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));

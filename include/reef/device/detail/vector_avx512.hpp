@@ -127,7 +127,7 @@ private:
         _mm512_maskz_slli_epi32(all, _mm512_maskz_cvtepu16_epi32(all, half), 16));
   }
   // The upper halves, rounded to nearest even; a NaN stays one.
-  REEF_TARGET_AVX512 [[nodiscard]] __m256i rounded() const {
+  [[nodiscard]] REEF_TARGET_AVX512 __m256i rounded() const {
     const __m512i bits = _mm512_castps_si512(raw());
     const __m512i odd =
         _mm512_and_si512(_mm512_maskz_srli_epi32(all, bits, 16), _mm512_set1_epi32(1));
