@@ -122,6 +122,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=13)
     parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--clip", type=float, default=1.0)
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32",
                         help="bf16: torch.autocast, with fp32 weights")
@@ -140,7 +141,7 @@ def main():
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
          {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}],
-        lr=1e-3, betas=(0.9, 0.95), eps=1e-8)
+        lr=options.lr, betas=(0.9, 0.95), eps=1e-8)
 
     losses, seconds, cpu = [], [], 0.0
     share = samples // ranks
