@@ -105,7 +105,8 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--tokenizer", o.tokenizer, "how text becomes tokens")
       ->check(tokenizer)
       ->capture_default_str();
-  app.add_option("--threads", o.threads, "a rank; default: its share of the cores")
+  app.add_option("--threads", o.threads,
+                 "a rank; default: its cores, shared with the ranks bound to the same")
       ->check(CLI::Range(1, 1024));
   app.add_option("--init", o.init,
                  "a GPT-2 of that --model to start from, .safetensors of Hugging Face or --export")

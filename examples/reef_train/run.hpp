@@ -13,8 +13,8 @@
 
 #include <reef/comm/gather.hpp>
 #include <reef/comm/network_file.hpp>
+#include <reef/comm/node_cores.hpp>
 #include <reef/core/text.hpp>
-#include <reef/device/cores.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt2_config.hpp>
@@ -45,7 +45,8 @@ public:
         tokenizer_(options_.tokenizer),
         data_(files(), tokenizer_),
         config_(model_config()),
-        trainer_(reef::nn::gpt<Device, T>(config_, threads()),
+        threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
+        trainer_(reef::nn::gpt<Device, T>(config_, threads_),
                  training_source(data_.training(), options_.context, options_.seed),
                  trainer_options(), validation_source(data_.validation(), options_.context),
                  ranks_),
@@ -97,13 +98,6 @@ private:
     return files;
   }
 
-  /// What was given, or this rank's share of its node's cores. All ranks call it.
-  [[nodiscard]] int threads() const {
-    if (options_.threads > 0) return options_.threads;
-    const int cores = reef::device::available_cores();
-    return std::max(1, cores / std::max(1, ranks_.shared_node().size()));
-  }
-
   [[nodiscard]] reef::nn::GptConfig model_config() const {
     reef::nn::GptConfig config;
     config.layers = options_.layers;
@@ -152,7 +146,7 @@ private:
     result.clip_norm = options_.clip;
     result.non_finite =
         options_.non_finite == "skip" ? reef::optim::NonFinite::skip : reef::optim::NonFinite::stop;
-    result.device.threads = threads();
+    result.device.threads = threads_;
     result.device.memory_bytes = options_.device_memory;
     result.device.link_bytes_per_second = options_.device_link * 1e9;
     for (const auto& [rank, factor] : options_.slow) {
@@ -180,7 +174,7 @@ private:
     say(reef::concat("text: ", data_.training().size(), " ", tokenizer_.unit(), "s to train on, ",
                      data_.validation().size(), " held out, vocabulary of ",
                      tokenizer_.vocabulary()));
-    say(reef::concat("step: ", tokens, " tokens; ", threads(), " thread(s) a rank, ",
+    say(reef::concat("step: ", tokens, " tokens; ", threads_, " thread(s) a rank, ",
                      reef::format_bytes(trainer_.device().memory().used), " a device, ",
                      reef::name_of(reef::element_of<T>), ", ",
                      reef::device::name_of(reef::device::instruction_set())));
@@ -297,6 +291,7 @@ private:
   Tokenizer tokenizer_;
   TrainingData data_;
   reef::nn::GptConfig config_;
+  int threads_;
   TrainerType trainer_;
   Metrics metrics_;
 };

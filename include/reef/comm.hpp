@@ -14,6 +14,7 @@
 #include <reef/comm/meter.hpp>
 #include <reef/comm/network_file.hpp>
 #include <reef/comm/network_shape.hpp>
+#include <reef/comm/node_cores.hpp>
 #include <reef/comm/options.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>

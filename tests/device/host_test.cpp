@@ -305,6 +305,7 @@ TEST(HostThreads, follow_the_affinity_mask_and_more_of_them_than_its_cores_are_c
   CPU_SET(first, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   EXPECT_EQ(device::available_cores(), 1);
+  EXPECT_TRUE(device::own_cores().test(static_cast<std::size_t>(first)));
   EXPECT_EQ(Host().threads(), 1);
   EXPECT_EQ(device::binding_complaint(1), "");
   EXPECT_NE(device::binding_complaint(2).find("is bound to 1 core of "), std::string::npos);

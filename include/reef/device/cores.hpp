@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <bitset>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -15,15 +18,26 @@
 
 namespace reef::inline v0::device {
 
-/// How many cores this process may use: those of its affinity mask.
-inline int available_cores() {
+/// Cores of one machine, by the numbers that its operating system gives them.
+using CoreSet = std::bitset<1024>;
+
+/// The cores that this process may use: those of its affinity mask, all where there is none.
+inline CoreSet own_cores() {
+  CoreSet cores;
 #if defined(__linux__)
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  static_assert(CPU_SETSIZE == 1024);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (std::size_t core = 0; core < cores.size(); ++core) cores[core] = CPU_ISSET(core, &set);
+    return cores;
+  }
 #endif
-  const unsigned count = std::thread::hardware_concurrency();
-  return count == 0 ? 1 : static_cast<int>(count);
+  const std::size_t count = std::thread::hardware_concurrency();
+  return cores.set() >> (cores.size() - std::clamp<std::size_t>(count, 1, cores.size()));
 }
+
+/// How many cores this process may use: those of its affinity mask.
+inline int available_cores() { return static_cast<int>(own_cores().count()); }
 
 /// What is wrong when `threads` threads are asked of a process that was bound to fewer cores, in one
 /// line; "" when nothing is, or when the machine itself has no more cores.
