@@ -111,9 +111,9 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--init", o.init,
                  "a GPT-2 of that --model to start from, .safetensors of Hugging Face or --export")
       ->check(CLI::ExistingFile);
-  app.add_option(
-      "--export", o.export_file,
-      "where to write the weights, .safetensors that Hugging Face's GPT2LMHeadModel reads");
+  app.add_option("--export", o.export_file,
+                 "where to write the weights, .safetensors, and beside them config.json: as "
+                 "DIR/model.safetensors, Hugging Face's GPT2LMHeadModel.from_pretrained reads DIR");
   app.add_option("--network", o.network, "case file of the network to emulate")
       ->check(CLI::ExistingFile);
   app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")->check(amount);

@@ -114,13 +114,19 @@ private:
       // All positions that the file has, and no padding: the logits of a trained model can lie far
       // below the zeros that padding gives.
       const reef::nn::GptConfig file = reef::nn::Gpt2File(options_.init).config();
-      require_heads(std::filesystem::path(options_.init).parent_path() / "config.json");
+      require_heads(config_beside(options_.init));
       config.context = file.context;
       config.sequence = options_.context;
       config.padded_vocabulary = 0;
       config.bias = file.bias;
     }
+    require_place_of_export(config);
     return config;
+  }
+
+  /// Where Hugging Face lays the configuration of the weights in this file.
+  [[nodiscard]] static std::filesystem::path config_beside(const std::string& file) {
+    return std::filesystem::path(file).parent_path() / "config.json";
   }
 
   /// No tensor says how many heads there are, but what Hugging Face lays beside them does.
@@ -131,6 +137,23 @@ private:
       throw reef::OptionError("--model has ", options_.heads, " heads, ", beside.string(), " says ",
                               heads, ".\n  fix: --model LAYERSx", heads, "xCHANNELS.");
     }
+  }
+
+  /// Found before the training rather than after it: a config.json of something else is not replaced.
+  void require_place_of_export(const reef::nn::GptConfig& config) const {
+    const std::filesystem::path beside = config_beside(options_.export_file);
+    if (options_.export_file.empty() || !exists(beside)) return;
+    try {
+      const reef::nn::GptConfig found = reef::nn::read_gpt2_config(beside);
+      if (found.layers == config.layers && found.heads == config.heads &&
+          found.channels == config.channels && found.vocabulary == config.vocabulary &&
+          found.context == config.context) {
+        return;
+      }
+    } catch (const reef::Error&) {  // not of a GPT-2 at all
+    }
+    throw reef::OptionError("--export writes a config.json beside the weights, but ",
+                            beside.string(), " is not of this model.\n  fix: another folder.");
   }
 
   typename TrainerType::Options trainer_options() {
@@ -257,17 +280,23 @@ private:
     metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak,
                        trainer_.plan().micro_batches, validation);
     metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
-    if (!options_.export_file.empty() && first()) {
-      reef::nn::write_gpt2<T>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
-                              [&](const std::string& name) {
-                                const std::vector<Sum> values = trainer_.parameter(name);
-                                return std::vector<T>(values.begin(), values.end());
-                              });
-    }
+    if (!options_.export_file.empty() && first()) export_weights();
     for (const auto& file :
          {options_.metrics, options_.trace, options_.report, options_.export_file}) {
       if (!file.empty()) say("wrote " + file);
     }
+  }
+
+  /// Together they are what GPT2LMHeadModel.from_pretrained reads. A config.json that is there stays,
+  /// since it may say more.
+  void export_weights() {
+    reef::nn::write_gpt2<T>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
+                            [&](const std::string& name) {
+                              const std::vector<Sum> values = trainer_.parameter(name);
+                              return std::vector<T>(values.begin(), values.end());
+                            });
+    const std::filesystem::path beside = config_beside(options_.export_file);
+    if (!exists(beside)) reef::nn::write_gpt2_config(beside, config_);
   }
 
   /// The prompt, and what the model adds to it.

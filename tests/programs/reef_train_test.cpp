@@ -22,6 +22,7 @@
 #include <reef/core/text.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/token_shards.hpp>
+#include <reef/io/atomic_file.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
@@ -134,6 +135,37 @@ TEST_F(ReefTrain, leaves_metrics_a_trace_a_report_and_weights) {
   EXPECT_GT(trace.at("traceEvents").size(), 12U * 5U);
   EXPECT_GT(std::filesystem::file_size(path("r.html")), 4000U);
   EXPECT_EQ(tensors("w.safetensors").size(), 16U);
+  const nn::GptConfig config = nn::read_gpt2_config(path("config.json"));
+  EXPECT_EQ(config.layers, 1);
+  EXPECT_EQ(config.heads, 2);
+  EXPECT_EQ(config.channels, 16);
+  EXPECT_EQ(config.vocabulary, 256);
+  EXPECT_EQ(config.context, 16);
+}
+
+TEST_F(ReefTrain, leaves_the_config_json_that_an_export_finds_or_says_that_it_is_of_another_model) {
+  const std::string command = "--steps 1 --export " + path("model.safetensors");
+  nn::write_gpt2_config(
+      path("config.json"),
+      {.layers = 1, .heads = 2, .channels = 16, .vocabulary = 256, .context = 16});
+  const std::string own = io::read_file(path("config.json"), 1_MiB) + "\n\n";
+  io::write_atomically(path("config.json"), own);
+  EXPECT_EQ(train(1, command).status, 0);
+  EXPECT_EQ(io::read_file(path("config.json"), 1_MiB), own);
+  std::filesystem::remove(path("model.safetensors"));
+
+  const auto refuses = [&] {
+    const Ending ending = train(2, command);
+    EXPECT_NE(ending.status, 0);
+    EXPECT_THAT(ending.output, HasSubstr("config.json is not of this model"));
+    EXPECT_FALSE(std::filesystem::exists(path("model.safetensors")));
+  };
+  nn::write_gpt2_config(
+      path("config.json"),
+      {.layers = 1, .heads = 4, .channels = 16, .vocabulary = 256, .context = 16});
+  refuses();
+  io::write_atomically(path("config.json"), "{\"model_type\": \"llama\"}");
+  refuses();
 }
 
 TEST_F(ReefTrain, ddp_and_zero1_print_the_same_losses) {
