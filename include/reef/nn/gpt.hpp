@@ -19,7 +19,11 @@
 
 namespace reef::inline v0::nn {
 
-/// The shape of a GPT-2. The default is its smallest, with 124 439 808 parameters.
+/// The shape of a GPT-2. The default is its smallest, with 124 439 808 parameters, and not padded.
+///
+/// Rows that pad wte are tokens that never occur: the loss counts their logits, as nanoGPT's does, and
+/// training from scratch sinks them. Weights that were trained without padding are to be read without:
+/// their logits may lie far below the zeros of a padded row.
 struct GptConfig {
   std::int64_t layers = 12;            ///< L
   std::int64_t heads = 12;             ///< H, divides C
@@ -61,7 +65,7 @@ struct GptConfig {
 ///     logits = ln_f(x) wte^T;  loss = cross_entropy(logits, targets)
 ///
 /// | inputs     | "tokens" (B, T) int32; "targets" (B, T) int32, -1 where a position does not count   |
-/// | tensors    | "logits" (B, T, V), before targets are read; "loss", a scalar                       |
+/// | tensors    | "logits" (B, T, V), V as padded, before targets are read; "loss", a scalar           |
 /// | parameters | GPT-2's names, shapes (projections are (in, out)) and initialisation: normal 0.02,   |
 /// |            | projections into the residual stream 0.02 / sqrt(2L); head = transformer.wte.weight |
 /// | cuts       | between any two nodes; between layers one tensor crosses                            |
