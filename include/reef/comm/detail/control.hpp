@@ -69,16 +69,14 @@ public:
     }
   }
 
-  /// Everything that came in: handle(peer, signal, text). True if there was something.
+  /// Everything that came in: handle(peer, signal, text).
   template <class Handle>
-  bool poll(Handle&& handle) {
-    bool moved = false;
+  void poll(Handle&& handle) {
     int done = 0;
     while (inbox_request_ != MPI_REQUEST_NULL) {
       MPI_Status status;
       check_mpi(MPI_Test(&inbox_request_, &done, &status), "MPI_Test");
       if (done == 0) break;
-      moved = true;
       int received = 0;
       MPI_Get_count(&status, MPI_BYTE, &received);
       const int peer = status.MPI_SOURCE;
@@ -94,7 +92,6 @@ public:
       note(peer, frame);
       handle(peer, frame.signal, text);
     }
-    return moved;
   }
 
   /// True once all that was sent has left this rank.

@@ -60,10 +60,12 @@ inline bool Progress::busy() {
 }
 
 inline bool Progress::poll() {
-  bool moved = control_.poll([this](int peer, detail::Signal signal, const std::string& text) {
+  // No sign of life is a reason to look more often for what tasks wait for.
+  control_.poll([this](int peer, detail::Signal signal, const std::string& text) {
     hear(peer, signal, text);
   });
-  if (failed_) return moved;
+  if (failed_) return false;
+  bool moved = false;
   for (int i = 0; i < polls_per_round; ++i) {
     if (wire_.poll()) {
       moved = true;

@@ -69,10 +69,13 @@ public:
   template <class Predicate>
   void await(Predicate&& happened, std::chrono::nanoseconds spin,
              std::chrono::nanoseconds period = {}) {
+    bool rang = true;
     while (true) {
       const std::uint32_t seen = look();
       if (happened()) return;
-      spin_then_wait(seen, spin, period);
+      // After a ring the next one may be near. After a period without one, nothing is.
+      rang ? spin_then_wait(seen, spin, period) : wait(seen, period);
+      rang = look() != seen;
     }
   }
 

@@ -1,0 +1,50 @@
+#include <reef/comm/detail/naps.hpp>
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace reef::comm::detail {
+namespace {
+
+TEST(Naps, a_wait_looks_ever_less_often) {
+  // Naps of 50 us until 50 of them are that long, then 1/50 of the wait: as many for each factor of e.
+  constexpr double wait = 0.3;
+  const double most = 50 + 50 * std::log(wait / 2.5e-3) + 10;
+  Naps naps;
+  naps.rest(true, never_ns, never_ns, [] { return true; });
+  const std::int64_t begin = now_ns();
+  int looks = 0;
+  while (now_ns() - begin < to_ns(wait)) {
+    // The turns that it yields at first are no naps.
+    if (now_ns() - begin > to_ns(100e-6)) ++looks;
+    naps.rest(false, never_ns, never_ns, [] { return true; });
+  }
+  EXPECT_LE(looks, most);
+}
+
+TEST(Naps, nobody_oversleeps_what_is_due) {
+  Naps naps;
+  naps.rest(true, never_ns, never_ns, [] { return false; });
+  // Without a task it would sleep for ever: a sign of life that is due ends that, so does an arrival.
+  naps.rest(false, now_ns() + to_ns(1e-3), never_ns, [] { return false; });
+  naps.rest(false, never_ns, now_ns() + to_ns(1e-3), [] { return false; });
+}
+
+TEST(Naps, who_is_woken_goes_on_at_once) {
+  Naps naps;
+  std::atomic<bool> work{false};
+  naps.rest(true, never_ns, never_ns, [&] { return work.load(); });
+  std::thread other([&] {
+    work = true;
+    naps.wake();
+  });
+  while (!work) naps.rest(false, never_ns, never_ns, [&] { return work.load(); });
+  other.join();
+}
+
+}  // namespace
+}  // namespace reef::comm::detail
