@@ -12,7 +12,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,38 +22,20 @@
 #include <utility>
 #include <vector>
 
-#include <sys/resource.h>
-
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/device/host.hpp>
+
+#include "support/measure.hpp"
 
 namespace {
 
 using namespace reef;
 using namespace reef::comm;
-using Clock = std::chrono::steady_clock;
+using reef_bench::median;
 
 constexpr int blocks = 3;
 constexpr int rounds_per_block = 5;
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-double processor_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 enum class By { reading, slots, messages, mpi, memory };
 
@@ -198,46 +179,16 @@ public:
             roof);
   }
 
-  /// A transfer over one emulated link, against the alpha-beta model; and what waiting for it costs.
-  void shaped(Bytes bytes, Seconds latency, double bandwidth) {
-    use(By::messages, NetworkShape::uniform(world_.size(), latency, bandwidth));
-    std::vector<char> data(bytes, 'x');
-    const auto transfer = [&] {
-      if (progress_->rank() == 0) send(*progress_, "shaped", 1, std::span(data));
-      if (progress_->rank() == 1) receive(*progress_, "shaped", 0, std::span(data));
-    };
-    Way way{"shaped", By::messages, transfer};
-    double work = 0;
-    for (int round = 0; round < blocks * rounds_per_block; ++round) {
-      MPI_Barrier(MPI_COMM_WORLD);
-      const double busy = processor_seconds();
-      const auto begin = Clock::now();
-      transfer();
-      if (progress_->rank() == 1) work += processor_seconds() - busy;  // who waits
-      way.seconds.push_back(slowest(since(begin)));
-    }
-    progress_.reset();
-    const double model = latency + static_cast<double>(SendTask::cost(bytes).bytes) / bandwidth;
-    const double burnt = slowest(work / (model * blocks * rounds_per_block));
-    if (world_.rank() != 0) return;
-    std::printf("| %s, %.0f ms + %.3g GB/s | %.2f | %.2f | %.4f | %.1f |\n",
-                format_bytes(bytes).c_str(), latency * 1e3, bandwidth * 1e-9, model * 1e3,
-                median(way.seconds) * 1e3, median(way.seconds) / model, burnt * 1e3);
-  }
-
   [[nodiscard]] const Communicator& world() const { return world_; }
 
 private:
   /// One Progress object at a time. Collective.
-  void use(By by, NetworkShape network = {}) {
+  void use(By by) {
     progress_.reset();
     ProgressOptions options;
     options.deadline = 120;
-    options.network = std::move(network);
-    if (options.network.empty()) {
-      options.transport = by == By::messages ? Transport::messages : Transport::window;
-      options.read_peers = by == By::reading;
-    }
+    options.transport = by == By::messages ? Transport::messages : Transport::window;
+    options.read_peers = by == By::reading;
     progress_ = std::make_unique<Progress>(world_, options);
   }
 
@@ -273,9 +224,7 @@ private:
         }
         for (int round = -1; round < rounds_per_block; ++round) {
           MPI_Barrier(MPI_COMM_WORLD);
-          const auto begin = Clock::now();
-          way.run();
-          const double took = slowest(since(begin));
+          const double took = slowest(reef_bench::seconds_of(way.run));
           if (round >= 0) way.seconds.push_back(took);  // the first one grows buffers
         }
       }
@@ -317,13 +266,5 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {Bytes{64} << 20, Bytes{4} << 20, Bytes{64} << 10};
   for (const Bytes bytes : sizes) bench.run(bytes);
-  if (bench.world().rank() == 0) {
-    std::printf("\n| emulated link | model ms | ms | of model | processor ms per s of waiting |\n");
-    std::printf("|---|---|---|---|---|\n");
-  }
-  bench.shaped(Bytes{64} << 10, 5e-3, 0.25e9);
-  bench.shaped(Bytes{1} << 20, 5e-3, 0.25e9);
-  bench.shaped(Bytes{16} << 20, 5e-3, 0.25e9);
-  bench.shaped(Bytes{1} << 20, 1, 1e9);
   return 0;
 }

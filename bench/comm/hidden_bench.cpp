@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -25,17 +24,16 @@
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 
+#include "support/measure.hpp"
+
 namespace {
 
 using namespace reef;
 using namespace reef::comm;
-using Clock = std::chrono::steady_clock;
+using reef_bench::median;
+using reef_bench::seconds_of;
 
 constexpr std::size_t array_bytes = std::size_t{64} << 20;
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// Arithmetic in registers, counted in steps of about a microsecond.
 class Compute {
@@ -44,9 +42,7 @@ public:
   void calibrate() {
     MPI_Barrier(MPI_COMM_WORLD);
     step(200'000);
-    const auto begin = Clock::now();
-    step(200'000);
-    steps_per_second_ = 200'000 / since(begin);
+    steps_per_second_ = 200'000 / seconds_of([this] { step(200'000); });
     step(100'000);  // for those who are not there yet
   }
 
@@ -82,11 +78,6 @@ struct Way {
   std::function<void(double seconds)> together;
   std::vector<double> alone_s{}, compute_s{}, together_s{}, hidden{};
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 class Bench {
 public:
@@ -165,9 +156,7 @@ private:
   void measure(Way& way, Start&& start, Slowest&& slowest) {
     const auto timed = [&](const std::function<void()>& work) {
       start();
-      const auto begin = Clock::now();
-      work();
-      return slowest(since(begin));
+      return slowest(seconds_of(work));
     };
     if (way.alone_s.empty()) timed(way.alone);  // buffers grow and connections open once
     const double alone = timed(way.alone);

@@ -1,97 +1,186 @@
-// What a lane costs, and how near an update rule and a norm come to the memory. Rivals in the same run:
-// a += b over as many bytes, memcpy.
+// What a lane and the pool cost, and how near one pass over memory comes to the memory.
+//
+//   thousand_functions   1000 functions submitted and done. roof: calls of a std::function; condition: a
+//                        thread with a deque, a mutex and a condition variable
+//   event_ping_pong      two lanes that wait for each other, 100 times there and back. condition: two
+//                        threads, a mutex and a condition variable
+//   empty_parallel       a fork and a join. roof: two atomic operations by one thread; threads: a
+//                        std::thread made and joined
+//   adamw, sums, copy    roof: a += b over as many bytes; plain_loop, memcpy: on equal parts
 
-#include <algorithm>
-#include <chrono>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
-#include <limits>
-#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include <benchmark/benchmark.h>
-
-#include <reef/device/host.hpp>
 #include <reef/device/sum_of_squares.hpp>
-#include <reef/device/transform.hpp>
+
+#include "support/compare.hpp"
 
 namespace {
 
 using namespace reef;
 using device::Host;
+using reef_bench::Bench;
+using reef_bench::seconds_of;
 
-Host& host() {
-  static Host host;
-  return host;
-}
+constexpr int functions = 1000;
+constexpr int turns = 100;
+constexpr int threads = 2;
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// 1000 functions submitted and done: the law is 0.2 ms.
-void thousand_functions(benchmark::State& state) {
-  Host::Lane lane(host(), "compute");
-  std::int64_t runs = 0;
-  for (auto _ : state) {
-    for (int i = 0; i < 1000; ++i) lane.submit([&runs](Host::Lane&) { ++runs; });
-    lane.synchronize();
+/// A lane as one would write it.
+class Condition {
+public:
+  Condition() : thread_([this] { work(); }) {}
+  ~Condition() {
+    submit({});
+    thread_.join();
   }
-  benchmark::DoNotOptimize(runs);
-}
-BENCHMARK(thousand_functions)->Unit(benchmark::kMicrosecond)->UseRealTime()->Iterations(200);
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
 
-// Two lanes that wait for each other, 100 times there and back.
-void event_ping_pong(benchmark::State& state) {
-  Host::Lane first(host(), "first");
-  Host::Lane second(host(), "second");
-  Host::Event ping(host());
-  Host::Event pong(host());
-  std::uint64_t epoch = 0;
-  for (auto _ : state) {
-    for (int i = 0; i < 100; ++i) {
-      ++epoch;
-      first.submit([&, epoch](Host::Lane& lane) {
-        lane.record(ping);
-        lane.wait(pong, epoch);
-      });
-      second.submit([&, epoch](Host::Lane& lane) {
-        lane.wait(ping, epoch);
-        lane.record(pong);
-      });
+  /// An empty function ends it.
+  void submit(std::function<void()> function) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(function));
     }
-    first.synchronize();
-    second.synchronize();
+    changed_.notify_all();
   }
-}
-BENCHMARK(event_ping_pong)->Unit(benchmark::kMicrosecond)->UseRealTime()->Iterations(50);
+  void synchronize() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return queue_.empty(); });
+  }
 
-// A fork and a join of the pool.
-void empty_parallel(benchmark::State& state) {
-  Host::Lane lane(host(), "compute");
-  for (auto _ : state) {
-    double took = 0;
-    lane.submit([&took](Host::Lane& l) {
-      const double begin = seconds();
-      for (int i = 0; i < 100; ++i) l.parallel(2, [](std::int64_t) {});
-      took = (seconds() - begin) / 100;
-    });
-    lane.synchronize();
-    state.SetIterationTime(took);
+private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return !queue_.empty(); });
+      if (!queue_.front()) return;
+      lock.unlock();
+      queue_.front()();  // a deque leaves the others where they are
+      lock.lock();
+      queue_.pop_front();
+      if (queue_.empty()) changed_.notify_all();
+    }
   }
-}
-BENCHMARK(empty_parallel)->Unit(benchmark::kNanosecond)->UseManualTime()->Iterations(200);
 
-struct AddTo {
-  float* a;
-  const float* b;
-  REEF_RULE template <class At>
-  REEF_ALWAYS_INLINE REEF_HOST_DEVICE void operator()(const At& at) const {
-    at.store(a, at.load(a) + at.load(b));
-  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+  std::thread thread_;
 };
+
+void thousand_functions(benchmark::State& state) {
+  Host host({.threads = 1});
+  Host::Lane lane(host, "lane");
+  Condition condition;
+  std::int64_t runs = 0;
+  const std::vector<std::function<void()>> calls(functions,
+                                                 [&runs] { benchmark::DoNotOptimize(++runs); });
+  reef_bench::compare(state,
+                      [&] {
+                        return seconds_of([&] {
+                          for (int i = 0; i < functions; ++i)
+                            lane.submit([&runs](Host::Lane&) { ++runs; });
+                          lane.synchronize();
+                        });
+                      },
+                      {{"roof",
+                        [&] {
+                          return seconds_of([&] {
+                            for (const auto& call : calls) call();
+                          });
+                        }},
+                       {"condition",
+                        [&] {
+                          return seconds_of([&] {
+                            for (int i = 0; i < functions; ++i)
+                              condition.submit([&runs] { ++runs; });
+                            condition.synchronize();
+                          });
+                        }}},
+                      {.items = functions});
+}
+
+/// Two threads that take turns by a mutex and a condition variable.
+void condition_turns() {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int turn = 0;
+  const auto play = [&](int parity) {
+    for (int i = 0; i < turns; ++i) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return turn % 2 == parity; });
+      ++turn;
+      changed.notify_all();
+    }
+  };
+  std::thread other([&] { play(1); });
+  play(0);
+  other.join();
+}
+
+void event_ping_pong(benchmark::State& state) {
+  Host host({.threads = 1});
+  Host::Lane first(host, "first");
+  Host::Lane second(host, "second");
+  Host::Event ping(host);
+  Host::Event pong(host);
+  std::uint64_t epoch = 0;
+  reef_bench::compare(state,
+                      [&] {
+                        return seconds_of([&] {
+                          for (int i = 0; i < turns; ++i) {
+                            ++epoch;
+                            first.submit([&, epoch](Host::Lane& lane) {
+                              lane.record(ping);
+                              lane.wait(pong, epoch);
+                            });
+                            second.submit([&, epoch](Host::Lane& lane) {
+                              lane.wait(ping, epoch);
+                              lane.record(pong);
+                            });
+                          }
+                          first.synchronize();
+                          second.synchronize();
+                        });
+                      },
+                      {{"condition", [] { return seconds_of(condition_turns); }}},
+                      {.items = turns});
+}
+
+void empty_parallel(benchmark::State& state) {
+  Bench bench(threads);
+  std::atomic<int> count{0};
+  constexpr int times = 100;
+  reef_bench::compare(state,
+                      [&] {
+                        return bench.seconds([](Host::Lane& lane) {
+                          for (int i = 0; i < times; ++i)
+                            lane.parallel(threads, [](std::int64_t) {});
+                        }) / times;
+                      },
+                      {{"roof", reef_bench::repeated(times,
+                                                     [&] {
+                                                       count.fetch_add(1);
+                                                       count.fetch_sub(1);
+                                                     })},
+                       {"threads", reef_bench::repeated(times, [] { std::thread([] {}).join(); })}},
+                      {.items = 1});
+}
+
+// -- memory --------------------------------------------------------------------------------------
+
+constexpr std::int64_t n = 1 << 23;
 
 struct AdamWLike {
   float* w;
@@ -113,61 +202,93 @@ struct AdamWLike {
   }
 };
 
-double on_lane(Host::Lane& lane, const std::function<void(Host::Lane&)>& work) {
-  double took = 0;
-  lane.submit([&](Host::Lane& l) {
-    const double begin = seconds();
-    work(l);
-    took = seconds() - begin;
-  });
-  lane.synchronize();
-  return took;
+REEF_BENCH_PLAIN_LOOP void plain_adamw(float* __restrict w, float* __restrict m,
+                                       float* __restrict v, const float* __restrict g,
+                                       std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    m[i] = 0.9F * m[i] + 0.1F * g[i];
+    v[i] = 0.95F * v[i] + 0.05F * g[i] * g[i];
+    w[i] -= 1e-3F * (m[i] / (sqrtf(v[i]) + 1e-8F) + 0.1F * w[i]);
+  }
 }
 
-// `of_rival`: our bytes a second over those of a += b, best times of interleaved rounds.
-void against_memory(benchmark::State& state, double bytes,
-                    const std::function<void(Host::Lane&, float*, std::int64_t)>& work) {
-  constexpr std::int64_t n = 1 << 23;
-  Host::Lane lane(host(), "compute");
-  const auto memory = host().allocate(4 * n * sizeof(float), "arrays");
-  auto* const x = static_cast<float*>(memory.data());
-  std::fill_n(x, 4 * n, 0.5F);
-  double best = std::numeric_limits<double>::infinity();
-  double rival = best;
-  for (auto _ : state) {
-    rival = std::min(rival, on_lane(lane, [&](Host::Lane& l) {
-                       device::transform_vectors<float>(l, n, AddTo{x, x + n});
-                     }));
-    const double took = on_lane(lane, [&](Host::Lane& l) { work(l, x, n); });
-    best = std::min(best, took);
-    state.SetIterationTime(took);
+REEF_BENCH_PLAIN_LOOP double plain_squares(const float* x, std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   }
-  state.counters["GB/s"] = bytes * n / best * 1e-9;
-  state.counters["of_rival"] = bytes / 12.0 * rival / best;
+  return sum;
+}
+
+using Pass = std::function<void(Host::Lane&, float*)>;
+
+/// `ours` and `rival` over four arrays of n at `x`; `bytes` an element.
+void over_memory(benchmark::State& state, double bytes, const char* rival_name, const Pass& ours,
+                 const std::function<void(float*, std::int64_t, std::int64_t)>& rival) {
+  Bench bench(threads);
+  const auto memory = bench.floats(4 * n);
+  float* const x = reef_bench::floats_of(memory);
+  reef_bench::compare(
+      state, [&] { return bench.seconds([&](Host::Lane& lane) { ours(lane, x); }); },
+      {{"roof",
+        [&] {
+          return bench.seconds([&](Host::Lane& lane) { reef_bench::add_to(lane, x, x + n, n); });
+        },
+        bytes / 12},
+       {rival_name,
+        [&] {
+          return bench.seconds([&](Host::Lane& lane) {
+            reef_bench::split(lane, n, [&](std::int64_t begin, std::int64_t end) {
+              rival(x, begin, end - begin);
+            });
+          });
+        }}},
+      {.bytes = bytes * static_cast<double>(n)});
 }
 
 void adamw(benchmark::State& state) {
-  against_memory(state, 28, [](Host::Lane& lane, float* x, std::int64_t n) {
-    device::transform_vectors<float>(lane, n, AdamWLike{x, x + n, x + 2 * n, x + 3 * n});
-  });
+  over_memory(
+      state, 28, "plain_loop",
+      [](Host::Lane& lane, float* x) {
+        device::transform_vectors<float>(lane, n, AdamWLike{x, x + n, x + 2 * n, x + 3 * n});
+      },
+      [](float* x, std::int64_t at, std::int64_t count) {
+        plain_adamw(x + at, x + n + at, x + 2 * n + at, x + 3 * n + at, count);
+      });
 }
-BENCHMARK(adamw)->Unit(benchmark::kMillisecond)->UseManualTime()->Iterations(15);
 
 void block_sums_of_squares(benchmark::State& state) {
-  std::vector<double> sums((1 << 23) / 4096);
-  against_memory(state, 4, [&](Host::Lane& lane, float* x, std::int64_t n) {
-    device::block_sums_of_squares<float>(lane, n, x, sums.data());
-  });
+  std::vector<double> sums(n / 4096);
+  over_memory(
+      state, 4, "plain_loop",
+      [&](Host::Lane& lane, float* x) {
+        device::block_sums_of_squares<float>(lane, n, x, sums.data());
+      },
+      [](float* x, std::int64_t at, std::int64_t count) {
+        benchmark::DoNotOptimize(plain_squares(x + at, count));
+      });
 }
-BENCHMARK(block_sums_of_squares)->Unit(benchmark::kMillisecond)->UseManualTime()->Iterations(15);
 
 void copy_on_device(benchmark::State& state) {
-  against_memory(state, 8, [](Host::Lane& lane, float* x, std::int64_t n) {
-    lane.copy(x + n, x, static_cast<Bytes>(n) * sizeof(float), device::Copy::on_device);
-  });
+  over_memory(
+      state, 8, "memcpy",
+      [](Host::Lane& lane, float* x) {
+        lane.copy(x + n, x, static_cast<Bytes>(n) * sizeof(float), device::Copy::on_device);
+      },
+      [](float* x, std::int64_t at, std::int64_t count) {
+        std::memcpy(x + n + at, x + at, static_cast<std::size_t>(count) * sizeof(float));
+      });
 }
-BENCHMARK(copy_on_device)->Unit(benchmark::kMillisecond)->UseManualTime()->Iterations(15);
+
+void register_all() {
+  reef_bench::add("thousand_functions", 101, thousand_functions);
+  reef_bench::add("event_ping_pong", 51, event_ping_pong);
+  reef_bench::add("empty_parallel", 101, empty_parallel);
+  reef_bench::add("adamw", 15, adamw);
+  reef_bench::add("block_sums_of_squares", 15, block_sums_of_squares);
+  reef_bench::add("copy_on_device", 15, copy_on_device);
+}
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return reef_bench::run(argc, argv, register_all); }

@@ -7,7 +7,6 @@
 //   tiny   4 layers, 4 heads, 128 channels, vocabulary 256, T = 128, B = 8
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,6 +17,8 @@
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
+
+#include "support/measure.hpp"
 
 namespace {
 
@@ -35,10 +36,10 @@ Host::Lane& lane() {
 }
 
 double seconds(const auto& function) {
-  const auto begin = std::chrono::steady_clock::now();
-  lane().submit([&](Host::Lane& own) { function(own); });
-  lane().synchronize();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return reef_bench::seconds_of([&] {
+    lane().submit([&](Host::Lane& own) { function(own); });
+    lane().synchronize();
+  });
 }
 
 /// Operations per second of the best of some square matrix products.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,26 +13,14 @@
 #include <reef/device/host.hpp>
 #include <reef/device/transform.hpp>
 
+#include "support/measure.hpp"
+
 /// What all benchmarks share: rounds in which ours, its rivals and its roof run in turn.
 namespace reef_bench {
 
 /// `inline` code as gcc -O3 would make it of a plain loop for a machine with AVX2, whatever the flags of
 /// the build: what a user would write instead.
 #define REEF_BENCH_PLAIN_LOOP __attribute__((noinline, optimize("O3"), target("avx2,fma")))
-
-using Clock = std::chrono::steady_clock;
-
-inline double now() {
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
-
-/// Seconds of one call.
-template <class F>
-double seconds_of(F&& function) {
-  const double begin = now();
-  function();
-  return now() - begin;
-}
 
 /// What runs beside ours. `share` is ours in its units: it moves 24 bytes where ours moves 28, say,
 /// so share = 28.0 / 24.
@@ -48,12 +35,6 @@ struct Amount {
   double flops = 0;
   double items = 0;
 };
-
-inline double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
 
 /// Runs all in turn, once per iteration after one round that is not counted; each round starts with
 /// another, and the time of an entry is that of ours.

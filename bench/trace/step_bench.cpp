@@ -26,9 +26,12 @@
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "support/measure.hpp"
+
 namespace {
 
 using namespace reef;
+using reef_bench::quantile;
 using Tested = Trainer<optim::Zero1<optim::AdamW>>;
 
 const std::vector<std::uint8_t>& text() {
@@ -84,11 +87,6 @@ struct Side {
   double loss = 0;
   std::size_t spans = 0;
 };
-
-double quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
 
 struct Figures {
   std::vector<double> ratios;
