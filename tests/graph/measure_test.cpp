@@ -1,3 +1,4 @@
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,9 @@ TEST(Estimate, takes_the_slower_of_operations_and_memory) {
 TEST(Measure, times_every_operator_and_gives_its_memory_back) {
   Host device({.threads = 2});
   const auto g = nn::gpt<Host, float>(small(), 2);
+  const auto begin = std::chrono::steady_clock::now();
   const profile::Profile p = graph::measure(device, g, {.repeats = 3, .classes = 256});
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - begin;
   EXPECT_TRUE(p.measured);
   EXPECT_EQ(p.device, "host");
   EXPECT_EQ(p.threads, 2);
@@ -69,8 +72,9 @@ TEST(Measure, times_every_operator_and_gives_its_memory_back) {
   for (const auto& entry : p.operators) {
     EXPECT_GT(entry.forward_s, 0) << entry.name;
     EXPECT_GT(entry.backward_s, 0) << entry.name;
-    EXPECT_LT(entry.forward_s, 5) << entry.name;
   }
+  EXPECT_LE(2 * (p.forward_s() + p.backward_s()), all.count())
+      << "two of three runs take the median or longer, in seconds";
   EXPECT_EQ(device.memory().used, 0U);
   EXPECT_THROW(graph::measure(device, g, {.repeats = 0}), OptionError);
 }

