@@ -86,14 +86,13 @@ void Metrics::add(reef::comm::Progress& progress, const reef::StepResult& result
 void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
                         const std::vector<int>& micro_batches, double validation_loss) {
   const double total = seconds_ > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds_ : 0;
-  const auto peaks = reef::comm::gather_numbers(progress, "peak memory", static_cast<double>(peak));
-  const double largest = *std::max_element(peaks.begin(), peaks.end());
+  const auto peaks = reef::comm::gather_numbers(progress, "peak memory", peak);
   write({{"summary", true},
          {"final_loss", last_.loss},
          {"validation_loss", validation_loss},
          {"tokens_per_s", total},
          {"overlap", communication_ > 0 ? 1 - exposed_ / communication_ : 1.0},
-         {"peak_device_bytes", static_cast<std::uint64_t>(largest)},
+         {"peak_device_bytes", *std::max_element(peaks.begin(), peaks.end())},
          {"micro_batches", micro_batches}});
   file_.reset();
 }

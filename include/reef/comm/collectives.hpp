@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,10 @@
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
+
+/// An element that is moved and not summed: a number, a character.
+template <class T>
+concept movable_element = real<T> || std::integral<T>;
 
 namespace detail {
 
@@ -62,11 +67,11 @@ private:
   Exchange* exchange_ = nullptr;
 };
 
-template <real T>
+template <class T>
 std::byte* writable(std::span<T> data) {
   return reinterpret_cast<std::byte*>(data.data());
 }
-template <real T>
+template <class T>
 const std::byte* readable(std::span<const T> data) {
   return reinterpret_cast<const std::byte*>(data.data());
 }
@@ -147,7 +152,7 @@ private:
 /// | in place | input may be the own shard inside output; otherwise they must not overlap           |
 /// | life     | both alive, input unchanged, until complete                                          |
 /// | wire     | cost(): every rank sends its shard to the P - 1 others                               |
-template <real T>
+template <movable_element T>
 class AllGatherTask final : public detail::ExchangeTask {
 public:
   AllGatherTask(std::string name, std::span<const T> input, std::span<T> output,
@@ -156,8 +161,7 @@ public:
                      {.offsets = std::move(offsets),
                       .reduce = false,
                       .gather = true,
-                      .element = sizeof(T),
-                      .fold = &detail::fold<T>}) {
+                      .element = sizeof(T)}) {
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(output.size()));
     bind(input, output);
   }

@@ -58,7 +58,7 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
 
 /// Leaves the shards of all ranks in `output`. All ranks call it, with the same name and offsets.
 /// Blocks. See AllGatherTask.
-template <real T>
+template <movable_element T>
 void all_gather(Progress& progress, std::string name, std::span<const T> input, std::span<T> output,
                 std::vector<std::int64_t> offsets) {
   AllGatherTask<T> task(std::move(name), input, output, std::move(offsets));
@@ -74,7 +74,7 @@ inline void barrier(Progress& progress, std::string name) {
 /// Gives every rank the `data` of rank `root`. All ranks call it, with the same name, root and size.
 /// Blocks. An all-gather in which the root owns everything: P - 1 times the array leaves it.
 /// Throws OptionError if there is no such root.
-template <real T>
+template <movable_element T>
 void broadcast(Progress& progress, std::string name, int root, std::span<T> data) {
   detail::check_root(name, root, progress.size());
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(progress.size()) + 1, 0);
@@ -102,7 +102,7 @@ void receive(Progress& progress, std::string name, int peer, std::span<T> data) 
 /// `input` may be its place in `output`. All ranks call it, with the same name, root and offsets.
 /// Blocks until `input` may be changed, on the root until all is there. Throws OptionError if the
 /// root or the offsets make no sense.
-template <real T>
+template <movable_element T>
 void gather(Progress& progress, const std::string& name, int root, std::span<const T> input,
             std::span<T> output, std::span<const std::int64_t> offsets) {
   detail::check_root(name, root, progress.size());

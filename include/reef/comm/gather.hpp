@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/functions.hpp>
@@ -10,44 +12,40 @@
 namespace reef::inline v0::comm {
 
 /// One number of every rank, by rank. All ranks call it, with the same name. Blocks.
-inline std::vector<double> gather_numbers(Progress& progress, const std::string& name,
-                                          double mine) {
+template <movable_element T>
+std::vector<T> gather_numbers(Progress& progress, std::string name, T mine) {
   const int ranks = progress.size();
-  std::vector<double> all(static_cast<std::size_t>(ranks));
-  all_gather<double>(progress, name, std::span<const double>(&mine, 1), std::span<double>(all),
-                     even_offsets(ranks, ranks));
+  std::vector<T> all(static_cast<std::size_t>(ranks));
+  all_gather<T>(progress, std::move(name), std::span<const T>(&mine, 1), all,
+                even_offsets(ranks, ranks));
   return all;
 }
 
 /// A text of every rank, of any length, by rank: on rank 0; nothing elsewhere. All ranks call it, with
-/// the same name. Blocks.
+/// the same name. Blocks. Rank 0 holds the texts twice for a moment.
 inline std::vector<std::string> gather_texts(Progress& progress, const std::string& name,
                                              const std::string& mine) {
-  const auto sizes = gather_numbers(progress, name + " (bytes)", static_cast<double>(mine.size()));
-  if (progress.rank() != 0) {
-    if (!mine.empty()) send(progress, name, 0, std::span<const char>(mine));
-    return {};
+  const auto sizes = gather_numbers(progress, name + " (bytes)", mine.size());
+  std::vector<std::int64_t> offsets{0};
+  for (const std::size_t size : sizes) {
+    offsets.push_back(offsets.back() + static_cast<std::int64_t>(size));
   }
-  std::vector<std::string> texts{mine};
-  for (int rank = 1; rank < progress.size(); ++rank) {
-    texts.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(rank)]), '\0');
-    if (!texts.back().empty()) receive(progress, name, rank, std::span<char>(texts.back()));
+  const bool root = progress.rank() == 0;
+  std::string whole(root ? static_cast<std::size_t>(offsets.back()) : 0, '\0');
+  gather<char>(progress, name, 0, mine, whole, offsets);
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; root && rank < sizes.size(); ++rank) {
+    texts.push_back(whole.substr(static_cast<std::size_t>(offsets[rank]), sizes[rank]));
   }
   return texts;
 }
 
 /// The text of rank 0, on all ranks. All ranks call it, with the same name. Blocks.
 inline std::string broadcast_text(Progress& progress, const std::string& name, std::string text) {
-  const auto sizes = gather_numbers(progress, name + " (bytes)", static_cast<double>(text.size()));
-  if (sizes.front() == 0) return {};
-  if (progress.rank() != 0) {
-    text.assign(static_cast<std::size_t>(sizes.front()), '\0');
-    receive(progress, name, 0, std::span<char>(text));
-    return text;
-  }
-  for (int rank = 1; rank < progress.size(); ++rank) {
-    send(progress, name, rank, std::span<const char>(text));
-  }
+  std::size_t size = text.size();
+  broadcast(progress, name + " (bytes)", 0, std::span(&size, 1));
+  text.resize(size);
+  broadcast<char>(progress, name, 0, text);
   return text;
 }
 

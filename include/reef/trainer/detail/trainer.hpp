@@ -91,10 +91,7 @@ template <class... Policies>
 void Trainer<Policies...>::plan_step() {
   std::vector<int> counts = options_.counts();
   if (options_.virtual_ranks == 1) {
-    const auto all = comm::gather_numbers(*progress_, "micro-batches", counts.front());
-    counts.assign(all.size(), 0);
-    std::transform(all.begin(), all.end(), counts.begin(),
-                   [](double k) { return static_cast<int>(k); });
+    counts = comm::gather_numbers(*progress_, "micro-batches", counts.front());
   }
   plan_ = plan_of(model_.dag(), options_, ranks(), std::move(counts));
 }
@@ -343,14 +340,14 @@ std::string Trainer<Policies...>::diagnose() {
   std::string text = concat("reef::Trainer::step: the step after ", state_.committed,
                             " committed ones is not finite: ");
   for (std::size_t r = 0; r < uses.size(); ++r) {
-    const int use = static_cast<int>(uses[r]);
+    const int use = uses[r];
     if (use == detail::Finding::nothing) continue;
     const std::string tensor =
         use == detail::Finding::loss
             ? "the loss"
             : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
     return concat(
-        text, tensor, " on rank ", r, ", in its micro-batch ", static_cast<int>(micro_batches[r]),
+        text, tensor, " on rank ", r, ", in its micro-batch ", micro_batches[r],
         ".\n  state: the weights are those of the last committed step.\n"
         "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.");
   }
