@@ -4,13 +4,9 @@
 //           and no fsync, which a power cut undoes
 //   read    roof: plain read() of the same file, in the page cache; buffered: std::ifstream
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +14,7 @@
 #include <reef/io/safetensors.hpp>
 
 #include "support/compare.hpp"
+#include "support/files.hpp"
 
 namespace {
 
@@ -26,15 +23,6 @@ using namespace reef;
 constexpr std::size_t bytes = std::size_t{128} << 20;
 constexpr std::size_t tensors = 64;
 constexpr int rounds = 7;
-
-struct Folder {
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("reef_bench_" + std::to_string(::getpid()));
-};
 
 std::vector<io::NamedView> views(std::vector<float>& values) {
   std::vector<io::NamedView> list;
@@ -47,79 +35,40 @@ std::vector<io::NamedView> views(std::vector<float>& values) {
   return list;
 }
 
-void require(bool done, const char* what) {
-  if (!done) throw Error("safetensors_bench: ", what, " failed.\n  fix: give TMPDIR more room.");
-}
-
-void plain_write(const std::filesystem::path& path, const std::vector<float>& values) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  const auto* at = reinterpret_cast<const std::byte*>(values.data());
-  for (std::size_t left = bytes; left > 0;) {
-    const ::ssize_t written = ::write(file, at, left);
-    require(written > 0, "write");
-    at += written;
-    left -= static_cast<std::size_t>(written);
-  }
-  require(::fsync(file) == 0 && ::close(file) == 0, "fsync");
-}
-
-void plain_read(const std::filesystem::path& path, std::vector<float>& to) {
-  const int file = ::open(path.c_str(), O_RDONLY);
-  auto* at = reinterpret_cast<std::byte*>(to.data());
-  for (std::size_t left = bytes; left > 0;) {
-    const ::ssize_t got = ::read(file, at, left);
-    require(got > 0, "read");
-    at += got;
-    left -= static_cast<std::size_t>(got);
-  }
-  ::close(file);
-}
-
 void write(benchmark::State& state) {
-  const Folder folder;
+  const reef_bench::Folder folder;
   std::vector<float> values(bytes / sizeof(float), 0.5F);
   const auto list = views(values);
+  const auto raw = std::as_bytes(std::span(values));
   reef_bench::compare(
       state,
       [&] {
         return reef_bench::seconds_of(
             [&] { io::write_safetensors(folder.path / "ours.safetensors", list); });
       },
-      {{"roof",
-        [&] { return reef_bench::seconds_of([&] { plain_write(folder.path / "roof", values); }); }},
-       {"buffered",
-        [&] {
-          return reef_bench::seconds_of([&] {
-            std::ofstream file(folder.path / "buffered", std::ios::binary);
-            file.write(reinterpret_cast<const char*>(values.data()), bytes);
-          });
-        }}},
+      {{"roof", [&] { return reef_bench::plain_write(folder.path / "roof", raw); }},
+       {"buffered", [&] { return reef_bench::buffered_write(folder.path / "buffered", raw); }}},
       {.bytes = bytes});
 }
 
 void read(benchmark::State& state) {
-  const Folder folder;
+  const reef_bench::Folder folder;
   std::vector<float> values(bytes / sizeof(float), 0.5F);
   const auto list = views(values);
+  const auto raw = std::as_writable_bytes(std::span(values));
   const auto path = folder.path / "ours.safetensors";
   io::write_safetensors(path, list);
-  reef_bench::compare(
-      state,
-      [&] {
-        return reef_bench::seconds_of([&] {
-          const io::SafetensorsFile file(path);
-          for (const io::NamedView& tensor : list) file.read(tensor.name, tensor.view);
-        });
-      },
-      {{"roof", [&] { return reef_bench::seconds_of([&] { plain_read(path, values); }); }},
-       {"buffered",
-        [&] {
-          return reef_bench::seconds_of([&] {
-            std::ifstream file(path, std::ios::binary);
-            file.read(reinterpret_cast<char*>(values.data()), bytes);
-          });
-        }}},
-      {.bytes = bytes});
+  reef_bench::compare(state,
+                      [&] {
+                        return reef_bench::seconds_of([&] {
+                          const io::SafetensorsFile file(path);
+                          for (const io::NamedView& tensor : list)
+                            file.read(tensor.name, tensor.view);
+                        });
+                      },
+                      {{"roof", [&] { return reef_bench::plain_read(path, raw); }},
+                       {"buffered", [&] { return reef_bench::buffered_read(path, raw); }}},
+                      {.bytes = bytes});
 }
 
 void register_all() {
