@@ -1,46 +1,91 @@
 #!/bin/sh
-# Runs every benchmark that is built and keeps its results.
+# Runs every benchmark that is built and keeps its results. On two cores: 15 minutes, and 25 for the peers.
 #
 #   cmake --preset release -DREEF_BUILD_BENCH=ON && cmake --build build/release --target bench
 #   bench/run_all.sh [FOLDER]            all into FOLDER, by default bench/results
 #   BENCH=build/release/bench ONLY='optim|core' RUN=/usr/bin/nice bench/run_all.sh
 #
-# Each program makes FOLDER/NAME.json, which compare.py reads, or a table of its own, FOLDER/NAME.md; summary.md
-# is made of the former. Link shaping (comm_hidden) needs root. Peers are run
-# by peers/run.py and need python3-torch. RUN is set before each command: what keeps others away meanwhile.
+# Each program leaves one file in FOLDER: NAME.json, which compare.py reads, or a table of its own, NAME.md;
+# summary.md is made of the former. What cannot run here is named with its reason; the exit status counts what
+# failed. Link shaping (comm_hidden) needs root, a GPU's kernels a GPU. PyTorch's figures, optim_adamw_torch and
+# peers/run.py, need python3-torch. RUN is set before each command: what keeps others away meanwhile.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/bench/results}
 programs=${BENCH:-$root/build/release/bench}
 only=${ONLY:-.}
+python=${PYTHON:-/usr/bin/python3}   # Debian's PyTorch is of that one
+failed=0
 mkdir -p "$folder"
 
 # Open MPI refuses to start as root, as in a container, unless it is told twice.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
+chosen() { echo "$1" | grep -Eq "$only"; }
+skip() { echo "  skipped: $1"; }
+
+# FILE COMMAND...: keeps what the command prints, if it succeeds.
+table() {
+  file=$folder/$1
+  shift
+  if ${RUN:-} "$@" > "$file.part"; then mv "$file.part" "$file"; else lose "$file" "$*"; fi
+}
+
+# FILE PROGRAM: keeps what Google Benchmark writes.
+google() {
+  file=$folder/$1
+  if ${RUN:-} "$2" --benchmark_out="$file.part" --benchmark_out_format=json > /dev/null; then
+    mv "$file.part" "$file"
+  else
+    lose "$file" "$2"
+  fi
+}
+
+lose() {
+  echo "  failed: $2" >&2
+  rm -f "$1.part"
+  failed=$((failed + 1))
+}
+
 for program in "$programs"/*_bench; do
   name=$(basename "$program" _bench)
-  echo "$name" | grep -Eq "$only" || continue
+  case $name in peers_*) continue ;; esac   # run.py starts them
+  chosen "$name" || continue
+  echo "$name"
   case $name in
-    peers_*) continue ;;                 # run.py starts them
-    *) echo "$name" ;;
+    comm_hidden)
+      if [ "$(id -u)" != 0 ] || ! command -v tc > /dev/null; then
+        skip "shaping a link needs root and iproute2"
+      else
+        table "$name.md" sh "$root/bench/comm/hidden.sh" "$programs" 11
+      fi ;;
+    comm_collectives) table "$name.md" mpiexec -n 2 "$program" 67108864 ;;
+    comm_waiting) table "$name.md" mpiexec -n 2 "$program" ;;
+    trace_step) table "$name.jsonl" mpiexec -n 1 "$program" ;;
+    nn_cuda_kernels)
+      if nvidia-smi -L > /dev/null 2>&1; then
+        google "$name.json" "$program"
+      else
+        skip "no GPU answers"
+      fi ;;
+    *) google "$name.json" "$program" ;;
   esac
-  case $name in                          # tables of their own, on ranks
-    comm_hidden) ${RUN:-} sh "$root/bench/comm/hidden.sh" "$programs" 11 > "$folder/$name.md" ;;
-    comm_collectives) ${RUN:-} mpiexec -n 2 "$program" 67108864 > "$folder/$name.md" ;;
-    trace_step) ${RUN:-} mpiexec -n 1 "$program" > "$folder/$name.md" ;;
-    comm_*)                              # ranks other than 0 write nothing
-      ${RUN:-} mpiexec -n 2 "$program" --benchmark_out="$folder/$name.json" \
-        --benchmark_out_format=json > /dev/null ;;
-    *)
-      ${RUN:-} "$program" --benchmark_out="$folder/$name.json" --benchmark_out_format=json \
-        > /dev/null ;;
-  esac || echo "  failed: $name" >&2
 done
 
-python3 "$root/bench/summary.py" "$folder"/*.json > "$folder/summary.md"
-
-if echo peers | grep -Eq "$only"; then
-  ${RUN:-} python3 "$root/bench/peers/run.py" --build "$programs" --config a,b256,b50k --precision fp32,bf16 \
-    --layout 2t,2x1 --rounds 7 --out "$folder/peers"
+if "$python" -c 'import torch' 2> /dev/null; then
+  if chosen optim_adamw_torch; then
+    echo optim_adamw_torch
+    table "optim_adamw_torch.json" env OMP_NUM_THREADS=2 "$python" "$root/bench/optim/adamw_torch.py"
+  fi
+  if chosen peers; then
+    echo peers
+    ${RUN:-} "$python" "$root/bench/peers/run.py" --python "$python" --build "$programs" \
+      --config a,b256,b50k --precision fp32,bf16 --layout 2t,2x1 --rounds 7 --out "$folder/peers" ||
+      failed=$((failed + 1))
+  fi
+else
+  skip "optim_adamw_torch and peers: $python has no PyTorch; apt-get install python3-torch"
 fi
+
+"$python" "$root/bench/summary.py" "$folder"/*.json > "$folder/summary.md"
+exit "$failed"
