@@ -46,16 +46,11 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const int x = static_cast<int>(threadIdx.x) % Tile::side;
   const int y = static_cast<int>(threadIdx.x) / Tile::side;
 
-  const std::int64_t tiles = (shape.sequence + Tile::own - 1) / Tile::own;
-  const AttentionPlace place = attention_place(shape.heads, tiles, true);
-  const std::int64_t q0 = place.tile * Tile::own;
-  const std::int64_t pitch = 3 * shape.channels;
-  const std::int64_t corner = place.b * shape.sequence * pitch + place.h * shape.head;
-  const T* const q = qkv + corner;
-  const T* const k = q + shape.channels;
-  const T* const v = k + shape.channels;
-  const T* const d_o = d_out + place.b * shape.sequence * shape.channels + place.h * shape.head;
-  load_rows<Tile::own, Tile::threads>(queries, q, pitch, q0, shape.sequence, shape.head, stride);
+  const auto rows = attention_rows<Tile::own>(qkv, shape, true);
+  const std::int64_t q0 = rows.first;
+  const T* const d_o = d_out + rows.output(shape);
+  load_rows<Tile::own, Tile::threads>(queries, rows.q, rows.pitch, q0, shape.sequence, shape.head,
+                                      stride);
   load_rows<Tile::own, Tile::threads>(gradients, d_o, shape.channels, q0, shape.sequence,
                                       shape.head, stride);
 
@@ -66,7 +61,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
 #pragma unroll
   for (int i = 0; i < Tile::own_each; ++i) {
     const std::int64_t t = q0 + y + 16 * i;
-    const std::int64_t at = (place.b * shape.heads + place.h) * shape.sequence + t;
+    const std::int64_t at = rows.statistics(shape) + t;
     row_lse[i] = t < shape.sequence ? lse[at] : E(0);
     row_delta[i] = t < shape.sequence ? delta[at] : E(0);
     factor[i] = shape.scale;
@@ -77,14 +72,14 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
     __syncthreads();  // the former keys and weights have been read
-    load_rows<Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head,
-                                             stride);
+    load_rows<Tile::streamed, Tile::threads>(streamed, rows.k, rows.pitch, k0, shape.sequence,
+                                             shape.head, stride);
     __syncthreads();
     E score[Tile::own_each][Tile::streamed_each];
     dot_rows(score, queries, streamed, shape.head, stride);
     __syncthreads();  // the keys have been read
-    load_rows<Tile::streamed, Tile::threads>(streamed, v, pitch, k0, shape.sequence, shape.head,
-                                             stride);
+    load_rows<Tile::streamed, Tile::threads>(streamed, rows.v, rows.pitch, k0, shape.sequence,
+                                             shape.head, stride);
     __syncthreads();
     E d_weight[Tile::own_each][Tile::streamed_each];
     dot_rows(d_weight, gradients, streamed, shape.head, stride);
@@ -96,7 +91,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
         const std::int64_t s = k0 + x + 16 * j;
         E d_score = 0;
         if (s <= t && t < shape.sequence) {
-          const E drop = attention_dropout(shape, place.b, place.h, t, s);
+          const E drop = attention_dropout(shape, rows.b, rows.h, t, s);
           d_score =
               exp(score[i][j] * shape.scale - row_lse[i]) * (drop * d_weight[i][j] - row_delta[i]);
         }
@@ -104,13 +99,13 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
       }
     }
     __syncthreads();  // the values have been read, the weights are written
-    load_rows<Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head,
-                                             stride);
+    load_rows<Tile::streamed, Tile::threads>(streamed, rows.k, rows.pitch, k0, shape.sequence,
+                                             shape.head, stride);
     __syncthreads();
     add_weighted_rows(sum, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
                       stride);
   }
-  store_rows(d_qkv + corner, pitch, q0, shape.sequence, shape.head, sum, factor);
+  store_rows(d_qkv + rows.corner, rows.pitch, q0, shape.sequence, shape.head, sum, factor);
 }
 
 /// dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from there on.
@@ -129,18 +124,14 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const int x = static_cast<int>(threadIdx.x) % Tile::side;
   const int y = static_cast<int>(threadIdx.x) / Tile::side;
 
-  const std::int64_t tiles = (shape.sequence + Tile::own - 1) / Tile::own;
-  const AttentionPlace place = attention_place(shape.heads, tiles, false);
-  const std::int64_t k0 = place.tile * Tile::own;
-  const std::int64_t pitch = 3 * shape.channels;
-  const std::int64_t corner = place.b * shape.sequence * pitch + place.h * shape.head;
-  const T* const q = qkv + corner;
-  const T* const k = q + shape.channels;
-  const T* const v = k + shape.channels;
-  const T* const d_o = d_out + place.b * shape.sequence * shape.channels + place.h * shape.head;
-  const std::int64_t statistics = (place.b * shape.heads + place.h) * shape.sequence;
-  load_rows<Tile::own, Tile::threads>(keys, k, pitch, k0, shape.sequence, shape.head, stride);
-  load_rows<Tile::own, Tile::threads>(values, v, pitch, k0, shape.sequence, shape.head, stride);
+  const auto rows = attention_rows<Tile::own>(qkv, shape, false);
+  const std::int64_t k0 = rows.first;
+  const T* const d_o = d_out + rows.output(shape);
+  const std::int64_t statistics = rows.statistics(shape);
+  load_rows<Tile::own, Tile::threads>(keys, rows.k, rows.pitch, k0, shape.sequence, shape.head,
+                                      stride);
+  load_rows<Tile::own, Tile::threads>(values, rows.v, rows.pitch, k0, shape.sequence, shape.head,
+                                      stride);
 
   E d_key[Tile::own_each][Tile::channels_each];
   E d_value[Tile::own_each][Tile::channels_each];
@@ -160,8 +151,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   static_assert(Tile::own % Tile::streamed == 0);  // so the queries' tiles begin at k0
   for (std::int64_t q0 = k0; q0 < shape.sequence; q0 += Tile::streamed) {
     __syncthreads();  // the former queries and weights have been read
-    load_rows<Tile::streamed, Tile::threads>(streamed, q, pitch, q0, shape.sequence, shape.head,
-                                             stride);
+    load_rows<Tile::streamed, Tile::threads>(streamed, rows.q, rows.pitch, q0, shape.sequence,
+                                             shape.head, stride);
     __syncthreads();
     E weight[Tile::own_each][Tile::streamed_each];  // first the scores
     dot_rows(weight, keys, streamed, shape.head, stride);
@@ -175,7 +166,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
         const std::int64_t s = k0 + y + 16 * i;
         const bool seen = s <= t && t < shape.sequence;
         weight[i][j] = seen ? exp(weight[i][j] * shape.scale - row_lse) : E(0);
-        drop[i][j] = seen ? attention_dropout(shape, place.b, place.h, t, s) : E(0);
+        drop[i][j] = seen ? attention_dropout(shape, rows.b, rows.h, t, s) : E(0);
         weights[(y + 16 * i) * Tile::weight_stride + x + 16 * j] = weight[i][j] * drop[i][j];
       }
     }
@@ -198,16 +189,16 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
             weight[i][j] * (drop[i][j] * d_weight[i][j] - row_delta);
       }
     }
-    load_rows<Tile::streamed, Tile::threads>(streamed, q, pitch, q0, shape.sequence, shape.head,
-                                             stride);
+    load_rows<Tile::streamed, Tile::threads>(streamed, rows.q, rows.pitch, q0, shape.sequence,
+                                             shape.head, stride);
     __syncthreads();
     add_weighted_rows(d_key, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
                       stride);
   }
-  store_rows(d_qkv + corner + shape.channels, pitch, k0, shape.sequence, shape.head, d_key,
-             key_factor);
-  store_rows(d_qkv + corner + 2 * shape.channels, pitch, k0, shape.sequence, shape.head, d_value,
-             value_factor);
+  store_rows(d_qkv + rows.corner + shape.channels, rows.pitch, k0, shape.sequence, shape.head,
+             d_key, key_factor);
+  store_rows(d_qkv + rows.corner + 2 * shape.channels, rows.pitch, k0, shape.sequence, shape.head,
+             d_value, value_factor);
 }
 
 }  // namespace reef::inline v0::nn::cuda

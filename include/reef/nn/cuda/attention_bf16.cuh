@@ -33,18 +33,13 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
                             at.warp * Tile::side * Tile::weight_stride;
   const Bfloat16* const own = queries + at.warp * Tile::side * Tile::stride;
 
-  const std::int64_t tiles = (shape.sequence + Tile::own - 1) / Tile::own;
-  const AttentionPlace place = attention_place(shape.heads, tiles, true);
-  const std::int64_t q0 = place.tile * Tile::own;
-  const std::int64_t pitch = 3 * shape.channels;
-  const Bfloat16* const q = qkv + place.b * shape.sequence * pitch + place.h * shape.head;
-  const Bfloat16* const k = q + shape.channels;
-  const Bfloat16* const v = k + shape.channels;
+  const auto rows = attention_rows<Tile::own>(qkv, shape, true);
+  const std::int64_t q0 = rows.first;
   const std::int64_t first = q0 + at.warp * Tile::side;
   const std::int64_t t = first + at.row;
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
-  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, q, pitch, q0, shape.sequence,
-                                            shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
+                                            shape.sequence, shape.head, depth);
 
   // Rows behind the sequence's end see its keys too; nothing of them is stored.
   constexpr float nothing = -::cuda::std::numeric_limits<float>::infinity();
@@ -52,7 +47,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   float l = 0;
   for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
     __syncthreads();  // the former keys have been read
-    bf16::load_rows<Tile::streamed, Tile::threads>(streamed, Tile::stride, k, pitch, k0,
+    bf16::load_rows<Tile::streamed, Tile::threads>(streamed, Tile::stride, rows.k, rows.pitch, k0,
                                                    shape.sequence, shape.head, depth);
     __syncthreads();
     bf16::dot_rows<Tile>(slice, own, streamed, depth);
@@ -77,7 +72,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   }
   const float total = m + logf(l);
   if (at.odd == 0 && t < shape.sequence) {
-    lse[(place.b * shape.heads + place.h) * shape.sequence + t] = total;
+    lse[rows.statistics(shape) + t] = total;
   }
 
   bf16::Sum sum[Head / Tile::side];
@@ -85,9 +80,9 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   for (auto& block : sum) nvcuda::wmma::fill_fragment(block, 0.0F);
   for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
     __syncthreads();  // the former keys and values have been read
-    bf16::load_rows<Tile::streamed, Tile::threads>(streamed, Tile::stride, k, pitch, k0,
+    bf16::load_rows<Tile::streamed, Tile::threads>(streamed, Tile::stride, rows.k, rows.pitch, k0,
                                                    shape.sequence, shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(values, Tile::stride, v, pitch, k0,
+    bf16::load_rows<Tile::streamed, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
                                                    shape.sequence, shape.head, depth);
     __syncthreads();
     bf16::dot_rows<Tile>(slice, own, streamed, depth);
@@ -98,14 +93,14 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
       float weight = 0;
       if (s <= t && t < shape.sequence) {
         weight = expf(slice[at.row * Tile::score_stride + column] * shape.scale - total) *
-                 attention_dropout(shape, place.b, place.h, t, s);
+                 attention_dropout(shape, rows.b, rows.h, t, s);
       }
       weights[at.row * Tile::weight_stride + column] = Bfloat16(weight);
     }
     bf16::add_weighted_rows<Tile>(sum, weights, values, depth);
   }
-  bf16::store_rows<Tile>(out + place.b * shape.sequence * shape.channels + place.h * shape.head,
-                         shape.channels, first, shape.sequence, shape.head, slice, sum, 1.0F);
+  bf16::store_rows<Tile>(out + rows.output(shape), shape.channels, first, shape.sequence,
+                         shape.head, slice, sum, 1.0F);
 #endif
 }
 
@@ -129,23 +124,16 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
                             at.warp * Tile::side * Tile::weight_stride;
   const int own = at.warp * Tile::side * Tile::stride;
 
-  const std::int64_t tiles = (shape.sequence + Tile::own - 1) / Tile::own;
-  const AttentionPlace place = attention_place(shape.heads, tiles, true);
-  const std::int64_t q0 = place.tile * Tile::own;
-  const std::int64_t pitch = 3 * shape.channels;
-  const std::int64_t corner = place.b * shape.sequence * pitch + place.h * shape.head;
-  const Bfloat16* const q = qkv + corner;
-  const Bfloat16* const k = q + shape.channels;
-  const Bfloat16* const v = k + shape.channels;
-  const Bfloat16* const d_o =
-      d_out + place.b * shape.sequence * shape.channels + place.h * shape.head;
+  const auto rows = attention_rows<Tile::own>(qkv, shape, true);
+  const std::int64_t q0 = rows.first;
+  const Bfloat16* const d_o = d_out + rows.output(shape);
   const std::int64_t first = q0 + at.warp * Tile::side;
   const std::int64_t t = first + at.row;
-  const std::int64_t statistics = (place.b * shape.heads + place.h) * shape.sequence;
+  const std::int64_t statistics = rows.statistics(shape);
   const float row_lse = t < shape.sequence ? lse[statistics + t] : 0.0F;
   const float row_delta = t < shape.sequence ? delta[statistics + t] : 0.0F;
-  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, q, pitch, q0, shape.sequence,
-                                            shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
+                                            shape.sequence, shape.head, depth);
   bf16::load_rows<Tile::own, Tile::threads>(gradients, Tile::stride, d_o, shape.channels, q0,
                                             shape.sequence, shape.head, depth);
 
@@ -155,9 +143,9 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
     __syncthreads();  // the former keys and values have been read
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, k, pitch, k0, shape.sequence,
-                                                   shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(values, Tile::stride, v, pitch, k0,
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
+                                                   shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
                                                    shape.sequence, shape.head, depth);
     __syncthreads();
     bf16::dot_rows<Tile>(slice, queries + own, keys, depth);
@@ -174,14 +162,14 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     for (int i = 0; i < Tile::columns_each; ++i) {
       const int column = at.column(i);
       const float d_weight = slice[at.row * Tile::score_stride + column];
-      const float drop = attention_dropout(shape, place.b, place.h, t, k0 + column);
+      const float drop = attention_dropout(shape, rows.b, rows.h, t, k0 + column);
       weights[at.row * Tile::weight_stride + column] =
           Bfloat16(weight[i] * (drop * d_weight - row_delta));
     }
     bf16::add_weighted_rows<Tile>(sum, weights, keys, depth);
   }
-  bf16::store_rows<Tile>(d_qkv + corner, pitch, first, shape.sequence, shape.head, slice, sum,
-                         shape.scale);
+  bf16::store_rows<Tile>(d_qkv + rows.corner, rows.pitch, first, shape.sequence, shape.head, slice,
+                         sum, shape.scale);
 #endif
 }
 
@@ -205,23 +193,16 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
                             at.warp * Tile::side * Tile::weight_stride;
   const int own = at.warp * Tile::side * Tile::stride;
 
-  const std::int64_t tiles = (shape.sequence + Tile::own - 1) / Tile::own;
-  const AttentionPlace place = attention_place(shape.heads, tiles, false);
-  const std::int64_t k0 = place.tile * Tile::own;
-  const std::int64_t pitch = 3 * shape.channels;
-  const std::int64_t corner = place.b * shape.sequence * pitch + place.h * shape.head;
-  const Bfloat16* const q = qkv + corner;
-  const Bfloat16* const k = q + shape.channels;
-  const Bfloat16* const v = k + shape.channels;
-  const Bfloat16* const d_o =
-      d_out + place.b * shape.sequence * shape.channels + place.h * shape.head;
-  const std::int64_t statistics = (place.b * shape.heads + place.h) * shape.sequence;
+  const auto rows = attention_rows<Tile::own>(qkv, shape, false);
+  const std::int64_t k0 = rows.first;
+  const Bfloat16* const d_o = d_out + rows.output(shape);
+  const std::int64_t statistics = rows.statistics(shape);
   const std::int64_t first = k0 + at.warp * Tile::side;
   const std::int64_t s = first + at.row;
-  bf16::load_rows<Tile::own, Tile::threads>(keys, Tile::stride, k, pitch, k0, shape.sequence,
-                                            shape.head, depth);
-  bf16::load_rows<Tile::own, Tile::threads>(values, Tile::stride, v, pitch, k0, shape.sequence,
-                                            shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
+                                            shape.sequence, shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
+                                            shape.sequence, shape.head, depth);
 
   bf16::Sum d_key[Head / Tile::side];
   bf16::Sum d_value[Head / Tile::side];
@@ -231,7 +212,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   for (auto& block : d_value) nvcuda::wmma::fill_fragment(block, 0.0F);
   for (std::int64_t q0 = k0; q0 < shape.sequence; q0 += Tile::streamed) {
     __syncthreads();  // the former queries and gradients have been read
-    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride, q, pitch, q0,
+    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
                                                    shape.sequence, shape.head, depth);
     bf16::load_rows<Tile::streamed, Tile::threads>(gradients, Tile::stride, d_o, shape.channels, q0,
                                                    shape.sequence, shape.head, depth);
@@ -246,7 +227,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
       const bool seen = s <= t && t < shape.sequence;
       const float score = slice[at.row * Tile::score_stride + column];
       weight[i] = seen ? expf(score * shape.scale - lse[statistics + t]) : 0.0F;
-      drop[i] = seen ? attention_dropout(shape, place.b, place.h, t, s) : 0.0F;
+      drop[i] = seen ? attention_dropout(shape, rows.b, rows.h, t, s) : 0.0F;
       weights[at.row * Tile::weight_stride + column] = Bfloat16(weight[i] * drop[i]);
     }
     bf16::add_weighted_rows<Tile>(d_value, weights, gradients, depth);
@@ -262,10 +243,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     }
     bf16::add_weighted_rows<Tile>(d_key, weights, queries, depth);
   }
-  bf16::store_rows<Tile>(d_qkv + corner + shape.channels, pitch, first, shape.sequence, shape.head,
-                         slice, d_key, shape.scale);
-  bf16::store_rows<Tile>(d_qkv + corner + 2 * shape.channels, pitch, first, shape.sequence,
-                         shape.head, slice, d_value, 1.0F);
+  bf16::store_rows<Tile>(d_qkv + rows.corner + shape.channels, rows.pitch, first, shape.sequence,
+                         shape.head, slice, d_key, shape.scale);
+  bf16::store_rows<Tile>(d_qkv + rows.corner + 2 * shape.channels, rows.pitch, first,
+                         shape.sequence, shape.head, slice, d_value, 1.0F);
 #endif
 }
 

@@ -26,14 +26,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const int x = static_cast<int>(threadIdx.x) % Tile::side;
   const int y = static_cast<int>(threadIdx.x) / Tile::side;
 
-  const std::int64_t tiles = (shape.sequence + Tile::own - 1) / Tile::own;
-  const AttentionPlace place = attention_place(shape.heads, tiles, true);
-  const std::int64_t q0 = place.tile * Tile::own;
-  const std::int64_t pitch = 3 * shape.channels;
-  const T* const q = qkv + place.b * shape.sequence * pitch + place.h * shape.head;
-  const T* const k = q + shape.channels;
-  const T* const v = k + shape.channels;
-  load_rows<Tile::own, Tile::threads>(queries, q, pitch, q0, shape.sequence, shape.head, stride);
+  const auto rows = attention_rows<Tile::own>(qkv, shape, true);
+  const std::int64_t q0 = rows.first;
+  load_rows<Tile::own, Tile::threads>(queries, rows.q, rows.pitch, q0, shape.sequence, shape.head,
+                                      stride);
 
   E m[Tile::own_each];
   E l[Tile::own_each];
@@ -49,8 +45,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
     __syncthreads();  // the former values and weights have been read
-    load_rows<Tile::streamed, Tile::threads>(streamed, k, pitch, k0, shape.sequence, shape.head,
-                                             stride);
+    load_rows<Tile::streamed, Tile::threads>(streamed, rows.k, rows.pitch, k0, shape.sequence,
+                                             shape.head, stride);
     __syncthreads();
     E score[Tile::own_each][Tile::streamed_each];
     dot_rows(score, queries, streamed, shape.head, stride);
@@ -76,7 +72,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
         added += weight;
         const bool seen = s <= t && t < shape.sequence;
         weights[(y + 16 * i) * Tile::weight_stride + x + 16 * j] =
-            seen ? weight * attention_dropout(shape, place.b, place.h, t, s) : E(0);
+            seen ? weight * attention_dropout(shape, rows.b, rows.h, t, s) : E(0);
       }
       m[i] = largest;
       l[i] = l[i] * correction + row_sum(added);
@@ -84,8 +80,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
       for (int j = 0; j < Tile::channels_each; ++j) sum[i][j] *= correction;
     }
     __syncthreads();  // the keys have been read, the weights are written
-    load_rows<Tile::streamed, Tile::threads>(streamed, v, pitch, k0, shape.sequence, shape.head,
-                                             stride);
+    load_rows<Tile::streamed, Tile::threads>(streamed, rows.v, rows.pitch, k0, shape.sequence,
+                                             shape.head, stride);
     __syncthreads();
     add_weighted_rows(sum, weights, Tile::weight_stride, streamed, Tile::streamed, shape.head,
                       stride);
@@ -97,11 +93,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(256)
     const std::int64_t t = q0 + y + 16 * i;
     factor[i] = E(1) / l[i];
     if (x == 0 && t < shape.sequence) {
-      lse[(place.b * shape.heads + place.h) * shape.sequence + t] = m[i] + log(l[i]);
+      lse[rows.statistics(shape) + t] = m[i] + log(l[i]);
     }
   }
-  store_rows(out + place.b * shape.sequence * shape.channels + place.h * shape.head, shape.channels,
-             q0, shape.sequence, shape.head, sum, factor);
+  store_rows(out + rows.output(shape), shape.channels, q0, shape.sequence, shape.head, sum, factor);
 }
 
 }  // namespace reef::inline v0::nn::cuda

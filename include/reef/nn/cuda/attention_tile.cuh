@@ -67,18 +67,46 @@ struct AttentionTile {
   static_assert(shared_bytes(Head, 2) <= 64 * 1024);
 };
 
-/// The block's part of a head: which rows of which sample's which head.
-struct AttentionPlace {
-  std::int64_t b, h, tile;
+/// What a block works on: head h of sample b, its own rows from `first` on.
+template <class T>
+struct AttentionRows {
+  std::int64_t b, h, first;
+  std::int64_t pitch;   // from row to row of qkv and d_qkv
+  std::int64_t corner;  // where the head's row 0 of q is in them, with k's C and v's 2 C behind it
+  const T *q, *k, *v;   // row 0 of the head
+
+  /// Where its row 0 is in out and d_out.
+  template <class E>
+  __device__ __forceinline__ std::int64_t output(const AttentionShape<E>& shape) const {
+    return b * shape.sequence * shape.channels + h * shape.head;
+  }
+  /// Where its row 0 is in lse and delta.
+  template <class E>
+  __device__ __forceinline__ std::int64_t statistics(const AttentionShape<E>& shape) const {
+    return (b * shape.heads + h) * shape.sequence;
+  }
 };
 
-/// Blocks count (B, H, tiles), the tiles backwards where `last_first`: the longest start first.
-__device__ __forceinline__ AttentionPlace attention_place(std::int64_t heads, std::int64_t tiles,
-                                                          bool last_first) {
+/// Blocks count (B, H, tiles of Own rows), the tiles backwards where `last_first`: the longest start
+/// first.
+template <int Own, class T, class E>
+__device__ __forceinline__ AttentionRows<T> attention_rows(const T* qkv,
+                                                           const AttentionShape<E>& shape,
+                                                           bool last_first) {
+  const std::int64_t tiles = (shape.sequence + Own - 1) / Own;
   const std::int64_t block = blockIdx.x;
   const std::int64_t tile = block % tiles;
   const std::int64_t rest = block / tiles;
-  return {rest / heads, rest % heads, last_first ? tiles - 1 - tile : tile};
+  AttentionRows<T> rows;
+  rows.b = rest / shape.heads;
+  rows.h = rest % shape.heads;
+  rows.first = (last_first ? tiles - 1 - tile : tile) * Own;
+  rows.pitch = 3 * shape.channels;
+  rows.corner = rows.b * shape.sequence * rows.pitch + rows.h * shape.head;
+  rows.q = qkv + rows.corner;
+  rows.k = rows.q + shape.channels;
+  rows.v = rows.k + shape.channels;
+  return rows;
 }
 
 /// rows x head elements from global rows first, first + 1, ... to shared memory; zeros behind the
