@@ -11,9 +11,9 @@ namespace reef::comm::detail {
 namespace {
 
 TEST(Naps, a_wait_looks_ever_less_often) {
-  // Naps of 50 us until 50 of them are that long, then 1/50 of the wait: as many for each factor of e.
-  constexpr double wait = 0.3;
-  const double most = 50 + 50 * std::log(wait / 2.5e-3) + 10;
+  // Naps of 50 us until 32 of them are that long, then 1/32 of the wait: as many for each factor of e.
+  constexpr double wait = 0.25;
+  const double most = 32 + 32 * std::log(wait / 1.6e-3) + 10;
   Naps naps;
   naps.rest(true, never_ns, never_ns, [] { return true; });
   const std::int64_t begin = now_ns();

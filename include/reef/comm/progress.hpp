@@ -36,7 +36,7 @@ namespace reef::inline v0::comm {
 /// | who      | all ranks construct and destroy it: collective, both block. One per process            |
 /// | calls    | while it lives nobody else calls MPI, unless MPI grants MPI_THREAD_MULTIPLE; errors     |
 /// |          | on MPI_COMM_WORLD and MPI_COMM_SELF are returned meanwhile, not fatal                   |
-/// | polling  | at once while something moves, else after a nap of 1/50 of the wait so far, 50 us to    |
+/// | polling  | at once while something moves, else after a nap of 1/32 of the wait so far, 50 us to    |
 /// |          | 8 ms; it sleeps between signs of life when there is no task                             |
 /// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a slow  |
 /// |          | rank is late, not dead. See ProgressOptions                                             |
