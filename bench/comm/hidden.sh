@@ -1,7 +1,7 @@
 #!/bin/sh
-# How much of a 64 MiB all-reduce hides behind computing, over a loopback of 4 Gbit/s.
+# How much of a 64 MiB all-reduce hides behind computing, over a loopback of 1 Gbit/s, or of GIGABITS.
 #
-#   sudo bench/comm/hidden.sh build/release/bench [ROUNDS]
+#   sudo bench/comm/hidden.sh build/release/bench [ROUNDS [GIGABITS]]
 #
 # Runs comm_hidden_bench with 2 ranks in a network namespace of its own, whose loopback tc-tbf
 # limits; under Open MPI, and under MPICH where that was found; a rank is bound to a core, so that its
@@ -9,7 +9,7 @@
 set -eu
 folder=${1:?"usage: hidden.sh FOLDER-OF-BENCHMARKS [ROUNDS]"}
 rounds=${2:-11}
-gigabits=4
+gigabits=${3:-1}
 space=reef-bench-$$
 
 ip netns add "$space"

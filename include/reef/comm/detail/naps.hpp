@@ -20,6 +20,10 @@ namespace reef::inline v0::comm::detail {
 /// second takes 290 naps, each further second 125; what a nap costs is waking up, 30 to 50 us on a
 /// virtual machine. An arrival whose time is known it awaits awake, the last 50 us. With nothing to do
 /// it sleeps until the next sign of life is due, or somebody wakes it.
+///
+/// Who yields a core that another thread computes on gets it back after that one's time slice, some
+/// milliseconds; who wakes from a nap gets it at once. So for 0.1 s after a yield that took long, it
+/// naps where it would yield, and for 200 us at least, since waking takes the other thread's time.
 class Naps {
 public:
   /// Ends a nap. Any thread; next to nothing when there is none.
@@ -41,15 +45,16 @@ public:
     }
     const bool working = busy();
     const std::int64_t still = now - still_since_;
-    if (working && still < spin_ns) {
-      sched_yield();
+    const bool alone = now >= shared_until_;
+    if (working && still < spin_ns && alone) {
+      yield(now);
       return;
     }
     std::int64_t nap = std::max(beat - now, spin_ns);
-    if (working) nap = std::min(nap, std::clamp(still / 32, spin_ns, longest_ns));
-    nap = std::min(nap, arrival - now - spin_ns);
+    if (working) nap = std::min(nap, std::clamp(still / 32, alone ? spin_ns : 4 * spin_ns, longest_ns));
+    nap = std::min(nap, arrival - now - (alone ? spin_ns : 0));
     if (nap <= 0) {
-      sched_yield();
+      yield(now);
       return;
     }
     std::unique_lock lock(mutex_);
@@ -61,6 +66,12 @@ public:
   }
 
 private:
+  void yield(std::int64_t now) {
+    sched_yield();
+    if (now_ns() - now > spin_ns) shared_until_ = now + shared_ns;
+  }
+
+  static constexpr std::int64_t shared_ns = 100'000'000;
   static constexpr std::int64_t spin_ns = 50'000;
   static constexpr std::int64_t longest_ns = 8'000'000;
 
@@ -68,6 +79,7 @@ private:
   std::condition_variable changed_;
   std::atomic<bool> napping_{false};
   std::int64_t still_since_ = 0;
+  std::int64_t shared_until_ = 0;  ///< the core is taken to be shared until then
 };
 
 }  // namespace reef::inline v0::comm::detail

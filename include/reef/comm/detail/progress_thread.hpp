@@ -12,10 +12,7 @@
 #include <thread>
 #include <vector>
 
-#if defined(__linux__)
-#include <sys/prctl.h>
-#endif
-
+#include <reef/comm/detail/scheduling.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/text.hpp>
 
@@ -24,9 +21,7 @@ namespace reef::inline v0::comm {
 // -- the progress thread -----------------------------------------------------------------------
 
 inline void Progress::serve() {
-#if defined(__linux__)
-  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // naps end on time: to 1 us, not 50
-#endif
+  detail::wake_on_time();
   std::int64_t last = detail::now_ns();
   while (!leave_) {
     const std::int64_t now = detail::now_ns();
