@@ -22,8 +22,8 @@ namespace reef::inline v0::comm::detail {
 /// it sleeps until the next sign of life is due, or somebody wakes it.
 ///
 /// Who yields a core that another thread computes on gets it back after that one's time slice, some
-/// milliseconds; who wakes from a nap gets it at once. So for 0.1 s after a yield that took long, it
-/// naps where it would yield, and for 200 us at least, since waking takes the other thread's time.
+/// milliseconds; who wakes from a nap gets it at once. So for 0.1 s after a yield that took half a
+/// millisecond it naps where it would yield.
 class Naps {
 public:
   /// Ends a nap. Any thread; next to nothing when there is none.
@@ -51,7 +51,7 @@ public:
       return;
     }
     std::int64_t nap = std::max(beat - now, spin_ns);
-    if (working) nap = std::min(nap, std::clamp(still / 32, alone ? spin_ns : 4 * spin_ns, longest_ns));
+    if (working) nap = std::min(nap, std::clamp(still / 32, spin_ns, longest_ns));
     nap = std::min(nap, arrival - now - (alone ? spin_ns : 0));
     if (nap <= 0) {
       yield(now);
@@ -68,9 +68,10 @@ public:
 private:
   void yield(std::int64_t now) {
     sched_yield();
-    if (now_ns() - now > spin_ns) shared_until_ = now + shared_ns;
+    if (now_ns() - now > slice_ns) shared_until_ = now + shared_ns;
   }
 
+  static constexpr std::int64_t slice_ns = 500'000;
   static constexpr std::int64_t shared_ns = 100'000'000;
   static constexpr std::int64_t spin_ns = 50'000;
   static constexpr std::int64_t longest_ns = 8'000'000;
