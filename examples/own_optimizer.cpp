@@ -44,11 +44,11 @@ struct OneShot {
     return offsets;
   }
 
-  static void add(run::StepBuilder& builder) {
+  static void add(run::StepBuilder& builder, const run::Pass& model) {
+    model(builder);
     const run::StepPlan& plan = builder.plan;
     std::uint32_t channel = run::first_optimizer_channel;
-    const bool trains = builder.purpose == run::Purpose::training;
-    const std::size_t buckets = trains ? plan.buckets.size() : 0;
+    const std::size_t buckets = builder.trains() ? plan.buckets.size() : 0;
     for (std::size_t b = buckets; b-- > 0;) {
       const auto offsets = copies(plan, b);
       const run::Value gradient{builder.reduced[b], 0};

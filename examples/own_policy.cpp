@@ -24,8 +24,8 @@ using namespace reef;
 /// gradients of bucket 0, the last that the backward completes.
 template <optim::optimizer_policy Inner>
 struct AfterBackward : Inner {
-  static void add(run::StepBuilder& builder) {
-    Inner::add(builder);
+  static void add(run::StepBuilder& builder, const run::Pass& model) {
+    Inner::add(builder, model);
     for (schedule::Instruction& i : builder.program.round) {
       if (i.kind == "ReduceScatter" && i.index != 0) i.reads.push_back({builder.reduced[0], 0});
     }

@@ -19,7 +19,8 @@ struct Alone {
   static std::vector<reef::optim::StateRange> state(const reef::run::StepBuilder& builder) {
     return reef::optim::state_ranges(builder, Rule::states, sharded);
   }
-  static void add(reef::run::StepBuilder& builder) {
+  static void add(reef::run::StepBuilder& builder, const reef::run::Pass& model) {
+    model(builder);
     reef::optim::add_decision(builder, reef::run::first_optimizer_channel, builder.reduced);
     if (builder.purpose == reef::run::Purpose::evaluation) return;
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {

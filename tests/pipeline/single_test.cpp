@@ -27,8 +27,7 @@ schedule::Program program_of(const run::StepPlan& plan, int rank,
                              Purpose purpose = Purpose::training) {
   run::StepBuilder builder(plan, rank, purpose);
   Optim::reserve(builder);
-  pipeline::Single::add(builder);
-  Optim::add(builder);
+  Optim::add(builder, pipeline::Single::add);
   return plan.discrete ? run::stage_transfers(builder.program) : builder.program;
 }
 

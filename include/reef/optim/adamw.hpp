@@ -74,6 +74,13 @@ struct AdamW {
     w = c.keep * w - c.step * state[0] / (sqrt(state[1]) * c.root + c.epsilon);
   }
 
+  /// Another step along m and v as they are, which t updates have made.
+  REEF_RULE template <class V, class C>
+  REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
+    using std::sqrt;
+    w = c.keep * w - c.step * state[0] / (sqrt(state[1]) * c.root + c.epsilon);
+  }
+
   Options options{};
 };
 

@@ -35,22 +35,40 @@ concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
   R::update(w, state, g, rule.template coefficients<float>(1, 0.1, true));
 };
 
+/// An update rule that says where its state alone would take the weights next:
+///
+///     w = predict(w, state)      `state` is that of after t updates, and the coefficients are those of t
+template <class R>
+concept predicting_rule = update_rule<R> && requires(const R& rule, float w, const float* state) {
+  R::predict(w, state, rule.template coefficients<float>(1, 0.1, true));
+};
+
 /// A part of an optimizer's state that a rank keeps, in a storage of its own: what is named, for the
 /// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
-/// so that a run with others can take it over. What is not sharded every rank keeps whole.
+/// so that a run with others can take it over.
 struct StateRange {
+  /// | shard   | the rank's part; the ranks' parts together are the whole                          |
+  /// | whole   | every rank has all of it                                                          |
+  /// | pending | of the gradient that a round begins with: a fold's own, while there is one        |
+  /// | ahead   | the weights that the next gradients are taken at: whole, while they are others     |
+  enum class Kept : std::uint8_t { shard, whole, pending, ahead };
+
   run::StorageId storage = run::no_storage;
   std::string name;
   std::int64_t begin = 0;
   std::int64_t elements = 0;
-  bool master = false;  ///< of bf16 parameters: the weights that they are rounded from
+  Element element = Element::float32;
+  Kept kept = Kept::shard;
+  bool master = false;  ///< the weights that those of the model are rounded from
 };
 
 /// Says how gradients of all ranks become weights of all ranks.
 ///
-///     reserve(builder)   adds the storages that outlive a round: the rule's state
-///     add(builder)       appends the reduction, the scalars, the update and the gathering; sets
-///                        builder.verdict to where a Verdict is at the end, also of an evaluation
+///     reserve(builder)      adds the storages that outlive a round: the rule's state
+///     add(builder, model)   composes the step: `model(builder)` writes the micro-batches of
+///                           builder.stage; the policy the reduction, the scalars, the update and the
+///                           gathering. Sets builder.verdict to where a Verdict is at the end, also
+///                           of an evaluation, which is the model's stage and a verdict
 ///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended (P3)
 ///     state(builder)     the ranges of state that a checkpoint keeps
 ///
@@ -63,14 +81,30 @@ struct StateRange {
 template <class O>
 concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                            update_rule<typename O::Rule> &&
-                           requires(run::StepBuilder& builder) {
+                           requires(run::StepBuilder& builder, const run::Pass& model) {
                              { O::sharded } -> std::convertible_to<bool>;
                              { O::accepts } -> std::convertible_to<Payload>;
                              { O::needs_scalars } -> std::convertible_to<bool>;
                              O::reserve(builder);
-                             O::add(builder);
+                             O::add(builder, model);
                              { O::state(builder) } -> std::same_as<std::vector<StateRange>>;
                            };
+
+/// An optimizer policy whose rounds overlap: the reduction and the update are of gradients that were
+/// there when the round began, while the model's micro-batches take the next ones.
+///
+/// | facts    | `stages`: of a step; `warm_up`: how many steps first run without overlap; `settled`:     |
+/// |          | between steps the model's weights are the committed ones, not those ahead of them      |
+/// | purposes | add() also writes the program of an opening; where warm_up > 0, of a warm_up; where      |
+/// |          | not settled, of a settling, which leaves them in builder.exchanged                      |
+/// | models   | Dpu, DpuPredicted, AccoWp, Acco                                                         |
+template <class O>
+concept overlapping_policy = optimizer_policy<O> &&
+                             requires {
+                               { O::stages } -> std::convertible_to<int>;
+                               { O::warm_up } -> std::convertible_to<std::int64_t>;
+                               { O::settled } -> std::convertible_to<bool>;
+                             };
 
 /// P3. The optimizer policy brings the code of the kinds of instructions that its `add` appends.
 ///

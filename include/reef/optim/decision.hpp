@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,13 +34,12 @@ struct ScalarLayout {
                                                static_cast<std::uint64_t>(run::norm_block)));
   }
 
-  ScalarLayout(const run::StepPlan& plan, run::Purpose purpose)
-      : folds_per_rank(plan.virtual_ranks) {
+  ScalarLayout(const run::StepPlan& plan, bool trains) : folds_per_rank(plan.virtual_ranks) {
     std::int64_t end = 0;
     for (int rank = 0; rank < plan.ranks; ++rank) {
       end += 2 * folds_per_rank;
       norms.emplace_back();
-      if (purpose == run::Purpose::training) {
+      if (trains) {
         for (const run::Bucket& bucket : plan.buckets) {
           norms.back().push_back(end);
           end += blocks(bucket.shard_size(rank));
@@ -50,6 +51,50 @@ struct ScalarLayout {
 
   [[nodiscard]] std::int64_t size() const { return ranks.back(); }
 };
+
+/// What a process adds up of its micro-batches, fold after fold:
+///
+///     (sum of weight, sum of weight * loss)
+template <real T>
+struct Tally {
+  std::vector<const T*> losses;
+  std::vector<const T*> weights;
+  std::vector<int> folds;  ///< micro-batches of each; empty where none is added
+
+  /// Of the micro-batches whose losses are `values`, then their weights.
+  template <class Site>
+  Tally(const Site& site, std::span<const run::Value> values) {
+    const std::size_t count = values.size() / 2;
+    for (std::size_t j = 0; j < count; ++j) {
+      losses.push_back(site.at(values[j]));
+      weights.push_back(site.at(values[count + j]));
+    }
+    const auto [first, last] = site.plan().folds_of(site.rank());
+    for (int fold = first; count > 0 && fold < last; ++fold) {
+      folds.push_back(site.plan().micro_batches[static_cast<std::size_t>(fold)]);
+    }
+  }
+
+  void add_to(double* pair) const {
+    std::size_t j = 0;
+    for (const int fold : folds) {
+      for (int k = 0; k < fold; ++k, ++j) {
+        const auto weight = static_cast<double>(*weights[j]);
+        pair[0] += weight;
+        pair[1] += weight * static_cast<double>(*losses[j]);
+      }
+      pair += 2;
+    }
+  }
+};
+
+/// The losses of micro-batches from `first` on, then their weights.
+inline void add_losses(std::vector<run::Value>& values, const run::StepBuilder& builder,
+                       std::size_t first) {
+  const std::span counted = std::span(builder.micro_batches).subspan(first);
+  for (const auto& storages : counted) values.push_back({storages.loss, 0});
+  for (const auto& storages : counted) values.push_back({storages.loss_weight, 0});
+}
 
 /// What all ranks' scalars say. The sums run in the order of ranks, buckets and blocks, in fp64.
 inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, std::size_t buckets,
@@ -77,6 +122,21 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, 
 
 }  // namespace detail
 
+/// What a decision is about, where it is not about all micro-batches of the program.
+struct DecisionOptions {
+  run::Lane lane = run::Lane::compute;  ///< of Norms
+  std::optional<run::Value> tally{};    ///< of micro-batches of before, which are counted too
+  std::size_t first_micro_batch = 0;    ///< of the program's so far, from which on they are counted
+};
+
+/// Appends `Tally`: it writes to `target`, in host memory, 2 numbers for each fold of this process: what
+/// the program's micro-batches from `first` on weigh, and weight * loss. For a decision of later.
+inline void add_tally(run::StepBuilder& builder, std::size_t first, run::Value target) {
+  schedule::Instruction& tally = builder.program.add("Tally", run::Lane::reduce);
+  detail::add_losses(tally.reads, builder, first);
+  tally.writes = {target};
+}
+
 /// Appends what ends in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
 ///
 ///     Norms(b)   sums of squares of this rank's shard of the reduced gradient, block by block
@@ -85,12 +145,13 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, 
 ///
 /// `gradients[b]` holds the reduced gradient of bucket b, whole or this rank's shard of it; version 0.
 inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
-                         const std::vector<run::StorageId>& gradients) {
+                         const std::vector<run::StorageId>& gradients,
+                         const DecisionOptions& about = {}) {
   using run::Lane;
   using run::Place;
   const run::StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
-  const bool trains = builder.purpose == run::Purpose::training;
+  const bool trains = builder.trains();
   std::vector<run::Value> sums;
   for (std::size_t b = 0; trains && b < plan.buckets.size(); ++b) {
     const std::int64_t elements = plan.buckets[b].shard_size(builder.rank());
@@ -98,21 +159,20 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
     sums.push_back(
         {program.add_storage(concat("sums of squares ", b), blocks * sizeof(double), Place::device),
          0});
-    schedule::Instruction& norms = program.add("Norms", Lane::compute, static_cast<int>(b));
+    schedule::Instruction& norms = program.add("Norms", about.lane, static_cast<int>(b));
     norms.reads = {{gradients[b], 0}};
     norms.writes = {sums.back()};
     norms.cost.bytes = static_cast<Bytes>(elements) * plan.sum_bytes();
   }
 
-  const detail::ScalarLayout layout(plan, builder.purpose);
+  const detail::ScalarLayout layout(plan, trains);
   const run::Value all{
       program.add_storage("scalars", static_cast<Bytes>(layout.size()) * sizeof(double),
                           Place::host),
       0};
   schedule::Instruction& scalars = program.add("Scalars", Lane::reduce);
-  for (const auto& storages : builder.micro_batches) scalars.reads.push_back({storages.loss, 0});
-  for (const auto& storages : builder.micro_batches)
-    scalars.reads.push_back({storages.loss_weight, 0});
+  if (about.tally) scalars.reads.push_back(*about.tally);
+  detail::add_losses(scalars.reads, builder, about.first_micro_batch);
   scalars.reads.insert(scalars.reads.end(), sums.begin(), sums.end());
   scalars.writes = {all};
   run::add_all_gather_messages(scalars, builder, sizeof(double), channel, layout.ranks);
@@ -123,7 +183,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   decide.writes = {{builder.verdict, 0}};
 }
 
-/// Adds the code of Norms, Scalars and Decide.
+/// Adds the code of Norms, Scalars, Decide and Tally.
 template <class Handlers, class Site>
 void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
   using T = typename Site::sum_type;
@@ -132,7 +192,7 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
   using Communication = typename Handlers::Communication;
   using schedule::Instruction;
   const auto layout =
-      std::make_shared<const detail::ScalarLayout>(site.plan(), site.builder.purpose);
+      std::make_shared<const detail::ScalarLayout>(site.plan(), site.builder.trains());
 
   handlers.on_lane("Norms", [&site](const Instruction& i) -> Code {
     const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
@@ -148,7 +208,6 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
 
   // Before the gather each rank writes its own numbers to their place among all.
   handlers.on_wire("Scalars", [&site, layout](const Instruction& i) -> Communication {
-    const run::StepPlan& plan = site.plan();
     const auto rank = static_cast<std::size_t>(site.rank());
     const std::span<double> table = site.template span<double>(i.writes[0]);
     double* const all = table.data();
@@ -157,53 +216,51 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
     Communication gather = site.template all_gather<double>(
         "scalars", std::span<const double>(all + begin, mine), table, layout->ranks);
 
-    const auto count = static_cast<std::size_t>(plan.micro_batches_of(site.rank()));
-    std::vector<const T*> losses;
-    std::vector<const T*> weights;
-    for (std::size_t j = 0; j < count; ++j) {
-      losses.push_back(site.at(i.reads[j]));
-      weights.push_back(site.at(i.reads[count + j]));
-    }
+    // A tally perhaps, losses and weights, sums of squares: of all but the first the number is known.
+    const std::size_t buckets = layout->norms[rank].size();
+    const std::size_t first = (i.reads.size() - buckets) % 2;
+    const std::span<const run::Value> counted =
+        std::span(i.reads).subspan(first, i.reads.size() - buckets - first);
+    const double* const before =
+        first > 0 ? site.memory.template at<double>(i.reads[0].storage) : nullptr;
+    const auto pairs = static_cast<std::size_t>(2 * layout->folds_per_rank);
     struct Sums {
       const double* from;
       std::int64_t to;
       std::size_t blocks;
     };
     std::vector<Sums> sums;
-    for (std::size_t b = 0; b < layout->norms[rank].size(); ++b) {
-      const std::size_t k = 2 * count + b;
+    for (std::size_t b = 0; b < buckets; ++b) {
+      const std::size_t k = i.reads.size() - buckets + b;
       sums.push_back({site.memory.template at<double>(i.reads[k].storage), layout->norms[rank][b],
                       static_cast<std::size_t>(site.storage(i.reads[k]).bytes / sizeof(double))});
     }
-    std::vector<int> folds;
-    const auto [first, last] = plan.folds_of(site.rank());
-    for (int fold = first; fold < last; ++fold) {
-      folds.push_back(plan.micro_batches[static_cast<std::size_t>(fold)]);
-    }
-    gather.begin = [all, begin, losses, weights, sums, folds] {
-      std::size_t j = 0;
-      double* pair = all + begin;
-      for (const int fold : folds) {
-        pair[0] = 0;
-        pair[1] = 0;
-        for (int k = 0; k < fold; ++k, ++j) {
-          const auto weight = static_cast<double>(*weights[j]);
-          pair[0] += weight;
-          pair[1] += weight * static_cast<double>(*losses[j]);
-        }
-        pair += 2;
+    gather.begin = [own = all + begin, all, before, pairs, sums,
+                    tally = detail::Tally<T>(site, counted)] {
+      if (before != nullptr) {
+        std::copy_n(before, pairs, own);
+      } else {
+        std::fill_n(own, pairs, 0.0);
       }
+      tally.add_to(own);
       for (const Sums& s : sums) std::copy_n(s.from, s.blocks, all + s.to);
     };
     return gather;
+  });
+
+  handlers.on_wire("Tally", [&site](const Instruction& i) -> Communication {
+    const std::span<double> pairs = site.template span<double>(i.writes[0]);
+    return site.call("tally", [pairs, tally = detail::Tally<T>(site, i.reads)] {
+      std::fill(pairs.begin(), pairs.end(), 0.0);
+      tally.add_to(pairs.data());
+    });
   });
 
   handlers.on_wire("Decide", [&site, layout, options](const Instruction& i) -> Communication {
     const auto* const all = site.memory.template at<double>(i.reads[0].storage);
     auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
     const run::StepPlan& plan = site.plan();
-    const bool trains = site.builder.purpose == run::Purpose::training;
-    const std::size_t buckets = trains ? plan.buckets.size() : 0;
+    const std::size_t buckets = site.builder.trains() ? plan.buckets.size() : 0;
     return site.call("decide", [all, verdict, &plan, buckets, layout, options] {
       *verdict = detail::judge_scalars(*layout, all, buckets, plan, options);
     });

@@ -45,6 +45,12 @@ struct Momentum {
     w = w - c.lr * state[0];
   }
 
+  /// Another step along m.
+  REEF_RULE template <class V, class C>
+  REEF_HOST_DEVICE static void predict(V& w, const V* state, const C& c) {
+    w = w - c.lr * state[0];
+  }
+
   Options options{};
 };
 

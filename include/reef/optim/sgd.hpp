@@ -37,6 +37,10 @@ struct Sgd {
     w = w - c.lr * (g + c.decay * w);
   }
 
+  /// There is no momentum to follow.
+  REEF_RULE template <class V, class C>
+  REEF_HOST_DEVICE static void predict(V& /*w*/, const V* /*state*/, const C& /*c*/) {}
+
   Options options{};
 };
 

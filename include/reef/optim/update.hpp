@@ -44,7 +44,7 @@ inline run::StorageId find(const schedule::Program& program, const std::string& 
 }  // namespace detail
 
 /// Reserves what a rule keeps from step to step: of the weights in this rank's shards, or of all.
-/// Weights of bf16 have a master copy of fp32 beside the rule's states.
+/// Where the plan keeps master weights, for bf16 in fp32, they are beside the rule's states.
 inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) {
   for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
     const run::Bucket& bucket = builder.plan.buckets[b];
@@ -68,7 +68,9 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
       ranges.push_back(
           {detail::find(builder.program, detail::storage_name(kept, states, b)),
            detail::kept_name(kept, states), bucket.begin + (sharded ? bucket.shards[rank] : 0),
-           sharded ? bucket.shard_size(builder.rank()) : bucket.size(), kept == states});
+           sharded ? bucket.shard_size(builder.rank()) : bucket.size(),
+           sum_of(builder.plan.dag->element),
+           sharded ? StateRange::Kept::shard : StateRange::Kept::whole, kept == states});
     }
   }
   return ranges;
@@ -94,6 +96,44 @@ inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value grad
                       elements * builder.plan.sum_bytes() * static_cast<Bytes>(1 + 2 * numbers);
 }
 
+namespace detail {
+
+/// Consecutive weights that decay or do not, at `offset` from the first of those in question.
+struct Run {
+  bool decays;
+  std::int64_t offset;
+  std::int64_t elements;
+};
+
+/// The runs of n weights of a bucket from `begin` on; what lies between parameters is in none.
+inline std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int64_t begin,
+                                std::int64_t n) {
+  const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+  std::vector<Run> runs;
+  for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+    if (plan.bucket_of_parameter[p] != b) continue;
+    const graph::Parameter& parameter = plan.dag->parameters[p];
+    const std::int64_t at = plan.layout.parameters[p] - bucket.begin;
+    const std::int64_t from = std::max(at, begin);
+    const std::int64_t to = std::min(at + parameter.spec.shape.size(), begin + n);
+    if (from < to) runs.push_back({parameter.decay, from - begin, to - from});
+  }
+  return runs;
+}
+
+/// The kernel on every run, with the coefficients of weights that decay or of those that do not.
+template <class T, class Lane, class Kernel, class Coefficients>
+void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel,
+           const Coefficients& set_coefficients) {
+  for (const Run& run : runs) {
+    Kernel part = kernel.from(run.offset);
+    set_coefficients(part, run.decays);
+    transform_vectors<T>(lane, run.elements, part);
+  }
+}
+
+}  // namespace detail
+
 /// Adds the code of Update: the rule on each run of weights that decay or do not, with the gradient
 /// times the verdict's scale; nothing if the verdict does not commit. Master weights are updated, and
 /// rounded to the weights in the same pass.
@@ -111,41 +151,21 @@ void add_update_code(Handlers& handlers, const Site& site, Rule rule) {
         const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
         const std::int64_t begin =
             n == bucket.size() ? 0 : bucket.shards[static_cast<std::size_t>(site.rank())];
-        struct Run {
-          bool decays;
-          std::int64_t elements;
-          detail::RuleKernel<Rule, T> kernel;
-        };
-        std::vector<Run> runs;
-        for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-          if (plan.bucket_of_parameter[p] != i.index) continue;
-          const graph::Parameter& parameter = plan.dag->parameters[p];
-          const std::int64_t at = plan.layout.parameters[p] - bucket.begin;
-          const std::int64_t from = std::max(at, begin);
-          const std::int64_t to = std::min(at + parameter.spec.shape.size(), begin + n);
-          if (from >= to) continue;
-          Run run{parameter.decay, to - from, {}};
-          run.kernel.weight = site.template at<T>(i.writes[0]) + (from - begin);
-          run.kernel.g = site.at(i.reads[0]) + (from - begin);
-          for (std::size_t k = 0; k < Rule::states; ++k) {
-            run.kernel.state[k] = site.at(i.accumulates[k]) + (from - begin);
-          }
-          if (plan.keeps_master()) {
-            run.kernel.master = site.at(i.accumulates.back()) + (from - begin);
-          }
-          runs.push_back(run);
+        detail::RuleKernel<Rule, T> kernel;
+        kernel.weight = site.template at<T>(i.writes[0]);
+        kernel.g = site.at(i.reads[0]);
+        for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = site.at(i.accumulates[k]);
+        if constexpr (detail::RuleKernel<Rule, T>::has_master) {
+          kernel.master = site.at(i.accumulates.back());
         }
-        return [runs = std::move(runs), verdict, &state = site.state, rule](Lane& lane) {
+        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict,
+                &state = site.state, rule](Lane& lane) mutable {
           if (!verdict->commit) return;
-          const std::int64_t t = state.committed + 1;
-          const auto decaying = rule.template coefficients<E>(t, state.learning_rate, true);
-          const auto plain = rule.template coefficients<E>(t, state.learning_rate, false);
-          for (const Run& run : runs) {
-            detail::RuleKernel<Rule, T> kernel = run.kernel;
-            kernel.scale = static_cast<E>(verdict->scale);
-            kernel.c = run.decays ? decaying : plain;
-            transform_vectors<T>(lane, run.elements, kernel);
-          }
+          kernel.scale = static_cast<E>(verdict->scale);
+          detail::apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
+            part.c =
+                rule.template coefficients<E>(state.committed + 1, state.learning_rate, decays);
+          });
         };
       });
 }

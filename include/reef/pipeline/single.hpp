@@ -13,19 +13,18 @@ struct Single {
   using policy_tag = PipelineTag;
 
   static void add(run::StepBuilder& builder) {
-    run::add_micro_batches(builder);
+    int j = run::add_micro_batches(builder);
     const run::StepPlan& plan = builder.plan;
     const int segments = static_cast<int>(plan.segments.size());
     const auto [first, last] = plan.folds_of(builder.rank());
-    int j = 0;
     for (int fold = first; fold < last; ++fold) {
       const int count = plan.micro_batches[static_cast<std::size_t>(fold)];
       for (int k = 0; k < count; ++k, ++j) {
         for (int s = 0; s < segments; ++s) run::add_forward(builder, s, j);
-        if (builder.purpose == run::Purpose::evaluation) continue;
-        for (int s = segments; s-- > 0;) run::add_backward(builder, s, j, k == 0);
+        if (!builder.trains()) continue;
+        for (int s = segments; s-- > 0;) run::add_backward(builder, s, j, fold - first, k == 0);
       }
-      if (builder.purpose == run::Purpose::training) run::add_folds(builder, fold - first);
+      if (builder.trains()) run::add_folds(builder, fold - first);
     }
   }
 };

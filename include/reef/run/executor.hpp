@@ -140,6 +140,13 @@ struct Lanes {
   }
 };
 
+/// What the trace says that a lane of the device does. What an optimizer computes beside the model
+/// counts as other: communication that only this runs beside is not hidden.
+inline trace::Activity activity_of(schedule::Lane lane) {
+  if (lane == schedule::Lane::compute) return trace::Activity::compute;
+  return lane == schedule::Lane::update ? trace::Activity::other : trace::Activity::copy;
+}
+
 /// Runs a program's rounds: every lane walks its own instructions and waits where a dependency says.
 ///
 /// | blocks | run() until the round is complete on the device and on the wire                         |
@@ -164,8 +171,7 @@ public:
       step.event = std::make_unique<Event>(device);
       step.name = instruction.text();
       step.nvtx = trace::NvtxName(step.name);
-      step.activity = instruction.lane == schedule::Lane::compute ? trace::Activity::compute
-                                                                  : trace::Activity::copy;
+      step.activity = activity_of(instruction.lane);
       step.waits = std::move(dependencies[i]);
       if (schedule::communicates(instruction.lane)) {
         step.communication = handlers.wire_code(instruction);

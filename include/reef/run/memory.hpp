@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <initializer_list>
+#include <span>
 
 #include <reef/device/concept.hpp>
 #include <reef/schedule/placement.hpp>
@@ -16,7 +16,7 @@ template <device::device Device>
 class Arenas {
 public:
   /// Throws MemoryError when the device has less than a placement needs. New memory is zero.
-  Arenas(Device& device, std::initializer_list<const schedule::Placement*> placements) {
+  Arenas(Device& device, std::span<const schedule::Placement* const> placements) {
     Bytes device_bytes = 0;
     Bytes host_bytes = 0;
     for (const schedule::Placement* placement : placements) {

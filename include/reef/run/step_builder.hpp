@@ -1,7 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -19,22 +22,48 @@ using schedule::StorageId;
 using schedule::Value;
 
 /// What a program is for.
-enum class Purpose : std::uint8_t { training, evaluation };
+///
+/// | training   | a step: a round of programs that follow each other                                |
+/// | evaluation | forwards, and the mean of their losses                                              |
+/// | diagnosis  | the model's part of a step once more, with a look at each gradient                  |
+/// | opening    | takes the gradient that the first of overlapping rounds begins with                 |
+/// | warm_up    | a step without overlap, of an optimizer whose rounds overlap later                  |
+/// | settling   | brings the committed weights from their owners to all ranks                         |
+enum class Purpose : std::uint8_t { training, evaluation, diagnosis, opening, warm_up, settling };
+
+inline constexpr std::size_t purpose_count = 6;
+
+/// A stage of a step: a rank's micro-batches at weights of one version. Most steps have one.
+struct Stage {
+  int weights = 0;         ///< the version that is read
+  int gradients = 0;       ///< the version that is written
+  bool continues = false;  ///< gradients are added to those that are there
+  int before = 0;          ///< stages whose samples come before this one's
+};
 
 /// A rank's program under construction, with the storages that the axes agree on by name.
 ///
-/// | weights[b]         | the parameters of bucket b, persistent: version 0, after the update 1         |
-/// | gradients[b]       | their gradients, folded over this rank's micro-batches                        |
-/// | extra_gradients[u] | of use u of a tied parameter beyond its first                                 |
-/// | micro_batches[j]   | what belongs to one micro-batch; losses and loss_weights have an element each |
-/// | reduced[b]         | where this process's gradient of bucket b ends up: gradients[b], or its fold  |
-/// |                    | over the ranks that the process stands for                                    |
+/// | weights[b]       | the parameters of bucket b, persistent: version 0, after the update 1             |
+/// | accumulators     | what gradients are summed in: one for all folds, or one that each keeps            |
+/// | micro_batches[j] | what belongs to one micro-batch                                                    |
+/// | reduced[b]       | where this process's gradient of bucket b ends up: the accumulator's, or its fold  |
+/// |                  | over the ranks that the process stands for                                          |
+/// | exchanged[b]     | of overlapping rounds: where the sums of gradients leave and weights arrive, at its |
+/// |                  | beginning                                                                           |
 ///
-/// Passes run in the order reserve (of all axes), pipeline, swap, optim, compress; each appends or
-/// rewrites. Only `reserve` adds storages that outlive a round, and it does so for every purpose, so
-/// that the programs of a trainer agree on where those lie.
+/// Only `reserve` of an optimizer adds storages that outlive a round, and it does so for every
+/// purpose, so that the programs of a trainer agree on where those lie. Then the optimizer composes
+/// the step: it sets `stage` and has the model's pass, pipeline and swap, write the micro-batches of
+/// one, as often as the step has stages. Compressors rewrite the whole.
 struct StepBuilder {
+  /// The gradients that one fold over micro-batches sums: of a rank, or of a virtual rank.
+  struct Accumulators {
+    std::vector<StorageId> buckets;  ///< by bucket
+    std::vector<StorageId> uses;     ///< by use: of a tied parameter beyond its first, else none
+  };
+
   struct MicroBatch {
+    int number = 0;                             ///< among those of all ranks in the step
     StorageId batch = no_storage;               ///< inputs and loss weight, as they come in
     std::vector<StorageId> tensors;             ///< by tensor that crosses a boundary
     std::vector<StorageId> gradients;           ///< of those
@@ -48,47 +77,57 @@ struct StepBuilder {
   const StepPlan& plan;
   Purpose purpose;
   schedule::Program program{};
+  Stage stage{};
   std::vector<StorageId> weights{};
-  std::vector<StorageId> gradients{};
-  std::vector<StorageId> extra_gradients{};
+  std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
+  std::vector<StorageId> exchanged{};
   std::vector<MicroBatch> micro_batches{};
-  StorageId losses = no_storage;
-  StorageId loss_weights = no_storage;
-  StorageId verdict = no_storage;      ///< where the optimizer says what the step came to
-  std::size_t model_instructions = 0;  ///< how many instructions the optimizer found in the round
+  StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
 
   /// Reserves weights and gradients. The other storages come with the passes.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose)
       : plan(step_plan), purpose(step_purpose) {
     program.rank = rank;
-    const auto sums = [&](std::size_t b) {
-      return static_cast<Bytes>(plan.buckets[b].size()) * plan.sum_bytes();
-    };
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::string name = std::to_string(b);
       const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
       weights.push_back(
           program.add_storage("weights " + name, bytes, Place::device, Life::persistent));
-      gradients.push_back(
-          program.add_storage("gradients " + name, sums(b), Place::device, Life::reserved));
     }
-    extra_gradients.assign(plan.dag->uses.size(), no_storage);
-    for (const graph::Parameter& parameter : plan.dag->parameters) {
-      for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
-        extra_gradients[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
-            concat("gradient of use ", i, " of ", parameter.name),
-            plan.dag->gradient_spec(parameter).bytes(), Place::device, Life::reserved);
-      }
-    }
-    reduced = gradients;
+    add_accumulators("", Life::reserved);
+    reduced = accumulators[0].buckets;
     for (std::size_t b = 0; plan.virtual_ranks > 1 && b < plan.buckets.size(); ++b) {
-      reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sums(b), Place::device,
-                                       Life::reserved);
+      reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
+                                       Place::device, Life::reserved);
     }
   }
 
+  /// Gradients hold their value from round to round, each fold's its own. For `reserve`.
+  void keep_gradients() {
+    for (const auto* ids : {&accumulators[0].buckets, &accumulators[0].uses}) {
+      for (const StorageId id : *ids) {
+        if (id != no_storage) program.storages[id].life = Life::persistent;
+      }
+    }
+    for (int fold = 1; fold < plan.virtual_ranks; ++fold) {
+      add_accumulators(concat(" of virtual rank ", fold), Life::persistent);
+    }
+    keeps_gradients_ = true;
+  }
+  [[nodiscard]] bool keeps_gradients() const { return keeps_gradients_; }
+
   [[nodiscard]] int rank() const { return program.rank; }
+  /// There is a backward.
+  [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }
+  /// Of the gradients of bucket b.
+  [[nodiscard]] Bytes sum_bytes(std::size_t b) const {
+    return static_cast<Bytes>(plan.buckets[b].size()) * plan.sum_bytes();
+  }
+
+  [[nodiscard]] const Accumulators& accumulators_of(int fold) const {
+    return accumulators[accumulators.size() > 1 ? static_cast<std::size_t>(fold) : 0];
+  }
 
   /// The buckets whose weights a segment reads, ascending.
   [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const {
@@ -105,44 +144,87 @@ struct StepBuilder {
   /// Their storages.
   [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const {
     std::vector<Value> values;
-    for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], 0});
+    for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], stage.weights});
     return values;
   }
 
   /// The gradients that a segment's backward folds into: of its bucket, then of each of its uses of
   /// tied parameters beyond the first.
-  [[nodiscard]] std::vector<Value> gradients_of(int segment) const {
+  [[nodiscard]] std::vector<Value> gradients_of(int segment, int fold = 0) const {
     std::vector<Value> values;
+    const Accumulators& sums = accumulators_of(fold);
     const auto s = static_cast<std::size_t>(segment);
     if (plan.bucket_of_segment[s] >= 0) {
-      values.push_back({gradients[static_cast<std::size_t>(plan.bucket_of_segment[s])], 0});
+      const auto b = static_cast<std::size_t>(plan.bucket_of_segment[s]);
+      values.push_back({sums.buckets[b], stage.gradients});
     }
     for (const int use : plan.segments[s].uses) {
-      const StorageId extra = extra_gradients[static_cast<std::size_t>(use)];
-      if (extra != no_storage) values.push_back({extra, 0});
+      const StorageId further = sums.uses[static_cast<std::size_t>(use)];
+      if (further != no_storage) values.push_back({further, stage.gradients});
     }
     return values;
   }
+
+  /// The uses, beyond the first, of the tied parameters of bucket b: in the order in which their
+  /// gradients are added to the first's.
+  [[nodiscard]] std::vector<int> further_uses(std::size_t b) const {
+    std::vector<int> uses;
+    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+      if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
+      const auto& of_parameter = plan.dag->parameters[p].uses;
+      if (!of_parameter.empty()) {
+        uses.insert(uses.end(), of_parameter.begin() + 1, of_parameter.end());
+      }
+    }
+    return uses;
+  }
+
+private:
+  void add_accumulators(const std::string& whose, Life life) {
+    Accumulators sums;
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      sums.buckets.push_back(
+          program.add_storage(concat("gradients ", b, whose), sum_bytes(b), Place::device, life));
+    }
+    sums.uses.assign(plan.dag->uses.size(), no_storage);
+    for (const graph::Parameter& parameter : plan.dag->parameters) {
+      for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
+        sums.uses[static_cast<std::size_t>(parameter.uses[i])] =
+            program.add_storage(concat("gradient of use ", i, " of ", parameter.name, whose),
+                                plan.dag->gradient_spec(parameter).bytes(), Place::device, life);
+      }
+    }
+    accumulators.push_back(std::move(sums));
+  }
+
+  bool keeps_gradients_ = false;
 };
 
-/// Adds the storages of this rank's micro-batches and the `Receive`-lane instruction that fills each
-/// micro-batch's inputs and loss weight: `Batch(j)`.
+/// Writes a part of a program.
+using Pass = std::function<void(StepBuilder&)>;
+
+/// Adds the storages of this rank's micro-batches of a stage and the `Receive`-lane instruction that
+/// fills each micro-batch's inputs and loss weight: `Batch(j)`. Returns the first j.
 ///
 /// Called by every pipeline policy, before its own instructions.
-inline void add_micro_batches(StepBuilder& builder) {
+inline int add_micro_batches(StepBuilder& builder) {
   const StepPlan& plan = builder.plan;
   const graph::Dag& dag = *plan.dag;
   schedule::Program& program = builder.program;
   const int count = plan.micro_batches_of(builder.rank());
+  const int first = static_cast<int>(builder.micro_batches.size());
+  const int before = builder.stage.before * plan.micro_batches_in_all() +
+                     plan.micro_batches_before(builder.rank());
   const Bytes element = plan.sum_bytes();
-  builder.losses =
+  const StorageId losses =
       program.add_storage("losses", static_cast<Bytes>(count) * element, Place::device);
-  builder.loss_weights =
+  const StorageId loss_weights =
       program.add_storage("loss weights", static_cast<Bytes>(count) * element, Place::device);
 
-  for (int j = 0; j < count; ++j) {
-    const std::string suffix = concat(" of micro-batch ", j);
+  for (int k = 0; k < count; ++k) {
+    const std::string suffix = concat(" of micro-batch ", first + k);
     StepBuilder::MicroBatch storages;
+    storages.number = before + k;
     storages.tensors.assign(dag.tensors.size(), no_storage);
     storages.gradients.assign(dag.tensors.size(), no_storage);
 
@@ -158,9 +240,9 @@ inline void add_micro_batches(StepBuilder& builder) {
       offset += round_up(tensor.spec.bytes(), 64);
     }
     storages.loss =
-        program.add_part("loss" + suffix, builder.losses, static_cast<Bytes>(j) * element, element);
-    storages.loss_weight = program.add_part("loss weight" + suffix, builder.loss_weights,
-                                            static_cast<Bytes>(j) * element, element);
+        program.add_part("loss" + suffix, losses, static_cast<Bytes>(k) * element, element);
+    storages.loss_weight = program.add_part("loss weight" + suffix, loss_weights,
+                                            static_cast<Bytes>(k) * element, element);
     const auto loss = static_cast<std::size_t>(dag.loss);
     storages.tensors[loss] = storages.loss;
     storages.gradients[loss] = storages.loss_weight;
@@ -181,7 +263,7 @@ inline void add_micro_batches(StepBuilder& builder) {
                                                     tensor.spec.bytes(), Place::device);
       }
       const std::string where = concat(" of segment ", storages.saved.size(), suffix);
-      const bool trains = builder.purpose == Purpose::training;
+      const bool trains = builder.trains();
       storages.saved.push_back(
           program.add_storage("saved" + where, trains ? segment.saved_bytes : 0, Place::device));
       storages.forward_workspace.push_back(program.add_storage(
@@ -194,7 +276,7 @@ inline void add_micro_batches(StepBuilder& builder) {
     }
     builder.micro_batches.push_back(std::move(storages));
   }
-  for (int j = 0; j < count; ++j) {
+  for (int j = first; j < first + count; ++j) {
     const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
     Instruction& batch = program.add("Batch", Lane::receive, -1, j);
     for (const int input : dag.inputs) {
@@ -202,6 +284,7 @@ inline void add_micro_batches(StepBuilder& builder) {
     }
     batch.writes.push_back({storages.loss_weight, 0});
   }
+  return first;
 }
 
 /// Appends `Forward(segment, j)`; in an evaluation it keeps nothing for a backward.
@@ -219,19 +302,19 @@ inline void add_forward(StepBuilder& builder, int s, int j) {
   for (const int id : segment.boundary_outputs) {
     forward.writes.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
   }
-  if (builder.purpose == Purpose::training) {
+  if (builder.trains()) {
     forward.writes.push_back({storages.saved[static_cast<std::size_t>(s)], 0});
   }
   forward.writes.push_back({storages.forward_workspace[static_cast<std::size_t>(s)], 0});
   forward.cost.flops = segment.forward_flops;
 }
 
-/// Appends `Backward(segment, j)`. The first micro-batch of a fold overwrites the gradients, the
-/// others add to them.
+/// Appends `Backward(segment, j)`. The first micro-batch of a fold overwrites the gradients, unless
+/// the stage continues; the others add to them.
 ///
 ///     reads                weights_of(segment), boundary tensors that it reads, saved, output gradients
 ///     writes, accumulates  input gradients; workspace among the writes; gradients_of(segment)
-inline void add_backward(StepBuilder& builder, int s, int j, bool first_of_fold) {
+inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
   Instruction& backward = builder.program.add("Backward", Lane::compute, s, j);
@@ -249,36 +332,54 @@ inline void add_backward(StepBuilder& builder, int s, int j, bool first_of_fold)
         .push_back(value);
   }
   backward.writes.push_back({storages.backward_workspace[static_cast<std::size_t>(s)], 0});
-  for (const Value value : builder.gradients_of(s)) {
-    (first_of_fold ? backward.writes : backward.accumulates).push_back(value);
+  const bool overwrites = first_of_fold && !builder.stage.continues;
+  for (const Value value : builder.gradients_of(s, fold)) {
+    (overwrites ? backward.writes : backward.accumulates).push_back(value);
   }
   backward.cost.flops = segment.backward_flops;
 }
 
+/// The Backward begins a fold: its gradients stand among the writes.
+inline bool overwrites_gradients(const StepBuilder& builder, const Instruction& backward) {
+  const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(backward.index)];
+  const auto added = std::count(segment.input_gradient_accumulates.begin(),
+                                segment.input_gradient_accumulates.end(), true);
+  return backward.accumulates.size() <
+         static_cast<std::size_t>(added) + builder.gradients_of(backward.index).size();
+}
+
+/// The gradients that a Backward writes or adds to, in the order of StepBuilder::gradients_of.
+inline std::vector<Value> gradients_of(const StepBuilder& builder, const Instruction& backward) {
+  const auto& values =
+      overwrites_gradients(builder, backward) ? backward.writes : backward.accumulates;
+  const auto count = static_cast<std::ptrdiff_t>(builder.gradients_of(backward.index).size());
+  return {values.end() - count, values.end()};
+}
+
 /// Appends what ends a rank's fold: the further uses of tied parameters are added to the first, in
 /// the order of use (`FoldUses`), and where the process stands for several ranks, this one's
-/// gradient to the ranks' before (`FoldRank`).
+/// gradient to the ranks' before (`FoldRank`). Nothing where each fold keeps its gradients: they are
+/// folded when they are handed over.
 inline void add_folds(StepBuilder& builder, int fold) {
+  if (builder.keeps_gradients()) return;
   const StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
   for (std::size_t b = plan.buckets.size(); b-- > 0;) {
     Instruction uses;
     uses.kind = "FoldUses";
     uses.index = static_cast<int>(b);
-    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-      if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
-      for (const int use : plan.dag->parameters[p].uses) {
-        const StorageId extra = builder.extra_gradients[static_cast<std::size_t>(use)];
-        if (extra != no_storage) uses.reads.push_back({extra, 0});
-      }
+    const StepBuilder::Accumulators& sums = builder.accumulators_of(fold);
+    for (const int use : builder.further_uses(b)) {
+      uses.reads.push_back({sums.uses[static_cast<std::size_t>(use)], builder.stage.gradients});
     }
+    const Value gradient{sums.buckets[b], builder.stage.gradients};
     if (!uses.reads.empty()) {
-      uses.accumulates = {{builder.gradients[b], 0}};
+      uses.accumulates = {gradient};
       program.round.push_back(std::move(uses));
     }
     if (plan.virtual_ranks == 1) continue;
     Instruction& rank = program.add("FoldRank", Lane::compute, static_cast<int>(b));
-    rank.reads = {{builder.gradients[b], 0}};
+    rank.reads = {gradient};
     (fold == 0 ? rank.writes : rank.accumulates) = {{builder.reduced[b], 0}};
   }
 }

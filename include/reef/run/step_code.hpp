@@ -31,9 +31,10 @@ using Source = std::function<double(std::uint64_t first_sample, std::span<const 
 /// What changes from step to step, set between rounds.
 struct StepState {
   std::uint64_t seed = 0;
-  std::uint64_t micro_batch = 0;  ///< of all ranks, since the start of training
+  std::uint64_t micro_batch = 0;  ///< of all ranks, that the steps so far have used up
   std::int64_t committed = 0;     ///< optimizer steps that changed the weights
   double learning_rate = 0;
+  double next_learning_rate = 0;  ///< of the step after this one
 };
 
 /// One rank's program with all that its code works on. Everything outlives the executor.
@@ -93,9 +94,34 @@ struct Site {
     return {std::make_shared<comm::CallTask>(std::move(name), std::move(function))};
   }
 
+  /// Code that adds the gradients of further uses of tied parameters, as StepBuilder::further_uses lists
+  /// them for bucket b, to where the bucket's gradient is.
+  [[nodiscard]] typename Handlers<Device>::Code adds_uses(int b, Value gradient,
+                                                          std::span<const Value> uses) const {
+    struct Addition {
+      sum_type* to;
+      const sum_type* from;
+      std::int64_t elements;
+    };
+    std::vector<Addition> additions;
+    const auto bucket = static_cast<std::size_t>(b);
+    std::size_t next = 0;
+    for (const int use : builder.further_uses(bucket)) {
+      const auto p = static_cast<std::size_t>(plan().dag->use_at(use).parameter);
+      additions.push_back(
+          {at(gradient) + (plan().layout.parameters[p] - plan().buckets[bucket].begin),
+           at(uses[next++]), plan().dag->parameters[p].spec.shape.size()});
+    }
+    return [additions = std::move(additions)](typename Device::Lane& lane) {
+      for (const Addition& a : additions) {
+        nn::Kernels<Device>::template copy_or_add<sum_type>(lane, a.to, a.from, a.elements, true);
+      }
+    };
+  }
+
   /// The global index of the first sample of micro-batch j of this rank in the current step.
   [[nodiscard]] std::uint64_t first_sample(int j) const {
-    const int before = plan().micro_batches_before(rank()) + j;
+    const int before = builder.micro_batches[static_cast<std::size_t>(j)].number;
     const graph::Tensor& input = plan().dag->tensor_at(plan().dag->inputs.at(0));
     const auto samples =
         static_cast<std::uint64_t>(input.spec.shape.rank() == 0 ? 1 : input.spec.shape[0]);
@@ -122,7 +148,7 @@ public:
     operands.weights(reads);
     operands.bind(operands.bindings_.tensors, operands.segment().boundary_inputs, reads);
     operands.bind(operands.bindings_.tensors, operands.segment().boundary_outputs, writes);
-    if (site.builder.purpose == Purpose::training) operands.bindings_.saved = operands.next(writes);
+    if (site.builder.trains()) operands.bindings_.saved = operands.next(writes);
     operands.bindings_.workspace = operands.next(writes);
     return std::move(operands.bindings_);
   }
@@ -144,7 +170,7 @@ public:
           operands.next(segment.input_gradient_accumulates[i] ? sums : writes);
     }
     operands.bindings_.workspace = operands.next(writes);
-    operands.gradients(overwrites(site, backward) ? writes : sums);
+    operands.gradients(overwrites_gradients(site.builder, backward) ? writes : sums);
     return std::move(operands.bindings_);
   }
 
@@ -155,16 +181,6 @@ public:
     Cursor cursor{values};
     operands.gradients(cursor);
     return std::move(operands.bindings_.uses);
-  }
-
-  /// A Backward that begins a fold: its gradients stand among the writes.
-  static bool overwrites(const Site<Device, T>& site, const Instruction& backward) {
-    const auto wanted = site.builder.gradients_of(backward.index).size();
-    const graph::Segment& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
-    const auto added =
-        static_cast<std::size_t>(std::count(segment.input_gradient_accumulates.begin(),
-                                            segment.input_gradient_accumulates.end(), true));
-    return backward.accumulates.size() < added + wanted;
   }
 
 private:
@@ -215,9 +231,10 @@ private:
     void* const bucket = own >= 0 ? next(cursor) : nullptr;
     for (const int use : segment().uses) {
       const auto p = static_cast<std::size_t>(plan.dag->use_at(use).parameter);
-      const bool extra = site_.builder.extra_gradients[static_cast<std::size_t>(use)] != no_storage;
+      const bool further =
+          site_.builder.accumulators[0].uses[static_cast<std::size_t>(use)] != no_storage;
       bindings_.use(use) =
-          extra ? next(cursor) : in_bucket<sum_t<T>>(bucket, static_cast<std::size_t>(own), p);
+          further ? next(cursor) : in_bucket<sum_t<T>>(bucket, static_cast<std::size_t>(own), p);
     }
   }
 
@@ -256,7 +273,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
   using Code = typename Handlers<Device>::Code;
   using Communication = typename Handlers<Device>::Communication;
   using Sum = sum_t<T>;
-  const bool trains = site.builder.purpose == Purpose::training;
+  const bool trains = site.builder.trains();
 
   handlers.on_wire("Batch", [&site](const Instruction& batch) -> Communication {
     const graph::Dag& dag = *site.plan().dag;
@@ -290,7 +307,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     using Operands = detail::Operands<Device, T>;
     const auto& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
     return [&site, &segment, j = backward.micro_batch,
-            accumulate = !Operands::overwrites(site, backward),
+            accumulate = !overwrites_gradients(site.builder, backward),
             bindings = Operands::of_backward(site, backward)](DeviceLane& lane) {
       site.graph.backward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
                           accumulate);
@@ -298,28 +315,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
   });
 
   handlers.on_lane("FoldUses", [&site](const Instruction& fold) -> Code {
-    struct Addition {
-      Sum* to;
-      const Sum* from;
-      std::int64_t elements;
-    };
-    const StepPlan& plan = site.plan();
-    std::vector<Addition> additions;
-    for (const Value extra : fold.reads) {
-      for (std::size_t use = 0; use < plan.dag->uses.size(); ++use) {
-        if (site.builder.extra_gradients[use] != extra.storage) continue;
-        const auto p = static_cast<std::size_t>(plan.dag->uses[use].parameter);
-        const Bucket& bucket = plan.buckets[static_cast<std::size_t>(fold.index)];
-        additions.push_back(
-            {site.at(fold.accumulates[0]) + (plan.layout.parameters[p] - bucket.begin),
-             site.at(extra), plan.dag->parameters[p].spec.shape.size()});
-      }
-    }
-    return [additions = std::move(additions)](DeviceLane& lane) {
-      for (const Addition& a : additions) {
-        nn::Kernels<Device>::template copy_or_add<Sum>(lane, a.to, a.from, a.elements, true);
-      }
-    };
+    return site.adds_uses(fold.index, fold.accumulates[0], fold.reads);
   });
 
   handlers.on_lane("FoldRank", [&site](const Instruction& fold) -> Code {

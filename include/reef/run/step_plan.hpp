@@ -52,9 +52,11 @@ struct StepPlan {
   const graph::Dag* dag = nullptr;  ///< outlives the plan
   int ranks = 1;
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
-  std::vector<int> micro_batches;  ///< by rank, or by virtual rank
+  std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
   Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
+  int stages = 1;           ///< of a step: in each a rank runs its micro-batches
+  bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};
@@ -66,26 +68,27 @@ struct StepPlan {
   [[nodiscard]] Bytes element_bytes() const { return size_of(dag->element); }
   [[nodiscard]] Bytes sum_bytes() const { return size_of(sum_of(dag->element)); }
 
-  /// Weights are narrower than their sums: an optimizer keeps master weights.
-  [[nodiscard]] bool keeps_master() const { return element_bytes() < sum_bytes(); }
+  /// An optimizer keeps master weights: those of the model are narrower than sums, or are others.
+  [[nodiscard]] bool keeps_master() const { return own_master || element_bytes() < sum_bytes(); }
 
   /// The virtual ranks that a process runs: [first, last) of micro_batches.
   [[nodiscard]] std::pair<int, int> folds_of(int rank) const {
     return virtual_ranks > 1 ? std::pair{0, virtual_ranks} : std::pair{rank, rank + 1};
   }
 
-  /// The micro-batches that a process runs in a step.
+  /// The micro-batches that a process runs in a stage.
   [[nodiscard]] int micro_batches_of(int rank) const {
     const auto [first, last] = folds_of(rank);
     return std::accumulate(micro_batches.begin() + first, micro_batches.begin() + last, 0);
   }
 
-  /// The micro-batches of all ranks in a step.
+  /// The micro-batches of all ranks in a stage, and in a step.
   [[nodiscard]] int micro_batches_in_all() const {
     return std::accumulate(micro_batches.begin(), micro_batches.end(), 0);
   }
+  [[nodiscard]] int micro_batches_of_step() const { return stages * micro_batches_in_all(); }
 
-  /// How many micro-batches of a step come before the first of this process.
+  /// How many micro-batches of a stage come before the first of this process.
   [[nodiscard]] int micro_batches_before(int rank) const {
     const int first = folds_of(rank).first;
     return std::accumulate(micro_batches.begin(), micro_batches.begin() + first, 0);

@@ -77,8 +77,8 @@ public:
 private:
   struct Region {
     bool used = false;
-    Clock last{-1, -1, -1, -1, -1, -1};   ///< its last access on each lane
-    Clock known{-1, -1, -1, -1, -1, -1};  ///< what is complete before any of its accesses
+    Clock last = before_all();   ///< its last access on each lane
+    Clock known = before_all();  ///< what is complete before any of its accesses
   };
 
   /// Every access to `a` is complete when any to `b` starts.

@@ -13,14 +13,15 @@
 namespace reef::inline v0::schedule {
 
 /// The in-order queues of one rank. Two instructions of one lane never run at once; two of
-/// different lanes do, unless a value orders them.
-enum class Lane : std::uint8_t { compute, load, evict, send, receive, reduce };
+/// different lanes do, unless a value orders them. `update` is a lane of the device for what an
+/// optimizer computes beside the model.
+enum class Lane : std::uint8_t { compute, load, evict, send, receive, reduce, update };
 
-inline constexpr std::size_t lane_count = 6;
+inline constexpr std::size_t lane_count = 7;
 
 constexpr std::string_view name_of(Lane lane) {
-  constexpr std::array<std::string_view, lane_count> names{"compute", "load",    "evict",
-                                                           "send",    "receive", "reduce"};
+  constexpr std::array<std::string_view, lane_count> names{"compute", "load",   "evict", "send",
+                                                           "receive", "reduce", "update"};
   return names[static_cast<std::size_t>(lane)];
 }
 

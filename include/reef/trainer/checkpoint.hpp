@@ -58,24 +58,21 @@ inline std::int64_t offset_after(const std::string& name, std::size_t at) {
 }
 
 /// The tensors of one file of a checkpoint, copied out of a trainer.
-template <class T>
 class Shard {
 public:
-  template <class U>
-  void add(const std::string& name, const Shape& shape, std::vector<U> values) {
-    if constexpr (std::is_same_v<T, U>) {
-      values_.push_back(std::move(values));
-    } else {
-      values_.emplace_back(values.begin(), values.end());
-    }
-    tensors_.push_back({name, {values_.back().data(), shape, element_of<T>}});
+  /// Memory for the elements of a tensor, to be filled.
+  void* add(const std::string& name, const Shape& shape, Element element) {
+    values_.emplace_back(static_cast<Bytes>(shape.size()) * size_of(element));
+    tensors_.push_back({name, {values_.back().data(), shape, element}});
+    return values_.back().data();
   }
+  [[nodiscard]] bool empty() const { return tensors_.empty(); }
   [[nodiscard]] io::Json write(const std::filesystem::path& path) const {
     return io::to_json(io::write_safetensors(path, tensors_));
   }
 
 private:
-  std::vector<std::vector<T>> values_;  // moving a vector leaves its elements where they are
+  std::vector<std::vector<std::byte>> values_;  // moving a vector leaves its bytes where they are
   std::vector<io::NamedView> tensors_;
 };
 
@@ -88,7 +85,7 @@ class Loader {
 public:
   explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
     for (const auto& range : ranges_)
-      states_.emplace_back(static_cast<std::size_t>(range.elements));
+      states_.emplace_back(static_cast<Bytes>(range.elements) * size_of(range.element));
     filled_.resize(ranges_.size());
   }
 
@@ -110,7 +107,8 @@ public:
           " does not hold all parameters and state of this model.\n  fix: resume with "
           "the model that the run was started with.");
     }
-    for (std::size_t i = 0; i < ranges_.size(); ++i) trainer_.set_state(ranges_[i], states_[i]);
+    for (std::size_t i = 0; i < ranges_.size(); ++i)
+      trainer_.set_state(ranges_[i], states_[i].data());
   }
 
 private:
@@ -148,17 +146,19 @@ private:
       const std::int64_t from = std::max(begin, ranges_[i].begin);
       const std::int64_t to = std::min(begin + size, ranges_[i].begin + ranges_[i].elements);
       if (from >= to) continue;
-      std::vector<Sum> values(static_cast<std::size_t>(size));
-      shard.read(tensor.name, {values.data(), Shape{size}, element_of<Sum>});
-      std::copy(values.begin() + (from - begin), values.begin() + (to - begin),
-                states_[i].begin() + (from - ranges_[i].begin));
+      const Element element = ranges_[i].element;
+      const auto bytes = static_cast<std::ptrdiff_t>(size_of(element));
+      std::vector<std::byte> values(static_cast<Bytes>(size) * size_of(element));
+      shard.read(tensor.name, {values.data(), Shape{size}, element});
+      std::copy(values.begin() + (from - begin) * bytes, values.begin() + (to - begin) * bytes,
+                states_[i].begin() + (from - ranges_[i].begin) * bytes);
       filled_[i].emplace_back(from, to);
     }
   }
 
   TrainerType& trainer_;
   std::vector<optim::StateRange> ranges_;
-  std::vector<std::vector<Sum>> states_;
+  std::vector<std::vector<std::byte>> states_;
   std::vector<std::vector<Interval>> filled_;
   std::size_t parameters_ = 0;
 };
@@ -182,7 +182,8 @@ void require_same_run(const TrainerType& trainer, const io::Json& facts,
 }  // namespace detail
 
 /// Writes what a resume needs to DIRECTORY/step-N: rank 0 the parameters by their names, every rank
-/// its optimizer state, and last, when all are on the disk, rank 0 the manifest.
+/// its optimizer state, with the gradient that is pending if rounds overlap, and last, when all are on
+/// the disk, rank 0 the manifest. The trainer's weights are settled.
 ///
 /// | who    | all ranks, between steps, with the same directory on a file system that they share   |
 /// | files  | model.safetensors, optimizer-R.safetensors, manifest.json with a checksum per tensor |
@@ -196,6 +197,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
   const run::StepState& state = trainer.progress_state();
   const auto folder = io::checkpoint_folder(directory, static_cast<std::uint64_t>(state.committed));
   const bool first = trainer.rank() == 0;
+  trainer.settle();
 
   // A checkpoint of this step may be there already: it stays whole until the new manifest takes the
   // place of its own.
@@ -205,18 +207,23 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
   io::Json shards = io::Json::array();
   detail::together(trainer.progress(), "writing a checkpoint", [&] {
     if (first) {
-      detail::Shard<T> model;
+      detail::Shard model;
       for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
-        model.add(parameter.name, parameter.spec.shape, trainer.parameter(parameter.name));
+        const auto values = trainer.parameter(parameter.name);
+        auto* const to =
+            static_cast<T*>(model.add(parameter.name, parameter.spec.shape, element_of<T>));
+        std::copy(values.begin(), values.end(), to);
       }
       shards.push_back(model.write(folder / io::free_shard_name(folder, detail::model_stem)));
     }
-    if (first || Trainer<Policies...>::Optim::sharded) {
-      detail::Shard<typename Trainer<Policies...>::Sum> optimizer;
-      for (const auto& range : trainer.state_ranges()) {
-        optimizer.add(concat(detail::stem_of(range), range.begin), Shape{range.elements},
-                      trainer.state(range));
-      }
+    detail::Shard optimizer;
+    for (const auto& range : trainer.state_ranges()) {
+      using Kept = optim::StateRange::Kept;
+      if (!first && (range.kept == Kept::whole || range.kept == Kept::ahead)) continue;
+      trainer.copy_state(range, optimizer.add(concat(detail::stem_of(range), range.begin),
+                                              Shape{range.elements}, range.element));
+    }
+    if (first || !optimizer.empty()) {
       shards.push_back(optimizer.write(
           folder / io::free_shard_name(folder, concat("optimizer-", trainer.rank()))));
     }
@@ -229,6 +236,8 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     manifest.facts = {{"user", facts},
                       {"committed", state.committed},
                       {"micro_batches", state.micro_batch},
+                      {"pending", trainer.pending()},
+                      {"counts", trainer.plan().micro_batches},
                       {"seed", state.seed},
                       {"model", graph::hash_of(trainer.model().dag())},
                       {"ranks", trainer.ranks()},
@@ -250,7 +259,9 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// or nothing if there is none.
 ///
 /// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, options and
-/// instruction set are the same. Another number of ranks takes its shards from those of before.
+/// instruction set are the same. Another number of ranks takes its shards from those of before; so do
+/// other counts, but of overlapping rounds the next step then begins with a gradient of its own, of
+/// the micro-batches whose gradient was pending.
 ///
 /// | who    | all ranks, before the first step                                                     |
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
@@ -270,6 +281,9 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   detail::together(trainer.progress(), "reading a checkpoint", [&] {
     manifest = io::read_manifest(folder);
     detail::require_same_run(trainer, manifest.facts, source);
+    const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, source);
+    trainer.set_pending(io::value_or<bool>(manifest.facts, "pending", false, source) &&
+                        counts == trainer.plan().micro_batches);
     detail::Loader loader(trainer);
     for (const io::Shard& shard : manifest.shards) {
       loader.read(io::CheckedShard(folder, shard),

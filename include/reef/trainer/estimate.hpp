@@ -23,7 +23,8 @@ namespace reef::inline v0 {
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes optimizer_state = 0;  ///< the rule's, and master weights of bf16
+  Bytes exchanged = 0;        ///< of overlapping rounds: where gradients leave and weights arrive
+  Bytes optimizer_state = 0;  ///< the rule's, and master weights
   Bytes activations = 0;
   Bytes workspaces = 0;
   Bytes rest = 0;  ///< batches, sums, scalars
@@ -36,11 +37,12 @@ struct StepEstimate {
   /// A line for each figure.
   [[nodiscard]] std::string text() const {
     return concat("weights ", format_bytes(weights), "\ngradients ", format_bytes(gradients),
-                  "\noptimizer state ", format_bytes(optimizer_state), "\nactivations ",
-                  format_bytes(activations), "\nworkspaces ", format_bytes(workspaces), "\nrest ",
-                  format_bytes(rest), "\ndevice memory in all ", format_bytes(device_bytes),
-                  "\npinned host memory ", format_bytes(host_bytes), "\nfloating-point operations ",
-                  flops, "\nsent ", format_bytes(sent), " in ", messages, " messages\n");
+                  "\nexchanged ", format_bytes(exchanged), "\noptimizer state ",
+                  format_bytes(optimizer_state), "\nactivations ", format_bytes(activations),
+                  "\nworkspaces ", format_bytes(workspaces), "\nrest ", format_bytes(rest),
+                  "\ndevice memory in all ", format_bytes(device_bytes), "\npinned host memory ",
+                  format_bytes(host_bytes), "\nfloating-point operations ", flops, "\nsent ",
+                  format_bytes(sent), " in ", messages, " messages\n");
   }
 };
 
@@ -49,7 +51,7 @@ namespace detail {
 /// `placements`: of all programs that share the arenas, the training program's among them.
 inline StepEstimate estimate_of(const run::PlacedProgram& training,
                                 const std::vector<optim::StateRange>& state,
-                                const std::vector<const schedule::Placement*>& placements) {
+                                const std::vector<schedule::Placement>& placements) {
   const run::StepBuilder& builder = training.builder;
   const schedule::Program& program = builder.program;
   std::vector<Bytes StepEstimate::*> kind(program.storages.size(), &StepEstimate::rest);
@@ -57,10 +59,18 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     if (id != schedule::no_storage) kind[id] = term;
   };
   for (const auto id : builder.weights) mark(id, &StepEstimate::weights);
-  for (const auto* ids : {&builder.gradients, &builder.extra_gradients, &builder.reduced}) {
-    for (const auto id : *ids) mark(id, &StepEstimate::gradients);
+  for (const optim::StateRange& range : state) {
+    using Kept = optim::StateRange::Kept;
+    if (range.kept == Kept::shard || range.kept == Kept::whole)
+      mark(range.storage, &StepEstimate::optimizer_state);
   }
-  for (const optim::StateRange& range : state) mark(range.storage, &StepEstimate::optimizer_state);
+  for (const auto id : builder.exchanged) mark(id, &StepEstimate::exchanged);
+  for (const auto id : builder.reduced) mark(id, &StepEstimate::gradients);
+  for (const run::StepBuilder::Accumulators& sums : builder.accumulators) {
+    for (const auto* ids : {&sums.buckets, &sums.uses}) {
+      for (const auto id : *ids) mark(id, &StepEstimate::gradients);
+    }
+  }
   for (const run::StepBuilder::MicroBatch& j : builder.micro_batches) {
     for (const auto* ids : {&j.tensors, &j.gradients, &j.saved}) {
       for (const auto id : *ids) mark(id, &StepEstimate::activations);
@@ -75,9 +85,9 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     const schedule::Storage& storage = program.storages[id];
     if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
   }
-  for (const schedule::Placement* placement : placements) {
-    result.device_bytes = std::max(result.device_bytes, placement->device_bytes);
-    result.host_bytes = std::max(result.host_bytes, placement->host_bytes);
+  for (const schedule::Placement& placement : placements) {
+    result.device_bytes = std::max(result.device_bytes, placement.device_bytes);
+    result.host_bytes = std::max(result.host_bytes, placement.host_bytes);
   }
   for (const schedule::Instruction& instruction : training.program.round) {
     if (instruction.lane == schedule::Lane::compute) result.flops += instruction.cost.flops;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -134,21 +135,31 @@ public:
   ///                 for each bucket b, last first:   reduce-scatter, all-gather its gradient,
   ///                                                  under what is left of the last backward
   ///                 for each bucket b:               w = rule(w, clip * sum of g / sum of weights)
+  ///
+  ///     Acco<Rule>:  for each micro-batch j of stage 1:   g += Forward, Backward at w
+  ///                    meanwhile, from the step before:   reduce g~, all-gather w~ = rule(w, mean of g~)
+  ///                  for each micro-batch j of stage 2:   g~ += Forward, Backward at w~
+  ///                    meanwhile:                         reduce g, all-gather w = rule(w, mean of all)
   StepResult step() {
     const Seconds begin = trace::now();
     state_.learning_rate = options_.learning_rate.at(state_.committed);
-    training_->run();
-    const optim::Verdict& verdict = verdict_of(*training_);
-    state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
+    const run::Phase<Device, T>& ran = run_step();
+    const optim::Verdict& verdict = verdict_of(ran);
+    state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_of_step());
     if (verdict.commit) ++state_.committed;
     StepResult result = result_of(verdict, trace::now() - begin);
     if (verdict.finite) return result;
-    result.not_finite = diagnose();
+    result.not_finite = diagnose(verdict.weight);
     if (options_.non_finite == optim::NonFinite::stop) throw NonFiniteError(result.not_finite);
     return result;
   }
 
-  /// The weighted mean loss over `rounds` times this job's micro-batches of the held-out source,
+  /// Brings the weights of the last committed step to all ranks, where a policy leaves them on their
+  /// owners and works on weights ahead of them (AccoWp, DpuPredicted). All ranks, between steps;
+  /// elsewhere, or a second time, it does nothing. step() takes it back without communicating.
+  void settle();
+
+  /// The weighted mean loss of the committed weights over `rounds` times this job's micro-batches of the held-out source,
   /// whose samples are counted from 0. Changes nothing. NaN if nothing there has a weight.
   double evaluate(int rounds);
 
@@ -158,23 +169,43 @@ public:
   [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] const run::StepPlan& plan() const { return plan_; }
   [[nodiscard]] const run::StepState& progress_state() const { return state_; }
-  [[nodiscard]] const schedule::Program& program() const { return training_program_->program; }
+  /// What this rank does in a step, or for another purpose that the composition has.
+  [[nodiscard]] const schedule::Program& program(
+      run::Purpose purpose = run::Purpose::training) const {
+    return part(purpose).placed->program;
+  }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
 
   /// Copies a parameter out, or in on this rank; all ranks set the same, between steps. Of bf16, out
   /// come the rounded weights, which the model computes with; in go both, master weights as given.
+  /// Throws OptionError where the committed weights are on their owners alone: settle() comes first.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
 
   using StateRange = optim::StateRange;
 
-  /// The optimizer's state on this rank, and a part of it copied out or in.
-  [[nodiscard]] std::vector<StateRange> state_ranges() const {
-    return Optim::state(training_program_->builder);
+  /// The optimizer's state on this rank as it is, and a part of it copied out or in: range.elements
+  /// numbers of type range.element. What is pending or ahead is there only while it is kept; of weights
+  /// that are ahead only when settled.
+  [[nodiscard]] std::vector<StateRange> state_ranges() const;
+  void copy_state(const StateRange& range, void* to);
+  void set_state(const StateRange& range, const void* from);
+
+  /// A part that is of type Sum.
+  [[nodiscard]] std::vector<Sum> state(const StateRange& range) {
+    std::vector<Sum> values(static_cast<std::size_t>(range.elements));
+    copy_state(range, values.data());
+    return values;
   }
-  [[nodiscard]] std::vector<Sum> state(const StateRange& range);
-  void set_state(const StateRange& range, std::span<const Sum> values);
+
+  /// The next step of overlapping rounds goes on from a gradient that is there, as after a step. If
+  /// set to false, it takes that gradient first, of the same micro-batches.
+  [[nodiscard]] bool pending() const { return pending_; }
+  void set_pending(bool pending) {
+    pending_ = pending;
+    exchanged_ = pending && !settled_policy;
+  }
 
   /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
   /// the end of a resume.
@@ -184,25 +215,63 @@ public:
   }
 
 private:
+  /// A program of this rank, and what runs it: of purposes that the composition has.
+  struct Part {
+    std::optional<run::PlacedProgram> placed{};
+    std::unique_ptr<run::Phase<Device, T>> phase{};
+  };
+
+  static constexpr bool overlapping = optim::overlapping_policy<Optim>;
+  static constexpr bool settled_policy = [] {
+    if constexpr (overlapping) return static_cast<bool>(Optim::settled);
+    return true;
+  }();
+
   Trainer(Model model, run::Source source, Options options, run::Source held_out,
           const comm::Communicator* ranks);
 
+  /// The purposes that there are programs for.
+  static std::vector<run::Purpose> purposes() {
+    using run::Purpose;
+    std::vector<Purpose> all{Purpose::training, Purpose::evaluation, Purpose::diagnosis};
+    if constexpr (overlapping) {
+      all.push_back(Purpose::opening);
+      if (Optim::warm_up > 0) all.push_back(Purpose::warm_up);
+      if (!settled_policy) all.push_back(Purpose::settling);
+    }
+    return all;
+  }
+
   static run::StepBuilder build(const run::StepPlan& plan, int rank, run::Purpose purpose) {
     run::StepBuilder builder(plan, rank, purpose);
+    const run::Pass model = [](run::StepBuilder& stage) {
+      Pipeline::add(stage);
+      Swap::add(stage);
+    };
     Optim::reserve(builder);
-    Pipeline::add(builder);
-    Swap::add(builder);
-    builder.model_instructions = builder.program.round.size();
-    Optim::add(builder);
+    if (purpose == run::Purpose::diagnosis) {
+      detail::add_diagnosis(builder, model);
+      return builder;
+    }
+    Optim::add(builder, model);
     Compress::add(builder);
     return builder;
   }
 
+  Part& part(run::Purpose purpose) { return parts_[static_cast<std::size_t>(purpose)]; }
+  const Part& part(run::Purpose purpose) const { return parts_[static_cast<std::size_t>(purpose)]; }
+  run::Phase<Device, T>& perform(run::Purpose purpose) {
+    part(purpose).phase->run();
+    return *part(purpose).phase;
+  }
+  run::Phase<Device, T>& run_step();
+  void exchange_weights();
+
   /// Without counts, those of the options.
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches);
-  static std::vector<schedule::Program> staged(const run::StepPlan& plan,
-                                               const std::function<run::StepBuilder(int)>& of_rank);
+  static std::vector<schedule::Program> programs_of(const run::StepPlan& plan,
+                                                    run::Purpose purpose);
   void start(run::Source source, run::Source held_out);
   void plan_step();
   void verify_together();
@@ -210,8 +279,11 @@ private:
   std::unique_ptr<run::Phase<Device, T>> make_phase(const run::PlacedProgram& program,
                                                     run::Source source,
                                                     const run::StepState& state);
-  std::string diagnose();
-  std::pair<T*, std::int64_t> address_of(std::string_view name) const;
+  std::string diagnose(double weight);
+  std::pair<T*, std::int64_t> address_of(std::string_view name,
+                                         const std::vector<run::StorageId>& buckets) const;
+  const run::Memory<Device>& memory() const { return part(run::Purpose::training).phase->memory(); }
+  const run::StepBuilder& builder() const { return part(run::Purpose::training).placed->builder; }
   void set_master(std::string_view name, std::span<const Sum> values);
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
   static const optim::Verdict& verdict_of(const run::Phase<Device, T>& phase) {
@@ -227,13 +299,11 @@ private:
   run::StepPlan plan_;
   run::StepState state_;
   run::StepState evaluation_state_;
-  std::optional<run::PlacedProgram> training_program_;
-  std::optional<run::PlacedProgram> evaluation_program_;
-  std::optional<run::PlacedProgram> diagnosis_program_;
+  std::array<Part, run::purpose_count> parts_{};
   std::optional<run::Arenas<Device>> arenas_;
-  std::unique_ptr<run::Phase<Device, T>> training_;
-  std::unique_ptr<run::Phase<Device, T>> evaluation_;
   run::Source source_;
+  bool pending_ = false;    ///< overlapping rounds: the gradient that the next begins with is there
+  bool exchanged_ = false;  ///< the weights ahead are in builder.exchanged, the committed ones here
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
 };
 

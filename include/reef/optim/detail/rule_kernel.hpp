@@ -31,6 +31,16 @@ struct RuleKernel {
   E scale = 1;
   Coefficients c{};
 
+  /// The same on the elements from `offset` on.
+  [[nodiscard]] RuleKernel from(std::int64_t offset) const {
+    RuleKernel kernel = *this;
+    kernel.weight += offset;
+    if constexpr (has_master) kernel.master += offset;
+    kernel.g += offset;
+    for (std::size_t k = 0; k < states; ++k) kernel.state[k] += offset;
+    return kernel;
+  }
+
   /// The elements that `at` names: one of a GPU's thread, a vector on the host.
   REEF_RULE template <class At>
   REEF_HOST_DEVICE void operator()(const At& at) const {
@@ -47,6 +57,85 @@ struct RuleKernel {
     if constexpr (has_master) at.store(master, w);
     at.store(weight, w);
     for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+  }
+};
+
+/// What weights leave an update that others take their gradients at.
+///
+/// | nothing  | those that the update commits                                             |
+/// | again    | those after a second update with the same gradient                        |
+/// | momentum | those after another step of the rule's state alone: Rule::predict         |
+enum class Ahead : std::uint8_t { nothing, again, momentum };
+
+/// A rule over contiguous master weights whose outcome leaves: as weights, in a place of their own.
+///
+///     w, state' = Rule::update(master[i], state[.][i], scale * g[i])
+///     master[i], state[.][i] = w, state'            if Commits, else nothing is kept
+///     out[i] = w moved ahead, rounded to T
+template <class Rule, real T, bool Commits, Ahead ahead>
+struct OutgoingKernel {
+  using E = sum_t<T>;
+  using Coefficients = typename RuleKernel<Rule, T>::Coefficients;
+  static constexpr std::size_t states = Rule::states;
+
+  T* out = nullptr;
+  E* master = nullptr;
+  const E* g = nullptr;
+  E* state[states + 1]{};
+  E scale = 1;
+  Coefficients c{};
+  Coefficients next{};  ///< of the move ahead
+
+  [[nodiscard]] OutgoingKernel from(std::int64_t offset) const {
+    OutgoingKernel kernel = *this;
+    kernel.out += offset;
+    kernel.master += offset;
+    kernel.g += offset;
+    for (std::size_t k = 0; k < states; ++k) kernel.state[k] += offset;
+    return kernel;
+  }
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    using V = typename At::Vector;
+    V s[states + 1];
+    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
+    V w = at.load(master);
+    const V gradient = V(scale) * at.load(g);
+    Rule::update(w, s, gradient, c);
+    if constexpr (Commits) {
+      at.store(master, w);
+      for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+    }
+    if constexpr (ahead == Ahead::again) Rule::update(w, s, gradient, next);
+    if constexpr (ahead == Ahead::momentum) Rule::predict(w, s, next);
+    at.store(out, w);
+  }
+};
+
+/// Master weights as they leave: rounded to T.
+template <real T>
+struct PublishKernel {
+  T* out = nullptr;
+  const sum_t<T>* master = nullptr;
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    at.store(out, at.load(master));
+  }
+};
+
+/// Two arrays change places.
+template <real T>
+struct ExchangeKernel {
+  T* a = nullptr;
+  T* b = nullptr;
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    const auto value = at.load(a);
+    at.store(a, at.load(b));
+    at.store(b, value);
   }
 };
 

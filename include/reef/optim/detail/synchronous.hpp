@@ -37,7 +37,7 @@ public:
 
   void add(int states) {
     owned_ = gathered_ = builder_.reduced;
-    const bool trains = builder_.purpose == run::Purpose::training;
+    const bool trains = builder_.trains();
     for (std::size_t b = buckets(); trains && b-- > 0;) {
       reduce_scatter(b);
       if (!sharded_) all_gather_gradients(b);

@@ -6,10 +6,9 @@
 
 namespace reef::inline v0::optim::detail {
 
-/// Adds the code of what SynchronousStep appends. It knows devices and ranks through the Site alone, so
-/// that writing and simulating programs needs neither.
-template <class Handlers, class Site, class Rule>
-void add_synchronous_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
+/// Adds the code of ReduceScatter, GatherGradients and GatherWeights.
+template <class Handlers, class Site>
+void add_exchange_code(Handlers& handlers, const Site& site) {
   using Communication = typename Handlers::Communication;
   const auto shards = [&site](const schedule::Instruction& i) {
     return site.plan().buckets[static_cast<std::size_t>(i.index)].shards;
@@ -27,6 +26,13 @@ void add_synchronous_code(Handlers& handlers, const Site& site, Rule rule, Updat
   };
   gather("GatherGradients", "gradients ", typename Site::sum_type{});
   gather("GatherWeights", "weights ", typename Site::element_type{});
+}
+
+/// Adds the code of what SynchronousStep appends. It knows devices and ranks through the Site alone, so
+/// that writing and simulating programs needs neither.
+template <class Handlers, class Site, class Rule>
+void add_synchronous_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
+  add_exchange_code(handlers, site);
   add_decision_code(handlers, site, options);
   add_update_code(handlers, site, rule);
 }

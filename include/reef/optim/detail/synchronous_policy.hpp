@@ -20,7 +20,8 @@ struct SynchronousPolicy {
   static constexpr bool needs_scalars = true;
 
   static void reserve(run::StepBuilder& builder) { reserve_states(builder, Rule::states, sharded); }
-  static void add(run::StepBuilder& builder) {
+  static void add(run::StepBuilder& builder, const run::Pass& model) {
+    model(builder);
     SynchronousStep(builder, sharded).add(Rule::states);
   }
   static std::vector<StateRange> state(const run::StepBuilder& builder) {

@@ -14,6 +14,13 @@ namespace reef::inline v0::schedule::detail {
 /// What is known to be complete, by lane: the position of the last instruction.
 using Clock = std::array<std::int64_t, lane_count>;
 
+/// Of a time before every instruction.
+constexpr Clock before_all() {
+  Clock clock{};
+  clock.fill(-1);
+  return clock;
+}
+
 /// For every storage, the storages that share bytes with it, itself included.
 using Overlaps = std::vector<std::vector<StorageId>>;
 
@@ -77,9 +84,7 @@ public:
       : program_(program),
         overlaps_(overlaps),
         history_(program.storages.size()),
-        clocks_(static_cast<std::size_t>(rounds) * program.round.size()) {
-    last_.fill(-1);
-  }
+        clocks_(static_cast<std::size_t>(rounds) * program.round.size()) {}
 
   /// The positions that the instruction at position `i`, counted over rounds, waits for. Called once
   /// for each position, ascending.
@@ -102,8 +107,7 @@ public:
     after(instruction.accumulates, true);
 
     const auto lane = static_cast<std::size_t>(instruction.lane);
-    Clock clock{};
-    clock.fill(-1);
+    Clock clock = before_all();
     if (last_[lane] >= 0) clock = clocks_[static_cast<std::size_t>(last_[lane])];
     std::vector<std::int64_t> waits;
     std::sort(wanted.begin(), wanted.end(), std::greater<>());
@@ -135,7 +139,7 @@ public:
 private:
   struct History {
     std::int64_t writer = -1;
-    Clock readers{-1, -1, -1, -1, -1, -1};  // the last of each lane; the others came before it
+    Clock readers = before_all();  // the last of each lane; the others came before it
   };
 
   [[nodiscard]] const Instruction& at(std::int64_t i) const {
@@ -146,7 +150,7 @@ private:
   const Overlaps& overlaps_;
   std::vector<History> history_;
   std::vector<Clock> clocks_;
-  Clock last_{};
+  Clock last_ = before_all();
 };
 
 }  // namespace reef::inline v0::schedule::detail

@@ -30,24 +30,25 @@ inline Bytes inspection_sums(std::int64_t elements) {
                    static_cast<std::uint64_t>(run::norm_block));
 }
 
-/// The program that looks for what was not finite: a training step without its optimizer, in which
-/// every backward is followed by `Inspect(s, j)` and `Report(s, j)`, and every loss by a Report.
-///
-/// The weights are those before the step and the samples the same, so what was not finite in the step
-/// is not finite again. Nothing is reduced, so each rank finds its own.
-inline run::StepBuilder diagnosis_of(const run::StepBuilder& training) {
-  run::StepBuilder builder = training;
+/// Writes a stage of the model, in which every backward is followed by `Inspect(s, j)` and
+/// `Report(s, j)`, and every loss by a Report.
+inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
   schedule::Program& program = builder.program;
-  std::vector<schedule::Instruction> step;
-  step.swap(program.round);
-  step.resize(builder.model_instructions);
   const run::StepPlan& plan = builder.plan;
+  std::vector<schedule::Instruction> before;
+  before.swap(program.round);
+  model(builder);
+  std::vector<schedule::Instruction> stage;
+  stage.swap(program.round);
+  program.round.swap(before);
 
-  for (schedule::Instruction& instruction : step) {
+  for (schedule::Instruction& instruction : stage) {
     const bool forward = instruction.kind == "Forward";
     const bool backward = instruction.kind == "Backward";
     const int s = instruction.index;
     const int j = instruction.micro_batch;
+    std::vector<run::Value> gradients;
+    if (backward) gradients = run::gradients_of(builder, instruction);
     program.round.push_back(std::move(instruction));
     if (forward && s + 1 == static_cast<int>(plan.segments.size())) {
       schedule::Instruction& report = program.add("Report", run::Lane::reduce, -1, j);
@@ -64,12 +65,23 @@ inline run::StepBuilder diagnosis_of(const run::StepBuilder& training) {
     const run::StorageId inspection = program.add_storage(
         concat("inspection ", s, " of micro-batch ", j), sums * sizeof(double), run::Place::device);
     schedule::Instruction& inspect = program.add("Inspect", run::Lane::compute, s, j);
-    inspect.reads = builder.gradients_of(s);
+    inspect.reads = std::move(gradients);
     inspect.writes = {{inspection, 0}};
     schedule::Instruction& report = program.add("Report", run::Lane::reduce, s, j);
     report.reads = {{inspection, 0}};
   }
-  return builder;
+}
+
+/// Writes the program that looks for what was not finite: the model's part of a step.
+///
+/// The weights are the committed ones and the samples the same, so what was not finite in the step is
+/// not finite again; of overlapping rounds that is likely, since some gradients were taken at other
+/// weights. Nothing is reduced, so each rank finds its own.
+inline void add_diagnosis(run::StepBuilder& builder, const run::Pass& model) {
+  for (int stage = 0; stage < builder.plan.stages; ++stage) {
+    builder.stage = {.gradients = builder.keeps_gradients() ? stage + 1 : 0, .before = stage};
+    add_inspected(builder, model);
+  }
 }
 
 /// Adds the code of Inspect and Report, which notes the first finding.

@@ -3,8 +3,8 @@
 // The members of Trainer that a reader of step() need not see.
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,16 +51,22 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   evaluation_state_.seed = options_.seed;
 
   plan_step();
-  training_program_.emplace(build(plan_, rank(), run::Purpose::training));
-  evaluation_program_.emplace(build(plan_, rank(), run::Purpose::evaluation));
-  diagnosis_program_.emplace(detail::diagnosis_of(training_program_->builder));
+  std::vector<const schedule::Placement*> placements;
+  for (const run::Purpose purpose : purposes()) {
+    placements.push_back(&part(purpose).placed.emplace(build(plan_, rank(), purpose)).placement);
+  }
   verify_together();
-  arenas_.emplace(device_, std::initializer_list<const schedule::Placement*>{
-                               &training_program_->placement, &evaluation_program_->placement,
-                               &diagnosis_program_->placement});
-  training_ = make_phase(*training_program_, source, state_);
-  if (held_out)
-    evaluation_ = make_phase(*evaluation_program_, std::move(held_out), evaluation_state_);
+  arenas_.emplace(device_, placements);
+  for (const run::Purpose purpose : purposes()) {
+    Part& made = part(purpose);
+    // A diagnosis gets its phase when there is something to look for.
+    if (purpose == run::Purpose::diagnosis) continue;
+    if (purpose != run::Purpose::evaluation) {
+      made.phase = make_phase(*made.placed, source, state_);
+    } else if (held_out) {
+      made.phase = make_phase(*made.placed, std::move(held_out), evaluation_state_);
+    }
+  }
   source_ = std::move(source);
   initialise_weights();
 }
@@ -84,6 +90,10 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
       run::make_step_plan(dag, run::choose_cuts(dag, bucket), ranks, options.virtual_ranks,
                           std::move(micro_batches), Device::discrete(options.device));
   plan.piece_bytes = options.communication.piece_bytes;
+  if constexpr (overlapping) {
+    plan.stages = Optim::stages;
+    plan.own_master = true;
+  }
   return plan;
 }
 
@@ -106,18 +116,20 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
   }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
   const run::PlacedProgram training(build(plan, rank, run::Purpose::training));
-  const run::PlacedProgram evaluation(build(plan, rank, run::Purpose::evaluation));
-  const run::PlacedProgram diagnosis(detail::diagnosis_of(training.builder));
-  return detail::estimate_of(training, Optim::state(training.builder),
-                             {&training.placement, &evaluation.placement, &diagnosis.placement});
+  std::vector<schedule::Placement> placements;
+  for (const run::Purpose purpose : purposes()) {
+    placements.push_back(run::PlacedProgram(build(plan, rank, purpose)).placement);
+  }
+  return detail::estimate_of(training, Optim::state(training.builder), placements);
 }
 
+/// The programs of all ranks, staged where messages are made of host memory.
 template <class... Policies>
-std::vector<schedule::Program> Trainer<Policies...>::staged(
-    const run::StepPlan& plan, const std::function<run::StepBuilder(int)>& of_rank) {
+std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::StepPlan& plan,
+                                                                 run::Purpose purpose) {
   std::vector<schedule::Program> programs;
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    schedule::Program program = of_rank(rank).program;
+    schedule::Program program = build(plan, rank, purpose).program;
     programs.push_back(plan.discrete ? run::stage_transfers(std::move(program))
                                      : std::move(program));
   }
@@ -133,23 +145,18 @@ std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
-  return staged(plan, [&](int rank) { return build(plan, rank, run::Purpose::training); });
+  return programs_of(plan, run::Purpose::training);
 }
 
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
 template <class... Policies>
 void Trainer<Policies...>::verify_together() {
-  using run::Purpose;
-  const std::function<run::StepBuilder(int)> builders[] = {
-      [this](int r) { return build(plan_, r, Purpose::training); },
-      [this](int r) { return build(plan_, r, Purpose::evaluation); },
-      [this](int r) { return detail::diagnosis_of(build(plan_, r, Purpose::training)); }};
   schedule::Limits limits;  // by its name: nvcc takes a braced temporary here for a comma
   limits.device_bytes = options_.device.memory_bytes;
   Hash plan;
   plan.add(graph::hash_of(model_.dag()));
-  for (const auto& builder_of : builders) {
-    const std::vector<schedule::Program> programs = staged(plan_, builder_of);
+  for (const run::Purpose purpose : purposes()) {
+    const std::vector<schedule::Program> programs = programs_of(plan_, purpose);
     schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
@@ -205,20 +212,59 @@ void Trainer<Policies...>::initialise_weights() {
   }
 }
 
+/// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient.
+template <class... Policies>
+run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>::T>&
+Trainer<Policies...>::run_step() {
+  if constexpr (overlapping) {
+    if (state_.committed < Optim::warm_up) return perform(run::Purpose::warm_up);
+    if (!settled_policy)
+      state_.next_learning_rate = options_.learning_rate.at(state_.committed + 1);
+    if (exchanged_) exchange_weights();
+    if (!pending_) perform(run::Purpose::opening);
+    pending_ = true;
+  }
+  return perform(run::Purpose::training);
+}
+
+template <class... Policies>
+void Trainer<Policies...>::settle() {
+  if constexpr (!settled_policy) {
+    if (!pending_ || exchanged_) return;
+    perform(run::Purpose::settling);
+    exchange_weights();
+  }
+}
+
+/// The model's weights and those in builder.exchanged change places.
+template <class... Policies>
+void Trainer<Policies...>::exchange_weights() {
+  auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
+  for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
+    const optim::detail::ExchangeKernel<T> kernel{memory().template at<T>(builder().weights[b]),
+                                                  memory().template at<T>(builder().exchanged[b])};
+    lane.submit([kernel, n = plan_.buckets[b].size()](typename Device::Lane& self) {
+      transform_vectors<T>(self, n, kernel);
+    });
+  }
+  lane.synchronize();
+  exchanged_ = !exchanged_;
+}
+
 template <class... Policies>
 double Trainer<Policies...>::evaluate(int rounds) {
-  if (!evaluation_) {
+  if (!part(run::Purpose::evaluation).phase) {
     throw OptionError(
         "reef::Trainer::evaluate: there is no held-out source.\n"
         "  fix: give the constructor one.");
   }
+  settle();
   double weight = 0;
   double loss = 0;
   evaluation_state_.micro_batch = 0;
   for (int round = 0; round < rounds; ++round) {
-    evaluation_->run();
+    const optim::Verdict verdict = verdict_of(perform(run::Purpose::evaluation));
     evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
-    const optim::Verdict verdict = verdict_of(*evaluation_);
     if (verdict.weight == 0) continue;
     weight += verdict.weight;
     loss += verdict.weight * verdict.loss;
@@ -227,17 +273,25 @@ double Trainer<Policies...>::evaluate(int rounds) {
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::address_of(std::string_view name) const -> std::pair<T*, std::int64_t> {
+auto Trainer<Policies...>::address_of(std::string_view name,
+                                      const std::vector<run::StorageId>& buckets) const
+    -> std::pair<T*, std::int64_t> {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[p]);
-  T* const bucket = training_->memory().template at<T>(training_program_->builder.weights[b]);
+  T* const bucket = memory().template at<T>(buckets[b]);
   return {bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin),
           plan_.dag->parameters[p].spec.shape.size()};
 }
 
 template <class... Policies>
 auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {
-  const auto [from, count] = address_of(name);
+  if (!settled_policy && pending_ && !exchanged_) {
+    throw OptionError(
+        "reef::Trainer::parameter: '", name,
+        "' is not here as it was committed, but ahead of that.\n  why: this optimizer "
+        "leaves committed weights on their owners.\n  fix: settle() on all ranks first.");
+  }
+  const auto [from, count] = address_of(name, builder().weights);
   std::vector<T> values(static_cast<std::size_t>(count));
   copy(values.data(), from, values.size() * sizeof(T), device::Copy::to_host);
   if constexpr (std::is_same_v<T, Sum>) {
@@ -249,23 +303,23 @@ auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> 
 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
-  const auto [to, count] = address_of(name);
+  const auto [to, count] = address_of(name, builder().weights);
   if (static_cast<std::int64_t>(values.size()) != count) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " were given.");
   }
-  if constexpr (std::is_same_v<T, Sum>) {
-    copy(to, values.data(), values.size() * sizeof(T), device::Copy::to_device);
-  } else {
-    const std::vector<T> rounded(values.begin(), values.end());
-    copy(to, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
-    set_master(name, values);
-  }
+  const std::vector<T> rounded(values.begin(), values.end());
+  copy(to, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
+  set_master(name, values);
+  if (!exchanged_) return;
+  T* const ahead = address_of(name, builder().exchanged).first;
+  copy(ahead, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
 }
 
 /// The part of the master weights that this rank keeps.
 template <class... Policies>
 void Trainer<Policies...>::set_master(std::string_view name, std::span<const Sum> values) {
+  if (!plan_.keeps_master()) return;
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const std::int64_t begin = plan_.layout.parameters[p];
   const auto end = begin + static_cast<std::int64_t>(values.size());
@@ -273,28 +327,42 @@ void Trainer<Policies...>::set_master(std::string_view name, std::span<const Sum
     const std::int64_t from = std::max(begin, range.begin);
     const std::int64_t to = std::min(end, range.begin + range.elements);
     if (!range.master || from >= to) continue;
-    Sum* const master = training_->memory().template at<Sum>(range.storage);
+    Sum* const master = memory().template at<Sum>(range.storage);
     copy(master + (from - range.begin), values.data() + (from - begin),
          static_cast<Bytes>(to - from) * sizeof(Sum), device::Copy::to_device);
   }
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::state(const StateRange& range) -> std::vector<Sum> {
-  std::vector<Sum> values(static_cast<std::size_t>(range.elements));
-  copy(values.data(), training_->memory().at(range.storage), values.size() * sizeof(Sum),
-       device::Copy::to_host);
-  return values;
+std::vector<optim::StateRange> Trainer<Policies...>::state_ranges() const {
+  std::vector<StateRange> ranges = Optim::state(builder());
+  std::erase_if(ranges, [this](const StateRange& range) {
+    return (range.kept == StateRange::Kept::pending && !pending_) ||
+           (range.kept == StateRange::Kept::ahead && !exchanged_);
+  });
+  return ranges;
 }
 
 template <class... Policies>
-void Trainer<Policies...>::set_state(const StateRange& range, std::span<const Sum> values) {
-  if (static_cast<std::int64_t>(values.size()) != range.elements) {
-    throw ShapeError("reef::Trainer::set_state: the range has ", range.elements, " elements, ",
-                     values.size(), " were given.");
+void Trainer<Policies...>::copy_state(const StateRange& range, void* to) {
+  const Bytes bytes = static_cast<Bytes>(range.elements) * size_of(range.element);
+  const void* const from = memory().at(range.storage);
+  if (builder().program.storages[range.storage].place == schedule::Place::device) {
+    copy(to, from, bytes, device::Copy::to_host);
+  } else {
+    std::memcpy(to, from, bytes);
   }
-  copy(training_->memory().at(range.storage), values.data(), values.size() * sizeof(Sum),
-       device::Copy::to_device);
+}
+
+template <class... Policies>
+void Trainer<Policies...>::set_state(const StateRange& range, const void* from) {
+  const Bytes bytes = static_cast<Bytes>(range.elements) * size_of(range.element);
+  void* const to = memory().at(range.storage);
+  if (builder().program.storages[range.storage].place == schedule::Place::device) {
+    copy(to, from, bytes, device::Copy::to_device);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
 }
 
 template <class... Policies>
@@ -307,7 +375,7 @@ void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device:
 template <class... Policies>
 StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Seconds seconds) const {
   const graph::TensorSpec& input = plan_.dag->tensor_at(plan_.dag->inputs.at(0)).spec;
-  const auto micro_batches = static_cast<std::uint64_t>(plan_.micro_batches_in_all());
+  const auto micro_batches = static_cast<std::uint64_t>(plan_.micro_batches_of_step());
   StepResult result;
   result.step = state_.committed;
   result.loss = verdict.loss;
@@ -323,16 +391,17 @@ StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Second
 
 /// All ranks repeat the step; the lowest rank that finds something names it.
 template <class... Policies>
-std::string Trainer<Policies...>::diagnose() {
+std::string Trainer<Policies...>::diagnose(double weight) {
   run::StepState before = state_;
-  before.micro_batch -= static_cast<std::uint64_t>(plan_.micro_batches_in_all());
+  before.micro_batch -= static_cast<std::uint64_t>(plan_.micro_batches_of_step());
   *finding_ = {};
-  make_phase(*diagnosis_program_, source_, before)->run();
+  make_phase(*part(run::Purpose::diagnosis).placed, source_, before)->run();
+  pending_ = false;  // its gradients were the place to look for them
   const auto uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
   const auto micro_batches =
       comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
 
-  if (verdict_of(*training_).weight == 0) {
+  if (weight == 0) {
     return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no "
            "mean.\n"
            "  fix: a source that returns more than 0 for at least one micro-batch of a step.";
