@@ -3,10 +3,14 @@
 /// \file
 /// Everything in optim/: update rules, and the policies that synchronise them.
 
+#include <reef/optim/acco.hpp>
+#include <reef/optim/acco_wp.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/decision.hpp>
+#include <reef/optim/dpu.hpp>
+#include <reef/optim/dpu_predicted.hpp>
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/momentum.hpp>
 #include <reef/optim/sgd.hpp>

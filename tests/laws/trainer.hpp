@@ -13,6 +13,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <reef/optim/acco.hpp>
+#include <reef/optim/acco_wp.hpp>
+#include <reef/optim/dpu.hpp>
+#include <reef/optim/dpu_predicted.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -20,8 +24,8 @@
 #include "../support/instruction_set.hpp"
 #include "../support/small_gpt.hpp"
 
-/// The laws of a Trainer, written once. A case names the composition, and the one whose bits it must
-/// give because it differs in sharding alone:
+/// The laws of a Trainer, written once. A case names the composition, and the one, if there is one, whose
+/// bits it must give because it differs in sharding alone:
 ///
 ///     using Cases = testing::Types<TrainerCase<Trainer<MyOptim<Rule>>, Trainer<optim::Ddp<Rule>>>>;
 ///     INSTANTIATE_TYPED_TEST_SUITE_P(MyOptim, TrainerLaws, Cases);
@@ -31,7 +35,7 @@
 /// are clipped, and every rank has its own number of micro-batches.
 namespace reef::test {
 
-template <class Tested_, class Unsharded_>
+template <class Tested_, class Unsharded_ = void>
 struct TrainerCase {
   using Tested = Tested_;
   using Unsharded = Unsharded_;
@@ -42,6 +46,29 @@ template <class Rule, class... Others>
 using SynchronousCases = testing::Types<
     TrainerCase<Trainer<optim::Ddp<Rule>, Others...>, Trainer<optim::Ddp<Rule>, Others...>>,
     TrainerCase<Trainer<optim::Zero1<Rule>, Others...>, Trainer<optim::Ddp<Rule>, Others...>>>;
+
+/// Policies whose rounds overlap, over a rule. A warm-up of one step leaves three that overlap.
+template <class Rule, class... Others>
+using OverlappingCases = testing::Types<TrainerCase<Trainer<optim::Dpu<Rule, 1>, Others...>>,
+                                        TrainerCase<Trainer<optim::DpuPredicted<Rule>, Others...>>,
+                                        TrainerCase<Trainer<optim::AccoWp<Rule>, Others...>>,
+                                        TrainerCase<Trainer<optim::Acco<Rule>, Others...>>>;
+
+/// How often a Trainer runs each of its programs in its first steps, and to settle its weights.
+template <class TrainerType>
+std::map<run::Purpose, int> runs_of(int steps) {
+  using Optim = typename TrainerType::Optim;
+  if constexpr (optim::overlapping_policy<Optim>) {
+    const int warm = std::min(steps, static_cast<int>(Optim::warm_up));
+    std::map<run::Purpose, int> runs{{run::Purpose::training, steps - warm}};
+    if (warm > 0) runs[run::Purpose::warm_up] = warm;
+    if (steps > warm) runs[run::Purpose::opening] = 1;
+    if (steps > warm && !Optim::settled) runs[run::Purpose::settling] = 1;
+    return runs;
+  } else {
+    return {{run::Purpose::training, steps}};
+  }
+}
 
 /// What is recorded on each track of a lane: "compute: Forward(0, micro-batch 0)", and how often. What
 /// runs in a queue is recorded under its own name, so there the number alone counts.
@@ -57,21 +84,17 @@ inline std::string track_of(schedule::Lane lane) {
   return (schedule::communicates(lane) ? "comm." : "") + std::string(schedule::name_of(lane));
 }
 
-/// What a program says about `rounds` of it.
-inline Tracks tracks_of(const schedule::Program& program, int rounds) {
-  Tracks tracks;
+/// Adds what a program says about `rounds` of it.
+inline void add_tracks(Tracks& tracks, const schedule::Program& program, int rounds) {
   for (std::size_t i = 0; i < schedule::lane_count; ++i)
     tracks[track_of(static_cast<schedule::Lane>(i))];
   for (const schedule::Instruction& instruction : program.round) {
-    const trace::Activity activity = instruction.lane == schedule::Lane::compute
-                                         ? trace::Activity::compute
-                                         : trace::Activity::copy;
+    const trace::Activity activity = run::activity_of(instruction.lane);
     for (int round = 0; round < rounds; ++round) {
       tracks[track_of(instruction.lane)].insert(
           recorded_as(instruction.lane, activity, instruction.text()));
     }
   }
-  return tracks;
 }
 
 /// What was recorded, on tracks that lanes have.
@@ -170,7 +193,11 @@ protected:
   static std::uint64_t half(const std::vector<int>& counts) {
     std::uint64_t sum = 0;
     for (const int count : counts) sum += static_cast<std::uint64_t>(count);
-    return sum * (steps / 2);
+    return sum * (steps / 2) * stages();
+  }
+  static std::uint64_t stages() {
+    if constexpr (optim::overlapping_policy<typename Tested::Optim>) return Tested::Optim::stages;
+    return 1;
   }
 };
 
@@ -181,7 +208,7 @@ TYPED_TEST_P(TrainerLaws, repeats_itself_bit_for_bit) {
   EXPECT_EQ(first, this->trained(this->options()));
   // What the other laws rest on: weights move, gradients are clipped, masks are drawn.
   EXPECT_NE(first.losses.front(), first.losses.back());
-  EXPECT_GT(*std::min_element(first.norms.begin(), first.norms.end()), this->options().clip_norm);
+  EXPECT_GT(*std::max_element(first.norms.begin(), first.norms.end()), this->options().clip_norm);
   auto unclipped = this->options();
   unclipped.clip_norm = 0;
   EXPECT_NE(first.weights, this->trained(unclipped).weights);
@@ -206,7 +233,11 @@ TYPED_TEST_P(TrainerLaws, p_ranks_give_the_bits_of_one_process_that_stands_for_p
 
 TYPED_TEST_P(TrainerLaws, sharding_changes_no_bit) {
   using Unsharded = typename TypeParam::Unsharded;
-  EXPECT_EQ(this->undisturbed(), train<Unsharded>(uneven_options<Unsharded>(), this->steps));
+  if constexpr (std::is_void_v<Unsharded>) {
+    GTEST_SKIP() << "this policy is always sharded";
+  } else {
+    EXPECT_EQ(this->undisturbed(), train<Unsharded>(uneven_options<Unsharded>(), this->steps));
+  }
 }
 
 TYPED_TEST_P(TrainerLaws, concurrent_lanes_give_the_bits_of_one_instruction_at_a_time) {
@@ -271,8 +302,10 @@ TYPED_TEST_P(TrainerLaws, tracing_changes_no_bit_and_records_every_instruction_o
       trace::Recording of_setting_up;
       sink.collect(of_setting_up);
       EXPECT_EQ(this->undisturbed(), outcome_of(trainer, this->steps));
-      expected = tracks_of(trainer.program(), this->steps);
-      communications = this->steps * communications_in(trainer.program());
+      for (const auto& [purpose, rounds] : runs_of<typename TypeParam::Tested>(this->steps)) {
+        add_tracks(expected, trainer.program(purpose), rounds);
+        communications += rounds * communications_in(trainer.program(purpose));
+      }
       EXPECT_FALSE(expected["compute"].empty());
       EXPECT_FALSE(expected["comm.reduce"].empty());
       EXPECT_EQ(expected["load"].empty(), !trainer.plan().discrete);

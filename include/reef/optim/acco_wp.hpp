@@ -1,0 +1,26 @@
+#pragma once
+
+#include <reef/optim/detail/overlapping_policy.hpp>
+#include <reef/optim/sgd.hpp>
+
+namespace reef::inline v0::optim {
+
+/// ACCO by weight prediction: gradients are taken at an estimate of the weights that they will be
+/// applied to, made by using the last gradient twice.
+///
+///     w(t+1)  = rule(w(t), G~(t))                         committed
+///     w~(t+2) = rule(w(t+1), G~(t)), lr(t+1)              commits neither weights nor state
+///     g~(t+1) at w~(t+1), beside both; w~(1) = w(0)
+///
+/// | state  | as Dpu                                                                                |
+/// | wire   | as Dpu: w~ alone is gathered; w is on its owners, until Trainer::settle                |
+/// | hides  | as Dpu                                                                                |
+///
+/// Source: Nabli et al., ACCO, arXiv 2406.02613, section 3. The paper leaves open what w~(1) is, whether
+/// the second call keeps its state, and which rate it has.
+template <update_rule UpdateRule>
+struct AccoWp : detail::OverlappingPolicy<UpdateRule, 1, 0, detail::Ahead::again> {};
+
+static_assert(overlapping_policy<AccoWp<Sgd>>);
+
+}  // namespace reef::inline v0::optim

@@ -1,0 +1,275 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/optim/decision.hpp>
+#include <reef/optim/update.hpp>
+#include <reef/run/messages.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+/// Writes the programs of an optimizer whose rounds overlap. A round with two stages:
+///
+///     compute                                      reduce                            update
+///     HandOver(b)           C = g~(t)
+///     stage 1 at w v0:      g += g(t)           || ReduceScatter(b), Scalars,        Norms(b)
+///                                                  Decide, GatherWeights(b)          Estimate(b)
+///     Install(b)            w v1 = C
+///     HandOver(b)           C = g~(t) + g(t)
+///     stage 2 at w v1:      g = g~(t+1)         || ReduceScatter(b), Scalars,        Norms(b)
+///                                                  Decide, GatherWeights(b), Tally   Update(b)
+///     Install(b)            w v2 = C
+///
+/// A round with one stage has stage 2 alone, at w v0. C is builder.exchanged: sums of gradients leave
+/// through it, and weights come in. Nothing else of the compute lane touches it, so that the lanes run
+/// at once. Gradients are kept from round to round: they are the pending gradient, and in stage 1 what
+/// is added to it, while the copy in C is on its way.
+///
+///     opening    a stage at w v0: g = g~(0); Tally
+///     warm_up    the kinds of a round one after the other: the stage, then its reduction and update
+///     settling   Publish(b): C = committed weights of the own shard; GatherWeights(b)
+///
+/// Code finds its operands by their place: HandOver reads a fold's gradient of the bucket, then those of
+/// further uses, and writes their sum; Install reads the source and writes the target; Estimate reads
+/// gradient, verdict, and what the rule and the master weights keep, and writes the outgoing weights;
+/// Update has the same, with what is kept among its accumulates.
+class OverlappingStep {
+public:
+  OverlappingStep(run::StepBuilder& builder, int states)
+      : builder_(builder),
+        program_(builder.program),
+        plan_(builder.plan),
+        states_(states),
+        narrow_(plan_.element_bytes() < plan_.sum_bytes()) {}
+
+  /// What outlives a round.
+  static void reserve(run::StepBuilder& builder, int states) {
+    builder.keep_gradients();
+    reserve_states(builder, states, true);
+    for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+      builder.exchanged.push_back(builder.program.add_storage(
+          concat("exchanged ", b), builder.sum_bytes(b), run::Place::device, run::Life::reserved));
+    }
+    builder.program.add_storage(tally_name,
+                                2 * sizeof(double) * static_cast<Bytes>(builder.plan.virtual_ranks),
+                                run::Place::host, run::Life::persistent);
+  }
+
+  static std::vector<StateRange> state(const run::StepBuilder& builder, int states, bool settled) {
+    using Kept = StateRange::Kept;
+    const run::StepPlan& plan = builder.plan;
+    const Element sum = sum_of(plan.dag->element);
+    std::vector<StateRange> ranges = state_ranges(builder, states, true);
+    const auto [first, last] = plan.folds_of(builder.rank());
+    for (int fold = first; fold < last; ++fold) {
+      const auto& sums = builder.accumulators_of(fold - first);
+      for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+        ranges.push_back({sums.buckets[b], concat("pending.", fold), plan.buckets[b].begin,
+                          plan.buckets[b].size(), sum, Kept::pending});
+        for (const int use : builder.further_uses(b)) {
+          const graph::Parameter& parameter =
+              plan.dag->parameter_at(plan.dag->use_at(use).parameter);
+          ranges.push_back({sums.uses[static_cast<std::size_t>(use)],
+                            concat("pending.", fold, ".use.", use), 0, parameter.spec.shape.size(),
+                            sum, Kept::pending});
+        }
+      }
+    }
+    // A number of its own for each fold, so that any process finds those of its folds.
+    ranges.push_back({find(builder.program, tally_name), "tally", 2 * first, 2 * (last - first),
+                      Element::float64, Kept::pending});
+    for (std::size_t b = 0; !settled && b < plan.buckets.size(); ++b) {
+      ranges.push_back({builder.exchanged[b], "ahead", plan.buckets[b].begin,
+                        plan.buckets[b].size(), plan.dag->element, Kept::ahead});
+    }
+    return ranges;
+  }
+
+  void add(const run::Pass& model, int stages) {
+    using run::Purpose;
+    if (builder_.purpose == Purpose::evaluation) {
+      run_stage(model, {});
+      add_decision(builder_, channel(), {});
+      return;
+    }
+    name_storages();
+    switch (builder_.purpose) {
+      case Purpose::opening:
+        run_stage(model, {.gradients = 1});
+        add_tally(builder_, 0, {tally_, 1});
+        return;
+      case Purpose::warm_up:
+        run_stage(model, {.gradients = 1});
+        each_bucket([&](std::size_t b) { hand_over(b, 1); });
+        reduce({.lane = run::Lane::update});
+        each_bucket([&](std::size_t b) { send_out("Update", b, 1); });
+        each_bucket([&](std::size_t b) { install(b, 1); });
+        keep_verdict();
+        return;
+      case Purpose::settling: each_bucket([&](std::size_t b) { publish(b); }); return;
+      default: add_round(model, stages);
+    }
+  }
+
+private:
+  static constexpr const char* tally_name = "tally";
+
+  void add_round(const run::Pass& model, int stages) {
+    const DecisionOptions pending{.lane = run::Lane::update, .tally = run::Value{tally_, 0}};
+    each_bucket([&](std::size_t b) { hand_over(b, 0); });
+    if (stages == 2) {
+      reduce(pending);
+      each_bucket([&](std::size_t b) { send_out("Estimate", b, 1); });
+      run_stage(model, {.continues = true, .before = 1});
+      each_bucket([&](std::size_t b) {
+        install(b, 1);
+        hand_over(b, 0);
+      });
+    }
+    reduce(pending);  // and of the micro-batches that are there by now
+    each_bucket([&](std::size_t b) { send_out("Update", b, stages); });
+    const std::size_t first = builder_.micro_batches.size();
+    run_stage(model, {.weights = stages - 1, .gradients = 1, .before = stages});
+    each_bucket([&](std::size_t b) { install(b, stages); });
+    add_tally(builder_, first, {tally_, 1});
+    keep_verdict();
+  }
+
+  /// It is read when the round has ended: so until then nothing else may have its bytes.
+  void keep_verdict() { program_.round.back().reads.push_back({builder_.verdict, 0}); }
+
+  template <class F>
+  void each_bucket(const F& f) const {
+    for (std::size_t b = 0; b < plan_.buckets.size(); ++b) f(b);
+  }
+
+  void run_stage(const run::Pass& model, run::Stage stage) {
+    builder_.stage = stage;
+    model(builder_);
+  }
+
+  /// Parts of C, by bucket, and the shard of the sum: in C too, unless weights are narrower than sums.
+  /// Then it has a place of its own, since an update would overtake in C what it still has to read.
+  void name_storages() {
+    tally_ = find(program_, tally_name);
+    each_bucket([&](std::size_t b) {
+      const run::Bucket& bucket = plan_.buckets[b];
+      const run::StorageId all = builder_.exchanged[b];
+      const auto begin = static_cast<Bytes>(bucket.shards[rank()]);
+      const auto elements = static_cast<Bytes>(bucket.shard_size(builder_.rank()));
+      const auto part = [&](const char* what, Bytes from, Bytes count, Bytes element) {
+        return program_.add_part(concat(what, b), all, from * element, count * element);
+      };
+      const auto size = static_cast<Bytes>(bucket.size());
+      arrived_.push_back(part("arriving weights ", 0, size, plan_.element_bytes()));
+      outgoing_.push_back(plan_.ranks == 1
+                              ? arrived_[b]
+                              : part("outgoing weights ", begin, elements, plan_.element_bytes()));
+      if (narrow_) {
+        shards_.push_back(program_.add_storage(concat("gradient shard ", b),
+                                               elements * plan_.sum_bytes(), run::Place::device));
+      } else {
+        shards_.push_back(
+            plan_.ranks == 1 ? all : part("gradient shard ", begin, elements, plan_.sum_bytes()));
+      }
+      handed_.push_back(plan_.ranks == 1 ? shards_[b] : all);
+    });
+  }
+
+  /// The sum over folds, each with the further uses of its tied parameters, goes to C.
+  void hand_over(std::size_t b, int version) {
+    for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
+      const auto& sums = builder_.accumulators_of(fold);
+      run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
+      hand.reads = {{sums.buckets[b], version}};
+      for (const int use : builder_.further_uses(b)) {
+        hand.reads.push_back({sums.uses[static_cast<std::size_t>(use)], version});
+      }
+      const run::Value target{fold == 0 ? handed_[b] : builder_.reduced[b], 0};
+      hand.writes = {target};
+      hand.cost.bytes = 2 * builder_.sum_bytes(b);
+      if (fold == 0) continue;
+      run::Instruction& add = program_.add("FoldRank", run::Lane::compute, static_cast<int>(b));
+      add.reads = {target};
+      add.accumulates = {{handed_[b], 0}};
+    }
+  }
+
+  /// The owner of a shard gets its sum over ranks; then all ranks come to a Verdict.
+  void reduce(const DecisionOptions& about) {
+    each_bucket([&](std::size_t b) {
+      if (plan_.ranks == 1) return;
+      run::Instruction& scatter =
+          program_.add("ReduceScatter", run::Lane::reduce, static_cast<int>(b));
+      scatter.reads = {{handed_[b], 0}};
+      scatter.writes = {{shards_[b], 0}};
+      run::add_reduce_scatter_messages(scatter, builder_, plan_.sum_bytes(), channel(),
+                                       plan_.buckets[b].shards);
+    });
+    add_decision(builder_, channel(), shards_, about);
+  }
+
+  /// What the rule makes of the own shard, an Estimate or an Update, goes to all ranks.
+  void send_out(const char* kind, std::size_t b, int version) {
+    run::Instruction& update = program_.add(kind, run::Lane::update, static_cast<int>(b));
+    update.reads = {{shards_[b], 0}, {builder_.verdict, 0}};
+    update.writes = {{outgoing_[b], version}};
+    const int numbers = kept_numbers(plan_, states_);
+    const bool commits = update.kind == "Update";
+    for (int kept = 0; kept < numbers; ++kept) {
+      (commits ? update.accumulates : update.reads)
+          .push_back({find(program_, storage_name(kept, states_, b)), 0});
+    }
+    const auto elements = static_cast<Bytes>(plan_.buckets[b].shard_size(builder_.rank()));
+    update.cost.bytes =
+        elements * (plan_.element_bytes() +
+                    plan_.sum_bytes() * static_cast<Bytes>(1 + (commits ? 2 : 1) * numbers));
+    gather(b, version);
+  }
+
+  void publish(std::size_t b) {
+    run::Instruction& publish = program_.add("Publish", run::Lane::update, static_cast<int>(b));
+    publish.reads = {{find(program_, storage_name(states_, states_, b)), 0}};
+    publish.writes = {{outgoing_[b], 1}};
+    gather(b, 1);
+  }
+
+  void gather(std::size_t b, int version) {
+    if (plan_.ranks == 1) return;
+    run::Instruction& gather =
+        program_.add("GatherWeights", run::Lane::reduce, static_cast<int>(b));
+    gather.reads = {{outgoing_[b], version}};
+    gather.writes = {{arrived_[b], version}};
+    run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(),
+                                 plan_.buckets[b].shards);
+  }
+
+  void install(std::size_t b, int version) {
+    run::Instruction& install = program_.add("Install", run::Lane::compute, static_cast<int>(b));
+    install.reads = {{arrived_[b], version}};
+    install.writes = {{builder_.weights[b], version}};
+    install.cost.bytes = 2 * program_.storages[arrived_[b]].bytes;
+  }
+
+  [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(builder_.rank()); }
+  std::uint32_t channel() { return run::first_optimizer_channel + next_channel_++; }
+
+  run::StepBuilder& builder_;
+  schedule::Program& program_;
+  const run::StepPlan& plan_;
+  int states_;
+  bool narrow_;  ///< weights are narrower than sums
+  run::StorageId tally_ = run::no_storage;
+  std::vector<run::StorageId> arrived_;   ///< by bucket: the weights of C
+  std::vector<run::StorageId> outgoing_;  ///< this rank's shard of them
+  std::vector<run::StorageId> shards_;    ///< this rank's shard of the sum
+  std::vector<run::StorageId> handed_;    ///< where gradients leave
+  std::uint32_t next_channel_ = 0;
+};
+
+}  // namespace reef::inline v0::optim::detail

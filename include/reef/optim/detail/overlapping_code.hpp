@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/optim/decision.hpp>
+#include <reef/optim/detail/rule_kernel.hpp>
+#include <reef/optim/detail/synchronous_code.hpp>
+#include <reef/optim/update.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+/// Adds the code of Estimate and Update. Where the verdict does not commit, what leaves is the committed
+/// weights as they are.
+///
+///     Estimate, Update:  step t + 1 with its learning rate
+///     moved ahead:       `again` as step t + 2, `momentum` by the state of t + 1, with the next step's rate
+template <bool Commits, Ahead ahead, class Handlers, class Site, class Rule>
+void add_outgoing_code(Handlers& handlers, const Site& site, const char* kind, Rule rule) {
+  using T = typename Site::element_type;
+  using E = typename Site::sum_type;
+  using DeviceLane = typename Handlers::Lane;
+  handlers.on_lane(kind, [&site, rule](const schedule::Instruction& i) -> typename Handlers::Code {
+    const run::StepPlan& plan = site.plan();
+    const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
+    const std::int64_t n = bucket.shard_size(site.rank());
+    const std::span<const run::Value> kept =
+        Commits ? std::span(i.accumulates) : std::span(i.reads).subspan(2);
+    OutgoingKernel<Rule, T, Commits, ahead> kernel;
+    kernel.out = site.template at<T>(i.writes[0]);
+    kernel.g = site.at(i.reads[0]);
+    for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = site.at(kept[k]);
+    kernel.master = site.at(kept[Rule::states]);
+    const auto* const verdict = site.memory.template at<const Verdict>(i.reads[1].storage);
+    const std::int64_t begin = bucket.shards[static_cast<std::size_t>(site.rank())];
+    return [runs = runs_of(plan, i.index, begin, n), kernel, n, verdict, &state = site.state,
+            rule](DeviceLane& lane) mutable {
+      if (!verdict->commit) {
+        transform_vectors<T>(lane, n, PublishKernel<T>{kernel.out, kernel.master});
+        return;
+      }
+      kernel.scale = static_cast<E>(verdict->scale);
+      const std::int64_t t = state.committed + 1;
+      apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
+        part.c = rule.template coefficients<E>(t, state.learning_rate, decays);
+        part.next = rule.template coefficients<E>(ahead == Ahead::again ? t + 1 : t,
+                                                  state.next_learning_rate, decays);
+      });
+    };
+  });
+}
+
+/// Adds the code of what OverlappingStep appends.
+template <Ahead ahead, class Handlers, class Site, class Rule>
+void add_overlapping_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
+  using T = typename Site::element_type;
+  using DeviceLane = typename Handlers::Lane;
+  using Code = typename Handlers::Code;
+  add_exchange_code(handlers, site);
+  add_decision_code(handlers, site, options);
+  add_outgoing_code<false, Ahead::nothing>(handlers, site, "Estimate", rule);
+  add_outgoing_code<true, ahead>(handlers, site, "Update", rule);
+
+  handlers.on_lane("HandOver", [&site](const schedule::Instruction& i) -> Code {
+    const std::span<const run::Value> uses = std::span(i.reads).subspan(1);
+    return [to = site.at(i.writes[0]), from = site.at(i.reads[0]),
+            bytes = site.storage(i.reads[0]).bytes,
+            add_uses = site.adds_uses(i.index, i.writes[0], uses)](DeviceLane& lane) {
+      lane.copy(to, from, bytes, device::Copy::on_device);
+      add_uses(lane);
+    };
+  });
+  handlers.on_lane("Install", [&site](const schedule::Instruction& i) -> Code {
+    return [to = site.template at<T>(i.writes[0]), from = site.template at<T>(i.reads[0]),
+            bytes = site.storage(i.writes[0]).bytes](DeviceLane& lane) {
+      lane.copy(to, from, bytes, device::Copy::on_device);
+    };
+  });
+  handlers.on_lane("Publish", [&site](const schedule::Instruction& i) -> Code {
+    return [kernel = PublishKernel<T>{site.template at<T>(i.writes[0]), site.at(i.reads[0])},
+            n = site.elements(i.reads[0])](DeviceLane& lane) {
+      transform_vectors<T>(lane, n, kernel);
+    };
+  });
+}
+
+}  // namespace reef::inline v0::optim::detail

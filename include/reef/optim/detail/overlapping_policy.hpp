@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <reef/core/policy_tag.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/optim/detail/overlapping.hpp>
+#include <reef/optim/detail/overlapping_code.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+/// What the policies whose rounds overlap share: they differ in the number of stages, and in what the
+/// weights are that gradients are taken at.
+template <update_rule UpdateRule, int Stages, std::int64_t WarmUp, Ahead ahead>
+struct OverlappingPolicy {
+  static_assert(WarmUp >= 0, "reef::optim: WarmUp counts steps, at least 0.");
+
+  using policy_tag = OptimTag;
+  using Rule = UpdateRule;
+  static constexpr bool sharded = true;
+  static constexpr Payload accepts = Payload::dense;
+  static constexpr bool needs_scalars = true;
+  static constexpr int stages = Stages;
+  static constexpr std::int64_t warm_up = WarmUp;
+  static constexpr bool settled = ahead == Ahead::nothing;
+
+  static void reserve(run::StepBuilder& builder) {
+    OverlappingStep::reserve(builder, Rule::states);
+  }
+  static void add(run::StepBuilder& builder, const run::Pass& model) {
+    OverlappingStep(builder, Rule::states).add(model, stages);
+  }
+  static std::vector<StateRange> state(const run::StepBuilder& builder) {
+    return OverlappingStep::state(builder, Rule::states, settled);
+  }
+  template <class Handlers, class Site>
+  static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
+    add_overlapping_code<ahead>(handlers, site, rule, options);
+  }
+};
+
+}  // namespace reef::inline v0::optim::detail

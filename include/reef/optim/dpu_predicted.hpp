@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reef/optim/detail/overlapping_policy.hpp>
+#include <reef/optim/momentum.hpp>
+
+namespace reef::inline v0::optim {
+
+/// Dpu whose gradients are taken where the rule's state alone says that the weights will be when they
+/// are applied.
+///
+///     w~(t+1) = predict(w(t), state(t), lr(t))         another step of momentum, without a gradient
+///     w(t+1) = rule(w(t), G~(t))   ||   g~(t+1) at w~(t+1)
+///
+/// | state  | as Dpu                                                                                |
+/// | wire   | as Dpu: w~ alone is gathered; w is on its owners, until Trainer::settle                |
+/// | cost   | nothing more than Dpu; a rule without momentum predicts no move                        |
+///
+/// Source: Chen et al., SpecTrain, arXiv 1809.02839, equation 4, for a delay of one step. Deviation: a
+/// rule's own step is taken, so that AdamW moves by m / sqrt(v) and decays.
+template <predicting_rule UpdateRule, std::int64_t WarmUp = 0>
+struct DpuPredicted : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Ahead::momentum> {};
+
+static_assert(overlapping_policy<DpuPredicted<Momentum>>);
+
+}  // namespace reef::inline v0::optim

@@ -1,0 +1,3 @@
+#include "overlapping_trainers.hpp"
+
+template class reef::Trainer<reef::optim::Dpu<reef::optim::AdamW, 1>>;

@@ -1,0 +1,200 @@
+#include <gtest/gtest.h>
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <reef/optim/sgd.hpp>
+
+#include "../laws/overlapping.hpp"
+
+namespace reef::test {
+
+using OverlappingAdamW = testing::Types<OverlappingCase<optim::Dpu<optim::AdamW, 1>, 2>,
+                                        OverlappingCase<optim::DpuPredicted<optim::AdamW>, 1>,
+                                        OverlappingCase<optim::AccoWp<optim::AdamW>, 1>,
+                                        OverlappingCase<optim::Acco<optim::AdamW>, 1>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(AdamW, OverlappingLaws, OverlappingAdamW);
+
+namespace {
+
+/// The mean of x_i theta_i: its gradient does not depend on theta.
+struct Dot {
+  static constexpr std::string_view kind = "Dot";
+
+  graph::Signature signature(const auto& call) const {
+    call.expect_inputs(1);
+    graph::Signature result;
+    result.outputs = {call.sums(Shape{})};
+    result.parameters = {{"theta", Shape{call.inputs[0].shape.last()}, graph::Init::ones(), true}};
+    return result;
+  }
+  void forward(const auto& call) const {
+    auto& loss = call.output_sums(0).data()[0];
+    const auto x = call.input(0).span();
+    const auto theta = call.parameter(0).span();
+    loss = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) loss += sum(loss, x[i]) * sum(loss, theta[i]);
+  }
+  void backward(const auto& call) const {
+    const auto weight = call.output_gradient_sums(0).data()[0];
+    const auto x = call.input(0).span();
+    const auto gradient = call.parameter_gradient(0).span();
+    if (!call.accumulate_parameters) std::fill(gradient.begin(), gradient.end(), 0);
+    for (std::size_t i = 0; i < x.size(); ++i) gradient[i] += weight * sum(weight, x[i]);
+  }
+  template <class Sum>
+  static Sum sum(const Sum& /*type*/, auto value) {
+    return static_cast<Sum>(value);
+  }
+};
+
+/// Weights after each of five steps on a gradient that is always the same.
+template <class Optim>
+std::vector<std::vector<double>> weights_under_constant_gradients(int micro_batches) {
+  using Tested = Trainer<Optim, precision::Fp64>;
+  constexpr std::int64_t n = 10000;  // several shards
+  graph::Graph<device::Host, double> model(1);
+  const int x = model.input("x", {Shape{1, n}, Element::float64});
+  model.loss(model.add("loss", Dot{}, {x}, {"theta"})[0]);
+  const run::Source source = [](std::uint64_t, std::span<const AnyView> inputs) {
+    double value = -1;
+    for (double& at : inputs[0].as<double>().span()) at = value += 1.0 / 4096;
+    return 1.0;
+  };
+  typename Tested::Options options;
+  options.micro_batches = {micro_batches};
+  options.device.threads = 1;
+  options.learning_rate = {.peak = 0.01, .warmup = 3, .steps = 5};
+  const comm::Communicator world;
+  Tested trainer(std::move(model), source, options, {}, world);
+  std::vector<std::vector<double>> weights;
+  for (int step = 0; step < 5; ++step) {
+    trainer.step();
+    trainer.settle();
+    weights.push_back(trainer.parameter("theta"));
+  }
+  return weights;
+}
+
+}  // namespace
+
+TEST(Overlapping, constant_gradients_give_the_bits_of_ddp_in_every_step) {
+  using Rule = optim::AdamW;
+  const auto expected = weights_under_constant_gradients<optim::Ddp<Rule>>(2);
+  EXPECT_NE(expected[3], expected[4]);
+  EXPECT_EQ(weights_under_constant_gradients<optim::Dpu<Rule>>(2), expected);
+  EXPECT_EQ(weights_under_constant_gradients<optim::AccoWp<Rule>>(2), expected);
+  EXPECT_EQ(weights_under_constant_gradients<optim::DpuPredicted<Rule>>(2), expected);
+  EXPECT_EQ(weights_under_constant_gradients<optim::Acco<Rule>>(1), expected);
+}
+
+TEST(Overlapping, a_warm_up_that_does_not_end_is_ddp) {
+  // With dropout, clipping, and counts that differ from rank to rank.
+  using Warm = Trainer<optim::Dpu<optim::AdamW, 4>>;
+  using Ddp = Trainer<optim::Ddp<optim::AdamW>>;
+  EXPECT_EQ(train<Warm>(uneven_options<Warm>()), train<Ddp>(uneven_options<Ddp>()));
+}
+
+TEST(Overlapping, an_estimate_at_rate_zero_is_the_weights_so_that_acco_is_ddp_in_the_next_step) {
+  // Every second step has the rate 0: its estimate stays where it is, and so do the weights. In the
+  // other steps both halves of the gradient are then exact.
+  const auto run = [&]<class Tested>(Tested*, int stage) {
+    auto options = small_options<Tested>();
+    options.learning_rate = {};
+    options.learning_rate.schedule = [](std::int64_t t) { return t % 2 == 0 ? 0.0 : 0.5; };
+    return run_by_rank<Tested>(different_samples, stage, 4, options);
+  };
+  const auto acco = run(static_cast<Trainer<optim::Acco<optim::Sgd>>*>(nullptr), 1);
+  const auto ddp = run(static_cast<Trainer<optim::Ddp<optim::Sgd>>*>(nullptr), 2);
+  EXPECT_EQ(acco.weights, ddp.weights);
+  EXPECT_EQ(acco.losses[1], ddp.losses[1]);
+  EXPECT_EQ(acco.losses[3], ddp.losses[3]);
+  EXPECT_NE(acco.losses[2], ddp.losses[2]) << "the step that does not count is no test otherwise";
+}
+
+TEST(Overlapping, an_estimate_of_bytes_is_what_the_counters_show) {
+  using Tested = Trainer<optim::Acco<optim::AdamW>>;
+  auto options = small_options<Tested>();
+  options.communication.transport = comm::Transport::messages;
+  const comm::Communicator world;
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  const StepEstimate estimate = Tested::estimate(model, options, world.size(), world.rank());
+  auto trainer = small_trainer<Tested>(options, world);
+  trainer.step();
+  EXPECT_EQ(estimate.device_bytes, trainer.device().memory().peak);
+  const comm::Cost before = trainer.progress().meter().operations();
+  trainer.step();
+  const comm::Cost sent = trainer.progress().meter().operations() - before;
+  EXPECT_EQ(estimate.sent, sent.bytes);
+  EXPECT_EQ(estimate.messages, sent.messages);
+}
+
+TEST(Overlapping, memory_per_parameter_is_what_the_table_says) {
+  // Of parameters in whole blocks for every rank, and none tied: docs/design.md has the table.
+  constexpr std::int64_t n = 24 * run::norm_block;
+  const auto expect_bytes = [&]<class Tested, class T>(Tested*, T*, Bytes of_weight) {
+    graph::Graph<device::Host, T> model(1);
+    const int x = model.input("x", {Shape{1, n}, element_of<T>});
+    model.loss(model.add("loss", Dot{}, {x}, {"theta"})[0]);
+    for (const int ranks : {1, 2, 3, 4}) {
+      const StepEstimate estimate = Tested::estimate(model, {}, ranks, ranks - 1);
+      const Bytes count = static_cast<Bytes>(n);
+      EXPECT_EQ(estimate.weights, of_weight * count);
+      EXPECT_EQ(estimate.gradients, 4 * count);
+      EXPECT_EQ(estimate.exchanged, 4 * count);
+      EXPECT_EQ(estimate.optimizer_state, 3 * 4 * count / static_cast<Bytes>(ranks));
+    }
+  };
+  using Acco = optim::Acco<optim::AdamW>;
+  expect_bytes(static_cast<Trainer<Acco>*>(nullptr), static_cast<float*>(nullptr), 4);
+  expect_bytes(static_cast<Trainer<Acco, precision::Bf16>*>(nullptr),
+               static_cast<Bfloat16*>(nullptr), 2);
+}
+
+TEST(Overlapping, weights_that_are_ahead_are_refused_until_they_are_settled) {
+  using Tested = Trainer<optim::AccoWp<optim::AdamW>>;
+  const comm::Communicator world;
+  auto trainer = small_trainer<Tested>(small_options<Tested>(), world);
+  const std::string name = "transformer.wte.weight";
+  EXPECT_NO_THROW(trainer.parameter(name));  // nothing is ahead yet
+  trainer.step();
+  EXPECT_THROW(trainer.parameter(name), OptionError);
+  trainer.settle();
+  const auto settled = trainer.parameter(name);
+  trainer.settle();
+  EXPECT_EQ(trainer.parameter(name), settled);
+  EXPECT_TRUE(std::isfinite(trainer.evaluate(1)));
+  EXPECT_EQ(trainer.parameter(name), settled);
+}
+
+TEST(Overlapping, a_step_that_is_not_finite_is_skipped_and_the_next_begins_anew) {
+  using Tested = Trainer<optim::Acco<optim::AdamW>>;
+  auto options = small_options<Tested>();
+  options.non_finite = optim::NonFinite::skip;
+  const comm::Communicator world;
+  auto trainer = small_trainer<Tested>(options, world);
+  trainer.step();
+  EXPECT_TRUE(trainer.pending());
+  const std::string name = "transformer.h.1.mlp.c_proj.bias";
+  const std::vector<float> whole = trainer.parameter(name);
+  std::vector<float> broken = whole;
+  broken[3] = std::numeric_limits<float>::quiet_NaN();
+  trainer.set_parameter(name, broken);
+  const auto before = trainer.parameter("transformer.wte.weight");
+  const StepResult second = trainer.step();
+  EXPECT_FALSE(second.committed);
+  EXPECT_NE(second.not_finite.find("the loss on rank 0"), std::string::npos) << second.not_finite;
+  EXPECT_FALSE(trainer.pending());
+  EXPECT_EQ(trainer.parameter("transformer.wte.weight"), before);
+  trainer.set_parameter(name, whole);
+  EXPECT_TRUE(trainer.step().committed);
+  EXPECT_NE(trainer.parameter("transformer.wte.weight"), before);
+}
+
+}  // namespace reef::test
