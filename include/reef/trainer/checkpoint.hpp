@@ -212,7 +212,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
         const auto values = trainer.parameter(parameter.name);
         auto* const to =
             static_cast<T*>(model.add(parameter.name, parameter.spec.shape, element_of<T>));
-        std::copy(values.begin(), values.end(), to);
+        std::transform(values.begin(), values.end(), to, [](auto value) { return T(value); });
       }
       shards.push_back(model.write(folder / io::free_shard_name(folder, detail::model_stem)));
     }
