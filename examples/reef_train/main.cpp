@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,11 +55,35 @@ std::pair<int, double> parse_slow(const std::string& text) {
   return {rank, factor};
 }
 
+const std::map<std::string, void (*)(const TrainOptions&)> recipes{
+    {"ddp", reef_examples::run_ddp},
+    {"zero1", reef_examples::run_zero1},
+    {"dpu", reef_examples::run_dpu},
+    {"acco-wp", reef_examples::run_acco_wp},
+    {"acco", reef_examples::run_acco}};
+
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, run] : recipes) names.push_back(name);
+  return names;
+}
+
+/// "fixed:4" as four micro-batches a stage.
+int parse_accumulate(const std::string& text) {
+  int count = 0;
+  int end = 0;
+  const int found = std::sscanf(text.c_str(), "fixed:%d%n", &count, &end);
+  if (found != 1 || end != static_cast<int>(text.size()) || count < 1 || count > 65536) {
+    throw CLI::ValidationError("--accumulate", "'" + text + "' is not fixed:N, N at least 1");
+  }
+  return count;
+}
+
 void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   // An option given twice counts as it was given last, so that scripts can add to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--recipe", o.recipe, "the composition to train with")
-      ->check(CLI::IsMember({"ddp", "zero1"}))
+      ->check(CLI::IsMember(recipe_names()))
       ->capture_default_str();
   app.add_option("--data", o.data,
                  "text files, or files of tokens (.bin of llm.c or nanoGPT); default: Reef's own "
@@ -79,9 +104,13 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--context", o.context, "T, tokens a sample")->check(count)->capture_default_str();
   app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")
       ->check(count);
-  app.add_option("--micro-batches", o.micro_batches, "a step and rank")
+  app.add_option("--micro-batches", o.micro_batches,
+                 "a stage and rank: a step has one stage, of acco two")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
+  app.add_option_function<std::string>(
+      "--accumulate", [&o](const std::string& text) { o.micro_batches = parse_accumulate(text); },
+      "fixed:N, the same as --micro-batches N");
   app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
   app.add_option("--lr", o.lr, "peak learning rate")->check(amount)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")->check(amount);
@@ -167,7 +196,7 @@ int main(int argc, char** argv) {
 
   try {
     const reef::comm::Environment environment(argc, argv);
-    options.recipe == "zero1" ? reef_examples::run_zero1(options) : reef_examples::run_ddp(options);
+    recipes.at(options.recipe)(options);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     return fail(error);

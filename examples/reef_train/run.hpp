@@ -189,7 +189,7 @@ private:
 
   void introduce() {
     const reef::graph::Dag& dag = trainer_.model().dag();
-    const auto tokens = static_cast<std::int64_t>(trainer_.plan().micro_batches_in_all()) *
+    const auto tokens = static_cast<std::int64_t>(trainer_.plan().micro_batches_of_step()) *
                         config_.batch * options_.context;
     say(reef::concat("model: ", dag.parameter_count(), " parameters, ", config_.layers, " layers, ",
                      config_.heads, " heads, ", config_.channels, " channels, context ",
@@ -277,8 +277,9 @@ private:
         say(std::string("no sample: ") + error.what());
       }
     }
-    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak,
-                       trainer_.plan().micro_batches, validation);
+    std::vector<int> counts = trainer_.plan().micro_batches;
+    for (int& count : counts) count *= trainer_.plan().stages;
+    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
     metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
     if (!options_.export_file.empty() && first()) export_weights();
     for (const auto& file :
