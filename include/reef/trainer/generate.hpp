@@ -20,7 +20,8 @@ namespace reef::inline v0 {
 /// them and copies all parameters through host memory.
 ///
 /// | who    | any rank, alone or with others, between steps; all come to the same tokens |
-/// | errors | ShapeError where the trainer lacks a parameter of the model                |
+/// | errors | ShapeError where the trainer lacks a parameter of the model; OptionError   |
+/// |        | where its weights are not settled, as Trainer::parameter                   |
 template <class... Policies>
 std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
                                    const typename Trainer<Policies...>::Model& model,

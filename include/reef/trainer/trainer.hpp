@@ -159,8 +159,9 @@ public:
   /// elsewhere, or a second time, it does nothing. step() takes it back without communicating.
   void settle();
 
-  /// The weighted mean loss of the committed weights over `rounds` times this job's micro-batches of the held-out source,
-  /// whose samples are counted from 0. Changes nothing. NaN if nothing there has a weight.
+  /// The weighted mean loss of the committed weights over `rounds` times this job's micro-batches of
+  /// the held-out source, whose samples are counted from 0. All ranks. Changes nothing but that it
+  /// settles. NaN if nothing there has a weight.
   double evaluate(int rounds);
 
   [[nodiscard]] int rank() const { return progress_->rank(); }
@@ -286,6 +287,7 @@ private:
   const run::StepBuilder& builder() const { return part(run::Purpose::training).placed->builder; }
   void set_master(std::string_view name, std::span<const Sum> values);
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
+  void transfer(const StateRange& range, void* to, const void* from, device::Copy direction);
   static const optim::Verdict& verdict_of(const run::Phase<Device, T>& phase) {
     return *phase.memory().template at<const optim::Verdict>(phase.site().builder.verdict);
   }
@@ -310,3 +312,4 @@ private:
 }  // namespace reef::inline v0
 
 #include <reef/trainer/detail/trainer.hpp>
+#include <reef/trainer/detail/weights.hpp>
