@@ -122,11 +122,10 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, 
 
 }  // namespace detail
 
-/// What a decision is about, where it is not about all micro-batches of the program.
+/// What a decision is about, beside the micro-batches that the program has so far.
 struct DecisionOptions {
   run::Lane lane = run::Lane::compute;  ///< of Norms
   std::optional<run::Value> tally{};    ///< of micro-batches of before, which are counted too
-  std::size_t first_micro_batch = 0;    ///< of the program's so far, from which on they are counted
 };
 
 /// Appends `Tally`: it writes to `target`, in host memory, 2 numbers for each fold of this process: what
@@ -172,7 +171,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
       0};
   schedule::Instruction& scalars = program.add("Scalars", Lane::reduce);
   if (about.tally) scalars.reads.push_back(*about.tally);
-  detail::add_losses(scalars.reads, builder, about.first_micro_batch);
+  detail::add_losses(scalars.reads, builder, 0);
   scalars.reads.insert(scalars.reads.end(), sums.begin(), sums.end());
   scalars.writes = {all};
   run::add_all_gather_messages(scalars, builder, sizeof(double), channel, layout.ranks);
