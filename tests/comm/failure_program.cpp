@@ -36,7 +36,10 @@ using namespace reef::comm;
 
 void misbehave(const std::string& mode) {
   if (mode == "stop") std::raise(SIGSTOP);
-  if (mode == "kill") std::raise(SIGKILL);
+  if (mode == "kill") {
+    std::fputs("rank 1 is killed\n", stderr);
+    std::raise(SIGKILL);
+  }
   if (mode == "skip") std::this_thread::sleep_for(std::chrono::seconds(60));
   if (mode == "late") std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   if (mode == "throw") throw std::runtime_error("rank 1 has had enough");

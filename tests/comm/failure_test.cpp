@@ -71,6 +71,7 @@ TEST_P(EndOfAJob, an_exception_on_one_rank_ends_all) {
 TEST_P(EndOfAJob, a_killed_rank_ends_it) {
   const Ending ending = run_job("kill", GetParam());
   EXPECT_NE(ending.status, 0);
+  EXPECT_THAT(ending.output, HasSubstr("rank 1 is killed"));
   EXPECT_THAT(ending.output, Not(HasSubstr("all sums are there")));
 }
 
