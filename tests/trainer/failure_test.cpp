@@ -18,6 +18,8 @@
 #include <reef/nn/linear.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "../support/ranks.hpp"
+
 // What the ranks hear of a rank that fails alone, and who calls MPI while a Trainer lives.
 
 namespace {
@@ -42,12 +44,6 @@ using Host = device::Host;
 using Plain = Trainer<>;
 
 constexpr std::int64_t vocabulary = 7;
-
-int world_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
 
 enum class Pass : std::uint8_t { none, forward, backward };
 
