@@ -190,7 +190,8 @@ endfunction()
 #   TIMEOUT      seconds, default 60 (three times that under a sanitizer)
 #   ENVIRONMENT  added to, and winning over, what reef_test_environment sets
 #   ARGUMENTS    of the program
-#   MPI mpich    builds against MPICH and runs under its launcher; left out where there is none
+#   MPI mpich    builds against MPICH and runs under its launcher; left out where there is none, and
+#                under a sanitizer, which sees the same code of ours with either MPI
 #   CUDA         links reef::cuda; left out where there is no toolkit
 #   UNITY        its sources are compiled as few (reef_unite)
 function(reef_test)
@@ -201,6 +202,9 @@ function(reef_test)
     return()
   endif()
   if(arg_MPI STREQUAL "mpich")
+    if(REEF_SANITIZE)
+      return()
+    endif()
     if(NOT REEF_MPIEXEC_MPICH OR NOT TARGET reef::blas)
       message(STATUS "Reef: no MPICH, ${arg_NAME} is left out")
       return()

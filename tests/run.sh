@@ -2,7 +2,7 @@
 # sh tests/run.sh [--install-only] [--all] [--release-only] [--jobs N]
 #
 # Installs what is missing, builds the release preset and runs every test; then builds core to comm,
-# schedule and run under ASan+UBSan and under TSan, and runs their tests.
+# schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
 #   --all            every folder under the sanitizers, and headers, tests and examples built by
@@ -17,7 +17,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 . cmake/packages.sh
 
-sanitized_folders='support core io fuzz trace device comm schedule run'
+asan_folders='support core io fuzz trace device comm schedule run'
+tsan_folders='support trace device comm run'
 all=no
 install_only=no
 sanitizers=yes
@@ -98,7 +99,9 @@ if [ "$sanitizers" = yes ]; then
     else
       targets=
       labels=
-      for folder in $sanitized_folders; do
+      folders=$asan_folders
+      [ $preset = asan ] || folders=$tsan_folders
+      for folder in $folders; do
         [ -f "tests/$folder/CMakeLists.txt" ] || continue
         targets="$targets tests-$folder"
         labels="$labels${labels:+|}$folder"
