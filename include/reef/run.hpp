@@ -4,6 +4,8 @@
 /// Everything in run/: what executes programs on devices and communicators.
 
 #include <reef/run/executor.hpp>
+#include <reef/run/handlers.hpp>
+#include <reef/run/lanes.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/phase.hpp>

@@ -9,3 +9,4 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>
+#include <reef/schedule/world.hpp>

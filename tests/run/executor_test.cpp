@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -263,6 +266,368 @@ TEST(Executor, says_in_the_trace_which_instruction_another_waited_for) {
     for (const auto& [name, span] : spans) before[name] = span.id;
   }
   EXPECT_EQ(ids.size(), 3 * rounds);
+  EXPECT_GT(waited, 0);
+}
+
+namespace {
+
+/// What the test of a loop decides: the instruction Until, on a lane of its own, ends when it may, and
+/// Ended behind it says so.
+struct Latch {
+  std::atomic<bool> open{false};
+  std::atomic<bool> ended{false};
+
+  void add_to(run::Handlers<Host>& handlers) {
+    handlers.on_lane("Until", [this](const Instruction&) -> run::Handlers<Host>::Code {
+      return [this](Host::Lane&) { await(open); };
+    });
+    handlers.on_lane("Ended", [this](const Instruction&) -> run::Handlers<Host>::Code {
+      return [this](Host::Lane&) { ended = true; };
+    });
+  }
+  /// Lets Until end, and waits until it has.
+  void let_end() {
+    open = true;
+    await(ended);
+  }
+  void close() { open = ended = false; }
+
+  static void await(const std::atomic<bool>& what) {
+    while (!what) std::this_thread::yield();
+  }
+};
+
+/// Until, Ended; Before; a body of Batch, Load, Turn; Later behind it on the queue of Batch, Use.
+Program looped() {
+  Writer w;
+  const StorageId batch = w.storage("batch");
+  const StorageId loaded = w.storage("loaded");
+  const StorageId sum = w.storage("sum", 64, Life::persistent);
+  w.writes("Until", Lane::update, w.storage("x"));
+  w.writes("Ended", Lane::update, w.storage("y"));
+  w.writes("Early", Lane::receive, w.storage("early"));
+  w.program.add("Before", Lane::compute).accumulates = {{sum, 0}};
+  w.writes("Batch", Lane::receive, batch);
+  w.moves("Load", Lane::load, batch, loaded);
+  w.reads("Turn", Lane::compute, loaded).accumulates = {{sum, 0}};
+  w.repeat_from(4, 0);
+  w.writes("Later", Lane::receive, w.storage("later"));
+  w.reads("Use", Lane::load, sum);
+  return std::move(w.program);
+}
+
+/// Handlers of what `looped` has beside the test's own kinds.
+void handle_loop(Bench& bench, Latch& latch, const Program& program,
+                 const std::set<std::string>& own) {
+  latch.add_to(bench.handlers);
+  Program rest;
+  for (const Instruction& i : program.round) {
+    if (i.kind != "Until" && i.kind != "Ended" && !own.contains(i.kind)) rest.round.push_back(i);
+  }
+  bench.handle(rest);
+}
+
+std::unique_ptr<run::Executor<Host>> executor_of(Bench& bench, run::Lanes<Host>& lanes,
+                                                 const Program& program, bool serial = false) {
+  return std::make_unique<run::Executor<Host>>(
+      bench.host, bench.progress, lanes, program,
+      serial ? run::serial_order(program) : schedule::derive(program, schedule::place(program)),
+      bench.handlers);
+}
+
+using Log = std::vector<std::string>;
+
+Log log_of_turns(int turns) {
+  Log log{"Early", "Before"};
+  for (int turn = 0; turn < turns; ++turn) log.insert(log.end(), {"Batch", "Load", "Turn"});
+  log.insert(log.end(), {"Later", "Use"});
+  return log;
+}
+
+/// The log but for the order of two that nothing orders.
+void expect_turns(Log log, int turns) {
+  ASSERT_GE(log.size(), 4U);
+  std::sort(log.begin(), log.begin() + 2, std::greater<>());
+  std::sort(log.end() - 2, log.end());
+  EXPECT_EQ(log, log_of_turns(turns));
+}
+
+}  // namespace
+
+TEST(Executor, runs_turns_until_the_instruction_is_complete) {
+  const Program program = looped();
+  Bench bench;
+  Latch latch;
+  handle_loop(bench, latch, program, {"Turn", "Before"});
+  int wanted = 0;
+  int seen = 0;
+  const run::Executor<Host>* running = nullptr;
+  bench.handlers.on_lane("Before", [&](const Instruction&) -> run::Handlers<Host>::Code {
+    return [&](Host::Lane&) {
+      bench.note("Before");
+      if (wanted == 0) latch.let_end();
+    };
+  });
+  bench.handlers.on_lane("Turn", [&](const Instruction&) -> run::Handlers<Host>::Code {
+    return [&](Host::Lane&) {
+      bench.note("Turn");
+      EXPECT_EQ(running->turns()[0], seen++);
+      if (seen == wanted) latch.let_end();
+    };
+  });
+  const auto executor = executor_of(bench, bench.lanes, program);
+  running = executor.get();
+  for (const int turns : {3, 0, 1, 20, 0}) {
+    wanted = turns;
+    seen = 0;
+    latch.close();
+    bench.log.clear();
+    executor->run();
+    ASSERT_EQ(executor->turns().size(), 1U);
+    EXPECT_EQ(executor->turns()[0], turns);
+    expect_turns(bench.log, turns);
+  }
+}
+
+TEST(Executor, replays_turns_without_asking_and_asks_again_in_the_next_round) {
+  const Program program = looped();
+  Bench bench;
+  Latch latch;
+  handle_loop(bench, latch, program, {"Use", "Before"});
+  bool early = false;
+  bench.handlers.on_lane("Before", [&](const Instruction&) -> run::Handlers<Host>::Code {
+    return [&](Host::Lane&) {
+      bench.note("Before");
+      if (early) latch.let_end();
+    };
+  });
+  bench.handlers.on_lane("Use", [&](const Instruction&) -> run::Handlers<Host>::Code {
+    return [&](Host::Lane&) {
+      bench.note("Use");
+      latch.open = true;
+    };
+  });
+  const auto executor = executor_of(bench, bench.lanes, program);
+  for (const bool first : {false, true}) {
+    for (const int turns : {2, 0, 5}) {
+      early = first;  // before the loop, or behind it: it does not matter
+      latch.close();
+      bench.log.clear();
+      executor->replay({turns});
+      executor->run();
+      EXPECT_EQ(executor->turns()[0], turns);
+      expect_turns(bench.log, turns);
+    }
+  }
+  latch.close();
+  executor->run();
+  EXPECT_EQ(executor->turns()[0], 0);
+  EXPECT_THROW(executor->replay({}), ScheduleError);
+  EXPECT_THROW(executor->replay({1, 1}), ScheduleError);
+  EXPECT_THROW(executor->replay({-1}), ScheduleError);
+}
+
+TEST(Executor, runs_no_more_turns_than_the_limit) {
+  Program program = looped();
+  program.repeats[0].max = 4;
+  Bench bench;
+  Latch latch;
+  handle_loop(bench, latch, program, {"Use"});
+  bench.handlers.on_lane("Use", [&](const Instruction&) -> run::Handlers<Host>::Code {
+    return [&](Host::Lane&) {
+      bench.note("Use");
+      latch.open = true;
+    };
+  });
+  const auto executor = executor_of(bench, bench.lanes, program);
+  for (int round = 0; round < 2; ++round) {
+    latch.close();
+    bench.log.clear();
+    executor->run();
+    EXPECT_EQ(executor->turns()[0], 4);
+    expect_turns(bench.log, 4);
+  }
+}
+
+TEST(Executor, in_serial_order_runs_the_turns_that_are_replayed_or_none) {
+  const Program program = looped();
+  Bench bench;
+  Latch latch;
+  latch.open = true;
+  handle_loop(bench, latch, program, {});
+  const auto executor = executor_of(bench, bench.lanes, program, true);
+  for (const int turns : {0, 3, 0, 1}) {
+    if (turns > 0) executor->replay({turns});
+    bench.log.clear();
+    executor->run();
+    EXPECT_EQ(executor->turns()[0], turns);
+    EXPECT_EQ(bench.log, log_of_turns(turns));
+  }
+}
+
+TEST(Executor, keeps_the_order_of_values_with_any_number_of_turns_of_any_drawn_loop) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Program program = random_loops(seed);
+    const schedule::Placement placement = schedule::place(program);
+    Bench bench;
+    const auto executor = bench.executor(program);
+    std::vector<std::size_t> expected;
+    for (int round = 0; round < 4; ++round) {
+      std::vector<int> turns;
+      for (std::size_t loop = 0; loop < program.repeats.size(); ++loop) {
+        turns.push_back(
+            static_cast<int>((seed + static_cast<std::size_t>(round) * (loop + 1)) % 3));
+      }
+      const std::vector<std::size_t> next = unrolled(program, turns);
+      expected.insert(expected.end(), next.begin(), next.end());
+      executor->replay(turns);
+      executor->run();
+      ASSERT_TRUE(std::equal(turns.begin(), turns.end(), executor->turns().begin()));
+    }
+    ASSERT_EQ(bench.log.size(), expected.size()) << "seed " << seed;
+    std::map<std::size_t, std::size_t> runs;
+    std::vector<std::size_t> places;
+    for (const std::size_t i : expected) {
+      places.push_back(place_of(bench.log, program.round[i].kind, runs[i]++));
+    }
+    const auto conflict = [&](const Instruction& a, const Instruction& b) {
+      const auto touches = [&](const auto& x, const auto& y) {
+        for (const auto v : x) {
+          for (const auto u : y) {
+            if (schedule::overlap(program, placement, v.storage, u.storage)) return true;
+          }
+        }
+        return false;
+      };
+      return touches(a.writes, b.writes) || touches(a.writes, b.reads) ||
+             touches(a.reads, b.writes);
+    };
+    for (std::size_t j = 0; j < expected.size(); ++j) {
+      for (std::size_t i = 0; i < j; ++i) {
+        if (!conflict(program.round[expected[i]], program.round[expected[j]])) continue;
+        EXPECT_LT(places[i], places[j])
+            << "seed " << seed << ": " << expected[i] << " then " << expected[j];
+      }
+    }
+  }
+}
+
+TEST(Executor, throws_what_any_lane_of_a_body_threw_and_no_lane_waits_or_loops_for_ever) {
+  for (const std::string kind : {"Batch", "Load", "Turn"}) {
+    for (const int turn : {1, 3}) {
+      const Program program = looped();
+      Bench bench;
+      Latch latch;
+      handle_loop(bench, latch, program, {kind});
+      std::atomic<int> count = 0;
+      const auto fail = [&] {
+        if (++count < turn) return;
+        latch.open = true;  // Until must end, since its code is no lane's wait
+        throw Error(kind + " fails");
+      };
+      if (kind == "Batch") {
+        bench.handlers.on_wire(kind, [&](const Instruction&) -> run::Handlers<Host>::Communication {
+          return {std::make_shared<comm::CallTask>(kind, fail)};
+        });
+      } else {
+        bench.handlers.on_lane(kind, [&](const Instruction&) -> run::Handlers<Host>::Code {
+          return [&](Host::Lane&) { fail(); };
+        });
+      }
+      const auto executor = executor_of(bench, bench.lanes, program);
+      try {
+        executor->run();
+        ADD_FAILURE() << kind << " failed and run() threw nothing";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.what(), kind + " fails");
+      }
+      EXPECT_EQ(count, turn);
+    }
+  }
+}
+
+TEST(Executor, leaves_a_loop_whose_end_never_comes_when_the_communication_fails) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.writes("Make", Lane::compute, w.storage("z"));
+  w.writes("Hang", Lane::reduce, x);
+  w.writes("Batch", Lane::receive, w.storage("y"));
+  w.reads("Turn", Lane::compute, w.storage("z", 64, Life::persistent));
+  w.repeat_from(2, 1);
+  Bench bench;
+  std::atomic<int> turns = 0;
+  comm::CallTask broken("broken", [] {});
+  Program rest = w.program;
+  rest.round.resize(3);
+  bench.handle(rest);
+  bench.handlers.on_lane("Turn", [&](const Instruction&) -> run::Handlers<Host>::Code {
+    return [&](Host::Lane&) {
+      if (++turns != 3) return;
+      bench.progress.submit(bench.progress.queue("other"), broken,
+                            []() -> bool { throw comm::MpiError("rank 1 is gone"); });
+    };
+  });
+  // Nothing makes the reduction ready, so only the failure ends the loop.
+  schedule::Dependencies waits = schedule::derive(w.program, schedule::place(w.program));
+  waits[1].push_back({3, false});
+  run::Executor<Host> executor(bench.host, bench.progress, bench.lanes, w.program, waits,
+                               bench.handlers);
+  try {
+    executor.run();
+    ADD_FAILURE() << "no MpiError";
+  } catch (const comm::MpiError& error) {
+    EXPECT_STREQ(error.what(), "rank 1 is gone");
+  }
+  EXPECT_GE(turns, 3);
+}
+
+TEST(Executor, records_each_turn_in_the_trace_and_what_it_waited_for) {
+  const Program program = looped();
+  Bench bench;
+  Latch latch;
+  latch.open = true;
+  handle_loop(bench, latch, program, {});
+  trace::Sink sink(0);
+  comm::ProgressOptions options;
+  options.trace = &sink;
+  comm::Progress progress(bench.self, options);
+  run::Lanes<Host> lanes(bench.host, progress, &sink);
+  run::Executor<Host> executor(bench.host, progress, lanes, program,
+                               schedule::derive(program, schedule::place(program)), bench.handlers);
+  std::set<std::uint32_t> ids;
+  std::size_t spans_in_all = 0;
+  int waited = 0;
+  for (int round = 0; round < 20 || (waited == 0 && round < 10'000); ++round) {
+    const int turns = round % 4;
+    executor.replay({turns});
+    executor.run();
+    trace::Recording recording;
+    std::map<std::string, std::vector<trace::Span>> spans;
+    for (const trace::Span& span : sink.collect(recording)) {
+      spans[std::string(recording.name_of(span))].push_back(span);
+      ids.insert(span.id);
+      EXPECT_LE(span.begin, span.end);
+      ++spans_in_all;
+    }
+    EXPECT_EQ(spans["Before"].size(), 1U);
+    for (const char* name : {"Batch", "Load", "Turn"}) {
+      ASSERT_EQ(spans[name].size(), static_cast<std::size_t>(turns)) << name;
+    }
+    for (std::size_t turn = 0; turn < spans["Turn"].size(); ++turn) {
+      const auto expect_cause = [&](const char* name, std::uint32_t cause) {
+        const trace::Span& span = spans[name][turn];
+        EXPECT_TRUE(span.cause == cause || span.cause == 0) << name << " of turn " << turn;
+        waited += span.cause == cause ? 1 : 0;
+      };
+      expect_cause("Load", spans["Batch"][turn].id);
+      expect_cause("Turn", spans["Load"][turn].id);
+      if (turn == 0) continue;
+      EXPECT_LE(spans["Turn"][turn - 1].end, spans["Batch"][turn].begin);
+    }
+    const std::uint32_t cause = spans["Use"].at(0).cause;
+    EXPECT_TRUE(cause == 0 || (turns > 0 && cause == spans["Turn"].back().id));
+  }
+  EXPECT_EQ(ids.size(), spans_in_all);
   EXPECT_GT(waited, 0);
 }
 

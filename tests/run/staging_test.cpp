@@ -20,6 +20,16 @@ std::vector<std::string> kinds(const Program& program) {
 
 using Kinds = std::vector<std::string>;
 
+/// What verify says of a program, or nothing.
+std::string refusal(const Program& program) {
+  try {
+    schedule::verify(std::vector{program});
+    return {};
+  } catch (const ScheduleError& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 TEST(Staging, a_send_is_made_of_host_memory_and_a_receive_comes_back) {
@@ -94,6 +104,44 @@ TEST(Staging, leaves_alone_what_is_in_host_memory_already) {
   w.writes("Gather", Lane::reduce, host);
   w.reads("Decide", Lane::reduce, host);
   EXPECT_EQ(kinds(run::stage_transfers(w.program)), (Kinds{"Gather", "Decide"}));
+}
+
+TEST(Staging, a_body_takes_in_what_becomes_of_its_instructions) {
+  Writer w;
+  const StorageId x = w.storage("x", 64, Life::reserved);
+  const StorageId batch = w.storage("batch");
+  w.writes("Make", Lane::compute, x);
+  w.program.add("Sum", Lane::reduce).accumulates = {{x, 0}};
+  w.writes("Batch", Lane::receive, batch);
+  w.reads("Turn", Lane::compute, batch);
+  w.repeat_from(2, 1);
+  w.reads("Use", Lane::compute, x);
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged),
+            (Kinds{"Make", "Download", "Sum", "Upload", "Batch", "Upload", "Turn", "Use"}));
+  ASSERT_EQ(staged.repeats.size(), 1U);
+  EXPECT_EQ(staged.repeats[0].begin, 4U);
+  EXPECT_EQ(staged.repeats[0].end, 7U);
+  EXPECT_EQ(staged.repeats[0].until, 2U);
+  EXPECT_EQ(refusal(staged), "");
+}
+
+TEST(Staging, a_body_fetches_in_each_turn_and_the_outside_whether_or_not_there_was_one) {
+  Writer w;
+  const StorageId x = w.storage("x", 64, Life::persistent);
+  w.reads("Send", Lane::send, x);
+  w.reads("Report", Lane::reduce, x);
+  w.program.add("Turn", Lane::compute).accumulates = {{x, 0}};
+  w.repeat_from(1, 0, 3);
+  w.reads("Send", Lane::send, x);
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged),
+            (Kinds{"Download", "Send", "Download", "Report", "Turn", "Download", "Send"}));
+  EXPECT_EQ(staged.repeats[0].begin, 2U);
+  EXPECT_EQ(staged.repeats[0].end, 5U);
+  EXPECT_EQ(staged.repeats[0].until, 1U);
+  EXPECT_EQ(staged.repeats[0].max, 3);
+  EXPECT_EQ(refusal(staged), "");
 }
 
 }  // namespace reef::test

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <reef/schedule/dependencies.hpp>
@@ -57,6 +60,88 @@ bool conflict(const Program& program, const Placement& placement, std::size_t a,
   return touches(i.writes, j.writes) || touches(i.writes, j.reads) || touches(i.reads, j.writes);
 }
 
+/// Two rounds with so many turns of each loop, by the order that loops promise: what each run of an
+/// instruction, in the order of the program, certainly comes after.
+class Unrolled {
+public:
+  Unrolled(const Program& program, const Dependencies& waits, const std::vector<int>& turns)
+      : program_(program), loops_(schedule::loop_by_instruction(program)), waits_(waits) {
+    for (int round = 0; round < 2; ++round) {
+      former_ = std::exchange(ended_, std::vector<Nodes>(program.round.size()));
+      std::size_t i = 0;
+      for (std::size_t loop = 0; loop < program.repeats.size(); ++loop) {
+        const schedule::Repeat& repeat = program.repeats[loop];
+        while (i < repeat.begin) run(i++, {});
+        run_loop(repeat, turns[loop]);
+        i = repeat.end;
+      }
+      while (i < program.round.size()) run(i++, {});
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::size_t>& instructions() const { return instructions_; }
+  [[nodiscard]] bool ordered(std::size_t a, std::size_t b) const { return before_[b].contains(a); }
+
+private:
+  using Nodes =
+      std::set<std::size_t>;  // runs that are complete, by their places in the unrolled order
+
+  /// A plain instruction, or one in a turn that has begun.
+  void run(std::size_t i, const Nodes& begun) {
+    Nodes before = begun;
+    const bool looped = loops_[i] != schedule::no_loop;
+    for (const Dependency wait : waits_[i]) {
+      const bool in_turn = looped && loops_[wait.instruction] == loops_[i] && !wait.previous_round;
+      if (!looped || in_turn) merge(before, ended(wait));
+    }
+    Nodes& lane = lanes_[static_cast<std::size_t>(program_.round[i].lane)];
+    merge(before, lane);
+    const std::size_t place = instructions_.size();
+    instructions_.push_back(i);
+    before_.push_back(before);
+    before.insert(place);
+    lane = before;
+    ended_[i] = before;
+  }
+
+  void run_loop(const schedule::Repeat& repeat, int turns) {
+    Nodes complete;
+    for (std::size_t i = repeat.begin; i < repeat.end; ++i) {
+      merge(complete, lanes_[static_cast<std::size_t>(program_.round[i].lane)]);
+      for (const Dependency wait : waits_[i]) {
+        if (!wait.previous_round && wait.instruction >= repeat.begin) continue;
+        merge(complete, ended(wait));
+      }
+    }
+    for (int turn = 0; turn < turns; ++turn) {
+      const Nodes begun = complete;
+      for (std::size_t i = repeat.begin; i < repeat.end; ++i) run(i, begun);
+      for (std::size_t i = repeat.begin; i < repeat.end; ++i) merge(complete, ended_[i]);
+    }
+    for (std::size_t i = repeat.begin; i < repeat.end; ++i) {
+      ended_[i] = complete;
+      lanes_[static_cast<std::size_t>(program_.round[i].lane)] = complete;
+    }
+  }
+
+  [[nodiscard]] const Nodes& ended(const Dependency& wait) const {
+    static const Nodes none;
+    const std::vector<Nodes>& round = wait.previous_round ? former_ : ended_;
+    return round.empty() ? none : round[wait.instruction];
+  }
+
+  static void merge(Nodes& to, const Nodes& from) { to.insert(from.begin(), from.end()); }
+
+  const Program& program_;
+  std::vector<std::uint32_t> loops_;
+  const Dependencies& waits_;
+  std::vector<std::size_t> instructions_;
+  std::vector<Nodes> before_;
+  std::vector<Nodes> former_;
+  std::vector<Nodes> ended_;
+  std::array<Nodes, schedule::lane_count> lanes_;
+};
+
 }  // namespace
 
 TEST(Dependencies, order_every_two_accesses_to_the_same_bytes_of_which_one_writes) {
@@ -71,6 +156,56 @@ TEST(Dependencies, order_every_two_accesses_to_the_same_bytes_of_which_one_write
         EXPECT_TRUE(before[i].contains(j)) << "seed " << seed << ": " << j << " then " << i;
       }
     }
+  }
+}
+
+TEST(Dependencies, order_them_for_any_number_of_turns_of_any_loop) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const Program program = random_loops(seed);
+    const Placement placement = schedule::place(program);
+    const Dependencies waits = schedule::derive(program, placement);
+    for (int draw = 0; draw < 9; ++draw) {
+      const Unrolled runs(program, waits, {draw / 3, draw % 3});
+      const std::vector<std::size_t>& order = runs.instructions();
+      for (std::size_t j = 0; j < order.size(); ++j) {
+        for (std::size_t i = 0; i < j; ++i) {
+          if (!conflict(program, placement, order[i], order[j])) continue;
+          EXPECT_TRUE(runs.ordered(i, j)) << "seed " << seed << ", turns " << draw / 3 << " and "
+                                          << draw % 3 << ": " << order[i] << " then " << order[j];
+        }
+      }
+    }
+  }
+}
+
+TEST(Dependencies, from_outside_the_last_instruction_stands_for_a_loop) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId y = w.storage("y");
+  w.writes("Before", Lane::compute, y);
+  w.writes("Make", Lane::receive, x);
+  w.reads("Take", Lane::compute, x);
+  w.reads("Last", Lane::compute, y);
+  w.repeat_from(1, 0);
+  w.reads("Behind", Lane::load, x);
+  const Dependencies waits = derive(w.program);
+  EXPECT_TRUE(waits[1].empty() || waits[1] == (std::vector<Dependency>{{4, true}}));
+  EXPECT_EQ(waits[2], (std::vector<Dependency>{{1, false}}));
+  EXPECT_EQ(waits[4], (std::vector<Dependency>{{3, false}}));
+}
+
+TEST(Dependencies, a_loop_waits_for_all_that_its_body_waits_for_and_for_its_lanes) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.writes("Make", Lane::load, x);
+  w.writes("Other", Lane::receive, w.storage("y"));
+  w.writes("First", Lane::receive, w.storage("z"));
+  w.reads("Last", Lane::compute, x);
+  w.repeat_from(2, 0);
+  const std::vector<schedule::Precedence> all = schedule::precedences(w.program, derive(w.program));
+  for (const std::uint32_t from : {0U, 1U}) {
+    EXPECT_NE(std::find(all.begin(), all.end(), schedule::Precedence{from, 2, false, false}),
+              all.end());
   }
 }
 

@@ -15,6 +15,8 @@ TEST(Hash, equal_programs_have_equal_hashes_and_any_change_changes_it) {
     const StorageId x = w.storage("x");
     w.writes("A", Lane::compute, x);
     w.reads("B", Lane::send, x).sends = {{1, 96, 0}};
+    w.writes("C", Lane::compute, x);
+    w.repeat_from(2, 1);
     return w.program;
   };
   const auto hash = [](const Program& program) { return schedule::hash_of(std::vector{program}); };
@@ -36,6 +38,11 @@ TEST(Hash, equal_programs_have_equal_hashes_and_any_change_changes_it) {
   changed([](Program& p) { p.round[1].sends[0].bytes = 97; });
   changed([](Program& p) { p.round[1].sends[0].channel = 1; });
   changed([](Program& p) { p.round.pop_back(); });
+  changed([](Program& p) { p.repeats.clear(); });
+  changed([](Program& p) { p.repeats[0].begin = 1; });
+  changed([](Program& p) { p.repeats[0].end = 2; });
+  changed([](Program& p) { p.repeats[0].until = 0; });
+  changed([](Program& p) { p.repeats[0].max = 1; });
 }
 
 }  // namespace reef::test

@@ -24,8 +24,8 @@ schedule::Dependencies waits_without_sharing(Program program) {
 }  // namespace
 
 TEST(Placement, sharing_bytes_adds_no_wait_inside_a_round) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Program program = random_program(seed);
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Program program = seed < 300 ? random_program(seed) : random_loops(seed);
     const auto apart = waits_without_sharing(program);
     const auto shared = schedule::derive(program, schedule::place(program));
     for (std::size_t i = 0; i < program.round.size(); ++i) {
@@ -39,8 +39,8 @@ TEST(Placement, sharing_bytes_adds_no_wait_inside_a_round) {
 }
 
 TEST(Placement, storages_that_may_be_alive_at_once_never_share_a_byte) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Program program = random_program(seed);
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Program program = seed < 300 ? random_program(seed) : random_loops(seed);
     const Placement placement = schedule::place(program);
     const schedule::detail::Lifetimes lifetimes(program);
     for (StorageId a = 0; a < program.storages.size(); ++a) {
@@ -73,6 +73,28 @@ TEST(Placement, storages_that_follow_each_other_share_their_bytes) {
   const Placement placement = schedule::place(w.program);
   EXPECT_EQ(placement.device_bytes, 1024U);
   EXPECT_TRUE(schedule::overlap(w.program, placement, first, second));
+}
+
+TEST(Placement, what_each_turn_of_a_loop_reads_keeps_its_bytes_to_the_end_of_the_loop) {
+  Writer w;
+  const StorageId before = w.storage("before");
+  const StorageId inside = w.storage("inside");
+  const StorageId also_inside = w.storage("also inside");
+  const StorageId behind = w.storage("behind");
+  w.writes("A", Lane::compute, before);
+  w.reads("B", Lane::compute, before);
+  w.writes("C", Lane::compute, inside);
+  w.writes("D", Lane::compute, also_inside);
+  const auto shared = [&](StorageId a, StorageId b) {
+    return schedule::overlap(w.program, schedule::place(w.program), a, b);
+  };
+  EXPECT_TRUE(shared(before, inside));
+  w.repeat_from(1, 0);
+  w.writes("E", Lane::compute, behind);
+  EXPECT_FALSE(shared(before, inside));
+  EXPECT_FALSE(shared(before, also_inside));
+  EXPECT_TRUE(shared(inside, also_inside));
+  EXPECT_TRUE(shared(before, behind));
 }
 
 TEST(Placement, reserved_storages_come_first_in_their_order_whatever_follows) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <reef/core/random.hpp>
 #include <reef/schedule/program.hpp>
@@ -39,8 +42,39 @@ public:
     return i;
   }
 
+  /// The instructions from `begin` to the last one so far are the body of a loop.
+  void repeat_from(std::size_t begin, std::size_t until, int max = 0) {
+    program.repeats.push_back({static_cast<std::uint32_t>(begin),
+                               static_cast<std::uint32_t>(program.round.size()),
+                               static_cast<std::uint32_t>(until), max});
+  }
+
   Program program;
 };
+
+/// Rank r of two sums micro-batches, `plain` of them and then as many as there is time for while the
+/// ranks exchange `bytes`: Sum, (Batch, Add) ..., loop of Batch and Add until Sum, Use.
+inline Program accumulating(int rank, int plain, Seconds micro_batch, Bytes bytes) {
+  Writer w(rank);
+  const StorageId exchanged = w.storage("exchanged", 64, Life::persistent);
+  const StorageId sum = w.storage("sum", 64, Life::persistent);
+  Instruction& exchange = w.program.add("Sum", Lane::reduce);
+  exchange.accumulates = {{exchanged, 0}};
+  exchange.sends = {{1 - rank, bytes, 0}};
+  exchange.receives = {{1 - rank, bytes, 0}};
+  for (int k = 0; k <= plain; ++k) {
+    const std::size_t begin = w.program.round.size();
+    const StorageId batch = w.storage("batch " + std::to_string(k));
+    w.writes("Batch", Lane::receive, batch).micro_batch = k;
+    Instruction& add = w.reads("Add", Lane::compute, batch);
+    add.micro_batch = k;
+    add.accumulates = {{sum, 0}};
+    add.cost.seconds = micro_batch;
+    if (k == plain) w.repeat_from(begin, 0);
+  }
+  w.program.add("Use", Lane::compute).reads = {{exchanged, 0}, {sum, 0}};
+  return std::move(w.program);
+}
 
 /// A random program on a few lanes and storages, in which every read finds something.
 inline Program random_program(std::uint64_t seed) {
@@ -60,6 +94,46 @@ inline Program random_program(std::uint64_t seed) {
     written[target] = true;
   }
   return std::move(w.program);
+}
+
+/// A random program with one loop or two, drawn anew until it has room for one.
+inline Program random_loops(std::uint64_t seed) {
+  for (std::uint64_t again = 0;; ++again) {
+    Program program = random_program(1000 * seed + again);
+    std::uint64_t draw = 0;
+    const auto below = [&](std::uint32_t n) {
+      return random_bits({seed, again, 1, 0}, draw++) % n;
+    };
+    for (std::uint32_t i = 1; i < program.round.size(); ++i) {
+      const std::uint32_t free = program.repeats.empty() ? 1 : program.repeats.back().end;
+      if (program.round[i].lane != Lane::compute || program.repeats.size() == 2 || i < free)
+        continue;
+      const std::uint32_t begin = free + below(i + 1 - free);
+      std::uint32_t until = below(begin);
+      for (const schedule::Repeat& repeat : program.repeats) {
+        if (until >= repeat.begin && until < repeat.end) until = 0;
+      }
+      program.repeats.push_back({begin, i + 1, until, 0});
+    }
+    if (!program.repeats.empty()) return program;
+  }
+}
+
+/// The instructions of a round whose loops run so many turns, in the order of the program.
+inline std::vector<std::size_t> unrolled(const Program& program, const std::vector<int>& turns) {
+  std::vector<std::size_t> result;
+  std::size_t loop = 0;
+  for (std::size_t i = 0; i < program.round.size(); ++i) {
+    if (loop == program.repeats.size() || i != program.repeats[loop].begin) {
+      result.push_back(i);
+      continue;
+    }
+    for (int turn = 0; turn < turns[loop]; ++turn) {
+      for (std::size_t k = i; k < program.repeats[loop].end; ++k) result.push_back(k);
+    }
+    i = program.repeats[loop++].end - 1;
+  }
+  return result;
 }
 
 }  // namespace reef::test

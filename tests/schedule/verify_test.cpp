@@ -204,4 +204,122 @@ TEST(Verify, refuses_a_program_that_exceeds_the_memory_and_names_the_largest_sto
   expect_words(refusal({w.program}, {1 << 19, 0}), {"1.00 MiB", "512.00 KiB", "large"});
 }
 
+TEST(Verify, accepts_a_loop_that_adds_to_what_is_there) {
+  for (const int plain : {0, 2}) {
+    EXPECT_EQ(refusal({accumulating(0, plain, 1, 96), accumulating(1, plain, 1, 96)}), "");
+  }
+}
+
+TEST(Verify, refuses_to_read_behind_a_loop_what_only_its_turns_write) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  w.reads("Before", Lane::load, w.storage("w", 64, Life::persistent));
+  w.writes("Turn", Lane::compute, x);
+  w.repeat_from(1, 0);
+  w.reads("Use", Lane::compute, x);
+  expect_words(refusal({w.program}), {"Use", "reads x", "may run none", "fix:"});
+  w.program.round[0].writes = {{x, 0}};
+  EXPECT_EQ(refusal({w.program}), "");
+  w.program.round[0].writes = {{x, 1}};
+  expect_words(refusal({w.program}), {"Use", "reads x", "may run none"});
+}
+
+TEST(Verify, refuses_a_body_whose_second_turn_would_not_find_what_the_first_found) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId part = w.program.add_part("part", x, 0, 32);
+  w.writes("Before", Lane::compute, x);
+  w.reads("Read", Lane::compute, x);
+  w.writes("Turn", Lane::compute, part);
+  w.repeat_from(1, 0);
+  expect_words(refusal({w.program}), {"Read", "second turn", "reads x", "Turn has overwritten"});
+  w.program.repeats.clear();
+  EXPECT_EQ(refusal({w.program}), "");
+}
+
+TEST(Verify, refuses_to_read_behind_a_loop_what_its_turns_overwrite) {
+  Writer w;
+  const StorageId x = w.storage("x");
+  const StorageId part = w.program.add_part("part", x, 0, 32);
+  w.writes("Before", Lane::compute, x);
+  w.writes("Turn", Lane::compute, part);
+  w.repeat_from(1, 0);
+  w.reads("Use", Lane::compute, x);
+  expect_words(refusal({w.program}), {"Use", "reads x", "Turn has overwritten"});
+}
+
+TEST(Verify, refuses_a_loop_that_writes_versions_of_what_persists) {
+  Writer w;
+  const StorageId weights = w.storage("weights", 64, Life::persistent);
+  w.reads("Before", Lane::load, weights);
+  w.writes("Update", Lane::compute, weights, 1);
+  w.repeat_from(1, 0);
+  expect_words(refusal({w.program}), {"Update", "second turn", "weights version 1", "already"});
+}
+
+TEST(Verify, refuses_what_is_no_loop) {
+  const Program base = accumulating(0, 2, 1, 96);  // Sum, Batch, Add, Batch, Add, (Batch, Add), Use
+  const auto refused = [&](auto change, const std::vector<std::string>& words) {
+    Program program = base;
+    change(program, program.repeats[0]);
+    expect_words(refusal({program, accumulating(1, 2, 1, 96)}), words);
+  };
+  using schedule::Repeat;
+  EXPECT_EQ(refusal({base, accumulating(1, 2, 1, 96)}), "");
+  refused([](Program&, Repeat& r) { r.end = r.begin; }, {"5 to 5", "has no body", "fix:"});
+  refused([](Program&, Repeat& r) { r.end = 9; }, {"has no body in a round of 8"});
+  refused([](Program&, Repeat& r) { r.end = 6; }, {"ends on lane receive", "why:", "fix:"});
+  refused([](Program&, Repeat& r) { r.until = 5; }, {"does not come before it", "why:", "fix:"});
+  refused([](Program&, Repeat& r) { r.until = 7; }, {"does not come before it"});
+  refused([](Program&, Repeat& r) { r.max = -1; }, {"at most -1 turns"});
+  refused([](Program& p, Repeat&) { p.repeats.push_back({3, 5, 0, 0}); }, {"in or before another"});
+  refused([](Program& p, Repeat&) { p.repeats.push_back({6, 7, 0, 0}); }, {"in or before another"});
+  refused([](Program& p, Repeat&) { p.repeats.push_back({7, 8, 5, 0}); }, {"until 5", "no other"});
+  refused(
+      [](Program& p, Repeat& r) {
+        p.round[5].sends = {{1, 96, 1}}, r.max = 1;
+      },
+      {"exchanges messages in Batch(micro-batch 2)", "no other rank knows"});
+  refused([](Program& p, Repeat&) { p.round[5].receives = {{1, 96, 1}}; }, {"exchanges messages"});
+}
+
+TEST(Verify, refuses_a_loop_until_what_waits_for_it_over_another_rank) {
+  Writer a(0);
+  const StorageId answer = a.storage("answer");
+  const StorageId sum = a.storage("sum", 64, Life::persistent);
+  a.writes("Receive", Lane::receive, answer).receives = {{1, 96, 0}};
+  a.program.add("Add", Lane::compute).accumulates = {{sum, 0}};
+  a.repeat_from(1, 0);
+  a.reads("Ask", Lane::send, sum).sends = {{1, 96, 1}};
+  Writer b(1);
+  const StorageId asked = b.storage("asked");
+  b.writes("Receive", Lane::receive, asked).receives = {{0, 96, 1}};
+  b.reads("Answer", Lane::send, asked).sends = {{0, 96, 0}};
+  expect_words(refusal({a.program, b.program}),
+               {"deadlock", "rank 0: Add on lane compute, in a loop until Receive", "rank 0: Ask",
+                "rank 1: Answer", "fix:"});
+  a.program.repeats[0].max = 1;  // ends without it
+  EXPECT_EQ(refusal({a.program, b.program}), "");
+  a.program.repeats.clear();
+  EXPECT_EQ(refusal({a.program, b.program}), "");
+}
+
+TEST(Verify, counts_what_a_queue_has_behind_a_body_as_waiting_for_the_loop) {
+  Writer a(0);
+  const StorageId batch = a.storage("batch");
+  const StorageId x = a.storage("x", 64, Life::persistent);
+  a.reads("Until", Lane::reduce, x).sends = {{1, 96, 1}};
+  a.writes("Batch", Lane::receive, batch);
+  a.reads("Add", Lane::compute, batch);
+  a.repeat_from(1, 0);
+  a.writes("Behind", Lane::receive, a.storage("y")).receives = {{1, 96, 0}};
+  Writer b(1);
+  const StorageId z = b.storage("z", 64, Life::persistent);
+  b.reads("Send", Lane::send, z).sends = {{0, 96, 0}};
+  b.writes("Receive", Lane::send, b.storage("t")).receives = {{0, 96, 1}};
+  expect_words(refusal({a.program, b.program}), {"deadlock", "Behind", "in a loop until Until"});
+  a.program.round[1].lane = Lane::load;  // then the receive lane has nothing in the body
+  EXPECT_EQ(refusal({a.program, b.program}), "");
+}
+
 }  // namespace reef::test

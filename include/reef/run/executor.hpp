@@ -2,12 +2,13 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,8 @@
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/device/concept.hpp>
+#include <reef/run/handlers.hpp>
+#include <reef/run/lanes.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/trace/nvtx.hpp>
@@ -22,67 +25,9 @@
 
 namespace reef::inline v0::run {
 
-/// The code behind the kinds of instructions: one entry per kind, added by whoever adds the kind.
-///
-/// An entry is asked once per instruction, before the first round, so what is fixed for all rounds
-/// (addresses, sizes) is worked out then.
-template <device::device Device>
-class Handlers {
-public:
-  using Lane = typename Device::Lane;
-  using Code = std::function<void(Lane&)>;
-
-  /// What an instruction of a communicating lane does: `task`, after `begin` on the progress thread.
-  struct Communication {
-    std::shared_ptr<comm::Task> task;
-    std::function<void()> begin{};
-  };
-
-  /// Code for a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
-  void on_lane(std::string kind, std::function<Code(const schedule::Instruction&)> make) {
-    add(lanes_, std::move(kind), std::move(make));
-  }
-
-  /// Code for a kind that communicates. Throws ScheduleError if the kind has code.
-  void on_wire(std::string kind, std::function<Communication(const schedule::Instruction&)> make) {
-    add(wires_, std::move(kind), std::move(make));
-  }
-
-  [[nodiscard]] Code lane_code(const schedule::Instruction& instruction) const {
-    return find(lanes_, instruction)(instruction);
-  }
-  [[nodiscard]] Communication wire_code(const schedule::Instruction& instruction) const {
-    return find(wires_, instruction)(instruction);
-  }
-
-private:
-  template <class Table>
-  static void add(Table& table, std::string kind, typename Table::mapped_type make) {
-    const auto [entry, is_new] = table.emplace(std::move(kind), std::move(make));
-    if (is_new) return;
-    throw ScheduleError(
-        "reef::run::Handlers: the kind '", entry->first,
-        "' has code already.\n  fix: give an instruction of one's own a kind of its own.");
-  }
-
-  template <class Table>
-  static const typename Table::mapped_type& find(const Table& table,
-                                                 const schedule::Instruction& instruction) {
-    const auto entry = table.find(instruction.kind);
-    if (entry == table.end()) {
-      throw ScheduleError("reef::run: no code for the instruction ", instruction.text(),
-                          " on lane ", schedule::name_of(instruction.lane),
-                          ".\n  fix: add a handler for its kind before the executor is made.");
-    }
-    return entry->second;
-  }
-
-  std::map<std::string, std::function<Code(const schedule::Instruction&)>> lanes_;
-  std::map<std::string, std::function<Communication(const schedule::Instruction&)>> wires_;
-};
-
 /// The waits that make every instruction follow its predecessor in the program: with them an
-/// Executor is the serial reference, whose bits `run` must give.
+/// Executor is the serial reference, whose bits `run` must give. What a loop runs until comes before it
+/// there, so it runs the turns that are replayed, or none.
 inline schedule::Dependencies serial_order(const schedule::Program& program) {
   const std::size_t count = program.round.size();
   schedule::Dependencies result(count);
@@ -94,63 +39,15 @@ inline schedule::Dependencies serial_order(const schedule::Program& program) {
   return result;
 }
 
-/// What a failed communication lets go: the round that runs, if one does. The progress thread may
-/// outlive the executors, so it holds this and never one of them.
-class FailureSwitch {
-public:
-  /// Calls what is armed. Any thread.
-  void trip() {
-    const std::scoped_lock lock(mutex_);
-    if (armed_) armed_();
-  }
-  void arm(std::function<void()> action) {
-    const std::scoped_lock lock(mutex_);
-    armed_ = std::move(action);
-  }
-
-private:
-  std::mutex mutex_;
-  std::function<void()> armed_;
-};
-
-/// The lanes and queues that the programs of one process run on.
-template <device::device Device>
-struct Lanes {
-  using Lane = typename Device::Lane;
-
-  std::array<std::unique_ptr<Lane>, schedule::lane_count> lanes{};  ///< null for queues
-  std::array<comm::Queue*, schedule::lane_count> queues{};          ///< null for lanes
-  std::array<trace::Track*, schedule::lane_count> tracks{};         ///< null for no trace
-  trace::Sink* sink;                                                ///< null for no trace
-  std::shared_ptr<FailureSwitch> on_failure;  ///< tripped by the progress thread
-
-  Lanes(Device& device, comm::Progress& progress, trace::Sink* trace_sink,
-        std::shared_ptr<FailureSwitch> failure = std::make_shared<FailureSwitch>())
-      : sink(trace_sink), on_failure(std::move(failure)) {
-    for (std::size_t i = 0; i < schedule::lane_count; ++i) {
-      const auto lane = static_cast<schedule::Lane>(i);
-      const std::string name(schedule::name_of(lane));
-      if (schedule::communicates(lane)) {
-        queues[i] = &progress.queue(name);
-      } else {
-        lanes[i] = std::make_unique<Lane>(device, name);
-        if (sink != nullptr) tracks[i] = &sink->track(name);
-      }
-    }
-  }
-};
-
-/// What the trace says that a lane of the device does. What an optimizer computes beside the model
-/// counts as other: communication that only this runs beside is not hidden.
-inline trace::Activity activity_of(schedule::Lane lane) {
-  if (lane == schedule::Lane::compute) return trace::Activity::compute;
-  return lane == schedule::Lane::update ? trace::Activity::other : trace::Activity::copy;
-}
-
 /// Runs a program's rounds: every lane walks its own instructions and waits where a dependency says.
 ///
+/// The compute lane leads the loops: it submits what a turn communicates, tells the body's other lanes
+/// that there is one, and begins the next when all of it is complete. What a queue has behind a body
+/// is submitted when the loop is left, so that it stays behind the turns.
+///
 /// | blocks | run() until the round is complete on the device and on the wire                         |
-/// | cost   | per instruction one event, and a wait for each dependency on another lane               |
+/// | cost   | per instruction one event, and a wait for each dependency on another lane; per turn the |
+/// |        | compute lane stands still until the turn is complete on the device                      |
 /// | errors | what a handler throws, which the other ranks are told; comm's errors. The executor and  |
 /// |        | the Progress object are unusable then, on all ranks, and the round is not complete      |
 /// | life   | device, progress, lanes and program outlive the executor                                |
@@ -161,31 +58,53 @@ public:
   using Event = typename Device::Event;
 
   Executor(Device& device, comm::Progress& progress, Lanes<Device>& lanes,
-           const schedule::Program& program, schedule::Dependencies dependencies,
+           const schedule::Program& program, const schedule::Dependencies& dependencies,
            const Handlers<Device>& handlers)
-      : progress_(progress), lanes_(lanes) {
-    for (std::size_t i = 0; i < program.round.size(); ++i) {
+      : progress_(progress),
+        lanes_(lanes),
+        loops_(program.repeats.size()),
+        steps_(program.round.size()) {
+    const std::vector<std::uint32_t> loop_of = schedule::loop_by_instruction(program);
+    turns_.assign(loops_.size(), 0);
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
       const schedule::Instruction& instruction = program.round[i];
       const auto lane = static_cast<std::size_t>(instruction.lane);
-      Step& step = steps_.emplace_back();
+      Step& step = steps_[i];
       step.event = std::make_unique<Event>(device);
       step.name = instruction.text();
       step.nvtx = trace::NvtxName(step.name);
       step.activity = activity_of(instruction.lane);
-      step.waits = std::move(dependencies[i]);
-      if (schedule::communicates(instruction.lane)) {
+      step.queue = lanes_.queues[lane];
+      step.loop = loop_of[i];
+      if (step.queue != nullptr) {
         step.communication = handlers.wire_code(instruction);
       } else {
         step.code = handlers.lane_code(instruction);
       }
-      order_[lane].push_back(i);
+      std::vector<Part>& parts = order_[lane];
+      if (parts.empty() || parts.back().loop != step.loop) parts.push_back({step.loop, {}});
+      parts.back().instructions.push_back(i);
     }
-    for (const Step& step : steps_) {
-      if (!step.communication.task) continue;
-      for (const schedule::Dependency& wait : step.waits) {
-        steps_[wait.instruction].starts_communication = true;
+    for (std::size_t l = 0; l < loops_.size(); ++l) make_loop(device, program.repeats[l], l);
+    for (const schedule::Precedence& order : schedule::precedences(program, dependencies)) {
+      const std::uint32_t loop = steps_[order.to].loop;
+      if (loop == schedule::no_loop || order.in_turn) continue;
+      loops_[loop].waits.push_back(wait_for({order.from, order.previous_round}, false));
+    }
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      for (const schedule::Dependency& on : dependencies[i]) {
+        const bool in_turn = steps_[i].loop != schedule::no_loop && !on.previous_round &&
+                             steps_[on.instruction].loop == steps_[i].loop;
+        steps_[i].waits.push_back(wait_for(on, in_turn));
+        if (steps_[i].queue != nullptr) steps_[on.instruction].starts_communication = true;
       }
     }
+  }
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  ~Executor() {
+    // First: while a task is in flight, the progress thread asks what it waits for.
+    for (Step& step : steps_) step.communication.task.reset();
   }
 
   /// Runs one round. All ranks call it equally often.
@@ -194,6 +113,8 @@ public:
     if (lanes_.sink != nullptr) {
       former_ids_ = std::exchange(ids_, lanes_.sink->ids(steps_.size()));
     }
+    for (Loop& loop : loops_) loop.former_ids = std::exchange(loop.ids, 0);
+    turns_.assign(loops_.size(), 0);
     progress_.tick();
     lanes_.on_failure->arm([this] { abandon(); });
     try {
@@ -211,74 +132,187 @@ public:
       }
     }
     lanes_.on_failure->arm({});
+    replay_.clear();
     trace_round();
     if (error_) std::rethrow_exception(error_);
     for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
-      if (lanes_.lanes[lane] || order_[lane].empty()) continue;
-      progress_.wait(*steps_[order_[lane].back()].communication.task);
+      if (lanes_.lanes[lane]) continue;
+      for (const Part& part : order_[lane]) {
+        progress_.wait(*steps_[part.instructions.back()].communication.task);
+      }
     }
     // A failure that came after the last communication let the lanes go before their end.
     if (abandoned_.load()) progress_.check();
   }
 
+  /// How many turns each loop ran in the last round. The code of a body finds there how many its loop
+  /// ran before this turn, the code of what waits for the loop how many it ran. It stays where it is.
+  [[nodiscard]] std::span<const int> turns() const { return turns_; }
+
+  /// In the next round each loop runs so many turns and does not ask: with the turns of another run its
+  /// bits come again. Throws ScheduleError unless there is a count, 0 or more, for each loop.
+  void replay(std::vector<int> turns) {
+    bool fits = turns.size() == loops_.size();
+    for (const int count : turns) fits = fits && count >= 0;
+    if (!fits) {
+      throw ScheduleError("reef::run::Executor::replay: ", turns.size(), " counts of turns for ",
+                          loops_.size(),
+                          " loops.\n  fix: a count of 0 or more for each: what turns() gave.");
+    }
+    replay_ = std::move(turns);
+  }
+
 private:
-  /// Lets lanes go that wait for what will not come, and starts nothing more: run() then throws what
-  /// a lane or the communication failed of. Any thread.
-  void abandon() {
-    abandoned_.store(true);
-    for (const Step& step : steps_) step.event->signal();
-  }
+  static constexpr auto leader = static_cast<std::size_t>(schedule::Lane::compute);
 
-  /// What ran goes to the tracks: at the end, since a device tells only then when it did.
-  void trace_round() {
-    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
-      if (lanes_.tracks[lane] == nullptr) continue;
-      for (const std::size_t i : order_[lane]) {
-        Step& step = steps_[i];
-        if (step.end != 0) {
-          lanes_.tracks[lane]->span(step.activity, step.name, step.begin, step.end, 0,
-                                    {.id = id_of(i, ids_), .cause = step.cause});
-        }
-        step.end = 0;
-        step.cause = 0;
-      }
-    }
-  }
+  /// Completion *count of an event, or the one before.
+  struct Wait {
+    Event* event;
+    const std::uint64_t* count;
+    schedule::Dependency on;
 
-  void submit_all() {
-    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
-      if (order_[lane].empty()) continue;
-      if (lanes_.lanes[lane]) {
-        lanes_.lanes[lane]->submit([this, lane](Lane& self) { walk(self, lane); });
-      } else {
-        for (const std::size_t i : order_[lane]) submit(*lanes_.queues[lane], i);
-      }
-    }
-  }
+    [[nodiscard]] std::uint64_t epoch() const { return *count - (on.previous_round ? 1 : 0); }
+    [[nodiscard]] bool ready() const { return event->ready(epoch()); }
+  };
 
   struct Step {
     std::unique_ptr<Event> event;
     std::string name;
     trace::NvtxName nvtx;
     trace::Activity activity = trace::Activity::compute;
-    std::uint32_t cause = 0;  ///< the trace's id of what it waited for, last of all
-    Seconds begin = 0;        ///< on the device, in the round that runs
-    Seconds end = 0;          ///< 0: not yet
-    std::vector<schedule::Dependency> waits;
+    comm::Queue* queue = nullptr;  ///< null: it runs on a lane of the device
+    std::uint32_t loop = schedule::no_loop;
+    std::vector<Wait> waits;
+    const Wait* late = nullptr;         ///< of a communication: what it waited for last
     bool starts_communication = false;  ///< some communication waits for it
     typename Handlers<Device>::Code code;
     typename Handlers<Device>::Communication communication;
   };
 
-  std::uint64_t epoch_of(const schedule::Dependency& wait) const {
-    return round_ - (wait.previous_round ? 1 : 0);
+  /// Instructions of one lane, one after the other: those of a body, or those between two.
+  struct Part {
+    std::uint32_t loop;
+    std::vector<std::size_t> instructions;
+    std::uint64_t decided = 0;  ///< how many decisions the lane has followed
+  };
+
+  struct Loop {
+    std::size_t begin = 0;  ///< its first instruction
+    std::size_t size = 0;
+    int max = 0;
+    Event* until = nullptr;
+    std::vector<Wait> waits;          ///< before it asks
+    std::vector<std::size_t> turn;    ///< what communicates in the body
+    std::vector<std::size_t> behind;  ///< what is submitted when the loop is left
+    std::vector<std::size_t> lasts;   ///< of the body on each lane
+    std::unique_ptr<Event> decided;   ///< the leader knows whether there is one more turn
+    std::unique_ptr<Event> closed;    ///< the loop is left; once a round
+    bool goes_on = false;             ///< the decision
+    std::uint64_t begun = 0;          ///< turns of all rounds
+    std::uint32_t ids = 0;            ///< the trace's of this turn; 0 before the first of a round
+    std::uint32_t former_ids = 0;     ///< of the last turn in the round before
+  };
+
+  /// A run of an instruction, for the trace.
+  struct Stamp {
+    std::size_t instruction = 0;
+    std::uint32_t id = 0;
+    std::uint32_t cause = 0;  ///< the id of what it waited for, last of all
+    Seconds begin = 0;        ///< on the device
+    Seconds end = 0;          ///< 0: not yet
+  };
+  struct Stamps {
+    std::deque<Stamp> list;  // the device writes into it, so nothing in it moves
+    std::size_t used = 0;
+
+    Stamp& next() {
+      if (used == list.size()) list.emplace_back();
+      return list[used++] = {};
+    }
+  };
+
+  void make_loop(Device& device, const schedule::Repeat& repeat, std::size_t index) {
+    Loop& loop = loops_[index];
+    loop.begin = repeat.begin;
+    loop.size = repeat.end - repeat.begin;
+    loop.max = repeat.max;
+    loop.until = steps_[repeat.until].event.get();
+    loop.decided = std::make_unique<Event>(device);
+    loop.closed = std::make_unique<Event>(device);
+    for (const std::vector<Part>& parts : order_) {
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        if (parts[p].loop != index) continue;
+        const std::vector<std::size_t>& body = parts[p].instructions;
+        loop.lasts.push_back(body.back());
+        if (steps_[body.back()].queue == nullptr) continue;
+        loop.turn.insert(loop.turn.end(), body.begin(), body.end());
+        if (p + 1 == parts.size() || parts[p + 1].loop != schedule::no_loop) continue;
+        const std::vector<std::size_t>& next = parts[p + 1].instructions;
+        loop.behind.insert(loop.behind.end(), next.begin(), next.end());
+      }
+    }
   }
 
-  static std::uint32_t id_of(std::size_t instruction, std::uint32_t ids) {
-    return ids + static_cast<std::uint32_t>(instruction);
+  /// From outside a loop, its end is what one waits for.
+  Wait wait_for(const schedule::Dependency& on, bool in_turn) {
+    const Step& step = steps_[on.instruction];
+    if (step.loop == schedule::no_loop) return {step.event.get(), &round_, on};
+    Loop& loop = loops_[step.loop];
+    if (in_turn) return {step.event.get(), &loop.begun, on};
+    return {loop.closed.get(), &round_, on};
   }
-  std::uint32_t id_of(const schedule::Dependency& wait) const {
-    return id_of(wait.instruction, wait.previous_round ? former_ids_ : ids_);
+
+  /// Lets lanes go that wait for what will not come, and starts nothing more: run() then throws what
+  /// a lane or the communication failed of. Any thread.
+  void abandon() {
+    abandoned_.store(true);
+    for (const Step& step : steps_) step.event->signal();
+    for (const Loop& loop : loops_) {
+      loop.decided->signal();
+      loop.closed->signal();
+    }
+  }
+
+  /// What ran goes to the tracks: at the end, since a device tells only then when it did.
+  void trace_round() {
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      if (lanes_.tracks[lane] == nullptr) continue;
+      Stamps& stamps = stamps_[lane];
+      for (std::size_t k = 0; k < stamps.used; ++k) {
+        const Stamp& stamp = stamps.list[k];
+        if (stamp.end == 0) continue;
+        const Step& step = steps_[stamp.instruction];
+        lanes_.tracks[lane]->span(step.activity, step.name, stamp.begin, stamp.end, 0,
+                                  {.id = stamp.id, .cause = stamp.cause});
+      }
+      stamps.used = 0;
+    }
+  }
+
+  void submit_all() {
+    for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
+      std::vector<Part>& parts = order_[lane];
+      if (parts.empty()) continue;
+      if (lanes_.lanes[lane]) {
+        lanes_.lanes[lane]->submit([this, lane](Lane& self) { walk(self, lane); });
+      } else if (parts.front().loop == schedule::no_loop) {
+        for (const std::size_t i : parts.front().instructions) submit(i);
+      }
+    }
+  }
+
+  /// The trace's id of an instruction in this round, in a body of the turn that runs or ran last.
+  [[nodiscard]] std::uint32_t id_of(std::size_t i, bool previous_round = false) const {
+    const Step& step = steps_[i];
+    const bool looped = step.loop != schedule::no_loop;
+    const std::uint32_t first =
+        looped ? (previous_round ? loops_[step.loop].former_ids : loops_[step.loop].ids)
+               : (previous_round ? former_ids_ : ids_);
+    if (first == 0) return 0;
+    return first + static_cast<std::uint32_t>(i - (looped ? loops_[step.loop].begin : 0));
+  }
+  [[nodiscard]] std::uint32_t id_of(const Wait& wait) const {
+    return id_of(wait.on.instruction, wait.on.previous_round);
   }
 
   /// Keeps the first exception, lets the other lanes go, and tells the other ranks.
@@ -295,51 +329,120 @@ private:
 
   void walk(Lane& lane, std::size_t index) {
     try {
-      walk_instructions(lane, index);
+      for (Part& part : order_[index]) {
+        if (part.loop == schedule::no_loop) {
+          walk_part(lane, index, part);
+        } else if (index == leader) {
+          lead(lane, part);
+        } else {
+          follow(lane, index, part);
+        }
+        if (abandoned_.load()) return;
+      }
     } catch (...) {
       fail();
     }
   }
 
-  void walk_instructions(Lane& lane, std::size_t index) {
+  void walk_part(Lane& lane, std::size_t index, const Part& part) {
     const bool traced = lanes_.tracks[index] != nullptr;
-    for (const std::size_t i : order_[index]) {
+    for (const std::size_t i : part.instructions) {
       Step& step = steps_[i];
-      for (const schedule::Dependency& wait : step.waits) {
-        Event& event = *steps_[wait.instruction].event;
-        if (traced && !event.ready(epoch_of(wait))) step.cause = id_of(wait);
-        lane.wait(event, epoch_of(wait));
+      const Wait* late = nullptr;
+      for (const Wait& wait : step.waits) {
+        if (traced && !wait.ready()) late = &wait;
+        lane.wait(*wait.event, wait.epoch());
       }
       if (abandoned_.load(std::memory_order_relaxed)) return;
-      if (traced) lane.stamp(step.begin);
+      Stamp* const stamp = traced ? &stamps_[index].next() : nullptr;
+      if (stamp != nullptr) {
+        stamp->instruction = i;
+        stamp->id = id_of(i);
+        stamp->cause = late != nullptr ? id_of(*late) : 0;
+        lane.stamp(stamp->begin);
+      }
       {
         const trace::NvtxRange range(step.nvtx);
         step.code(lane);
       }
       lane.record(*step.event);
-      if (traced) lane.stamp(step.end);
+      if (stamp != nullptr) lane.stamp(stamp->end);
       progress_.tick();
       if (step.starts_communication) progress_.wake();
     }
   }
 
-  void submit(comm::Queue& queue, std::size_t i) {
+  /// The compute lane in a loop.
+  void lead(Lane& lane, const Part& part) {
+    Loop& loop = loops_[part.loop];
+    int& turns = turns_[part.loop];
+    for (const Wait& wait : loop.waits) await(lane, *wait.event, wait.epoch());
+    while (goes_on(loop, part.loop)) {
+      ++loop.begun;
+      if (lanes_.sink != nullptr) loop.ids = lanes_.sink->ids(loop.size);
+      for (const std::size_t i : loop.turn) {
+        progress_.wait(*steps_[i].communication.task);  // its event comes before it is at rest
+        submit(i);
+      }
+      decide(loop, true);
+      walk_part(lane, leader, part);
+      for (const std::size_t i : loop.lasts) await(lane, *steps_[i].event, loop.begun);
+      if (abandoned_.load()) return;
+      ++turns;
+    }
+    if (abandoned_.load()) return;
+    decide(loop, false);
+    loop.closed->signal();
+    for (const std::size_t i : loop.behind) submit(i);
+    progress_.wake();
+  }
+
+  /// Another lane in a loop: a turn for each decision of the compute lane to go on.
+  void follow(Lane& lane, std::size_t index, Part& part) {
+    const Loop& loop = loops_[part.loop];
+    while (true) {
+      lane.wait(*loop.decided, ++part.decided);
+      if (abandoned_.load() || !loop.goes_on) return;
+      walk_part(lane, index, part);
+    }
+  }
+
+  [[nodiscard]] bool goes_on(const Loop& loop, std::size_t index) const {
+    if (abandoned_.load()) return false;
+    if (!replay_.empty()) return turns_[index] < replay_[index];
+    return (loop.max == 0 || turns_[index] < loop.max) && !loop.until->ready(round_);
+  }
+
+  static void decide(Loop& loop, bool goes_on) {
+    loop.goes_on = goes_on;
+    loop.decided->signal();
+  }
+
+  /// Blocks the lane's thread until a completion has happened on the device too.
+  static void await(Lane& lane, Event& event, std::uint64_t epoch) {
+    lane.wait(event, epoch);
+    event.synchronize(epoch);
+  }
+
+  void submit(std::size_t i) {
     Step& step = steps_[i];
-    step.communication.task->trace_as(id_of(i, ids_));
+    step.late = nullptr;
+    step.communication.task->trace_as(id_of(i));
     progress_.submit(
-        queue, *step.communication.task,
-        [this, i] {
-          for (const schedule::Dependency& wait : steps_[i].waits) {
-            if (steps_[wait.instruction].event->ready(epoch_of(wait))) continue;
-            steps_[i].communication.task->trace_cause(id_of(wait));
+        *step.queue, *step.communication.task,
+        [this, &step] {
+          for (const Wait& wait : step.waits) {
+            if (wait.ready()) continue;
+            step.late = &wait;
             return false;
           }
           // Looked at last: abandon() makes events ready whose data are not.
           if (abandoned_.load()) return false;
-          if (steps_[i].communication.begin) steps_[i].communication.begin();
+          if (step.late != nullptr) step.communication.task->trace_cause(id_of(*step.late));
+          if (step.communication.begin) step.communication.begin();
           return true;
         },
-        [this, i] { steps_[i].event->signal(); });
+        [&step] { step.event->signal(); });
   }
 
   comm::Progress& progress_;
@@ -350,8 +453,12 @@ private:
   std::atomic<bool> abandoned_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;  ///< under error_mutex_ while a round runs
+  std::vector<int> turns_;    ///< by loop; the compute lane's while a round runs
+  std::vector<int> replay_;   ///< by loop, or empty; written between rounds only
+  std::vector<Loop> loops_;
   std::vector<Step> steps_;
-  std::array<std::vector<std::size_t>, schedule::lane_count> order_{};
+  std::array<std::vector<Part>, schedule::lane_count> order_{};
+  std::array<Stamps, schedule::lane_count> stamps_{};  ///< by lane, of the round
 };
 
 }  // namespace reef::inline v0::run

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/schedule/program.hpp>
@@ -17,9 +21,17 @@ public:
   schedule::Program run() {
     std::vector<schedule::Instruction> round;
     round.swap(program_.round);
-    for (schedule::Instruction& instruction : round) {
+    // By its old place: where an instruction stands, and where begins what became of it.
+    std::vector<std::uint32_t> itself;
+    std::vector<std::uint32_t> first;
+    const auto here = [&] { return static_cast<std::uint32_t>(program_.round.size()); };
+    for (std::uint32_t i = 0; i < round.size(); ++i) {
+      schedule::Instruction& instruction = round[i];
+      if (borders_loop(i)) current_.clear();
+      first.push_back(here());
       if (!schedule::communicates(instruction.lane)) {
         forget(instruction);
+        itself.push_back(here());
         program_.round.push_back(std::move(instruction));
         continue;
       }
@@ -31,13 +43,26 @@ public:
       schedule::Instruction upload = transfer("Upload", schedule::Lane::load, instruction);
       for (schedule::Value& value : instruction.writes) bring(value, upload);
       for (const schedule::Value value : instruction.accumulates) give_back(value, upload);
+      itself.push_back(here());
       program_.round.push_back(std::move(instruction));
       if (!upload.reads.empty()) program_.round.push_back(std::move(upload));
+    }
+    first.push_back(here());
+    for (schedule::Repeat& repeat : program_.repeats) {
+      repeat = {first[repeat.begin], first[repeat.end], itself[repeat.until], repeat.max};
     }
     return std::move(program_);
   }
 
 private:
+  /// A body knows of no copy from outside, which a turn before may have made stale, nor does the outside
+  /// of one in it, which may not run.
+  [[nodiscard]] bool borders_loop(std::uint32_t i) const {
+    return std::any_of(
+        program_.repeats.begin(), program_.repeats.end(),
+        [i](const schedule::Repeat& repeat) { return i == repeat.begin || i == repeat.end; });
+  }
+
   static schedule::Instruction transfer(const char* kind, schedule::Lane lane,
                                         const schedule::Instruction& of) {
     schedule::Instruction result;
@@ -144,7 +169,8 @@ private:
 ///     Receive(x)  becomes   Receive(x on the host), Upload(x on the host -> x)
 ///
 /// Downloads run on the evict lane and uploads on the load lane: the copy engines of swapping. A
-/// value whose host copy is still current is not fetched again.
+/// value whose host copy is still current is not fetched again, but at the borders of a loop. A body
+/// takes in what becomes of its instructions; it still runs until the same instruction.
 inline schedule::Program stage_transfers(schedule::Program program) {
   return detail::Stager(std::move(program)).run();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -25,7 +26,7 @@ using Dependencies = std::vector<std::vector<Dependency>>;
 /// Two instructions that touch the same bytes, one of them writing, run in the order of the program,
 /// in one round and from one round to the next: read after write, write after read, write after write,
 /// and accumulations one after the other. Waits that follow from others, or from the order of a lane,
-/// are left out.
+/// are left out. From outside a loop its last instruction stands for all of its turns.
 ///
 /// | cost | O(n * accesses * overlapping storages), once per program |
 inline Dependencies derive(const Program& program, const Placement& placement) {
@@ -40,6 +41,46 @@ inline Dependencies derive(const Program& program, const Placement& placement) {
       result[static_cast<std::size_t>(i - count)].push_back(
           {static_cast<std::uint32_t>(wait % count), wait < count});
     }
+  }
+  return result;
+}
+
+/// An instruction that is complete before another may start.
+struct Precedence {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  bool previous_round = false;
+  bool in_turn = false;  ///< both of one turn; else the last and first of a body stand for its loop
+
+  friend constexpr bool operator==(const Precedence&, const Precedence&) = default;
+};
+
+/// All that orders the instructions of a round and the round before: `dependencies` and the lanes. A
+/// loop starts after all that its body waits for.
+inline std::vector<Precedence> precedences(const Program& program,
+                                           const Dependencies& dependencies) {
+  const std::vector<std::uint32_t> loops = loop_by_instruction(program);
+  std::vector<Precedence> result;
+  const auto order = [&](Dependency wait, std::uint32_t i) {
+    const std::uint32_t before = loops[wait.instruction];
+    const std::uint32_t after = loops[i];
+    const bool in_turn = before == after && after != no_loop && !wait.previous_round;
+    const bool whole = !in_turn;
+    result.push_back(
+        {whole && before != no_loop ? program.repeats[before].end - 1 : wait.instruction,
+         whole && after != no_loop ? program.repeats[after].begin : i, wait.previous_round,
+         in_turn});
+  };
+  std::array<Dependency, lane_count> last;
+  for (std::uint32_t i = 0; i < program.round.size(); ++i) {
+    const auto lane = static_cast<std::size_t>(program.round[i].lane);
+    last[lane] = {i, true};
+  }
+  for (std::uint32_t i = 0; i < program.round.size(); ++i) {
+    const auto lane = static_cast<std::size_t>(program.round[i].lane);
+    order(last[lane], i);
+    last[lane] = {i, false};
+    for (const Dependency wait : dependencies[i]) order(wait, i);
   }
   return result;
 }

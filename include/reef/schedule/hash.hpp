@@ -17,6 +17,10 @@ inline std::uint64_t hash_of(std::span<const Program> programs) {
       hash.add(storage.name).add(storage.bytes).add(storage.place).add(storage.life);
       hash.add(storage.parent).add(storage.offset);
     }
+    hash.add(program.repeats.size());
+    for (const Repeat& repeat : program.repeats) {
+      hash.add(repeat.begin).add(repeat.end).add(repeat.until).add(repeat.max);
+    }
     for (const Instruction& i : program.round) {
       hash.add(i.kind).add(i.lane).add(i.index).add(i.micro_batch);
       for (const auto* values : {&i.reads, &i.writes, &i.accumulates}) {

@@ -45,7 +45,7 @@ public:
       deriver.step(position);
       const Instruction& instruction = program.round[i];
       const auto lane = static_cast<std::size_t>(instruction.lane);
-      Clock known = deriver.clock(position);
+      Clock known = deriver.clock();
       known[lane] = position - 1;  // an access of the instruction itself is not before it
       for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
         for (const Value value : *list) {
@@ -53,11 +53,13 @@ public:
           for (std::size_t l = 0; l < lane_count; ++l) {
             region.known[l] = region.used ? std::min(region.known[l], known[l]) : known[l];
           }
+          if (!region.used) region.first = position;
           region.last[lane] = position;
           region.used = true;
         }
       }
     }
+    for (const Repeat& repeat : program.repeats) keep_through(repeat);
   }
 
   /// Something uses the region, or it is kept whether or not something does.
@@ -77,9 +79,30 @@ public:
 private:
   struct Region {
     bool used = false;
+    std::int64_t first = -1;     ///< its first access
     Clock last = before_all();   ///< its last access on each lane
     Clock known = before_all();  ///< what is complete before any of its accesses
   };
+
+  /// What was there before a loop, each of its turns may read: to its end nothing in it takes the bytes.
+  void keep_through(const Repeat& repeat) {
+    Clock end = before_all();
+    for (std::uint32_t i = repeat.begin; i < repeat.end; ++i) {
+      end[static_cast<std::size_t>(program_.round[i].lane)] = i;
+    }
+    for (std::uint32_t i = repeat.begin; i < repeat.end; ++i) {
+      const Instruction& instruction = program_.round[i];
+      for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+        for (const Value value : *list) {
+          Region& region = regions_[program_.region_of(value.storage).first];
+          if (region.first >= repeat.begin) continue;
+          for (std::size_t l = 0; l < lane_count; ++l) {
+            region.last[l] = std::max(region.last[l], end[l]);
+          }
+        }
+      }
+    }
+  }
 
   /// Every access to `a` is complete when any to `b` starts.
   [[nodiscard]] bool before(StorageId a, StorageId b) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -107,6 +108,23 @@ struct Instruction {
   }
 };
 
+/// A loop in a round, of as many turns as there is time for: "accumulate until the reduce lane is done".
+///
+///     while (`until` of this round is not complete && (max == 0 || turns < max)) one more turn
+///
+/// | body  | round[begin, end), which ends on the compute lane. It exchanges no messages, and what it |
+/// |       | finds it leaves: any number of turns is right, also none                                 |
+/// | asks  | the compute lane, once all that any instruction of the body waits for from outside, and  |
+/// |       | what comes before the body on its lanes, is complete                                     |
+/// | turn  | complete on all lanes before the next one begins, or the loop ends                       |
+/// | after | what waits for an instruction of the body, or follows it on its lane, waits for the loop |
+struct Repeat {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  std::uint32_t until = 0;  ///< an instruction before the body, in no body
+  int max = 0;              ///< turns; 0 is no limit
+};
+
 /// What one rank does in one step of training: instructions in the order in which a single lane
 /// would run them (the reference), on lanes that run at once.
 ///
@@ -115,6 +133,7 @@ struct Program {
   int rank = 0;
   std::vector<Storage> storages{};
   std::vector<Instruction> round{};
+  std::vector<Repeat> repeats{};  ///< ascending; bodies have no instruction in common
 
   /// Adds a region of its own.
   StorageId add_storage(std::string name, Bytes bytes, Place place, Life life = Life::round) {
@@ -157,5 +176,17 @@ struct Program {
 
   [[nodiscard]] const std::string& name(Value value) const { return storages[value.storage].name; }
 };
+
+inline constexpr std::uint32_t no_loop = ~std::uint32_t{0};
+
+/// By instruction: the place in `repeats` of the loop whose body it is in, or no_loop.
+inline std::vector<std::uint32_t> loop_by_instruction(const Program& program) {
+  std::vector<std::uint32_t> result(program.round.size(), no_loop);
+  for (std::uint32_t loop = 0; loop < program.repeats.size(); ++loop) {
+    const Repeat& repeat = program.repeats[loop];
+    std::fill(result.begin() + repeat.begin, result.begin() + repeat.end, loop);
+  }
+  return result;
+}
 
 }  // namespace reef::inline v0::schedule

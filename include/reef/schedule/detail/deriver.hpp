@@ -78,11 +78,14 @@ inline Overlaps overlaps_by_region(const Program& program) {
 
 /// Walks rounds in program order and finds, for each instruction, the least set of waits that orders
 /// every two accesses to the same bytes of which one writes.
+///
+/// A loop counts as one: from outside, its last instruction stands for its body.
 class Deriver {
 public:
   Deriver(const Program& program, const Overlaps& overlaps, std::int64_t rounds)
       : program_(program),
         overlaps_(overlaps),
+        loops_(loop_by_instruction(program)),
         history_(program.storages.size()),
         clocks_(static_cast<std::size_t>(rounds) * program.round.size()) {}
 
@@ -110,6 +113,7 @@ public:
     Clock clock = before_all();
     if (last_[lane] >= 0) clock = clocks_[static_cast<std::size_t>(last_[lane])];
     std::vector<std::int64_t> waits;
+    for (std::int64_t& wait : wanted) wait = seen_from(i, wait);
     std::sort(wanted.begin(), wanted.end(), std::greater<>());
     for (const std::int64_t wait : wanted) {
       if (clock[static_cast<std::size_t>(at(wait).lane)] >= wait) continue;  // known already
@@ -120,6 +124,8 @@ public:
     clock[lane] = i;
     clocks_[static_cast<std::size_t>(i)] = clock;
     last_[lane] = i;
+    clock_ = clock;
+    if (ends_loop(i)) close_loop(i);
 
     for (const Value value : instruction.reads) history_[value.storage].readers[lane] = i;
     for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
@@ -131,10 +137,8 @@ public:
     return waits;
   }
 
-  /// What is complete when that instruction is, itself included.
-  [[nodiscard]] const Clock& clock(std::int64_t i) const {
-    return clocks_[static_cast<std::size_t>(i)];
-  }
+  /// What is complete when the instruction of the last step is, itself included.
+  [[nodiscard]] const Clock& clock() const { return clock_; }
 
 private:
   struct History {
@@ -146,10 +150,42 @@ private:
     return program_.round[static_cast<std::size_t>(i) % program_.round.size()];
   }
 
+  [[nodiscard]] std::int64_t round_of(std::int64_t i) const {
+    return i / static_cast<std::int64_t>(program_.round.size());
+  }
+  [[nodiscard]] std::uint32_t loop_of(std::int64_t i) const {
+    return loops_[static_cast<std::size_t>(i) % loops_.size()];
+  }
+  [[nodiscard]] bool ends_loop(std::int64_t i) const {
+    return loop_of(i) != no_loop &&
+           static_cast<std::size_t>(i) % loops_.size() + 1 == program_.repeats[loop_of(i)].end;
+  }
+
+  /// What an instruction at `i` waits for when it waits for `wait`: from outside, for the whole loop.
+  [[nodiscard]] std::int64_t seen_from(std::int64_t i, std::int64_t wait) const {
+    const std::uint32_t loop = loop_of(wait);
+    if (loop == no_loop || (loop == loop_of(i) && round_of(i) == round_of(wait))) return wait;
+    return round_of(wait) * static_cast<std::int64_t>(loops_.size()) + program_.repeats[loop].end -
+           1;
+  }
+
+  /// With its last instruction all of a body is complete, and its lanes go on.
+  void close_loop(std::int64_t last) {
+    const Repeat& repeat = program_.repeats[loop_of(last)];
+    Clock& closed = clocks_[static_cast<std::size_t>(last)];
+    for (std::int64_t i = last + 1 - (repeat.end - repeat.begin); i < last; ++i) {
+      const Clock& other = clocks_[static_cast<std::size_t>(i)];
+      for (std::size_t l = 0; l < lane_count; ++l) closed[l] = std::max(closed[l], other[l]);
+      last_[static_cast<std::size_t>(at(i).lane)] = last;
+    }
+  }
+
   const Program& program_;
   const Overlaps& overlaps_;
+  std::vector<std::uint32_t> loops_;
   std::vector<History> history_;
-  std::vector<Clock> clocks_;
+  std::vector<Clock> clocks_;  // what whoever waits for it knows
+  Clock clock_ = before_all();
   Clock last_ = before_all();
 };
 

@@ -22,7 +22,8 @@ inline std::string who(const Program& program, const Instruction& instruction) {
 }
 
 /// The program is one at all: storages lie in each other without a circle and inside one another,
-/// values name storages, messages have lanes and peers that can carry them.
+/// values name storages, messages have lanes and peers that can carry them, loops are stretches of the
+/// round that can run any number of times.
 class StructureChecker {
 public:
   StructureChecker(const Program& program, int ranks) : program_(program), ranks_(ranks) {}
@@ -30,6 +31,7 @@ public:
   void run() {
     for (StorageId id = 0; id < program_.storages.size(); ++id) check_storage(id);
     for (const Instruction& instruction : program_.round) check_instruction(instruction);
+    check_loops();
   }
 
 private:
@@ -45,6 +47,14 @@ private:
     if (holds) return;
     throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": the storage ",
                         storage.name, " ", pieces..., ".");
+  }
+
+  template <class... Pieces>
+  void require(bool holds, const Repeat& repeat, const Pieces&... pieces) const {
+    if (holds) return;
+    throw ScheduleError("reef::schedule::verify: rank ", program_.rank,
+                        ": the loop over instructions ", repeat.begin, " to ", repeat.end,
+                        " until ", repeat.until, " ", pieces..., ".");
   }
 
   void check_instruction(const Instruction& instruction) {
@@ -104,6 +114,38 @@ private:
     };
     check(instruction.sends, send_lanes_);
     check(instruction.receives, receive_lanes_);
+  }
+
+  void check_loops() const {
+    std::uint32_t free = 0;  // the first instruction behind the loops so far
+    for (const Repeat& repeat : program_.repeats) {
+      require(repeat.begin < repeat.end && repeat.end <= program_.round.size(), repeat,
+              "has no body in a round of ", program_.round.size(),
+              ".\n  fix: begin < end <= the instructions of the round");
+      require(repeat.begin >= free, repeat,
+              "begins in or before another.\n  fix: loops one after the other, ascending");
+      free = repeat.end;
+      require(repeat.max >= 0, repeat, "has at most ", repeat.max,
+              " turns.\n  fix: 0 for no limit, or more");
+      const auto body = std::span(program_.round).subspan(repeat.begin, repeat.end - repeat.begin);
+      require(body.back().lane == Lane::compute, repeat, "ends on lane ", name_of(body.back().lane),
+              ".\n  why: the lane of a body's last instruction asks for more turns.\n"
+              "  fix: end it with an instruction on lane compute");
+      for (const Instruction& instruction : body) {
+        if (instruction.sends.empty() && instruction.receives.empty()) continue;
+        require(false, repeat, "exchanges messages in ", instruction.text(),
+                ".\n  why: no other rank knows how many turns this one runs.\n"
+                "  fix: exchange them outside the loop");
+      }
+      const bool in_body =
+          std::any_of(program_.repeats.begin(), program_.repeats.end(), [&](const Repeat& other) {
+            return other.begin <= repeat.until && repeat.until < other.end;
+          });
+      require(repeat.until < repeat.begin && !in_body, repeat,
+              "waits for what does not come before it.\n"
+              "  why: in the order of the program, the reference, it would never end.\n"
+              "  fix: until an instruction before the body, in no other");
+    }
   }
 
   const Program& program_;

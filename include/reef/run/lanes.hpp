@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <reef/comm/progress.hpp>
+#include <reef/device/concept.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/trace/sink.hpp>
+
+namespace reef::inline v0::run {
+
+/// What a failed communication lets go: the round that runs, if one does. The progress thread may
+/// outlive the executors, so it holds this and never one of them.
+class FailureSwitch {
+public:
+  /// Calls what is armed. Any thread.
+  void trip() {
+    const std::scoped_lock lock(mutex_);
+    if (armed_) armed_();
+  }
+  void arm(std::function<void()> action) {
+    const std::scoped_lock lock(mutex_);
+    armed_ = std::move(action);
+  }
+
+private:
+  std::mutex mutex_;
+  std::function<void()> armed_;
+};
+
+/// The lanes and queues that the programs of one process run on.
+template <device::device Device>
+struct Lanes {
+  using Lane = typename Device::Lane;
+
+  std::array<std::unique_ptr<Lane>, schedule::lane_count> lanes{};  ///< null for queues
+  std::array<comm::Queue*, schedule::lane_count> queues{};          ///< null for lanes
+  std::array<trace::Track*, schedule::lane_count> tracks{};         ///< null for no trace
+  trace::Sink* sink;                                                ///< null for no trace
+  std::shared_ptr<FailureSwitch> on_failure;  ///< tripped by the progress thread
+
+  Lanes(Device& device, comm::Progress& progress, trace::Sink* trace_sink,
+        std::shared_ptr<FailureSwitch> failure = std::make_shared<FailureSwitch>())
+      : sink(trace_sink), on_failure(std::move(failure)) {
+    for (std::size_t i = 0; i < schedule::lane_count; ++i) {
+      const auto lane = static_cast<schedule::Lane>(i);
+      const std::string name(schedule::name_of(lane));
+      if (schedule::communicates(lane)) {
+        queues[i] = &progress.queue(name);
+      } else {
+        lanes[i] = std::make_unique<Lane>(device, name);
+        if (sink != nullptr) tracks[i] = &sink->track(name);
+      }
+    }
+  }
+};
+
+/// What the trace says that a lane of the device does. What an optimizer computes beside the model
+/// counts as other: communication that only this runs beside is not hidden.
+inline trace::Activity activity_of(schedule::Lane lane) {
+  if (lane == schedule::Lane::compute) return trace::Activity::compute;
+  return lane == schedule::Lane::update ? trace::Activity::other : trace::Activity::copy;
+}
+
+}  // namespace reef::inline v0::run

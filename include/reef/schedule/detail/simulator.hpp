@@ -1,0 +1,311 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <queue>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/detail/rendezvous_graph.hpp>
+#include <reef/schedule/detail/structure_checker.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/schedule/world.hpp>
+
+namespace reef::inline v0::schedule::detail {
+
+inline Seconds over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
+
+inline Seconds duration_of(const Instruction& instruction, const Machine& machine) {
+  const Cost& cost = instruction.cost;
+  if (cost.seconds >= 0) return cost.seconds;
+  const auto bytes = static_cast<double>(cost.bytes);
+  if (instruction.lane == Lane::load || instruction.lane == Lane::evict) {
+    return machine.copy_latency + over(bytes, machine.copy_bytes_per_second);
+  }
+  return std::max(over(cost.flops, machine.flops_per_second),
+                  over(bytes, machine.memory_bytes_per_second));
+}
+
+/// A discrete-event simulation: starts, ends and arrivals in the order of virtual time.
+class Simulator {
+public:
+  Simulator(std::span<const Program> programs, std::span<const Dependencies> dependencies,
+            const World& world, int rounds, const Turns& replay)
+      : programs_(programs), world_(world), rounds_(rounds), replay_(replay) {
+    result_.turns.resize(world.machines.size());
+    for (const Program& program : programs) {
+      first_.push_back(tasks_.size());
+      tasks_.resize(tasks_.size() + program.round.size() * static_cast<std::size_t>(rounds));
+      result_.turns[static_cast<std::size_t>(program.rank)].resize(program.repeats.size());
+    }
+    first_.push_back(tasks_.size());
+    for (std::size_t r = 0; r < programs.size(); ++r) {
+      const std::vector<Precedence> order = precedences(programs[r], dependencies[r]);
+      for (int round = 0; round < rounds; ++round) {
+        add_loops(r, round);
+        connect(r, round, order);
+      }
+    }
+    for (const auto& [send, receive] : match_messages(programs)) {
+      for (int round = 0; round < rounds; ++round) add_transfer(send, receive, round);
+    }
+  }
+
+  Simulation run() {
+    for (std::size_t task = 0; task < tasks_.size(); ++task) {
+      if (tasks_[task].waits == 0 && tasks_[task].loop == no_loop) push(0, Event::start, task);
+    }
+    for (std::size_t loop = 0; loop < loops_.size(); ++loop) {
+      if (loops_[loop].waits == 0) push(0, Event::ask, loop);
+    }
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.time;
+      if (event.what == Event::start) begin(event.subject);
+      if (event.what == Event::arrive) arrive(event.subject);
+      if (event.what == Event::end) end(event.subject);
+      if (event.what == Event::ask) ask(event.subject);
+    }
+    for (std::size_t task = 0; task < tasks_.size(); ++task) {
+      if (tasks_[task].ended || tasks_[task].loop != no_loop) continue;
+      throw ScheduleError(
+          "reef::schedule::simulate: ", who(programs_[rank_of(task)], instruction_of(task)),
+          " never ends: the programs deadlock.\n  fix: verify says in words why.");
+    }
+    return summary();
+  }
+
+private:
+  struct Task {
+    int waits = 0;     ///< instructions, of a body in its turn, still to end before this may start
+    int in_turn = 0;   ///< in a body: its waits when a turn begins
+    int messages = 0;  ///< of its own, not yet through
+    std::uint32_t loop = no_loop;  ///< of loops_
+    Seconds begin = 0;
+    bool ended = false;
+    std::vector<std::size_t> next;  ///< tasks that wait for this one; in a body, in its turn
+    std::vector<std::size_t> transfers;
+  };
+  struct Loop {
+    const Repeat* repeat;
+    std::size_t rank;
+    std::size_t body, until;          ///< the first task of one, and the other
+    int replayed = -1;                ///< turns to run; -1: it asks
+    int waits = 0;                    ///< instructions still to end before it may ask
+    std::vector<std::size_t> next{};  ///< tasks that wait for it
+    int turns = 0;
+    std::size_t running = 0;  ///< tasks of the turn that have not ended
+    Seconds begin = 0;        ///< of the turn
+  };
+  struct Transfer {
+    std::size_t sender, receiver;
+    Bytes bytes;
+    int missing = 2;  ///< ends that have not started
+  };
+  // What ends when a loop asks has ended before.
+  struct Event {
+    enum What : std::uint8_t { arrive, end, start, ask };
+    Seconds time;
+    std::uint64_t order;
+    What what;
+    std::size_t subject;
+    bool operator>(const Event& other) const {
+      const bool asks = what == ask;
+      const bool other_asks = other.what == ask;
+      return std::tie(time, asks, order) > std::tie(other.time, other_asks, other.order);
+    }
+  };
+
+  std::size_t task_of(std::size_t rank, int round, std::size_t i) const {
+    return first_[rank] + static_cast<std::size_t>(round) * programs_[rank].round.size() + i;
+  }
+  std::size_t rank_of(std::size_t task) const {
+    return static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), task) -
+                                    first_.begin() - 1);
+  }
+  const Instruction& instruction_of(std::size_t task) const {
+    const std::size_t rank = rank_of(task);
+    return programs_[rank].round[(task - first_[rank]) % programs_[rank].round.size()];
+  }
+
+  void add_loops(std::size_t rank, int round) {
+    const Program& program = programs_[rank];
+    for (std::size_t l = 0; l < program.repeats.size(); ++l) {
+      const Repeat& repeat = program.repeats[l];
+      Loop loop{&repeat, rank, task_of(rank, round, repeat.begin),
+                task_of(rank, round, repeat.until)};
+      if (!replay_.empty()) loop.replayed = replay_[static_cast<std::size_t>(program.rank)][l];
+      for (std::size_t i = repeat.begin; i < repeat.end; ++i) {
+        tasks_[task_of(rank, round, i)].loop = static_cast<std::uint32_t>(loops_.size());
+      }
+      loops_.push_back(std::move(loop));
+    }
+  }
+
+  void connect(std::size_t rank, int round, const std::vector<Precedence>& all) {
+    for (const Precedence& order : all) {
+      if (order.previous_round && round == 0) continue;
+      const std::size_t from = task_of(rank, order.previous_round ? round - 1 : round, order.from);
+      const std::size_t to = task_of(rank, round, order.to);
+      const bool by_loop = tasks_[from].loop != no_loop && !order.in_turn;
+      (by_loop ? loops_[tasks_[from].loop].next : tasks_[from].next).push_back(to);
+      ++(order.in_turn                ? tasks_[to].in_turn
+         : tasks_[to].loop != no_loop ? loops_[tasks_[to].loop].waits
+                                      : tasks_[to].waits);
+    }
+  }
+
+  void add_transfer(const End& send, const End& receive, int round) {
+    const std::size_t a = task_of(send.rank, round, send.instruction);
+    const std::size_t b = task_of(receive.rank, round, receive.instruction);
+    for (const std::size_t task : {a, b}) {
+      tasks_[task].transfers.push_back(transfers_.size());
+      ++tasks_[task].messages;
+    }
+    transfers_.push_back({a, b, send.bytes});
+  }
+
+  void push(Seconds time, Event::What what, std::size_t subject) {
+    events_.push({time, order_++, what, subject});
+  }
+
+  void begin(std::size_t task) {
+    tasks_[task].begin = now_;
+    if (tasks_[task].messages == 0) finish(task);
+    for (const std::size_t transfer : tasks_[task].transfers) {
+      if (--transfers_[transfer].missing == 0) depart(transfer);
+    }
+  }
+
+  /// Both ends have started: the message takes its place in the link.
+  void depart(std::size_t index) {
+    const Transfer& transfer = transfers_[index];
+    const int from = programs_[rank_of(transfer.sender)].rank;
+    const int to = programs_[rank_of(transfer.receiver)].rank;
+    const Link& link = world_.link(from, to);
+    Seconds& free = link_free_[{from, to}];
+    free = std::max(now_, free) + over(static_cast<double>(transfer.bytes), link.bytes_per_second);
+    push(free + link.latency, Event::arrive, index);
+  }
+
+  void arrive(std::size_t index) {
+    for (const std::size_t task : {transfers_[index].sender, transfers_[index].receiver}) {
+      if (--tasks_[task].messages == 0) finish(task);
+    }
+  }
+
+  void finish(std::size_t task) {
+    const auto rank = static_cast<std::size_t>(programs_[rank_of(task)].rank);
+    push(now_ + duration_of(instruction_of(task), world_.machines[rank]), Event::end, task);
+  }
+
+  void end(std::size_t task) {
+    tasks_[task].ended = true;
+    const std::size_t rank = rank_of(task);
+    const std::size_t size = programs_[rank].round.size();
+    const std::size_t place = task - first_[rank];
+    const std::uint32_t loop = tasks_[task].loop;
+    result_.spans.push_back({programs_[rank].rank, static_cast<int>(place / size),
+                             static_cast<std::uint32_t>(place % size), instruction_of(task).lane,
+                             tasks_[task].begin, now_, loop == no_loop ? 0 : loops_[loop].turns});
+    if (loop == no_loop) {
+      release(tasks_[task].next);
+      return;
+    }
+    for (const std::size_t next : tasks_[task].next) {
+      if (--tasks_[next].waits == 0) push(now_, Event::start, next);
+    }
+    if (--loops_[loop].running > 0) return;
+    ++loops_[loop].turns;
+    push(now_, Event::ask, loop);
+  }
+
+  /// What waited, a task or a loop, for what has ended.
+  void release(const std::vector<std::size_t>& waiting) {
+    for (const std::size_t task : waiting) {
+      const std::uint32_t loop = tasks_[task].loop;
+      if (--(loop == no_loop ? tasks_[task].waits : loops_[loop].waits) > 0) continue;
+      if (loop == no_loop) {
+        push(now_, Event::start, task);
+      } else {
+        push(now_, Event::ask, loop);
+      }
+    }
+  }
+
+  void ask(std::size_t index) {
+    Loop& loop = loops_[index];
+    const bool enough =
+        loop.replayed >= 0
+            ? loop.turns == loop.replayed
+            : tasks_[loop.until].ended || (loop.repeat->max > 0 && loop.turns == loop.repeat->max);
+    if (enough) {
+      const Program& program = programs_[loop.rank];
+      result_.turns[static_cast<std::size_t>(program.rank)]
+                   [static_cast<std::size_t>(loop.repeat - program.repeats.data())] = loop.turns;
+      release(loop.next);
+      return;
+    }
+    if (loop.turns > 0 && loop.begin == now_ && loop.repeat->max == 0 && loop.replayed < 0) {
+      throw ScheduleError("reef::schedule::simulate: a turn of the loop that begins with ",
+                          who(programs_[loop.rank], instruction_of(loop.body)),
+                          " takes no time, so it would run for ever.\n"
+                          "  fix: state what its instructions cost, or a `max`.");
+    }
+    loop.begin = now_;
+    loop.running = loop.repeat->end - loop.repeat->begin;
+    for (std::size_t task = loop.body; task < loop.body + loop.running; ++task) {
+      tasks_[task].waits = tasks_[task].in_turn;
+      if (tasks_[task].waits == 0) push(now_, Event::start, task);
+    }
+  }
+
+  Simulation summary() {
+    Simulation& result = result_;
+    Seconds before_last = 0;
+    for (const SimulatedSpan& span : result.spans) {
+      result.total = std::max(result.total, span.end);
+      if (span.round < rounds_ - 1) before_last = std::max(before_last, span.end);
+    }
+    result.step = result.total - before_last;
+    result.utilisation.assign(world_.machines.size(), 0);
+    result.wire_bytes.assign(world_.machines.size(), 0);
+    for (const SimulatedSpan& span : result.spans) {
+      if (span.round != rounds_ - 1 || span.lane != Lane::compute || result.step <= 0) continue;
+      result.utilisation[static_cast<std::size_t>(span.rank)] +=
+          (span.end - span.begin) / result.step;
+    }
+    for (const Program& program : programs_) {
+      for (const Instruction& instruction : program.round) {
+        for (const Message& message : instruction.sends) {
+          result.wire_bytes[static_cast<std::size_t>(program.rank)] += message.bytes;
+        }
+      }
+    }
+    return std::move(result);
+  }
+
+  std::span<const Program> programs_;
+  const World& world_;
+  int rounds_;
+  const Turns& replay_;
+  std::vector<std::size_t> first_;
+  std::vector<Task> tasks_;
+  std::vector<Loop> loops_;
+  std::vector<Transfer> transfers_;
+  std::map<std::pair<int, int>, Seconds> link_free_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t order_ = 0;
+  Seconds now_ = 0;
+  Simulation result_;
+};
+
+}  // namespace reef::inline v0::schedule::detail

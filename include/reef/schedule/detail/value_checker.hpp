@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/schedule/detail/deriver.hpp>
+#include <reef/schedule/detail/structure_checker.hpp>
+#include <reef/schedule/placement.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::schedule::detail {
+
+/// Every read finds the version that it names, whole and written; what persists gets ever newer.
+///
+/// Writing a storage makes stale whatever else lies in those bytes: the parts and wholes that
+/// overlap it, and what was there before in a reused place. Behind a loop there is only what is there
+/// after no turn as well as after some.
+class ValueChecker {
+public:
+  ValueChecker(const Program& program, const Placement& placement)
+      : program_(program),
+        overlaps_(overlaps_of(program, placement)),
+        held_(program.storages.size()) {
+    for (std::size_t id = 0; id < held_.size(); ++id) {
+      if (program.storages[id].life == Life::persistent &&
+          program.storages[id].parent == no_storage) {
+        held_[id] = {true, 0, nullptr, false};
+      }
+    }
+  }
+
+  void run() {
+    std::size_t next = 0;
+    for (const Repeat& repeat : program_.repeats) {
+      walk(next, repeat.begin);
+      const std::vector<Held> found = held_;
+      walk(repeat.begin, repeat.end);
+      again_ = true;  // finds what a turn left, and so leaves what any later one does
+      walk(repeat.begin, repeat.end);
+      again_ = false;
+      meet(found);
+      next = repeat.end;
+    }
+    walk(next, program_.round.size());
+    check_exit();
+  }
+
+private:
+  struct Held {
+    bool valid = false;
+    int version = 0;
+    const Instruction* overwritten_by = nullptr;
+    bool by_turns = false;  ///< it is there or not, by how many turns a loop runs
+  };
+
+  void walk(std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const Instruction& instruction = program_.round[i];
+      for (const Value value : instruction.reads) require(instruction, value, "reads");
+      for (const Value value : instruction.accumulates)
+        require(instruction, value, "accumulates into");
+      for (const Value value : instruction.writes) write(instruction, value, false);
+      for (const Value value : instruction.accumulates) write(instruction, value, true);
+    }
+  }
+
+  /// What holds after no turn, as it was found, and after some.
+  void meet(const std::vector<Held>& found) {
+    for (std::size_t id = 0; id < held_.size(); ++id) {
+      Held& held = held_[id];
+      const Held& before = found[id];
+      if (held.valid == before.valid && held.version == before.version) continue;
+      held = {false, 0, held.overwritten_by, held.valid};
+    }
+  }
+
+  [[nodiscard]] std::string prefix(const Instruction& instruction) const {
+    return concat("reef::schedule::verify: ", who(program_, instruction),
+                  again_ ? ", in the second turn of a loop, " : " ");
+  }
+
+  void require(const Instruction& instruction, Value value, std::string_view verb) const {
+    const Held& held = held_[value.storage];
+    if (held.valid && held.version == value.version) return;
+    const std::string what = concat(prefix(instruction), verb, " ", program_.name(value));
+    if (held.valid) {
+      throw ScheduleError(what, " version ", value.version, ", but version ", held.version,
+                          " is there.");
+    }
+    if (held.overwritten_by != nullptr) {
+      throw ScheduleError(what, ", whose bytes ", held.overwritten_by->text(), " has overwritten.");
+    }
+    if (held.by_turns) {
+      throw ScheduleError(what,
+                          ", which is there or not by how many turns a loop runs: it may run "
+                          "none.\n  fix: write it before the loop too.");
+    }
+    throw ScheduleError(what, ", which nothing has written.");
+  }
+
+  void write(const Instruction& instruction, Value value, bool adds) {
+    const Held& held = held_[value.storage];
+    const bool persists = program_.storages[value.storage].life == Life::persistent;
+    if (persists && held.valid && !adds && value.version <= held.version) {
+      throw ScheduleError(prefix(instruction), "writes ", program_.name(value), " version ",
+                          value.version, ", but version ", held.version, " is there already.");
+    }
+    for (const StorageId other : overlaps_[value.storage]) {
+      if (other != value.storage) held_[other] = {false, 0, &instruction, false};
+    }
+    held_[value.storage] = {true, value.version, nullptr, false};
+  }
+
+  /// What persists is whole again, so the next round can begin where this one did.
+  void check_exit() const {
+    for (std::size_t id = 0; id < held_.size(); ++id) {
+      const Storage& storage = program_.storages[id];
+      if (storage.life != Life::persistent || storage.parent != no_storage || held_[id].valid)
+        continue;
+      throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": ", storage.name,
+                          " persists, but after ", held_[id].overwritten_by->text(),
+                          " only a part of it is written when the round ends.");
+    }
+  }
+
+  const Program& program_;
+  Overlaps overlaps_;
+  std::vector<Held> held_;
+  bool again_ = false;
+};
+
+}  // namespace reef::inline v0::schedule::detail

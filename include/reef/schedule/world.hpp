@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::schedule {
+
+/// One rank's speeds. A rate of 0 is infinite.
+struct Machine {
+  double flops_per_second = 0;
+  double memory_bytes_per_second = 0;  ///< for what is bound by memory, and for folding messages
+  double copy_bytes_per_second = 0;    ///< the link between device and host, each direction
+  Seconds copy_latency = 0;
+};
+
+/// One ordered pair of ranks: a full-duplex first-in-first-out link.
+struct Link {
+  Seconds latency = 0;
+  double bytes_per_second = 0;  ///< 0 is infinite
+};
+
+/// What a simulation assumes: a machine per rank and a link per ordered pair, row by sender.
+struct World {
+  std::vector<Machine> machines{};
+  std::vector<Link> links{};
+
+  [[nodiscard]] const Link& link(int from, int to) const {
+    return links[static_cast<std::size_t>(from) * machines.size() + static_cast<std::size_t>(to)];
+  }
+
+  /// P equal ranks, every link equal.
+  static World uniform(int ranks, Machine machine, Link link) {
+    const auto count = static_cast<std::size_t>(ranks);
+    return {std::vector<Machine>(count, machine), std::vector<Link>(count * count, link)};
+  }
+};
+
+/// When an instruction ran, in virtual seconds from the start of the first round.
+struct SimulatedSpan {
+  int rank = 0;
+  int round = 0;
+  std::uint32_t instruction = 0;
+  Lane lane = Lane::compute;
+  Seconds begin = 0;
+  Seconds end = 0;
+  int turn = 0;  ///< of its loop, from 0
+};
+
+/// How many turns loops run, by rank and by the place of the loop in its program's `repeats`.
+using Turns = std::vector<std::vector<int>>;
+
+/// The outcome of a simulation.
+struct Simulation {
+  Seconds step = 0;                    ///< of the last round: from the end of the one before
+  Seconds total = 0;                   ///< until everything is complete
+  std::vector<double> utilisation{};   ///< by rank: compute lane busy / step, in the last round
+  std::vector<Bytes> wire_bytes{};     ///< by rank: sent in one round, headers included
+  std::vector<SimulatedSpan> spans{};  ///< by order of completion
+  Turns turns{};                       ///< in the last round
+};
+
+}  // namespace reef::inline v0::schedule
