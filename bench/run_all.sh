@@ -60,7 +60,7 @@ for program in "$programs"/*_bench; do
         table "$name.md" sh "$root/bench/comm/hidden.sh" "$programs" 11
       fi ;;
     comm_collectives) table "$name.md" mpiexec -n 2 "$program" 67108864 ;;
-    comm_waiting) table "$name.md" mpiexec -n 2 "$program" ;;
+    comm_waiting | comm_counter) table "$name.md" mpiexec -n 2 "$program" ;;
     trace_step) table "$name.jsonl" mpiexec -n 1 "$program" ;;
     nn_cuda_kernels)
       if nvidia-smi -L > /dev/null 2>&1; then

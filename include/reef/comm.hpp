@@ -20,4 +20,5 @@
 #include <reef/comm/progress.hpp>
 #include <reef/comm/queue.hpp>
 #include <reef/comm/shards.hpp>
+#include <reef/comm/shared_counter.hpp>
 #include <reef/comm/task.hpp>

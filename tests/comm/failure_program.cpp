@@ -14,6 +14,7 @@
 //   pause   all ranks are stopped for longer than the deadline while they wait for rank 1, which goes
 //           on after the others
 //   die     the last rank is killed in the middle of a reduce-scatter to rank 0, which folds slowly
+//   claim   rank 0 is killed while the others ask it for the numbers of a counter
 
 #include <chrono>
 #include <csignal>
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 #include <reef/comm/functions.hpp>
+#include <reef/comm/shared_counter.hpp>
 
 namespace {
 
@@ -76,6 +78,15 @@ int die(Progress& progress) {
   return 0;
 }
 
+int claim(Progress& progress) {
+  SharedCounter counter(progress, "numbers");
+  if (progress.rank() == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    std::raise(SIGKILL);
+  }
+  while (true) counter.next();
+}
+
 int work(const std::string& mode, ProgressOptions options) {
   const Environment environment;
   const Communicator world;
@@ -83,6 +94,7 @@ int work(const std::string& mode, ProgressOptions options) {
   options.operation_deadline = mode == "skip" ? 1.5 : 20;
   Progress progress(world, options);
   if (mode == "die") return die(progress);
+  if (mode == "claim") return claim(progress);
   std::vector<double> data(40, world.rank());
   for (int i = 0; i < 4; ++i) {
     AllReduceTask<double> task("sum" + std::to_string(i), std::span(data), world.size());

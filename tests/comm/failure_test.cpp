@@ -109,6 +109,17 @@ TEST(EndOfACollective, a_rank_that_dies_in_the_middle_is_named_by_the_deadline) 
   }
 }
 
+TEST(EndOfAClaim, names_rank_0_by_the_deadline_where_it_is_dead) {
+  const Ending ending = run_command(REEF_TEST_MPIEXEC " -n 3 sh -c '" REEF_FAILURE_PROGRAM
+                                                      " claim messages || (sleep 10; false)'");
+  EXPECT_NE(ending.status, 0);
+  if (ending.output.find("reef::comm:") == std::string::npos) {
+    GTEST_SKIP() << "this launcher has ended the others itself:\n" << ending.output;
+  }
+  EXPECT_THAT(ending.output, HasSubstr("claim 'numbers' number"));
+  EXPECT_THAT(ending.output, HasSubstr("rank 0 is silent since"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, EndOfAJob, testing::Values("messages", "window"),
                          [](const auto& tested) { return std::string(tested.param); });
 

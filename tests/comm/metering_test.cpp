@@ -17,6 +17,7 @@
 
 #include <comm/reference.hpp>
 #include <reef/comm/functions.hpp>
+#include <reef/comm/shared_counter.hpp>
 
 #include "../support/job.hpp"
 
@@ -166,6 +167,22 @@ TEST_P(Metering, mpi_is_asked_to_send_what_cost_and_meter_say) {
     EXPECT_EQ(expected.messages, SendTask::cost(4321, 1000).messages);
     EXPECT_GT(expected.window_bytes, 0U);
   }
+}
+
+TEST_P(Metering, mpi_is_asked_to_send_the_claims_and_answers_that_the_meter_says) {
+  const Communicator world;
+  ProgressOptions options;
+  options.transport = GetParam();
+  Progress progress(world, options);
+  const std::uint64_t messages = sent_data.messages;
+  const std::uint64_t bytes = sent_data.bytes;
+  SharedCounter counter(progress, "numbers");
+  for (int i = 0; i < 10; ++i) counter.next();
+  static_cast<void>(counter.state());  // none is in flight any more
+  const Cost metered = progress.meter().operations();
+  EXPECT_EQ(sent_data.messages - messages, metered.messages);
+  EXPECT_EQ(sent_data.bytes - bytes, metered.bytes);
+  EXPECT_GE(metered.messages, world.size() == 1 ? 0U : 11U);
 }
 
 TEST(MeteringItself, counts_every_function_of_mpi_that_could_carry_payload) {

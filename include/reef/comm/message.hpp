@@ -50,11 +50,14 @@ constexpr std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace detail
 
+/// What both ends of an operation call it: a send and its receive are one.
+constexpr std::string_view role_of(Kind kind) {
+  return kind == Kind::send || kind == Kind::receive ? "transfer" : name_of(kind);
+}
+
 /// The same number on every rank for the same operation. A send and its receive are one operation.
 constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
-  const std::string_view role =
-      kind == Kind::send || kind == Kind::receive ? "transfer" : name_of(kind);
-  return Hash().add(role).add(name).value();
+  return Hash().add(role_of(kind)).add(name).value();
 }
 
 /// "all-reduce 'loss' number 3": how every text names an operation.

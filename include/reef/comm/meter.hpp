@@ -10,8 +10,8 @@
 
 namespace reef::inline v0::comm {
 
-/// What an operation is. `call` is a function of this rank alone; `control` is heartbeats, farewells
-/// and failure reports.
+/// What an operation is. `call` is a function of this rank alone; `claim` asks for a number of a
+/// SharedCounter, or answers; `control` is heartbeats, farewells and failure reports.
 enum class Kind : std::uint8_t {
   send,
   receive,
@@ -19,14 +19,15 @@ enum class Kind : std::uint8_t {
   all_gather,
   all_reduce,
   call,
+  claim,
   control
 };
 
-inline constexpr std::size_t kind_count = 7;
+inline constexpr std::size_t kind_count = 8;
 
 constexpr std::string_view name_of(Kind kind) {
   constexpr std::array<std::string_view, kind_count> names{
-      "send", "receive", "reduce-scatter", "all-gather", "all-reduce", "call", "control"};
+      "send", "receive", "reduce-scatter", "all-gather", "all-reduce", "call", "claim", "control"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -18,6 +18,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/detail/aside.hpp>
+#include <reef/comm/detail/claims.hpp>
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
 #include <reef/comm/detail/names.hpp>
@@ -161,6 +162,7 @@ public:
   [[nodiscard]] Meter meter() const { return meter_.read(); }
 
 private:
+  friend class SharedCounter;
   friend void detail::retire(Task& task, Progress& progress) noexcept;
 
   enum class Stop : std::uint8_t { no, drain, unwinding };
@@ -204,10 +206,30 @@ private:
         throw OptionError("reef::comm: '", task.name(), "' names rank ", peer,
                           " as its peer; this is rank ", rank(), " of ", size(), ".");
       }
-      task.tag_ = names_.transfer(task.operation_, task.name());
+      task.tag_ = names_.transfer(task.operation_, task.kind(), task.name());
     } else {
       names_.collective(task.operation_, task.kind(), task.name());
     }
+  }
+
+  /// The half of rank 0 of the shared counter of that name, made when first asked for; lives as long
+  /// as this, so that it answers until all ranks are done.
+  detail::ClaimDesk& claim_desk(const std::string& name) {
+    const std::uint64_t operation = operation_id(Kind::claim, name);
+    const std::scoped_lock lock(mutex_);
+    for (const auto& desk : desks_) {
+      if (desk->operation() == operation) return *desk;
+    }
+    const int tag = names_.transfer(operation, Kind::claim, name);
+    desks_.push_back(std::make_unique<detail::ClaimDesk>(size(), operation, tag));
+    return *desks_.back();
+  }
+
+  /// Blocks until the task is complete or failed, for who cannot throw. Any thread but the progress
+  /// thread.
+  void outlast(const Task& task) noexcept {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&task] { return !task.in_flight(); });
   }
 
   // The progress thread: detail/progress_thread.hpp.
@@ -220,6 +242,8 @@ private:
   void complete(Queue& queue, Task& task);
   /// All ranks take part; a call is this rank's alone and counts by its own name.
   static bool is_collective(const Task& task);
+  /// It moves data of the step: what the trace counts as communication.
+  static bool is_transfer(const Task& task);
   /// What numbers the uses of a transfer or a call.
   static std::uint64_t own_key(const Task& task);
   /// The same number for a send and its receive; 0 for collectives.
@@ -261,6 +285,7 @@ private:
   std::mutex mutex_;  // guards the queues' lists and what follows
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<detail::ClaimDesk>> desks_;
   std::uint64_t tasks_ = 0;
   std::exception_ptr given_up_;  // what give_up was given
   std::exception_ptr failure_;

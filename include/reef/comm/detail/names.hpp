@@ -29,19 +29,19 @@ public:
   /// Half of the tags for point-to-point names, half for queues, two each.
   explicit Names(int largest_tag) : tags_(static_cast<std::uint64_t>(largest_tag) / 4) {}
 
-  /// Remembers the operation and returns the tag of its messages. Throws OptionError if another
-  /// transfer has it: MPI could not tell their messages apart.
-  int transfer(std::uint64_t operation, std::string_view name) {
+  /// Remembers the operation between two ranks and returns the tag of its messages. Throws OptionError
+  /// if another one has it: MPI could not tell their messages apart.
+  int transfer(std::uint64_t operation, Kind kind, std::string_view name) {
     const std::scoped_lock lock(mutex_);
     const int tag = static_cast<int>(mix(operation) % (2 * tags_));
     claim(tag, operation, name);
-    remember(operation, "transfer", name);
+    remember(operation, kind, name);
     return tag;
   }
 
   void collective(std::uint64_t operation, Kind kind, std::string_view name) {
     const std::scoped_lock lock(mutex_);
-    remember(operation, name_of(kind), name);
+    remember(operation, kind, name);
   }
 
   /// The first of the two tags of a queue's collectives.
@@ -72,9 +72,9 @@ private:
                       " tags, and names share them by their hash.\n"
                       "  fix: change the name a little.");
   }
-  void remember(std::uint64_t operation, std::string_view role, std::string_view name) {
+  void remember(std::uint64_t operation, Kind kind, std::string_view name) {
     if (texts_.find(operation) != texts_.end()) return;
-    texts_.emplace(operation, concat(role, " '", name, "'"));
+    texts_.emplace(operation, concat(role_of(kind), " '", name, "'"));
   }
 
   std::uint64_t tags_;

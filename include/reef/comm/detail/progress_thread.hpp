@@ -47,11 +47,14 @@ inline void Progress::serve() {
     }
     naps_.rest(moved, next_beat_, wire_.next_arrival(), [this] { return busy(); });
   }
+  wire_.cancel(detail::to_ns(0.1));  // the receives of claims that nobody will make
 }
 
 inline bool Progress::busy() {
   const std::scoped_lock lock(mutex_);
-  return tasks_ > 0 || stop_ != Stop::no || (given_up_ != nullptr && failure_ == nullptr);
+  const bool awaits_claims = !desks_.empty() && size() > 1;
+  return tasks_ > 0 || awaits_claims || stop_ != Stop::no ||
+         (given_up_ != nullptr && failure_ == nullptr);
 }
 
 inline bool Progress::poll() {
@@ -73,6 +76,7 @@ inline bool Progress::poll() {
 inline bool Progress::step() {
   {
     const std::scoped_lock lock(mutex_);
+    for (const auto& desk : desks_) desk->open(wire_);
     turn_.clear();
     for (const auto& queue : queues_) {
       if (queue->head_ != nullptr) turn_.push_back(queue.get());
@@ -116,10 +120,9 @@ inline void Progress::start(Queue& queue, Task& task) {
 inline void Progress::complete(Queue& queue, Task& task) {
   recorder_.ended(task.record_);
   if (queue.track_ != nullptr) {
-    queue.track_->span(
-        task.kind() == Kind::call ? trace::Activity::other : trace::Activity::communication,
-        task.name(), detail::to_seconds(task.begin_), detail::to_seconds(detail::now_ns()),
-        task.payload(), links_of(queue, task));
+    queue.track_->span(is_transfer(task) ? trace::Activity::communication : trace::Activity::other,
+                       task.name(), detail::to_seconds(task.begin_),
+                       detail::to_seconds(detail::now_ns()), task.payload(), links_of(queue, task));
   }
   tick();
   if (task.completed_) task.completed_();
@@ -135,6 +138,10 @@ inline bool Progress::is_collective(const Task& task) {
   return task.peer() == -1 && task.kind() != Kind::call;
 }
 
+inline bool Progress::is_transfer(const Task& task) {
+  return task.kind() != Kind::call && task.kind() != Kind::claim;
+}
+
 inline std::uint64_t Progress::own_key(const Task& task) {
   return detail::mix(task.operation_ + static_cast<std::uint64_t>(task.peer()) * 2 +
                      (task.kind() == Kind::send ? 1 : 0));
@@ -142,7 +149,7 @@ inline std::uint64_t Progress::own_key(const Task& task) {
 
 inline trace::Links Progress::links_of(const Queue& queue, const Task& task) const {
   trace::Links links = task.links_;
-  if (task.kind() == Kind::call) return links;
+  if (!is_transfer(task)) return links;
   const std::uint64_t use = detail::mix(task.operation_ ^ task.sequence_);
   if (is_collective(task)) {
     links.role = trace::Role::meets;

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/detail/station.hpp>
+#include <reef/comm/detail/wire.hpp>
+#include <reef/comm/message.hpp>
+#include <reef/comm/task.hpp>
+
+namespace reef::inline v0::comm::detail {
+
+// The messages of a SharedCounter. A claim is a bare header to rank 0, its answer an Allotment.
+
+struct Allotment {
+  Header header;
+  std::uint64_t number = 0;
+};
+static_assert(sizeof(Allotment) == 40);
+
+/// Rank 0's half: gives each claim the next number, for as long as the Progress object lives.
+///
+/// | who    | take, next and restart: any thread; the rest is the progress thread's          |
+/// | order  | numbers go to claims as they arrive; a rank makes one claim at a time           |
+/// | waits  | for nobody: a rank that claims nothing is not missed                            |
+class ClaimDesk final : private Receiver {
+public:
+  ClaimDesk(int ranks, std::uint64_t operation, int tag)
+      : operation_(operation), tag_(tag), peers_(static_cast<std::size_t>(ranks)) {}
+
+  [[nodiscard]] std::uint64_t operation() const { return operation_; }
+
+  /// Gives this very rank a number.
+  std::uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
+  /// The number that comes next.
+  [[nodiscard]] std::uint64_t next() const { return next_.load(std::memory_order_relaxed); }
+  /// While no claim is in flight anywhere.
+  void restart(std::uint64_t next) { next_.store(next, std::memory_order_relaxed); }
+
+  /// Awaits the first claims; nothing when called again.
+  void open(Wire& wire) {
+    if (wire_ != nullptr) return;
+    wire_ = &wire;
+    for (std::uint64_t rank = 1; rank < peers_.size(); ++rank) listen(rank);
+  }
+
+private:
+  struct Peer {
+    Header claim;
+    Allotment answer;
+    std::uint32_t claims = 0;  // answered so far
+  };
+  enum Part : std::uint64_t { claim, answer };  // in a token: 2 rank + part
+
+  [[nodiscard]] Header header(const Peer& peer, Bytes bytes) const {
+    return {Header::magic_number, peer.claims, operation_, static_cast<std::uint32_t>(bytes), 0, 0};
+  }
+
+  void listen(std::uint64_t rank) {
+    Peer& peer = peers_[rank];
+    wire_->receive(*this, 2 * rank + claim, static_cast<int>(rank), tag_, Kind::claim,
+                   header(peer, 0), peer.claim, nullptr);
+  }
+
+  void delivered(std::uint64_t token) override {
+    const std::uint64_t rank = token / 2;
+    Peer& peer = peers_[rank];
+    if (token % 2 == claim) {
+      peer.answer = {header(peer, sizeof peer.answer.number), take()};
+      wire_->send(*this, 2 * rank + answer, static_cast<int>(rank), tag_, Kind::claim,
+                  peer.answer.header, &peer.answer.number);
+    } else {
+      ++peer.claims;
+      listen(rank);
+    }
+  }
+
+  std::uint64_t operation_;
+  int tag_;
+  std::atomic<std::uint64_t> next_{0};
+  Wire* wire_ = nullptr;
+  std::vector<Peer> peers_;  // by rank; the first is unused
+};
+
+/// Asks rank 0 for a number: one claim, in flight until it is answered. Of the other ranks.
+class ClaimTask final : public Task, private Receiver {
+public:
+  explicit ClaimTask(std::string name) : Task(Kind::claim, std::move(name)) {}
+  ~ClaimTask() override { retire(); }
+
+  /// What the answer to the last claim says. Not while in flight.
+  [[nodiscard]] std::uint64_t number() const { return answer_.number; }
+
+private:
+  static constexpr int desk = 0;  // its rank
+
+  void start(const Station& station) override {
+    pending_ = 2;
+    claim_ = header(station, 0, 0);
+    station.wire.receive(*this, 0, desk, station.tag, kind(),
+                         header(station, 0, sizeof answer_.number), answer_.header,
+                         &answer_.number);
+    station.wire.send(*this, 1, desk, station.tag, kind(), claim_, nullptr);
+  }
+  void delivered(std::uint64_t) override {
+    --pending_;
+    moved_ = true;
+  }
+  bool advance() override { return std::exchange(moved_, false); }
+  [[nodiscard]] bool done() const override { return pending_ == 0; }
+  void missing(std::vector<int>& ranks) const override { ranks.assign(1, desk); }
+  [[nodiscard]] Bytes payload() const override { return sizeof answer_.number; }
+  [[nodiscard]] int peer() const override { return desk; }
+
+  Header claim_;
+  Allotment answer_;
+  int pending_ = 0;
+  bool moved_ = false;
+};
+
+}  // namespace reef::inline v0::comm::detail

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/collectives.hpp>
+#include <reef/comm/detail/claims.hpp>
+#include <reef/comm/progress.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+
+namespace reef::inline v0::comm {
+
+/// Where a SharedCounter is: all that a checkpoint must keep. The numbers that were used are those below
+/// `next` but for `unused`.
+struct CounterState {
+  std::uint64_t next = 0;               ///< no rank was given this one, or one above
+  std::vector<std::uint64_t> unused{};  ///< given to a rank that has not used them yet; ascending
+
+  friend bool operator==(const CounterState&, const CounterState&) = default;
+};
+
+/// Numbers that all ranks share: 0, 1, 2, ..., each given to one of them, as they ask.
+///
+///     number = counter.next()     which of the job's micro-batches this rank takes next
+///
+/// Ranks of unequal speed so take unequal parts of one sequence, in order but for what is under way.
+/// Each rank asks for its next number when it is given one, so that the answer travels while it computes.
+///
+/// | who      | all ranks construct it, and call state and reset, between uses: collective, both    |
+/// |          | block. next is this rank's alone: any thread but the progress thread, one at a time |
+/// | next     | no message on rank 0; elsewhere it waits for what is left of the answer's journey,  |
+/// |          | of all of it the first time. A rank that stops asking holds up nobody               |
+/// | held     | one number at most is with each other rank, unused: `state` lists them, so that a   |
+/// |          | resume leaves none out                                                              |
+/// | wire     | a claim: cost_of_claim from the rank to rank 0, and cost_of_answer back; over       |
+/// |          | shaped links like all messages. state and reset: two all-gathers each               |
+/// | answers  | rank 0's progress thread gives them, whatever its other threads do, until its       |
+/// |          | Progress object ends; for that it looks for claims also while it has no task        |
+/// | errors   | what ended the Progress object, as of Progress::wait; OptionError on all ranks for  |
+/// |          | a state that no counter was in, or not the same everywhere: unchanged then          |
+/// | end      | waits for the answer to the claim in flight, a round trip at most                   |
+///
+/// Two at a time have names of their own; who takes a name again begins anew.
+class SharedCounter {
+public:
+  static constexpr Cost cost_of_claim{1, header_bytes, 0};
+  static constexpr Cost cost_of_answer{1, sizeof(detail::Allotment), 0};
+
+  /// Goes on from `from`, the same on all ranks.
+  SharedCounter(Progress& progress, const std::string& name, const CounterState& from = {})
+      : progress_(&progress),
+        queue_(&progress.queue("counter " + name)),
+        desk_(progress.rank() == 0 ? &progress.claim_desk(name) : nullptr),
+        claim_(name) {
+    reset(from);
+  }
+
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+  ~SharedCounter() { progress_->outlast(claim_); }
+
+  /// The number that this rank shall use now.
+  std::uint64_t next() {
+    if (held_.empty()) fetch();
+    const std::uint64_t number = held_.front();
+    held_.pop_front();
+    if (held_.empty() && desk_ == nullptr) claim();
+    return number;
+  }
+
+  /// Where all ranks together are, on all ranks. Changes nothing.
+  CounterState state() {
+    settle();
+    // Once all are here no claim is in flight: rank 0 may say what comes next.
+    const std::vector<std::uint64_t> counts = gather({held_.size()}, even());
+    std::vector<std::int64_t> offsets{0, 1 + static_cast<std::int64_t>(counts[0])};
+    for (std::size_t rank = 1; rank < counts.size(); ++rank) {
+      offsets.push_back(offsets.back() + static_cast<std::int64_t>(counts[rank]));
+    }
+    std::vector<std::uint64_t> mine(held_.begin(), held_.end());
+    if (desk_ != nullptr) mine.insert(mine.begin(), desk_->next());
+    const std::vector<std::uint64_t> all = gather(mine, std::move(offsets));
+    CounterState state{all.front(), {all.begin() + 1, all.end()}};
+    std::sort(state.unused.begin(), state.unused.end());
+    return state;
+  }
+
+  /// Goes on from `from`, the same on all ranks, and forgets what was: its unused numbers are given
+  /// first, to the ranks in turn, of whatever number of ranks it was.
+  void reset(const CounterState& from) {
+    settle();
+    check(from);
+    held_.clear();
+    if (desk_ != nullptr) desk_->restart(from.next);
+    const auto ranks = static_cast<std::size_t>(progress_->size());
+    for (auto i = static_cast<std::size_t>(progress_->rank()); i < from.unused.size(); i += ranks) {
+      held_.push_back(from.unused[i]);
+    }
+    gather({0}, even());  // nobody asks before rank 0 counts from there
+  }
+
+private:
+  /// Makes a number the next to be used, where none is held.
+  void fetch() {
+    if (desk_ != nullptr) {
+      progress_->check();
+      held_.push_back(desk_->take());
+      return;
+    }
+    if (!claiming_) claim();
+    settle();
+  }
+
+  void claim() {
+    progress_->submit(*queue_, claim_);
+    claiming_ = true;
+  }
+
+  /// Waits for the answer to the claim in flight, if there is one.
+  void settle() {
+    if (!claiming_) return;
+    progress_->wait(claim_);
+    claiming_ = false;
+    held_.push_back(claim_.number());
+  }
+
+  /// Throws OptionError on all ranks unless all give the same state, of which a counter can be.
+  void check(const CounterState& state) {
+    Hash hash;
+    hash.add(state.next);
+    for (const std::uint64_t number : state.unused) hash.add(number);
+    const std::vector<std::uint64_t> hashes = gather({hash.value()}, even());
+    const auto refuse = [this](const char* why) {
+      throw OptionError("reef::comm::SharedCounter: '", claim_.name(), "' ", why);
+    };
+    if (std::adjacent_find(hashes.begin(), hashes.end(), std::not_equal_to<>{}) != hashes.end()) {
+      refuse(
+          "is to go on from states that differ from rank to rank.\n  fix: give all ranks the "
+          "state that state() told all of them.");
+    }
+    const bool rising = std::adjacent_find(state.unused.begin(), state.unused.end(),
+                                           std::greater_equal<>{}) == state.unused.end();
+    if (!rising || (!state.unused.empty() && state.unused.back() >= state.next)) {
+      refuse(
+          "cannot go on from a state whose unused numbers do not rise, or reach `next`.\n  why: "
+          "a number would be given twice.\n  fix: give the state that state() told.");
+    }
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> even() const {
+    return even_offsets(progress_->size(), progress_->size());
+  }
+
+  /// The numbers of all ranks, by rank. Collective.
+  std::vector<std::uint64_t> gather(const std::vector<std::uint64_t>& mine,
+                                    std::vector<std::int64_t> offsets) {
+    std::vector<std::uint64_t> all(static_cast<std::size_t>(offsets.back()));
+    AllGatherTask<std::uint64_t> task(claim_.name(), mine, all, std::move(offsets));
+    progress_->submit(*queue_, task);
+    progress_->wait(task);
+    return all;
+  }
+
+  Progress* progress_;
+  Queue* queue_;
+  detail::ClaimDesk* desk_;  // rank 0 alone has one
+  detail::ClaimTask claim_;  // the other ranks'
+  bool claiming_ = false;    // since the last settle
+  std::deque<std::uint64_t> held_;
+};
+
+}  // namespace reef::inline v0::comm
