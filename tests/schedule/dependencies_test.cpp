@@ -188,10 +188,12 @@ TEST(Dependencies, from_outside_the_last_instruction_stands_for_a_loop) {
   w.reads("Last", Lane::compute, y);
   w.repeat_from(1, 0);
   w.reads("Behind", Lane::load, x);
+  w.reads("Follows", Lane::receive, y);  // by its lane behind all of the body
   const Dependencies waits = derive(w.program);
   EXPECT_TRUE(waits[1].empty() || waits[1] == (std::vector<Dependency>{{4, true}}));
   EXPECT_EQ(waits[2], (std::vector<Dependency>{{1, false}}));
   EXPECT_EQ(waits[4], (std::vector<Dependency>{{3, false}}));
+  EXPECT_TRUE(waits[5].empty());
 }
 
 TEST(Dependencies, a_loop_waits_for_all_that_its_body_waits_for_and_for_its_lanes) {
