@@ -61,6 +61,9 @@ for program in "$programs"/*_bench; do
       fi ;;
     comm_collectives) table "$name.md" mpiexec -n 2 "$program" 67108864 ;;
     comm_waiting | comm_counter) table "$name.md" mpiexec -n 2 "$program" ;;
+    optim_overlap | optim_convergence)   # a script starts them, and writes several files
+      ${RUN:-} "$python" "$root/bench/optim/${name#optim_}.py" --build "$programs" --out "$folder/$name" ||
+        failed=$((failed + 1)) ;;
     trace_step) table "$name.jsonl" mpiexec -n 1 "$program" ;;
     nn_cuda_kernels)
       if nvidia-smi -L > /dev/null 2>&1; then

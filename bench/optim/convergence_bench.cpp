@@ -1,0 +1,244 @@
+// How far the recipes come: held-out loss of one small model, every recipe on exactly the same samples.
+//
+//   mpiexec -n 2 build/release/bench/optim_convergence_bench train CORPUS RECIPE SEED STEPS INIT NOISE
+//   mpiexec --bind-to core -n 2 build/release/bench/optim_convergence_bench time CORPUS ROUNDS RECIPE...
+//
+// convergence.py starts it, and makes tables and a plot of what it prints: lines of JSON.
+//
+//     model     65 568 parameters: 2 layers, 4 heads, 48 channels, context 32, a token for each different
+//               byte of the corpus, head not tied, no biases
+//     data      blocks of 1000 bytes, of which every tenth is held out
+//     a step    32 sequences: 16 micro-batches of 2, shared out evenly over ranks and stages; a step of any
+//               recipe applies the gradient of the same 32
+//     rate      peak 3e-3, 20 steps of warm-up, then a cosine to 0 over STEPS; nothing is clipped
+//     INIT      fan-in: matrices of K rows with deviation 1 / sqrt(3 K), as PyTorch's; gpt2: with 0.02, and
+//               0.01 into the residual stream; embeddings always with 0.02
+//     NOISE     deviation of what is added to the weights before the first step
+//
+// `time`: seconds of steps over links on which an exchange of the model takes half of a step's micro-batches,
+// the longest that every recipe can hide; the links are emulated, and change no bit of what is learnt.
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/environment.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/random.hpp>
+#include <reef/data/sampler.hpp>
+#include <reef/nn/add.hpp>
+#include <reef/nn/causal_attention.hpp>
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/gelu.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/layer_norm.hpp>
+#include <reef/nn/linear.hpp>
+
+#include "optim/links.hpp"
+#include "optim/recipes.hpp"
+#include "support/measure.hpp"
+
+namespace {
+
+using namespace reef_bench;
+using reef::comm::Communicator;
+using reef::comm::NetworkShape;
+
+constexpr std::int64_t context = 32;
+constexpr std::int64_t batch = 2;
+constexpr int micro_batches_of_step = 16;
+
+/// The corpus as numbers from 0, one for each different byte.
+struct Text {
+  std::vector<std::uint8_t> training;
+  std::vector<std::uint8_t> held_out;
+  std::int64_t vocabulary = 0;
+
+  explicit Text(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (bytes.empty()) throw reef::FileError("optim_convergence_bench: '", path, "' has no text.");
+    std::array<bool, 256> used{};
+    for (const char byte : bytes) used[static_cast<unsigned char>(byte)] = true;
+    std::array<std::uint8_t, 256> number{};
+    for (std::size_t byte = 0; byte < used.size(); ++byte) {
+      number[byte] = static_cast<std::uint8_t>(vocabulary);
+      if (used[byte]) ++vocabulary;
+    }
+    for (std::size_t at = 0; at < bytes.size(); ++at) {
+      (at / 1000 % 10 == 9 ? held_out : training)
+          .push_back(number[static_cast<unsigned char>(bytes[at])]);
+    }
+  }
+};
+
+Model model_of(std::int64_t vocabulary, bool fan_in) {
+  using namespace reef::nn;
+  constexpr std::int64_t layers = 2;
+  constexpr std::int64_t heads = 4;
+  constexpr std::int64_t channels = 48;
+  Model g(1);
+  using reef::Element;
+  const reef::Shape shape{batch, context};
+  const int tokens = g.input("tokens", {shape, Element::int32});
+  const int targets = g.input("targets", {shape, Element::int32});
+  const auto linear = [&](const std::string& name, std::int64_t features, double gpt2, int in) {
+    const auto rows = static_cast<double>(g.dag().tensor_at(in).spec.shape.last());
+    const double deviation = fan_in ? 1 / std::sqrt(3 * rows) : gpt2;
+    return g.add(name, Linear{features, false, Transpose::no, deviation}, {in})[0];
+  };
+  int x = g.add("embedding", Embedding{vocabulary, context, channels}, {tokens})[0];
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const std::string h = "h." + std::to_string(layer) + ".";
+    int y = g.add(h + "ln_1", LayerNorm{}, {x})[0];
+    y = linear(h + "attn.qkv", 3 * channels, 0.02, y);
+    y = g.add(h + "attn", CausalAttention{heads}, {y})[0];
+    y = linear(h + "attn.out", channels, 0.01, y);
+    x = g.add(h + "attn.residual", Add{}, {x, y})[0];
+    y = g.add(h + "ln_2", LayerNorm{}, {x})[0];
+    y = linear(h + "mlp.in", 4 * channels, 0.02, y);
+    y = g.add(h + "mlp.gelu", Gelu{}, {y})[0];
+    y = linear(h + "mlp.out", channels, 0.01, y);
+    x = g.add(h + "mlp.residual", Add{}, {x, y})[0];
+  }
+  x = g.add("ln_f", LayerNorm{}, {x})[0];
+  const int logits = linear("head", vocabulary, 0.02, x);
+  g.loss(g.add("loss", CrossEntropy{}, {logits, targets})[0]);
+  return g;
+}
+
+Setting setting_of(const Text& text, std::uint64_t seed, std::int64_t steps, int ranks,
+                   bool fan_in) {
+  if (micro_batches_of_step % ranks != 0) {
+    throw reef::OptionError("optim_convergence_bench: ", micro_batches_of_step,
+                            " micro-batches over ", ranks, " ranks.\n  fix: 1, 2, 4 or 8 ranks.");
+  }
+  Setting result{model_of(text.vocabulary, fan_in),
+                 [sampler = reef::data::Sampler(text.training, context, seed)](
+                     std::uint64_t first, std::span<const reef::AnyView> inputs) {
+                   sampler.fill(first, inputs);
+                   return 1.0;
+                 }};
+  result.held_out = [windows = reef::data::Validation(text.held_out, context)](
+                        std::uint64_t first, std::span<const reef::AnyView> inputs) {
+    return static_cast<double>(windows.fill(static_cast<std::int64_t>(first), inputs));
+  };
+  result.micro_batches = micro_batches_of_step / ranks;
+  result.seed = seed;
+  result.clip_norm = 0;
+  result.learning_rate = {.peak = 3e-3, .warmup = 20, .steps = steps};
+  result.bucket_bytes = 64 << 10;
+  return result;
+}
+
+/// Adds numbers of that deviation to all weights, the same on every rank.
+void add_noise(Training& training, std::uint64_t seed, double deviation) {
+  std::uint32_t number = 0;
+  for (const auto& parameter : training.model().dag().parameters) {
+    std::vector<float> values = training.parameter(parameter.name);
+    const reef::DrawKey key{seed, 1, 0, number++};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] += static_cast<float>(deviation * reef::normal(key, i));
+    }
+    training.set_parameter(parameter.name, values);
+  }
+}
+
+int train(const Text& text, const std::string& recipe, std::uint64_t seed, std::int64_t steps,
+          bool fan_in, double noise) {
+  const Communicator world;
+  const auto training =
+      recipe_of(recipe).make(setting_of(text, seed, steps, world.size(), fan_in), world);
+  if (noise > 0) add_noise(*training, seed, noise);
+  const std::int64_t windows = reef::data::Validation(text.held_out, context).windows();
+  const std::int64_t in_round = training->plan().micro_batches_in_all() * batch;
+  const auto rounds = static_cast<int>((windows + in_round - 1) / in_round);
+  for (std::int64_t step = 0; step <= steps; ++step) {
+    const double loss = step == 0 ? 0 : training->step().loss;
+    if (step % 20 != 0 && step != steps) continue;
+    const double held_out = training->evaluate(rounds);
+    if (world.rank() == 0) {
+      std::printf("{\"step\": %lld, \"loss\": %.6f, \"held_out\": %.6f}\n",
+                  static_cast<long long>(step), loss, held_out);
+    }
+  }
+  if (world.rank() == 0) {
+    std::printf(
+        "{\"parameters\": %lld, \"training_bytes\": %zu, \"held_out_bytes\": %zu, "
+        "\"vocabulary\": %lld}\n",
+        static_cast<long long>(training->model().dag().parameter_count()), text.training.size(),
+        text.held_out.size(), static_cast<long long>(text.vocabulary));
+  }
+  return 0;
+}
+
+int time_all(const Text& text, int rounds, const std::vector<std::string>& names) {
+  const Communicator world;
+  const Communicator self(MPI_COMM_SELF, "self");
+  const auto setting = [&](int micro_batches, NetworkShape links) {
+    Setting result = setting_of(text, 1, 1000, world.size(), true);
+    result.micro_batches = micro_batches;
+    result.network = std::move(links);
+    return result;
+  };
+  const int of_rank = micro_batches_of_step / world.size();
+  const double of_step = of_rank * micro_batch_seconds(setting, self);
+  const NetworkShape links = links_for(of_step / 2, setting, world);
+  for (int round = 0; round < rounds; ++round) {
+    const double c = micro_batch_seconds(setting, self);
+    const double m = exchange_seconds(setting(of_rank, links), world);
+    if (world.rank() == 0) {
+      std::printf("{\"round\": %d, \"c\": %.6f, \"m\": %.6f, \"bytes_per_s\": %.0f}\n", round, c, m,
+                  links.bandwidth(0, 1));
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string& name = names[(i + static_cast<std::size_t>(round)) % names.size()];
+      const Steps steps = time_steps(recipe_of(name), setting(of_rank, links), world, 40);
+      if (world.rank() == 0) {
+        std::printf("{\"round\": %d, \"recipe\": \"%s\", \"step_s\": %.6f}\n", round, name.c_str(),
+                    median(steps.seconds));
+      }
+    }
+  }
+  return 0;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 7 && arguments[0] == "train") {
+    return train(Text(arguments[1]), arguments[2], std::strtoull(arguments[3].c_str(), nullptr, 10),
+                 std::atoll(arguments[4].c_str()), arguments[5] == "fan-in",
+                 std::atof(arguments[6].c_str()));
+  }
+  if (arguments.size() >= 4 && arguments[0] == "time") {
+    return time_all(Text(arguments[1]), std::atoi(arguments[2].c_str()),
+                    {arguments.begin() + 3, arguments.end()});
+  }
+  throw reef::OptionError(
+      "usage: optim_convergence_bench train CORPUS RECIPE SEED STEPS INIT NOISE | time CORPUS "
+      "ROUNDS "
+      "RECIPE...");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const reef::comm::Environment environment(argc, argv);
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "optim_convergence_bench: %s\n", error.what());
+    return EXIT_FAILURE;
+  }
+}
