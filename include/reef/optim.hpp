@@ -13,6 +13,7 @@
 #include <reef/optim/dpu_predicted.hpp>
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/momentum.hpp>
+#include <reef/optim/nesterov.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/optim/update.hpp>
 #include <reef/optim/verdict.hpp>

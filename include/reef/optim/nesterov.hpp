@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/optim/concept.hpp>
+
+namespace reef::inline v0::optim {
+
+/// Gradient descent with Nesterov's momentum: a step looks one step of the momentum ahead.
+///
+///     g = g + weight_decay w
+///     m = momentum m + g
+///     w = w - lr (g + momentum m)
+///
+/// | state | m, zero before the first step                            |
+/// | decay | as an L2 term of the gradient, on weights that decay     |
+/// | order | as torch.optim.SGD with nesterov, without dampening      |
+///
+/// Source: Sutskever et al., On the importance of initialization and momentum in deep learning, 2013,
+/// section 2, in the variable of Bengio et al., arXiv 1212.0901, section 3.5.
+struct Nesterov {
+  struct Options {
+    double momentum = 0.9;
+    double weight_decay = 0;
+  };
+
+  static constexpr std::string_view name = "nesterov";
+  static constexpr int states = 1;
+
+  template <real T>
+  struct Coefficients {
+    T lr;
+    T momentum;
+    T decay;
+  };
+
+  Nesterov() = default;
+  explicit Nesterov(Options o) : options(o) {}
+
+  /// Throws OptionError for constants with which the rule has no meaning.
+  void validate() const {
+    if (options.momentum >= 0 && options.momentum < 1 && std::isfinite(options.weight_decay))
+      return;
+    throw OptionError("reef::optim::Nesterov: momentum = ", options.momentum,
+                      ", weight_decay = ", options.weight_decay,
+                      ".\n  fix: 0 <= momentum < 1, and a finite decay.");
+  }
+
+  template <real T>
+  [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {
+    return {static_cast<T>(lr), static_cast<T>(options.momentum),
+            static_cast<T>(decays ? options.weight_decay : 0)};
+  }
+
+  REEF_RULE template <class V, class C>
+  REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const C& c) {
+    const V gradient = g + c.decay * w;
+    state[0] = c.momentum * state[0] + gradient;
+    w = w - c.lr * (gradient + c.momentum * state[0]);
+  }
+
+  Options options{};
+};
+
+static_assert(update_rule<Nesterov>);
+
+}  // namespace reef::inline v0::optim
