@@ -68,15 +68,26 @@ std::vector<std::string> recipe_names() {
   return names;
 }
 
-/// "fixed:4" as four micro-batches a stage.
-int parse_accumulate(const std::string& text) {
-  int count = 0;
-  int end = 0;
-  const int found = std::sscanf(text.c_str(), "fixed:%d%n", &count, &end);
-  if (found != 1 || end != static_cast<int>(text.size()) || count < 1 || count > 65536) {
-    throw CLI::ValidationError("--accumulate", "'" + text + "' is not fixed:N, N at least 1");
+/// "adaptive", "cap:8" as at most eight micro-batches a stage, "fixed:4" as four.
+void parse_accumulate(const std::string& text, TrainOptions& o) {
+  const auto count = [&text](const char* format) {
+    int number = 0;
+    int end = 0;
+    const int found = std::sscanf(text.c_str(), format, &number, &end);
+    const bool whole = found == 1 && end == static_cast<int>(text.size());
+    return whole && number >= 1 && number <= 65536 ? number : 0;
+  };
+  if (text == "adaptive") {
+    o.accumulation = reef::Accumulation::adaptive();
+  } else if (const int most = count("cap:%d%n"); most > 0) {
+    o.accumulation = reef::Accumulation::capped(most);
+  } else if (const int fixed = count("fixed:%d%n"); fixed > 0) {
+    o.accumulation = reef::Accumulation::fixed();
+    o.micro_batches = fixed;
+  } else {
+    throw CLI::ValidationError("--accumulate",
+                               "'" + text + "' is not adaptive, cap:M or fixed:N, at least 1");
   }
-  return count;
 }
 
 void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
@@ -105,12 +116,20 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")
       ->check(count);
   app.add_option("--micro-batches", o.micro_batches,
-                 "a stage and rank: a step has one stage, of acco two")
+                 "a stage and rank, or the least of them: a step has one stage, of acco two")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   app.add_option_function<std::string>(
-      "--accumulate", [&o](const std::string& text) { o.micro_batches = parse_accumulate(text); },
-      "fixed:N, the same as --micro-batches N");
+      "--accumulate", [&o](const std::string& text) { parse_accumulate(text, o); },
+      "adaptive: further micro-batches while a stage communicates; cap:M: but at most M in a "
+      "stage; "
+      "fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
+  app.add_option(
+         "--sampler", o.sampler,
+         "of adaptive and cap:M: own, every rank's part of the samples, or shared, whichever "
+         "are next of all")
+      ->check(CLI::IsMember({"own", "shared"}))
+      ->capture_default_str();
   app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
   app.add_option("--lr", o.lr, "peak learning rate")->check(amount)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")->check(amount);

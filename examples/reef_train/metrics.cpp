@@ -84,7 +84,7 @@ void Metrics::add(reef::comm::Progress& progress, const reef::StepResult& result
 }
 
 void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
-                        const std::vector<int>& micro_batches, double validation_loss) {
+                        const std::vector<double>& micro_batches, double validation_loss) {
   const double total = seconds_ > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds_ : 0;
   const auto peaks = reef::comm::gather_numbers(progress, "peak memory", peak);
   write({{"summary", true},

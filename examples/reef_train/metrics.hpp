@@ -39,7 +39,7 @@ public:
 
   /// The last line of the metrics. On all ranks, each with the peak of its device.
   void summarise(reef::comm::Progress& progress, reef::Bytes peak,
-                 const std::vector<int>& micro_batches, double validation_loss);
+                 const std::vector<double>& micro_batches, double validation_loss);
 
   /// The trace and the page, where they were asked for. On all ranks.
   void write_timeline(reef::comm::Progress& progress, const TrainOptions& options,

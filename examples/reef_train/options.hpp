@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/trainer/options.hpp>
+
 namespace reef_examples {
 
 /// The command line of reef-train. Zero or empty means: not given.
@@ -17,6 +19,8 @@ struct TrainOptions {
   std::int64_t context = 128;
   std::int64_t batch = 0;
   int micro_batches = 1;
+  std::optional<reef::Accumulation> accumulation;
+  std::string sampler = "own";
   std::int64_t steps = 300;
   double lr = 3e-3;
   std::int64_t warmup = -1;

@@ -6,7 +6,9 @@
 namespace reef_examples {
 
 void run_acco(const TrainOptions& options) {
-  run<reef::optim::Acco<reef::optim::AdamW>>(options);
+  TrainOptions adaptive = options;
+  if (!adaptive.accumulation) adaptive.accumulation = reef::Accumulation::adaptive();
+  run<reef::optim::Acco<reef::optim::AdamW>>(adaptive);
 }
 
 }  // namespace reef_examples

@@ -56,6 +56,8 @@ public:
     introduce();
     if (!options_.init.empty()) load(options_.init);
     if (options_.resume) resume();
+    first_step_ = committed();
+    taken_before_ = trainer_.taken();
     for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
       const reef::StepResult result = trainer_.step();
       metrics_.add(trainer_.progress(), result);
@@ -159,6 +161,8 @@ private:
   typename TrainerType::Options trainer_options() {
     typename TrainerType::Options result;
     result.micro_batches = {options_.micro_batches};
+    result.accumulation = options_.accumulation.value_or(reef::Accumulation::fixed());
+    if (options_.sampler == "shared") result.accumulation.order = reef::Accumulation::Order::shared;
     result.seed = options_.seed;
     result.rule.options.weight_decay = options_.weight_decay;
     result.learning_rate.peak = options_.lr;
@@ -277,15 +281,27 @@ private:
         say(std::string("no sample: ") + error.what());
       }
     }
-    std::vector<int> counts = trainer_.plan().micro_batches;
-    for (int& count : counts) count *= trainer_.plan().stages;
-    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
+    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, given(), validation);
     metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
     if (!options_.export_file.empty() && first()) export_weights();
     for (const auto& file :
          {options_.metrics, options_.trace, options_.report, options_.export_file}) {
       if (!file.empty()) say("wrote " + file);
     }
+  }
+
+  /// The micro-batches of a step, by rank; where ranks decide themselves, the mean over this run.
+  std::vector<double> given() {
+    const auto& plan = trainer_.plan();
+    if (plan.adapts) {
+      const auto steps = static_cast<double>(std::max<std::int64_t>(1, committed() - first_step_));
+      return reef::comm::gather_numbers(
+          trainer_.progress(), "micro-batches",
+          static_cast<double>(trainer_.taken() - taken_before_) / steps);
+    }
+    std::vector<double> counts(plan.micro_batches.begin(), plan.micro_batches.end());
+    for (double& count : counts) count *= plan.stages;
+    return counts;
   }
 
   /// Together they are what GPT2LMHeadModel.from_pretrained reads. A config.json that is there stays,
@@ -314,6 +330,8 @@ private:
   }
 
   int skipped_ = 0;  // in a row
+  std::int64_t first_step_ = 0;      // of this run
+  std::uint64_t taken_before_ = 0;
   TrainOptions options_;
   reef::comm::Communicator ranks_;
   Progress bar_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/config.hpp>
 #include <reef/core/text.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/run/messages.hpp>
@@ -21,10 +22,12 @@ namespace detail {
 
 /// What ranks tell each other once a step, in doubles, rank after rank:
 ///
-///     (total loss weight, sum of weight * loss) of each fold | sums of squares, bucket after bucket
+///     (loss weight, weight * loss, micro-batches) of each fold | sums of squares, bucket after bucket
 ///
 /// Read rank by rank and bucket by bucket the numbers come in one order, whatever P is.
 struct ScalarLayout {
+  static constexpr int counts = 3;  ///< of a fold
+
   int folds_per_rank = 1;
   std::vector<std::int64_t> ranks{0};            ///< P + 1 offsets
   std::vector<std::vector<std::int64_t>> norms;  ///< by rank, by bucket: offset of the first sum
@@ -37,7 +40,7 @@ struct ScalarLayout {
   ScalarLayout(const run::StepPlan& plan, bool trains) : folds_per_rank(plan.virtual_ranks) {
     std::int64_t end = 0;
     for (int rank = 0; rank < plan.ranks; ++rank) {
-      end += 2 * folds_per_rank;
+      end += counts * folds_per_rank;
       norms.emplace_back();
       if (trains) {
         for (const run::Bucket& bucket : plan.buckets) {
@@ -52,62 +55,70 @@ struct ScalarLayout {
   [[nodiscard]] std::int64_t size() const { return ranks.back(); }
 };
 
-/// What a process adds up of its micro-batches, fold after fold:
+/// Adds a micro-batch to what is counted of its fold:
 ///
-///     (sum of weight, sum of weight * loss)
+///     (sum of weights, sum of weight * loss, number)
 template <real T>
-struct Tally {
+struct CountKernel {
+  double* counts;
+  const T* loss;
+  const T* weight;
+  bool first;  ///< of the fold
+
+  template <class At>
+  REEF_HOST_DEVICE void operator()(const At&) const {
+    const auto w = static_cast<double>(*weight);
+    const double terms[] = {w, w * static_cast<double>(*loss), 1};
+    for (int i = 0; i < 3; ++i) counts[i] = (first ? 0 : counts[i]) + terms[i];
+  }
+};
+
+/// What a process counts of its micro-batches, fold after fold.
+template <real T>
+struct Counts {
   std::vector<const T*> losses;
   std::vector<const T*> weights;
-  std::vector<int> folds;  ///< micro-batches of each; empty where none is added
+  std::vector<int> folds;  ///< micro-batches of each
 
   /// Of the micro-batches whose losses are `values`, then their weights.
   template <class Site>
-  Tally(const Site& site, std::span<const run::Value> values) {
+  Counts(const Site& site, std::span<const run::Value> values) {
     const std::size_t count = values.size() / 2;
     for (std::size_t j = 0; j < count; ++j) {
       losses.push_back(site.at(values[j]));
       weights.push_back(site.at(values[count + j]));
     }
     const auto [first, last] = site.plan().folds_of(site.rank());
-    for (int fold = first; count > 0 && fold < last; ++fold) {
+    for (int fold = first; fold < last; ++fold) {
       folds.push_back(site.plan().micro_batches[static_cast<std::size_t>(fold)]);
     }
   }
 
-  void add_to(double* pair) const {
+  void write_to(double* counts) const {
     std::size_t j = 0;
     for (const int fold : folds) {
       for (int k = 0; k < fold; ++k, ++j) {
-        const auto weight = static_cast<double>(*weights[j]);
-        pair[0] += weight;
-        pair[1] += weight * static_cast<double>(*losses[j]);
+        CountKernel<T>{counts, losses[j], weights[j], k == 0}(0);
       }
-      pair += 2;
+      counts += ScalarLayout::counts;
     }
   }
 };
-
-/// The losses of micro-batches from `first` on, then their weights.
-inline void add_losses(std::vector<run::Value>& values, const run::StepBuilder& builder,
-                       std::size_t first) {
-  const std::span counted = std::span(builder.micro_batches).subspan(first);
-  for (const auto& storages : counted) values.push_back({storages.loss, 0});
-  for (const auto& storages : counted) values.push_back({storages.loss_weight, 0});
-}
 
 /// What all ranks' scalars say. The sums run in the order of ranks, buckets and blocks, in fp64.
 inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, std::size_t buckets,
                              const run::StepPlan& plan, const UpdateOptions& options) {
   double weight = 0;
   double weighted_loss = 0;
+  double micro_batches = 0;
   double squares = 0;
   const auto ranks = static_cast<std::size_t>(plan.ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
-    const double* const pairs = scalars + layout.ranks[r];
-    for (int fold = 0; fold < layout.folds_per_rank; ++fold) {
-      weight += pairs[2 * fold];
-      weighted_loss += pairs[2 * fold + 1];
+    const double* counts = scalars + layout.ranks[r];
+    for (int fold = 0; fold < layout.folds_per_rank; ++fold, counts += ScalarLayout::counts) {
+      weight += counts[0];
+      weighted_loss += counts[1];
+      micro_batches += counts[2];
     }
   }
   for (std::size_t b = 0; b < buckets; ++b) {
@@ -117,23 +128,28 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, 
       for (std::int64_t i = 0; i < blocks; ++i) squares += scalars[layout.norms[r][b] + i];
     }
   }
-  return judge(weight, weighted_loss, squares, options);
+  Verdict verdict = judge(weight, weighted_loss, squares, options);
+  verdict.micro_batches = static_cast<std::int64_t>(micro_batches);
+  return verdict;
 }
 
 }  // namespace detail
 
-/// What a decision is about, beside the micro-batches that the program has so far.
+/// What a decision is about. Without counts, the micro-batches that the program has so far.
 struct DecisionOptions {
   run::Lane lane = run::Lane::compute;  ///< of Norms
-  std::optional<run::Value> tally{};    ///< of micro-batches of before, which are counted too
+  std::vector<run::Value> counts{};     ///< by fold of this process: what `Count` has written
 };
 
-/// Appends `Tally`: it writes to `target`, in host memory, 2 numbers for each fold of this process: what
-/// the program's micro-batches from `first` on weigh, and weight * loss. For a decision of later.
-inline void add_tally(run::StepBuilder& builder, std::size_t first, run::Value target) {
-  schedule::Instruction& tally = builder.program.add("Tally", run::Lane::reduce);
-  detail::add_losses(tally.reads, builder, first);
-  tally.writes = {target};
+/// Appends `Count(j)`: it adds micro-batch j to `counts`, 3 doubles, or begins them with it.
+///
+///     reads   loss, loss weight            writes, accumulates   counts
+inline void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first) {
+  const auto& storages = builder.micro_batches[j];
+  schedule::Instruction& count =
+      builder.program.add("Count", run::Lane::compute, -1, static_cast<int>(j));
+  count.reads = {{storages.loss, 0}, {storages.loss_weight, 0}};
+  (first ? count.writes : count.accumulates) = {counts};
 }
 
 /// Appends what ends in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
@@ -170,8 +186,12 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
                           Place::host),
       0};
   schedule::Instruction& scalars = program.add("Scalars", Lane::reduce);
-  if (about.tally) scalars.reads.push_back(*about.tally);
-  detail::add_losses(scalars.reads, builder, 0);
+  scalars.reads = about.counts;
+  if (about.counts.empty()) {
+    for (const auto& counted : builder.micro_batches) scalars.reads.push_back({counted.loss, 0});
+    for (const auto& counted : builder.micro_batches)
+      scalars.reads.push_back({counted.loss_weight, 0});
+  }
   scalars.reads.insert(scalars.reads.end(), sums.begin(), sums.end());
   scalars.writes = {all};
   run::add_all_gather_messages(scalars, builder, sizeof(double), channel, layout.ranks);
@@ -182,7 +202,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   decide.writes = {{builder.verdict, 0}};
 }
 
-/// Adds the code of Norms, Scalars, Decide and Tally.
+/// Adds the code of Norms, Scalars, Decide and Count.
 template <class Handlers, class Site>
 void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
   using T = typename Site::sum_type;
@@ -215,14 +235,20 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
     Communication gather = site.template all_gather<double>(
         "scalars", std::span<const double>(all + begin, mine), table, layout->ranks);
 
-    // A tally perhaps, losses and weights, sums of squares: of all but the first the number is known.
+    // Sums of squares come last. Before them are the counts of each fold, or losses and weights of
+    // micro-batches, of which each fold has one at least.
     const std::size_t buckets = layout->norms[rank].size();
-    const std::size_t first = (i.reads.size() - buckets) % 2;
-    const std::span<const run::Value> counted =
-        std::span(i.reads).subspan(first, i.reads.size() - buckets - first);
-    const double* const before =
-        first > 0 ? site.memory.template at<double>(i.reads[0].storage) : nullptr;
-    const auto pairs = static_cast<std::size_t>(2 * layout->folds_per_rank);
+    const std::span<const run::Value> counted = std::span(i.reads).first(i.reads.size() - buckets);
+    const auto folds = static_cast<std::size_t>(layout->folds_per_rank);
+    std::vector<const double*> counts;
+    std::optional<detail::Counts<T>> micro_batches;
+    if (counted.size() == folds) {
+      for (const run::Value value : counted) {
+        counts.push_back(site.memory.template at<double>(value.storage));
+      }
+    } else {
+      micro_batches.emplace(site, counted);
+    }
     struct Sums {
       const double* from;
       std::int64_t to;
@@ -234,25 +260,23 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
       sums.push_back({site.memory.template at<double>(i.reads[k].storage), layout->norms[rank][b],
                       static_cast<std::size_t>(site.storage(i.reads[k]).bytes / sizeof(double))});
     }
-    gather.begin = [own = all + begin, all, before, pairs, sums,
-                    tally = detail::Tally<T>(site, counted)] {
-      if (before != nullptr) {
-        std::copy_n(before, pairs, own);
-      } else {
-        std::fill_n(own, pairs, 0.0);
+    gather.begin = [own = all + begin, all, counts, micro_batches, sums] {
+      double* to = own;
+      for (const double* const from : counts) {
+        to = std::copy_n(from, detail::ScalarLayout::counts, to);
       }
-      tally.add_to(own);
+      if (micro_batches) micro_batches->write_to(own);
       for (const Sums& s : sums) std::copy_n(s.from, s.blocks, all + s.to);
     };
     return gather;
   });
 
-  handlers.on_wire("Tally", [&site](const Instruction& i) -> Communication {
-    const std::span<double> pairs = site.template span<double>(i.writes[0]);
-    return site.call("tally", [pairs, tally = detail::Tally<T>(site, i.reads)] {
-      std::fill(pairs.begin(), pairs.end(), 0.0);
-      tally.add_to(pairs.data());
-    });
+  handlers.on_lane("Count", [&site](const Instruction& i) -> Code {
+    const bool first = i.accumulates.empty();
+    const run::Value counts = first ? i.writes[0] : i.accumulates[0];
+    const detail::CountKernel<T> kernel{site.memory.template at<double>(counts.storage),
+                                        site.at(i.reads[0]), site.at(i.reads[1]), first};
+    return [kernel](Lane& lane) { transform_vectors<double>(lane, 1, kernel); };
   });
 
   handlers.on_wire("Decide", [&site, layout, options](const Instruction& i) -> Communication {

@@ -18,7 +18,7 @@ struct Single {
     const int segments = static_cast<int>(plan.segments.size());
     const auto [first, last] = plan.folds_of(builder.rank());
     for (int fold = first; fold < last; ++fold) {
-      const int count = plan.micro_batches[static_cast<std::size_t>(fold)];
+      const int count = builder.micro_batches_of(fold);
       for (int k = 0; k < count; ++k, ++j) {
         for (int s = 0; s < segments; ++s) run::add_forward(builder, s, j);
         if (!builder.trains()) continue;

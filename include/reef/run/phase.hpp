@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,11 +36,14 @@ public:
   using AddCode = std::function<void(Handlers<Device>&, const Site<Device, T>&)>;
 
   Phase(const PlacedProgram& placed, const Arenas<Device>& arenas,
-        const graph::Graph<Device, T>& graph, Source source, const StepState& state, Device& device,
-        comm::Progress& progress, Lanes<Device>& lanes, bool serial, const AddCode& add_code)
+        const graph::Graph<Device, T>& graph, Source source, NextMicroBatch next,
+        const StepState& state, Device& device, comm::Progress& progress, Lanes<Device>& lanes,
+        bool serial, const AddCode& add_code)
       : source_(std::move(source)),
+        next_(std::move(next)),
+        numbers_(placed.builder.micro_batches.size()),
         memory_(placed.program, placed.placement, arenas),
-        site_{placed.builder, memory_, graph, source_, state} {
+        site_{placed.builder, memory_, graph, source_, next_, state, numbers_} {
     Handlers<Device> handlers;
     add_step_code(handlers, site_);
     add_code(handlers, site_);
@@ -52,11 +57,17 @@ public:
 
   void run() { executor_->run(); }
 
+  /// Executor::turns and Executor::replay.
+  [[nodiscard]] std::span<const int> turns() const { return executor_->turns(); }
+  void replay(std::vector<int> turns) { executor_->replay(std::move(turns)); }
+
   [[nodiscard]] const Memory<Device>& memory() const { return memory_; }
   [[nodiscard]] const Site<Device, T>& site() const { return site_; }
 
 private:
   Source source_;
+  NextMicroBatch next_;
+  std::vector<std::uint64_t> numbers_;
   Memory<Device> memory_;
   Site<Device, T> site_;
   std::unique_ptr<Executor<Device>> executor_;

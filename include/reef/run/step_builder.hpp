@@ -38,6 +38,7 @@ struct Stage {
   int weights = 0;         ///< the version that is read
   int gradients = 0;       ///< the version that is written
   bool continues = false;  ///< gradients are added to those that are there
+  bool again = false;      ///< one micro-batch, which a Repeat runs as often as there is time
   int before = 0;          ///< stages whose samples come before this one's
 };
 
@@ -129,6 +130,11 @@ struct StepBuilder {
     return accumulators[accumulators.size() > 1 ? static_cast<std::size_t>(fold) : 0];
   }
 
+  /// The micro-batches of a rank, or of a virtual rank, in the stage.
+  [[nodiscard]] int micro_batches_of(int fold) const {
+    return stage.again ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
+  }
+
   /// The buckets whose weights a segment reads, ascending.
   [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const {
     std::vector<std::size_t> buckets;
@@ -211,7 +217,7 @@ inline int add_micro_batches(StepBuilder& builder) {
   const StepPlan& plan = builder.plan;
   const graph::Dag& dag = *plan.dag;
   schedule::Program& program = builder.program;
-  const int count = plan.micro_batches_of(builder.rank());
+  const int count = builder.stage.again ? 1 : plan.micro_batches_of(builder.rank());
   const int first = static_cast<int>(builder.micro_batches.size());
   const int before = builder.stage.before * plan.micro_batches_in_all() +
                      plan.micro_batches_before(builder.rank());

@@ -28,6 +28,10 @@ namespace reef::inline v0::run {
 /// bytes.
 using Source = std::function<double(std::uint64_t first_sample, std::span<const AnyView> inputs)>;
 
+/// Says which of the job's micro-batches a rank's next one is, where its count is its own affair: called
+/// as a Source is. If it is empty, the plan says so.
+using NextMicroBatch = std::function<std::uint64_t()>;
+
 /// What changes from step to step, set between rounds.
 struct StepState {
   std::uint64_t seed = 0;
@@ -51,7 +55,9 @@ struct Site {
   const Memory<Device>& memory;
   const graph::Graph<Device, T>& graph;
   const Source& source;
+  const NextMicroBatch& own_order;  ///< empty: the plan's
   const StepState& state;
+  std::vector<std::uint64_t>& numbers;  ///< by micro-batch of this rank: which of the job's it is
 
   [[nodiscard]] const StepPlan& plan() const { return builder.plan; }
   [[nodiscard]] int rank() const { return builder.rank(); }
@@ -94,6 +100,25 @@ struct Site {
     return {std::make_shared<comm::CallTask>(std::move(name), std::move(function))};
   }
 
+  /// Code that copies what an instruction reads to what it writes, one by one.
+  [[nodiscard]] typename Handlers<Device>::Code copies(const Instruction& instruction,
+                                                       device::Copy direction) const {
+    struct Range {
+      void* to;
+      const void* from;
+      Bytes bytes;
+    };
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < instruction.writes.size(); ++i) {
+      ranges.push_back({memory.at(instruction.writes[i].storage),
+                        memory.at(instruction.reads[i].storage),
+                        storage(instruction.writes[i]).bytes});
+    }
+    return [ranges = std::move(ranges), direction](typename Device::Lane& lane) {
+      for (const Range& range : ranges) lane.copy(range.to, range.from, range.bytes, direction);
+    };
+  }
+
   /// Code that adds the gradients of further uses of tied parameters, as StepBuilder::further_uses lists
   /// them for bucket b, to where the bucket's gradient is.
   [[nodiscard]] typename Handlers<Device>::Code adds_uses(int b, Value gradient,
@@ -119,13 +144,19 @@ struct Site {
     };
   }
 
-  /// The global index of the first sample of micro-batch j of this rank in the current step.
+  /// Settles which of the job's micro-batches micro-batch j of this rank is now: for its Batch.
+  void take(int j) const {
+    const auto index = static_cast<std::size_t>(j);
+    const auto planned = static_cast<std::uint64_t>(builder.micro_batches[index].number);
+    numbers[index] = own_order ? own_order() : state.micro_batch + planned;
+  }
+
+  /// The global index of the first sample of micro-batch j of this rank, once its Batch has run.
   [[nodiscard]] std::uint64_t first_sample(int j) const {
-    const int before = builder.micro_batches[static_cast<std::size_t>(j)].number;
     const graph::Tensor& input = plan().dag->tensor_at(plan().dag->inputs.at(0));
     const auto samples =
         static_cast<std::uint64_t>(input.spec.shape.rank() == 0 ? 1 : input.spec.shape[0]);
-    return (state.micro_batch + static_cast<std::uint64_t>(before)) * samples;
+    return numbers[static_cast<std::size_t>(j)] * samples;
   }
 };
 
@@ -243,27 +274,6 @@ private:
   graph::SegmentBindings bindings_;
 };
 
-/// Copies between a storage of the device and its twin on the host.
-template <device::device Device, real T>
-auto copies(const Site<Device, T>& site, device::Copy direction) {
-  return [&site, direction](const Instruction& instruction) -> typename Handlers<Device>::Code {
-    struct Range {
-      void* to;
-      const void* from;
-      Bytes bytes;
-    };
-    std::vector<Range> ranges;
-    for (std::size_t i = 0; i < instruction.reads.size(); ++i) {
-      ranges.push_back({site.memory.at(instruction.writes[i].storage),
-                        site.memory.at(instruction.reads[i].storage),
-                        site.storage(instruction.reads[i]).bytes});
-    }
-    return [ranges = std::move(ranges), direction](typename Device::Lane& lane) {
-      for (const Range& range : ranges) lane.copy(range.to, range.from, range.bytes, direction);
-    };
-  };
-}
-
 }  // namespace detail
 
 /// Adds the code of Batch, Forward, Backward, FoldUses, FoldRank, Download and Upload.
@@ -284,6 +294,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     }
     Sum* const weight = site.at(batch.writes.back());
     return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
+      site.take(j);
       const double given = site.source(site.first_sample(j), inputs);
       if (!(given >= 0 && std::isfinite(given))) {
         throw OptionError("reef::run: the source of rank ", site.rank(), " gives micro-batch ", j,
@@ -327,8 +338,12 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     };
   });
 
-  handlers.on_lane("Download", detail::copies(site, device::Copy::to_host));
-  handlers.on_lane("Upload", detail::copies(site, device::Copy::to_device));
+  handlers.on_lane("Download", [&site](const Instruction& download) {
+    return site.copies(download, device::Copy::to_host);
+  });
+  handlers.on_lane("Upload", [&site](const Instruction& upload) {
+    return site.copies(upload, device::Copy::to_device);
+  });
 }
 
 }  // namespace reef::inline v0::run

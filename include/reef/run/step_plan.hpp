@@ -57,6 +57,8 @@ struct StepPlan {
   Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
   int stages = 1;           ///< of a step: in each a rank runs its micro-batches
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
+  bool adapts = false;  ///< a stage takes further micro-batches while it communicates
+  int most = 0;         ///< micro-batches of a stage then; 0 is no bound
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <reef/comm/gather.hpp>
+#include <reef/comm/shared_counter.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/graph/hash.hpp>
@@ -198,6 +199,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
   const auto folder = io::checkpoint_folder(directory, static_cast<std::uint64_t>(state.committed));
   const bool first = trainer.rank() == 0;
   trainer.settle();
+  const comm::CounterState micro_batches = trainer.new_micro_batches();
 
   // A checkpoint of this step may be there already: it stays whole until the new manifest takes the
   // place of its own.
@@ -235,9 +237,11 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     io::Manifest manifest;
     manifest.facts = {{"user", facts},
                       {"committed", state.committed},
-                      {"micro_batches", state.micro_batch},
+                      {"micro_batches", micro_batches.next},
+                      {"unused", micro_batches.unused},
                       {"pending", trainer.pending()},
                       {"counts", trainer.plan().micro_batches},
+                      {"adapts", trainer.plan().adapts},
                       {"seed", state.seed},
                       {"model", graph::hash_of(trainer.model().dag())},
                       {"ranks", trainer.ranks()},
@@ -278,21 +282,27 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   const auto folder = io::checkpoint_folder(directory, steps.back());
   const std::string source = concat("'", (folder / io::Manifest::file).string(), "'");
   io::Manifest manifest;
+  std::int64_t committed = 0;
+  comm::CounterState micro_batches;
   detail::together(trainer.progress(), "reading a checkpoint", [&] {
     manifest = io::read_manifest(folder);
     detail::require_same_run(trainer, manifest.facts, source);
     const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, source);
+    const bool adapts = io::value_or<bool>(manifest.facts, "adapts", false, source);
     trainer.set_pending(io::value_or<bool>(manifest.facts, "pending", false, source) &&
-                        counts == trainer.plan().micro_batches);
+                        counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts);
     detail::Loader loader(trainer);
     for (const io::Shard& shard : manifest.shards) {
       loader.read(io::CheckedShard(folder, shard),
                   shard.file.starts_with(concat(detail::model_stem, ".")));
     }
     loader.finish(source);
-    trainer.set_progress(io::require<std::int64_t>(manifest.facts, "committed", source),
-                         io::require<std::uint64_t>(manifest.facts, "micro_batches", source));
+    committed = io::require<std::int64_t>(manifest.facts, "committed", source);
+    micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", source);
+    micro_batches.unused =
+        io::value_or<std::vector<std::uint64_t>>(manifest.facts, "unused", {}, source);
   });
+  trainer.set_progress(committed, micro_batches);
   return io::require<io::Json>(manifest.facts, "user", source);
 }
 

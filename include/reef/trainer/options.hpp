@@ -14,11 +14,39 @@
 
 namespace reef::inline v0 {
 
+/// How many micro-batches a rank takes in a stage, where rounds overlap (Acco, AccoWp, Dpu, DpuPredicted).
+///
+/// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run                  |
+/// | adaptive | those, and further ones for as long as the stage communicates: no lane waits, a     |
+/// |          | rank decides alone, and means weigh a fast rank's samples more                      |
+/// | capped   | as adaptive, but `most` in all at most: then the rank waits                         |
+///
+/// Which of the job's micro-batches those further ones are:
+///
+/// | own    | numbers rank, rank + P, ...: no message, and a fast rank is further on than a slow one |
+/// | shared | whichever is next of all (comm::SharedCounter): each is taken once, in order, by ranks |
+/// |        | of any speed; which rank has which is decided by the clock                              |
+struct Accumulation {
+  enum class Order : std::uint8_t { own, shared };
+
+  bool adapts = false;
+  int most = 0;  ///< 0 is no bound
+  Order order = Order::own;
+
+  static constexpr Accumulation fixed() { return {}; }
+  static constexpr Accumulation adaptive(Order order = Order::own) { return {true, 0, order}; }
+  static constexpr Accumulation capped(int most, Order order = Order::own) {
+    return {true, most, order};
+  }
+};
+
 /// How a Trainer trains, beyond its policies. The defaults train a small GPT.
 template <class Device, class Rule>
 struct TrainerOptions {
   /// Micro-batches of a step on this rank; with virtual_ranks V > 1 one count for each, or one for all.
   std::vector<int> micro_batches{1};
+
+  Accumulation accumulation{};
 
   /// How many ranks this process stands for, when it is alone: V ranks with the same counts give the
   /// same bits.
@@ -63,6 +91,12 @@ struct TrainerOptions {
                 micro_batches.size() == static_cast<std::size_t>(virtual_ranks),
             concat("micro_batches has ", micro_batches.size(), " counts for ", virtual_ranks,
                    " virtual ranks.\n  fix: one count, or one for each."));
+    require(!accumulation.adapts || virtual_ranks == 1,
+            "accumulation adapts on virtual ranks.\n  why: nothing is sent meanwhile.\n"
+            "  fix: Accumulation::fixed(), or real ranks.");
+    require(accumulation.most == 0 || accumulation.most >= micro_batches.front(),
+            concat("a stage takes at least ", micro_batches.front(), " and at most ",
+                   accumulation.most, " micro-batches.\n  fix: a bound of no less."));
     require(std::isfinite(clip_norm) && clip_norm >= 0,
             concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
     learning_rate.validate();
@@ -76,11 +110,12 @@ struct StepResult {
   double loss = 0;           ///< weighted mean over all micro-batches of all ranks
   double gradient_norm = 0;  ///< of the mean gradient, before clipping
   double learning_rate = 0;
-  std::uint64_t samples = 0;  ///< of all ranks
-  std::uint64_t tokens = 0;   ///< of all ranks: elements of the first input
-  Seconds seconds = 0;        ///< on this rank
-  bool committed = true;      ///< false: skipped, because something was not finite
-  std::string not_finite;     ///< of a skipped step: the first tensor, its rank and micro-batch
+  std::uint64_t micro_batches = 0;  ///< of all ranks
+  std::uint64_t samples = 0;        ///< of all ranks
+  std::uint64_t tokens = 0;         ///< of all ranks: elements of the first input
+  Seconds seconds = 0;              ///< on this rank
+  bool committed = true;            ///< false: skipped, because something was not finite
+  std::string not_finite;  ///< of a skipped step: the first tensor, its rank and micro-batch
 };
 
 }  // namespace reef::inline v0

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -10,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/gather.hpp>
 #include <reef/comm/progress.hpp>
+#include <reef/comm/shared_counter.hpp>
 #include <reef/compress/dense.hpp>
 #include <reef/core/policy.hpp>
 #include <reef/core/precision.hpp>
@@ -145,11 +148,11 @@ public:
     state_.learning_rate = options_.learning_rate.at(state_.committed);
     const run::Phase<Device, T>& ran = run_step();
     const optim::Verdict& verdict = verdict_of(ran);
-    state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_of_step());
+    state_.micro_batch += static_cast<std::uint64_t>(verdict.micro_batches);
     if (verdict.commit) ++state_.committed;
     StepResult result = result_of(verdict, trace::now() - begin);
     if (verdict.finite) return result;
-    result.not_finite = diagnose(verdict.weight);
+    result.not_finite = diagnose(verdict);
     if (options_.non_finite == optim::NonFinite::stop) throw NonFiniteError(result.not_finite);
     return result;
   }
@@ -210,9 +213,31 @@ public:
 
   /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
   /// the end of a resume.
-  void set_progress(std::int64_t committed, std::uint64_t micro_batches) {
+  void set_progress(std::int64_t committed, const comm::CounterState& micro_batches) {
     state_.committed = committed;
-    state_.micro_batch = micro_batches;
+    state_.micro_batch = micro_batches.next;
+    taken_ = divide_up(micro_batches.next, static_cast<std::uint64_t>(ranks()));
+    if (counter_) counter_->reset(micro_batches);
+  }
+
+  /// The micro-batches of the job that are new: what set_progress of a resume takes. All ranks. Where
+  /// ranks take micro-batches in an order of their own, slow ones leave some before those out.
+  comm::CounterState new_micro_batches() {
+    if (counter_) return counter_->state();
+    if (!plan_.adapts) return {state_.micro_batch};
+    const auto taken = comm::gather_numbers(*progress_, "micro-batches taken", taken_);
+    return {*std::max_element(taken.begin(), taken.end()) * static_cast<std::uint64_t>(ranks())};
+  }
+
+  /// Where accumulation adapts: how many micro-batches this rank has taken since the job began, how many
+  /// further ones in each stage of the last step, and how many it is to take in the next, whatever is
+  /// sent meanwhile. The same counts on all ranks give the same bits again.
+  [[nodiscard]] std::uint64_t taken() const { return taken_; }
+  [[nodiscard]] std::span<const int> further() const {
+    return part(run::Purpose::training).phase->turns();
+  }
+  void replay(std::vector<int> further) {
+    part(run::Purpose::training).phase->replay(std::move(further));
   }
 
 private:
@@ -278,9 +303,12 @@ private:
   void verify_together();
   void initialise_weights();
   std::unique_ptr<run::Phase<Device, T>> make_phase(const run::PlacedProgram& program,
-                                                    run::Source source,
+                                                    run::Source source, run::NextMicroBatch next,
                                                     const run::StepState& state);
-  std::string diagnose(double weight);
+  run::NextMicroBatch next_micro_batch();
+  static Options possible(Options options);
+  std::string diagnose(const optim::Verdict& verdict);
+  void find_not_finite(const run::StepState& before);
   std::pair<T*, std::int64_t> address_of(std::string_view name,
                                          const std::vector<run::StorageId>& buckets) const;
   const run::Memory<Device>& memory() const { return part(run::Purpose::training).phase->memory(); }
@@ -304,6 +332,9 @@ private:
   std::array<Part, run::purpose_count> parts_{};
   std::optional<run::Arenas<Device>> arenas_;
   run::Source source_;
+  std::optional<comm::SharedCounter> counter_;
+  std::uint64_t taken_ = 0;  ///< micro-batches of this rank, where it decides how many
+  std::array<std::vector<std::uint64_t>, 2> numbers_{};  ///< of this round's, and of the last's
   bool pending_ = false;    ///< overlapping rounds: the gradient that the next begins with is there
   bool exchanged_ = false;  ///< the weights ahead are in builder.exchanged, the committed ones here
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();

@@ -17,20 +17,22 @@ namespace reef::inline v0::optim::detail {
 ///
 ///     compute                                      reduce                            update
 ///     HandOver(b)           C = g~(t)
-///     stage 1 at w v0:      g += g(t)           || ReduceScatter(b), Scalars,        Norms(b)
+///     stage 1 at w v0:      g += g(t), Count    || ReduceScatter(b), Scalars,        Norms(b)
 ///                                                  Decide, GatherWeights(b)          Estimate(b)
 ///     Install(b)            w v1 = C
 ///     HandOver(b)           C = g~(t) + g(t)
-///     stage 2 at w v1:      g = g~(t+1)         || ReduceScatter(b), Scalars,        Norms(b)
-///                                                  Decide, GatherWeights(b), Tally   Update(b)
+///     stage 2 at w v1:      g = g~(t+1), Count  || ReduceScatter(b), Scalars,        Norms(b)
+///                                                  Decide, GatherWeights(b)          Update(b)
 ///     Install(b)            w v2 = C
 ///
 /// A round with one stage has stage 2 alone, at w v0. C is builder.exchanged: sums of gradients leave
 /// through it, and weights come in. Nothing else of the compute lane touches it, so that the lanes run
 /// at once. Gradients are kept from round to round: they are the pending gradient, and in stage 1 what
-/// is added to it, while the copy in C is on its way.
+/// is added to it, while the copy in C is on its way. So are the counts of its micro-batches, of which
+/// HandCounts hands over a copy. Where the plan adapts, a stage ends with a Repeat of one micro-batch
+/// more, until its last GatherWeights is complete.
 ///
-///     opening    a stage at w v0: g = g~(0); Tally
+///     opening    a stage at w v0: g = g~(0)
 ///     warm_up    the kinds of a round one after the other: the stage, then its reduction and update
 ///     settling   Publish(b): C = committed weights of the own shard; GatherWeights(b)
 ///
@@ -55,9 +57,10 @@ public:
       builder.exchanged.push_back(builder.program.add_storage(
           concat("exchanged ", b), builder.sum_bytes(b), run::Place::device, run::Life::reserved));
     }
-    builder.program.add_storage(tally_name,
-                                2 * sizeof(double) * static_cast<Bytes>(builder.plan.virtual_ranks),
-                                run::Place::host, run::Life::persistent);
+    for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
+      builder.program.add_storage(counts_name(fold), counts_bytes, run::Place::device,
+                                  run::Life::persistent);
+    }
   }
 
   static std::vector<StateRange> state(const run::StepBuilder& builder, int states, bool settled) {
@@ -79,10 +82,10 @@ public:
                             sum, Kept::pending});
         }
       }
+      constexpr std::int64_t counts = ScalarLayout::counts;
+      ranges.push_back({find(builder.program, counts_name(fold - first)), "counts", counts * fold,
+                        counts, Element::float64, Kept::pending});
     }
-    // A number of its own for each fold, so that any process finds those of its folds.
-    ranges.push_back({find(builder.program, tally_name), "tally", 2 * first, 2 * (last - first),
-                      Element::float64, Kept::pending});
     for (std::size_t b = 0; !settled && b < plan.buckets.size(); ++b) {
       ranges.push_back({builder.exchanged[b], "ahead", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead});
@@ -93,20 +96,17 @@ public:
   void add(const run::Pass& model, int stages) {
     using run::Purpose;
     if (builder_.purpose == Purpose::evaluation) {
-      run_stage(model, {});
+      model(builder_);
       add_decision(builder_, channel(), {});
       return;
     }
     name_storages();
     switch (builder_.purpose) {
-      case Purpose::opening:
-        run_stage(model, {.gradients = 1});
-        add_tally(builder_, 0, {tally_, 1});
-        return;
+      case Purpose::opening: run_stage(model, {.gradients = 1}); return;
       case Purpose::warm_up:
         run_stage(model, {.gradients = 1});
-        each_bucket([&](std::size_t b) { hand_over(b, 1); });
-        reduce({.lane = run::Lane::update});
+        hand_over(1);
+        reduce();
         each_bucket([&](std::size_t b) { send_out("Update", b, 1); });
         each_bucket([&](std::size_t b) { install(b, 1); });
         keep_verdict();
@@ -117,31 +117,42 @@ public:
   }
 
 private:
-  static constexpr const char* tally_name = "tally";
+  static constexpr Bytes counts_bytes = ScalarLayout::counts * sizeof(double);
+  static std::string counts_name(int fold) {
+    return fold == 0 ? "counts" : concat("counts of virtual rank ", fold);
+  }
 
   void add_round(const run::Pass& model, int stages) {
-    const DecisionOptions pending{.lane = run::Lane::update, .tally = run::Value{tally_, 0}};
-    each_bucket([&](std::size_t b) { hand_over(b, 0); });
+    hand_over(0);
     if (stages == 2) {
-      reduce(pending);
+      reduce();
       each_bucket([&](std::size_t b) { send_out("Estimate", b, 1); });
-      run_stage(model, {.continues = true, .before = 1});
-      each_bucket([&](std::size_t b) {
-        install(b, 1);
-        hand_over(b, 0);
-      });
+      run_stage_beside(model, {.continues = true, .before = 1});
+      each_bucket([&](std::size_t b) { install(b, 1); });
+      hand_over(0);
     }
-    reduce(pending);  // and of the micro-batches that are there by now
+    reduce();
     each_bucket([&](std::size_t b) { send_out("Update", b, stages); });
-    const std::size_t first = builder_.micro_batches.size();
-    run_stage(model, {.weights = stages - 1, .gradients = 1, .before = stages});
+    run_stage_beside(model, {.weights = stages - 1, .gradients = 1, .before = stages});
     each_bucket([&](std::size_t b) { install(b, stages); });
-    add_tally(builder_, first, {tally_, 1});
     keep_verdict();
   }
 
   /// It is read when the round has ended: so until then nothing else may have its bytes.
   void keep_verdict() { program_.round.back().reads.push_back({builder_.verdict, 0}); }
+
+  /// A stage, and if the plan adapts, micro-batches for as long as what has been sent out travels.
+  void run_stage_beside(const run::Pass& model, run::Stage stage) {
+    const auto sent = static_cast<std::uint32_t>(program_.round.size() - 1);
+    run_stage(model, stage);
+    const int further = plan_.most == 0 ? 0 : plan_.most - plan_.micro_batches[rank()];
+    if (!plan_.adapts || (plan_.most > 0 && further <= 0)) return;
+    const auto begin = static_cast<std::uint32_t>(program_.round.size());
+    stage.continues = stage.again = true;
+    run_stage(model, stage);
+    const auto end = static_cast<std::uint32_t>(program_.round.size());
+    program_.repeats.push_back({begin, end, sent, further});
+  }
 
   template <class F>
   void each_bucket(const F& f) const {
@@ -150,13 +161,26 @@ private:
 
   void run_stage(const run::Pass& model, run::Stage stage) {
     builder_.stage = stage;
+    std::size_t j = builder_.micro_batches.size();
     model(builder_);
+    const auto [first, last] = plan_.folds_of(builder_.rank());
+    for (int fold = first; fold < last; ++fold) {
+      const run::StorageId counts = counts_[static_cast<std::size_t>(fold - first)];
+      for (int k = 0; k < builder_.micro_batches_of(fold); ++k, ++j) {
+        add_count(builder_, j, {counts, stage.gradients}, k == 0 && !stage.continues);
+      }
+    }
   }
 
   /// Parts of C, by bucket, and the shard of the sum: in C too, unless weights are narrower than sums.
   /// Then it has a place of its own, since an update would overtake in C what it still has to read.
   void name_storages() {
-    tally_ = find(program_, tally_name);
+    for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
+      counts_.push_back(find(program_, counts_name(fold)));
+      handed_counts_.push_back({program_.add_storage(concat("handed ", counts_name(fold)),
+                                                     counts_bytes, run::Place::device),
+                                0});
+    }
     each_bucket([&](std::size_t b) {
       const run::Bucket& bucket = plan_.buckets[b];
       const run::StorageId all = builder_.exchanged[b];
@@ -181,7 +205,15 @@ private:
     });
   }
 
-  /// The sum over folds, each with the further uses of its tied parameters, goes to C.
+  /// Gradients of that version go to C, and what is counted of them beside.
+  void hand_over(int version) {
+    each_bucket([&](std::size_t b) { hand_over(b, version); });
+    run::Instruction& hand = program_.add("HandCounts", run::Lane::compute);
+    for (const run::StorageId counts : counts_) hand.reads.push_back({counts, version});
+    hand.writes = handed_counts_;
+  }
+
+  /// The sum over folds, each with the further uses of its tied parameters.
   void hand_over(std::size_t b, int version) {
     for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
       const auto& sums = builder_.accumulators_of(fold);
@@ -201,7 +233,7 @@ private:
   }
 
   /// The owner of a shard gets its sum over ranks; then all ranks come to a Verdict.
-  void reduce(const DecisionOptions& about) {
+  void reduce() {
     each_bucket([&](std::size_t b) {
       if (plan_.ranks == 1) return;
       run::Instruction& scatter =
@@ -211,7 +243,8 @@ private:
       run::add_reduce_scatter_messages(scatter, builder_, plan_.sum_bytes(), channel(),
                                        plan_.buckets[b].shards);
     });
-    add_decision(builder_, channel(), shards_, about);
+    add_decision(builder_, channel(), shards_,
+                 {.lane = run::Lane::update, .counts = handed_counts_});
   }
 
   /// What the rule makes of the own shard, an Estimate or an Update, goes to all ranks.
@@ -263,12 +296,13 @@ private:
   schedule::Program& program_;
   const run::StepPlan& plan_;
   int states_;
-  bool narrow_;  ///< weights are narrower than sums
-  run::StorageId tally_ = run::no_storage;
-  std::vector<run::StorageId> arrived_;   ///< by bucket: the weights of C
-  std::vector<run::StorageId> outgoing_;  ///< this rank's shard of them
-  std::vector<run::StorageId> shards_;    ///< this rank's shard of the sum
-  std::vector<run::StorageId> handed_;    ///< where gradients leave
+  bool narrow_;                            ///< weights are narrower than sums
+  std::vector<run::StorageId> counts_;     ///< by fold of this process
+  std::vector<run::Value> handed_counts_;  ///< as they were at the last HandOver
+  std::vector<run::StorageId> arrived_;    ///< by bucket: the weights of C
+  std::vector<run::StorageId> outgoing_;   ///< this rank's shard of them
+  std::vector<run::StorageId> shards_;     ///< this rank's shard of the sum
+  std::vector<run::StorageId> handed_;     ///< where gradients leave
   std::uint32_t next_channel_ = 0;
 };
 

@@ -72,12 +72,11 @@ void add_overlapping_code(Handlers& handlers, const Site& site, Rule rule, Updat
       add_uses(lane);
     };
   });
-  handlers.on_lane("Install", [&site](const schedule::Instruction& i) -> Code {
-    return [to = site.template at<T>(i.writes[0]), from = site.template at<T>(i.reads[0]),
-            bytes = site.storage(i.writes[0]).bytes](DeviceLane& lane) {
-      lane.copy(to, from, bytes, device::Copy::on_device);
-    };
-  });
+  for (const char* const kind : {"Install", "HandCounts"}) {
+    handlers.on_lane(kind, [&site](const schedule::Instruction& i) -> Code {
+      return site.copies(i, device::Copy::on_device);
+    });
+  }
   handlers.on_lane("Publish", [&site](const schedule::Instruction& i) -> Code {
     return [kernel = PublishKernel<T>{site.template at<T>(i.writes[0]), site.at(i.reads[0])},
             n = site.elements(i.reads[0])](DeviceLane& lane) {

@@ -4,8 +4,10 @@
 // and out are in weights.hpp.
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -18,9 +20,7 @@ namespace reef::inline v0 {
 template <class... Policies>
 Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
                               run::Source held_out, const comm::Communicator* ranks)
-    : options_((options.validate(), std::move(options))),
-      device_(options_.device),
-      model_(std::move(model)) {
+    : options_(possible(std::move(options))), device_(options_.device), model_(std::move(model)) {
   comm::ProgressOptions communication = options_.communication;
   communication.trace = options_.trace;
   const auto failure = std::make_shared<run::FailureSwitch>();
@@ -40,6 +40,19 @@ Trainer<Policies...>::Trainer(Model model, run::Source source, Options options,
   }
 }
 
+/// Throws OptionError for options that cannot be, before anything is started.
+template <class... Policies>
+auto Trainer<Policies...>::possible(Options options) -> Options {
+  options.validate();
+  if (!overlapping && options.accumulation.adapts) {
+    throw OptionError(
+        "reef::Trainer: accumulation adapts, but this optimizer communicates between micro-"
+
+        "batches, not beside them.\n  fix: Accumulation::fixed(), or optim::Acco.");
+  }
+  return options;
+}
+
 template <class... Policies>
 void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   if (!source) {
@@ -55,15 +68,18 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
     placements.push_back(&part(purpose).placed.emplace(build(plan_, rank(), purpose)).placement);
   }
   verify_together();
+  if (plan_.adapts && options_.accumulation.order == Accumulation::Order::shared) {
+    counter_.emplace(*progress_, "micro-batches");
+  }
   arenas_.emplace(device_, placements);
   for (const run::Purpose purpose : purposes()) {
     Part& made = part(purpose);
     // A diagnosis gets its phase when there is something to look for.
     if (purpose == run::Purpose::diagnosis) continue;
     if (purpose != run::Purpose::evaluation) {
-      made.phase = make_phase(*made.placed, source, state_);
+      made.phase = make_phase(*made.placed, source, next_micro_batch(), state_);
     } else if (held_out) {
-      made.phase = make_phase(*made.placed, std::move(held_out), evaluation_state_);
+      made.phase = make_phase(*made.placed, std::move(held_out), {}, evaluation_state_);
     }
   }
   source_ = std::move(source);
@@ -92,6 +108,8 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   if constexpr (overlapping) {
     plan.stages = Optim::stages;
     plan.own_master = true;
+    plan.adapts = options.accumulation.adapts;
+    plan.most = options.accumulation.most;
   }
   return plan;
 }
@@ -108,7 +126,7 @@ void Trainer<Policies...>::plan_step() {
 template <class... Policies>
 StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& options, int ranks,
                                             int rank, std::vector<int> micro_batches) {
-  options.validate();
+  possible(options);
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw OptionError("reef::Trainer::estimate: rank ", rank, " of ", ranks,
                       " ranks.\n  fix: at least one rank, and one of them.");
@@ -139,7 +157,7 @@ template <class... Policies>
 std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model,
                                                               const Options& options, int ranks,
                                                               std::vector<int> micro_batches) {
-  options.validate();
+  possible(options);
   if (ranks < 1) {
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }
@@ -177,7 +195,7 @@ void Trainer<Policies...>::verify_together() {
 template <class... Policies>
 std::unique_ptr<run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>::T>>
 Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
-                                 const run::StepState& state) {
+                                 run::NextMicroBatch next, const run::StepState& state) {
   const auto add_code = [this](run::Handlers<Device>& handlers, const run::Site<Device, T>& site) {
     if constexpr (optim::brings_code<Optim, run::Handlers<Device>, run::Site<Device, T>>) {
       Optim::add_code(handlers, site, options_.rule, optim::UpdateOptions{options_.clip_norm});
@@ -185,8 +203,21 @@ Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source 
     detail::add_diagnosis_code(handlers, site, finding_);
   };
   return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source),
-                                                 state, device_, *progress_, *lanes_,
-                                                 options_.serial, add_code);
+                                                 std::move(next), state, device_, *progress_,
+                                                 *lanes_, options_.serial, add_code);
+}
+
+/// Where a rank decides alone how many it takes: every P-th, or the next of all.
+template <class... Policies>
+run::NextMicroBatch Trainer<Policies...>::next_micro_batch() {
+  if (!plan_.adapts) return {};
+  return [this] {
+    const std::uint64_t own =
+        taken_++ * static_cast<std::uint64_t>(ranks()) + static_cast<std::uint64_t>(rank());
+    const std::uint64_t number = counter_ ? counter_->next() : own;
+    numbers_[0].push_back(number);
+    return number;
+  };
 }
 
 /// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient.
@@ -194,6 +225,7 @@ template <class... Policies>
 run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>::T>&
 Trainer<Policies...>::run_step() {
   if constexpr (overlapping) {
+    numbers_[1] = std::exchange(numbers_[0], {});
     if (state_.committed < Optim::warm_up) return perform(run::Purpose::warm_up);
     if (!settled_policy)
       state_.next_learning_rate = options_.learning_rate.at(state_.committed + 1);
@@ -237,8 +269,9 @@ double Trainer<Policies...>::evaluate(int rounds) {
 template <class... Policies>
 StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Seconds seconds) const {
   const graph::TensorSpec& input = plan_.dag->tensor_at(plan_.dag->inputs.at(0)).spec;
-  const auto micro_batches = static_cast<std::uint64_t>(plan_.micro_batches_of_step());
+  const auto micro_batches = static_cast<std::uint64_t>(verdict.micro_batches);
   StepResult result;
+  result.micro_batches = micro_batches;
   result.step = state_.committed;
   result.loss = verdict.loss;
   result.gradient_norm = verdict.norm;
@@ -251,19 +284,40 @@ StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Second
   return result;
 }
 
+/// Repeats this rank's part of the step, in which every loss and gradient is looked at.
+template <class... Policies>
+void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
+  *finding_ = {};
+  const run::PlacedProgram& program = *part(run::Purpose::diagnosis).placed;
+  if (!plan_.adapts) {
+    make_phase(program, source_, {}, before)->run();
+    return;
+  }
+  // In portions of what the plan has: the pending micro-batches, and all of this round.
+  std::vector<std::uint64_t> numbers = std::move(numbers_[1]);
+  numbers.insert(numbers.end(), numbers_[0].begin(), numbers_[0].end());
+  std::size_t next = 0;
+  const auto phase = make_phase(
+      program, source_, [&] { return numbers[std::min(next++, numbers.size() - 1)]; }, before);
+  while (next < numbers.size() && finding_->use == detail::Finding::nothing) {
+    const auto done = static_cast<int>(next);
+    phase->run();
+    finding_->micro_batch += done;
+  }
+}
+
 /// All ranks repeat the step; the lowest rank that finds something names it.
 template <class... Policies>
-std::string Trainer<Policies...>::diagnose(double weight) {
+std::string Trainer<Policies...>::diagnose(const optim::Verdict& verdict) {
   run::StepState before = state_;
-  before.micro_batch -= static_cast<std::uint64_t>(plan_.micro_batches_of_step());
-  *finding_ = {};
-  make_phase(*part(run::Purpose::diagnosis).placed, source_, before)->run();
+  before.micro_batch -= static_cast<std::uint64_t>(verdict.micro_batches);
+  find_not_finite(before);
   pending_ = false;  // its gradients were the place to look for them
   const auto uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
   const auto micro_batches =
       comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
 
-  if (weight == 0) {
+  if (verdict.weight == 0) {
     return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no "
            "mean.\n"
            "  fix: a source that returns more than 0 for at least one micro-batch of a step.";
