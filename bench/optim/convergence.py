@@ -114,7 +114,7 @@ def table(report):
     end = {recipe: [curve[-1][2] for curve in of.values()] for recipe, of in runs.items()}
     gap = {recipe: gaps(runs, recipe) for recipe in runs}
     final = {recipe: statistics.mean(one[0] for one in of) for recipe, of in gap.items()}
-    lines = ["# What is learnt at equal samples, and at equal time", "",
+    lines = ["# What is learnt at equal samples" + (", and at equal time" if "times" in report else ""), "",
              f"    {report['command']}", "",
              f"Machine: {report['processor']}; {report['system']}; {report['compiler']}.",
              f"Corpus: {report['corpus']['what']}; {report['corpus']['bytes']} bytes, SHA-256",
@@ -122,15 +122,16 @@ def table(report):
              f"{report['facts']['held_out_bytes']} held out, {report['facts']['vocabulary']} different.",
              f"Model: {report['facts']['parameters']} parameters, 2 layers, context 32, a token a byte; fp32, on the "
              f"wire too. A step has 1024 tokens, the same for every recipe; AdamW (0.9, 0.95, decay 0.1),",
-             f"lr 3e-3, 20 steps of warm-up, a cosine to 0; first weights as {report['init']} has them. Losses are held out, in nats; means over {len(seeds)} "
-             "seeds, [least, most].", "",
+             f"lr 3e-3, 20 steps of warm-up, a cosine to 0; initialised as {report['init']}. Losses are held out, in "
+             f"nats; means over {len(seeds)} seeds, [least, most].", "",
              f"## Equal samples: {steps} steps on {report['ranks']} ranks", "",
              f"![losses and gaps]({report['plot']})", "",
              "| recipe | held-out loss | gap to Ddp | mean gap of the run | largest gap |",
              "|---|--:|--:|--:|--:|"]
     for recipe in runs:
         apart = ["", "", ""] if recipe == "ddp" else [spread(column) for column in zip(*gap[recipe])]
-        lines.append(f"| {recipe} | {statistics.mean(end[recipe]):.4f} | " + " | ".join(apart) + " |")
+        cut = "" if len(end[recipe]) == len(seeds) else f" (only {len(end[recipe])} seeds)"
+        lines.append(f"| {recipe}{cut} | {statistics.mean(end[recipe]):.4f} | " + " | ".join(apart) + " |")
     lines += ["", "dpu-500 begins with 500 steps of Ddp, whose bits Zero1 has.", "", "| expected | seen |", "|---|---|"]
     floor = max(abs(one) for seed in gap[FLOOR] for one in seed[:2])
     verdicts = [
