@@ -60,7 +60,8 @@ const std::map<std::string, void (*)(const TrainOptions&)> recipes{
     {"zero1", reef_examples::run_zero1},
     {"dpu", reef_examples::run_dpu},
     {"acco-wp", reef_examples::run_acco_wp},
-    {"acco", reef_examples::run_acco}};
+    {"acco", reef_examples::run_acco},
+    {"diloco", reef_examples::run_diloco}};
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
@@ -129,6 +130,31 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
          "of adaptive and cap:M: own, every rank's part of the samples, or shared, whichever "
          "are next of all")
       ->check(CLI::IsMember({"own", "shared"}))
+      ->capture_default_str();
+  app.add_option(
+         "--sync-every", o.sync_every,
+         "diloco: steps from one exchange of a weight to the next. The weights at the end are "
+         "those of the last exchange")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--fragments", o.fragments, "diloco: shares of the weights that take turns")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option(
+         "--overlap", o.overlap,
+         "diloco: an exchange is waited for (none); runs beside a step, and weights are mixed "
+         "(mix); or beside the steps of a round, own weights standing in (eager)")
+      ->check(CLI::IsMember({"none", "mix", "eager"}))
+      ->capture_default_str();
+  app.add_option("--mix", o.mix, "diloco, mix: the part of its own weights that a rank keeps")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
+  app.add_option("--outer-lr", o.outer_lr, "diloco: rate of the outer step")
+      ->check(amount)
+      ->capture_default_str();
+  app.add_option("--outer-momentum", o.outer_momentum,
+                 "diloco: Nesterov's momentum of the outer step")
+      ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
   app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
   app.add_option("--lr", o.lr, "peak learning rate")->check(amount)->capture_default_str();

@@ -34,8 +34,8 @@ std::vector<double> mean_over_ranks(reef::comm::Progress& progress, std::vector<
 
 }  // namespace
 
-Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes)
-    : sink_(sink), path_(options.metrics) {
+Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses)
+    : sink_(sink), path_(options.metrics), own_losses_(own_losses) {
   if (!writes) return;
   for (const auto& path : {options.metrics, options.trace, options.report, options.export_file}) {
     if (path.empty()) continue;
@@ -52,16 +52,35 @@ Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writ
     file_.reset(std::fopen(options.metrics.c_str(), options.resume ? "a" : "w"));
 }
 
-void Metrics::add(reef::comm::Progress& progress, const reef::StepResult& result) {
+void Metrics::note(const reef::StepResult& result) {
   const double end = reef::trace::now();
   const double begin = end - result.seconds;
   if (from_ == 0) from_ = begin;
   to_ = end;
   const auto spans = sink_.collect(recording_);
   const reef::trace::Overlap mine = reef::trace::analyze(spans, begin, end);
-  const auto mean = mean_over_ranks(progress, {mine.compute, mine.communication, mine.exposed});
   if (result.committed) tokens_ += result.tokens;
   seconds_ = end - from_;
+  noted_.push_back(
+      {result, tokens_, seconds_, {mine.compute, mine.communication, mine.exposed, result.loss}});
+}
+
+void Metrics::tell(reef::comm::Progress& progress) {
+  if (noted_.empty()) return;
+  std::vector<double> figures;
+  for (const Note& note : noted_)
+    figures.insert(figures.end(), std::begin(note.figures), std::end(note.figures));
+  const auto means = mean_over_ranks(progress, std::move(figures));
+  for (std::size_t i = 0; i < noted_.size(); ++i) {
+    const double* const mean = means.data() + 4 * i;
+    if (own_losses_) noted_[i].result.loss = mean[3];
+    write(noted_[i], mean);
+  }
+  noted_.clear();
+}
+
+void Metrics::write(const Note& note, const double* mean) {
+  const reef::StepResult& result = note.result;
   compute_ += mean[0];
   communication_ += mean[1];
   exposed_ += mean[2];
@@ -69,10 +88,10 @@ void Metrics::add(reef::comm::Progress& progress, const reef::StepResult& result
   exposed_share_ = result.seconds > 0 ? std::min(1.0, mean[2] / result.seconds) : 0;
   if (result.committed)
     steps_.push_back(
-        {result.step, static_cast<std::int64_t>(tokens_), seconds_, result.loss, rate()});
+        {result.step, static_cast<std::int64_t>(note.tokens), note.seconds, result.loss, rate()});
   write({{"step", result.step},
-         {"tokens", tokens_},
-         {"seconds", seconds_},
+         {"tokens", note.tokens},
+         {"seconds", note.seconds},
          {"loss", result.loss},
          {"gradient_norm", result.gradient_norm},
          {"lr", result.learning_rate},

@@ -22,16 +22,21 @@ namespace reef_examples {
 class Metrics {
 public:
   /// Opens the metrics, to go on in them where a run is resumed, and sees that the files of the end
-  /// can be written, before the work that they are about.
-  Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes);
+  /// can be written, before the work that they are about. `own_losses`: a step's loss is each rank's
+  /// own, and the mean over ranks is told.
+  Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses);
 
   /// Tokens that a resumed run has seen before.
   void set_tokens(std::uint64_t tokens) { tokens_ = tokens_before_ = tokens; }
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }
 
-  /// After each step, on all ranks.
-  void add(reef::comm::Progress& progress, const reef::StepResult& result);
+  /// After each step.
+  void note(const reef::StepResult& result);
+
+  /// What was noted, to the other ranks and to the file. On all ranks; where they step on their own, not
+  /// after each step, since none should wait for the others.
+  void tell(reef::comm::Progress& progress);
 
   [[nodiscard]] Standing standing(std::int64_t steps) const {
     return {last_.step, steps, last_.loss, rate(), exposed_share_, seconds_};
@@ -50,9 +55,17 @@ private:
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
+  struct Note {
+    reef::StepResult result;
+    std::uint64_t tokens;  // cumulative, as are seconds
+    double seconds;
+    double figures[4];  // compute, communication, exposed, loss
+  };
+
   [[nodiscard]] double rate() const {
     return last_.seconds > 0 ? static_cast<double>(last_.tokens) / last_.seconds : 0;
   }
+  void write(const Note& note, const double* mean);
   void write(const reef::io::Json& line);
 
   reef::trace::Sink& sink_;
@@ -60,6 +73,8 @@ private:
   std::unique_ptr<std::FILE, Close> file_;
   reef::trace::Recording recording_;
   std::vector<reef::trace::ReportStep> steps_;
+  bool own_losses_;
+  std::vector<Note> noted_;
   reef::StepResult last_;
   std::uint64_t tokens_ = 0;
   std::uint64_t tokens_before_ = 0;  // of the runs that this one resumes

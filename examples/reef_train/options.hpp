@@ -21,6 +21,12 @@ struct TrainOptions {
   int micro_batches = 1;
   std::optional<reef::Accumulation> accumulation;
   std::string sampler = "own";
+  int sync_every = 50;
+  int fragments = 1;
+  std::string overlap = "none";
+  double mix = 0.5;
+  double outer_lr = 0.7;
+  double outer_momentum = 0.9;
   std::int64_t steps = 300;
   double lr = 3e-3;
   std::int64_t warmup = -1;
@@ -54,5 +60,6 @@ void run_zero1(const TrainOptions& options);
 void run_dpu(const TrainOptions& options);
 void run_acco_wp(const TrainOptions& options);
 void run_acco(const TrainOptions& options);
+void run_diloco(const TrainOptions& options);
 
 }  // namespace reef_examples

@@ -37,6 +37,8 @@ class Run {
   using Device = typename TrainerType::Device;
   using T = typename TrainerType::T;
   using Sum = reef::sum_t<T>;  // what parameters are given and taken as
+  // Ranks meet in some steps only.
+  static constexpr bool alone = reef::optim::periodic_policy<typename TrainerType::Optim>;
 
 public:
   explicit Run(TrainOptions options)
@@ -50,7 +52,7 @@ public:
                  training_source(data_.training(), options_.context, options_.seed),
                  trainer_options(), validation_source(data_.validation(), options_.context),
                  ranks_),
-        metrics_(options_, sink_, trainer_.rank() == 0) {}
+        metrics_(options_, sink_, trainer_.rank() == 0, alone) {}
 
   void train() {
     introduce();
@@ -59,12 +61,14 @@ public:
     first_step_ = committed();
     taken_before_ = trainer_.taken();
     for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
+      const bool meets = !alone || trainer_.turn() > 0;
       const reef::StepResult result = trainer_.step();
-      metrics_.add(trainer_.progress(), result);
+      metrics_.note(result);
       count_skipped(result);
-      if (first()) bar_.update(metrics_.standing(options_.steps));
+      if (meets) tell();
       if (due(result)) checkpoint();
     }
+    if (alone) tell();
     bar_.finish();
     finish();
   }
@@ -188,7 +192,21 @@ private:
       result.communication.network = reef::comm::read_network(options_.network, ranks_.size());
     }
     result.trace = &sink_;
+    if constexpr (requires { result.sync.every; }) set_exchange(result.sync);
     return result;
+  }
+
+  /// The options of DiLoCo.
+  void set_exchange(auto& exchange) const {
+    using Overlap = reef::run::Exchange::Overlap;
+    exchange.every = options_.sync_every;
+    exchange.fragments = options_.fragments;
+    exchange.overlap = options_.overlap == "eager" ? Overlap::eager
+                       : options_.overlap == "mix" ? Overlap::mix
+                                                   : Overlap::none;
+    exchange.mix = options_.mix;
+    exchange.outer_learning_rate = options_.outer_lr;
+    exchange.outer.options.momentum = options_.outer_momentum;
   }
 
   void introduce() {
@@ -243,10 +261,15 @@ private:
 
   void count_skipped(const reef::StepResult& result) {
     constexpr int most = 100;
-    skipped_ = result.committed ? 0 : skipped_ + 1;
-    if (result.committed) return;
+    skipped_ = result.not_finite.empty() ? 0 : skipped_ + 1;
+    if (result.not_finite.empty()) return;
     if (skipped_ == most) throw reef::NonFiniteError(most, " steps in a row: ", result.not_finite);
     say("skipped: " + result.not_finite.substr(0, result.not_finite.find('\n')));
+  }
+
+  void tell() {
+    metrics_.tell(trainer_.progress());
+    if (first()) bar_.update(metrics_.standing(options_.steps));
   }
 
   [[nodiscard]] bool due(const reef::StepResult& result) const {
@@ -256,6 +279,7 @@ private:
   }
 
   void checkpoint() {
+    metrics_.tell(trainer_.progress());
     const auto folder = reef::checkpoint::save(
         trainer_, options_.checkpoint,
         {{"text", data_.fingerprint()}, {"batch", config_.batch}, {"tokens", metrics_.tokens()}});

@@ -9,6 +9,7 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/decision.hpp>
+#include <reef/optim/diloco.hpp>
 #include <reef/optim/dpu.hpp>
 #include <reef/optim/dpu_predicted.hpp>
 #include <reef/optim/learning_rate.hpp>

@@ -36,6 +36,7 @@ namespace reef::test {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 using testing::HasSubstr;
 
 class ReefTrain : public testing::Test {
@@ -177,6 +178,28 @@ TEST_F(ReefTrain, ddp_and_zero1_print_the_same_losses) {
   const auto a = lines("ddp");
   const auto b = lines("zero1");
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a[i].at("loss"), b[i].at("loss"));
+}
+
+TEST_F(ReefTrain, diloco_learns_in_each_way_of_exchanging_and_leaves_a_line_a_step) {
+  for (const char* overlap : {"none", "mix", "eager"}) {
+    const Ending ending =
+        train(2, concat("--recipe diloco --sync-every 5 --fragments 2 --steps 41 --overlap ",
+                        overlap, " --precision ", overlap == "mix"s ? "bf16" : "fp32",
+                        " --metrics ", path(overlap)));
+    ASSERT_EQ(ending.status, 0) << ending.output;
+    const auto metrics = lines(overlap);
+    ASSERT_EQ(metrics.size(), 42U);
+    for (std::size_t i = 0; i < 41; ++i) {
+      EXPECT_EQ(metrics[i].at("step"), i + 1);
+      EXPECT_EQ(metrics[i].at("tokens"), (i + 1) * 2 * 4 * 16);
+    }
+    const double first = metrics[0].at("loss");
+    EXPECT_LT(metrics[41].at("validation_loss"), 0.8 * first) << overlap;
+    EXPECT_EQ(metrics[41].at("final_loss"), metrics[40].at("loss"));
+  }
+  const Ending ending = train(2, "--recipe diloco --sync-every 5 --fragments 6");
+  EXPECT_NE(ending.status, 0);
+  EXPECT_THAT(ending.output, HasSubstr("6 fragments every 5 steps"));
 }
 
 TEST_F(ReefTrain, bf16_trains_as_fp32_does_but_for_its_rounding) {

@@ -49,7 +49,8 @@ concept predicting_rule = update_rule<R> && requires(const R& rule, float w, con
 struct StateRange {
   /// | shard   | the rank's part; the ranks' parts together are the whole                          |
   /// | whole   | every rank has all of it                                                          |
-  /// | pending | of the gradient that a round begins with: a fold's own, while there is one        |
+  /// | pending | of the gradient that a round begins with: a fold's own, while there is one; or what |
+  /// |         | a rank has of its own between exchanges                                             |
   /// | ahead   | the weights that the next gradients are taken at: whole, while they are others     |
   enum class Kept : std::uint8_t { shard, whole, pending, ahead };
 
@@ -60,7 +61,29 @@ struct StateRange {
   Element element = Element::float32;
   Kept kept = Kept::shard;
   bool master = false;  ///< the weights that those of the model are rounded from
+  bool own = false;     ///< of what is ahead: other weights on each rank, named after it
 };
+
+/// Of an optimizer policy that has no options beside its rule's.
+struct NoOptions {};
+
+namespace detail {
+
+template <class O>
+struct OptionsOf {
+  using type = NoOptions;
+};
+template <class O>
+  requires requires { typename O::Options; }
+struct OptionsOf<O> {
+  using type = typename O::Options;
+};
+
+}  // namespace detail
+
+/// What TrainerOptions::sync is of an optimizer policy.
+template <class O>
+using options_of = typename detail::OptionsOf<O>::type;
 
 /// Says how gradients of all ranks become weights of all ranks.
 ///
@@ -105,6 +128,24 @@ concept overlapping_policy = optimizer_policy<O> &&
                                { O::warm_up } -> std::convertible_to<std::int64_t>;
                                { O::settled } -> std::convertible_to<bool>;
                              };
+
+/// An optimizer policy whose ranks step on their own, and exchange weights now and then: training has
+/// several programs, which take turns.
+///
+/// | members  | plan(plan, options) sets plan.exchange; turns(plan): how many programs there are;       |
+/// |          | turn_after(plan, began, committed): which of them, builder.turn, the next step runs, the |
+/// |          | same on every rank. `began`: after how many steps ranks last began at the same weights   |
+/// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits it      |
+/// | purposes | add() also writes a settling, which leaves the outer weights in builder.exchanged       |
+/// | models   | DiLoCo                                                                                   |
+template <class O>
+concept periodic_policy =
+    optimizer_policy<O> && requires(run::StepPlan& plan, const options_of<O>& options) {
+      O::plan(plan, options);
+      { O::turns(plan) } -> std::convertible_to<int>;
+      { O::turn_after(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<int>;
+      requires !O::settled;
+    };
 
 /// P3. The optimizer policy brings the code of the kinds of instructions that its `add` appends.
 ///

@@ -14,7 +14,8 @@
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// How ranks come to one Verdict, for optimizer policies to share: `Norms(b)`, `Scalars`, `Decide`.
+/// How ranks come to one Verdict, for optimizer policies to share: `Norms(b)`, `Scalars`, `Decide`; and
+/// how a rank comes to its own: `OwnNorms(b)`, `OwnDecide`.
 
 namespace reef::inline v0::optim {
 
@@ -105,6 +106,12 @@ struct Counts {
   }
 };
 
+/// The losses of the program's micro-batches, then their weights.
+inline void add_losses(std::vector<run::Value>& values, const run::StepBuilder& builder) {
+  for (const auto& counted : builder.micro_batches) values.push_back({counted.loss, 0});
+  for (const auto& counted : builder.micro_batches) values.push_back({counted.loss_weight, 0});
+}
+
 /// What all ranks' scalars say. The sums run in the order of ranks, buckets and blocks, in fp64.
 inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, std::size_t buckets,
                              const run::StepPlan& plan, const UpdateOptions& options) {
@@ -187,11 +194,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
       0};
   schedule::Instruction& scalars = program.add("Scalars", Lane::reduce);
   scalars.reads = about.counts;
-  if (about.counts.empty()) {
-    for (const auto& counted : builder.micro_batches) scalars.reads.push_back({counted.loss, 0});
-    for (const auto& counted : builder.micro_batches)
-      scalars.reads.push_back({counted.loss_weight, 0});
-  }
+  if (about.counts.empty()) detail::add_losses(scalars.reads, builder);
   scalars.reads.insert(scalars.reads.end(), sums.begin(), sums.end());
   scalars.writes = {all};
   run::add_all_gather_messages(scalars, builder, sizeof(double), channel, layout.ranks);
@@ -200,6 +203,66 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   schedule::Instruction& decide = program.add("Decide", Lane::reduce);
   decide.reads = {all};
   decide.writes = {{builder.verdict, 0}};
+}
+
+/// Appends what ends in this rank's own Verdict on its micro-batches, and sets builder.verdict. Nobody
+/// is told.
+///
+///     OwnNorms(b)   sums of squares of the gradient of bucket b, block by block
+///     OwnDecide     folds losses, loss weights and sums; behind the Batches, not behind messages
+inline void add_own_decision(run::StepBuilder& builder) {
+  using run::Place;
+  schedule::Program& program = builder.program;
+  std::vector<run::Value> sums;
+  for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+    const std::int64_t blocks = detail::ScalarLayout::blocks(builder.plan.buckets[b].size());
+    sums.push_back({program.add_storage(concat("sums of squares ", b),
+                                        static_cast<Bytes>(blocks) * sizeof(double), Place::device),
+                    0});
+    schedule::Instruction& norms = program.add("OwnNorms", run::Lane::compute, static_cast<int>(b));
+    norms.reads = {{builder.reduced[b], 0}};
+    norms.writes = {sums.back()};
+    norms.cost.bytes = builder.sum_bytes(b);
+  }
+  builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
+  schedule::Instruction& decide = program.add("OwnDecide", run::Lane::receive);
+  detail::add_losses(decide.reads, builder);
+  decide.reads.insert(decide.reads.end(), sums.begin(), sums.end());
+  decide.writes = {{builder.verdict, 0}};
+}
+
+/// Adds the code of OwnNorms and OwnDecide.
+template <class Handlers, class Site>
+void add_own_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
+  using T = typename Site::sum_type;
+  handlers.on_lane("OwnNorms", [&site](const schedule::Instruction& i) -> typename Handlers::Code {
+    return [gradient = site.at(i.reads[0]), n = site.elements(i.reads[0]),
+            sums = site.memory.template at<double>(i.writes[0].storage)](
+               typename Handlers::Lane& lane) {
+      block_sums_of_squares(lane, n, gradient, sums, run::norm_block);
+    };
+  });
+  handlers.on_wire(
+      "OwnDecide",
+      [&site, options](const schedule::Instruction& i) -> typename Handlers::Communication {
+        const std::size_t counted = i.reads.size() - site.plan().buckets.size();
+        std::vector<std::span<const double>> sums;
+        for (std::size_t k = counted; k < i.reads.size(); ++k) {
+          sums.push_back(site.template span<double>(i.reads[k]));
+        }
+        auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
+        const detail::Counts<T> micro_batches(site, std::span(i.reads).first(counted));
+        return site.call("decide", [sums, verdict, options, micro_batches] {
+          double counts[detail::ScalarLayout::counts] = {};
+          micro_batches.write_to(counts);
+          double squares = 0;
+          for (const std::span<const double> blocks : sums) {
+            for (const double sum : blocks) squares += sum;
+          }
+          *verdict = judge(counts[0], counts[1], squares, options);
+          verdict->micro_batches = static_cast<std::int64_t>(counts[2]);
+        });
+      });
 }
 
 /// Adds the code of Norms, Scalars, Decide and Count.

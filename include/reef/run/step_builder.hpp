@@ -77,6 +77,7 @@ struct StepBuilder {
 
   const StepPlan& plan;
   Purpose purpose;
+  int turn = 0;  ///< which of the programs that take turns in training
   schedule::Program program{};
   Stage stage{};
   std::vector<StorageId> weights{};
@@ -87,8 +88,8 @@ struct StepBuilder {
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
 
   /// Reserves weights and gradients. The other storages come with the passes.
-  StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose)
-      : plan(step_plan), purpose(step_purpose) {
+  StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_turn = 0)
+      : plan(step_plan), purpose(step_purpose), turn(step_turn) {
     program.rank = rank;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::string name = std::to_string(b);

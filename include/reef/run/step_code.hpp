@@ -39,6 +39,7 @@ struct StepState {
   std::int64_t committed = 0;     ///< optimizer steps that changed the weights
   double learning_rate = 0;
   double next_learning_rate = 0;  ///< of the step after this one
+  std::int64_t began = 0;         ///< steps after which ranks last began at the same weights
 };
 
 /// One rank's program with all that its code works on. Everything outlives the executor.

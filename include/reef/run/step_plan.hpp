@@ -47,6 +47,19 @@ inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks) {
   return offsets;
 }
 
+/// How ranks that step on their own exchange weights, of which each fragment has its own turn.
+///
+/// | none  | after a step: the next waits for it                                                      |
+/// | mix   | beside the next step, whose weights are then mixed with those that have arrived          |
+/// | eager | beside the steps until all fragments are due again; until then own weights stand in      |
+struct Exchange {
+  enum class Overlap : std::uint8_t { none, mix, eager };
+
+  int every = 1;      ///< H: the steps from one exchange of a weight to its next
+  int fragments = 1;  ///< F, at most H: equal shares of the weights
+  Overlap overlap = Overlap::none;
+};
+
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.
 struct StepPlan {
   const graph::Dag* dag = nullptr;  ///< outlives the plan
@@ -59,6 +72,7 @@ struct StepPlan {
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
   bool adapts = false;  ///< a stage takes further micro-batches while it communicates
   int most = 0;         ///< micro-batches of a stage then; 0 is no bound
+  Exchange exchange{};      ///< of ranks that step on their own
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};

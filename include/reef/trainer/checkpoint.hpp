@@ -221,7 +221,8 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     detail::Shard optimizer;
     for (const auto& range : trainer.state_ranges()) {
       using Kept = optim::StateRange::Kept;
-      if (!first && (range.kept == Kept::whole || range.kept == Kept::ahead)) continue;
+      const bool equal = range.kept == Kept::whole || (range.kept == Kept::ahead && !range.own);
+      if (!first && equal) continue;
       trainer.copy_state(range, optimizer.add(concat(detail::stem_of(range), range.begin),
                                               Shape{range.elements}, range.element));
     }
@@ -240,6 +241,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
                       {"micro_batches", micro_batches.next},
                       {"unused", micro_batches.unused},
                       {"pending", trainer.pending()},
+                      {"began", state.began},
                       {"counts", trainer.plan().micro_batches},
                       {"adapts", trainer.plan().adapts},
                       {"seed", state.seed},
@@ -265,7 +267,8 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, options and
 /// instruction set are the same. Another number of ranks takes its shards from those of before; so do
 /// other counts, but of overlapping rounds the next step then begins with a gradient of its own, of
-/// the micro-batches whose gradient was pending.
+/// the micro-batches whose gradient was pending; and ranks that step on their own (DiLoCo) begin anew at
+/// the outer weights, their inner states at zero.
 ///
 /// | who    | all ranks, before the first step                                                     |
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
@@ -283,6 +286,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   const std::string source = concat("'", (folder / io::Manifest::file).string(), "'");
   io::Manifest manifest;
   std::int64_t committed = 0;
+  std::int64_t began = 0;
   comm::CounterState micro_batches;
   detail::together(trainer.progress(), "reading a checkpoint", [&] {
     manifest = io::read_manifest(folder);
@@ -301,8 +305,9 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", source);
     micro_batches.unused =
         io::value_or<std::vector<std::uint64_t>>(manifest.facts, "unused", {}, source);
+    began = io::value_or<std::int64_t>(manifest.facts, "began", 0, source);
   });
-  trainer.set_progress(committed, micro_batches);
+  trainer.set_progress(committed, micro_batches, began);
   return io::require<io::Json>(manifest.facts, "user", source);
 }
 

@@ -19,7 +19,8 @@ namespace reef::inline v0 {
 /// | device_bytes    | what the device's memory holds at once: what is never alive together shares |
 /// | host_bytes      | pinned memory: the step's scalars, and what is staged to a discrete device       |
 /// | flops           | forward and backward of this rank's micro-batches, as the operators count    |
-/// | sent, messages  | over the wire in one step, headers included; without heartbeats              |
+/// | sent, messages  | over the wire, headers included; without heartbeats                          |
+/// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H from exchange to exchange |
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;
@@ -33,6 +34,7 @@ struct StepEstimate {
   double flops = 0;
   Bytes sent = 0;
   std::uint64_t messages = 0;
+  std::int64_t steps = 1;
 
   /// A line for each figure.
   [[nodiscard]] std::string text() const {
@@ -42,16 +44,31 @@ struct StepEstimate {
                   "\nworkspaces ", format_bytes(workspaces), "\nrest ", format_bytes(rest),
                   "\ndevice memory in all ", format_bytes(device_bytes), "\npinned host memory ",
                   format_bytes(host_bytes), "\nfloating-point operations ", flops, "\nsent ",
-                  format_bytes(sent), " in ", messages, " messages\n");
+                  format_bytes(sent), " in ", messages, " messages",
+                  steps > 1 ? concat(", both in ", steps, " steps") : "", "\n");
   }
 };
 
 namespace detail {
 
-/// `placements`: of all programs that share the arenas, the training program's among them.
+/// Adds what `rounds` of a program compute and send.
+inline void add_work(StepEstimate& result, const schedule::Program& program, std::int64_t rounds) {
+  for (const schedule::Instruction& instruction : program.round) {
+    if (instruction.lane == schedule::Lane::compute)
+      result.flops += static_cast<double>(rounds) * instruction.cost.flops;
+    for (const schedule::Message& message : instruction.sends) {
+      result.sent += static_cast<Bytes>(rounds) * message.bytes;
+      result.messages += static_cast<std::uint64_t>(rounds) * message.pieces;
+    }
+  }
+}
+
+/// `placements`: of all programs that share the arenas, the training program's among them; `work`:
+/// what add_work has added up.
 inline StepEstimate estimate_of(const run::PlacedProgram& training,
                                 const std::vector<optim::StateRange>& state,
-                                const std::vector<schedule::Placement>& placements) {
+                                const std::vector<schedule::Placement>& placements,
+                                const StepEstimate& work) {
   const run::StepBuilder& builder = training.builder;
   const schedule::Program& program = builder.program;
   std::vector<Bytes StepEstimate::*> kind(program.storages.size(), &StepEstimate::rest);
@@ -61,7 +78,8 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   for (const auto id : builder.weights) mark(id, &StepEstimate::weights);
   for (const optim::StateRange& range : state) {
     using Kept = optim::StateRange::Kept;
-    if (range.kept == Kept::shard || range.kept == Kept::whole)
+    if (range.kept != Kept::ahead &&
+        program.storages[range.storage].place == schedule::Place::device)
       mark(range.storage, &StepEstimate::optimizer_state);
   }
   for (const auto id : builder.exchanged) mark(id, &StepEstimate::exchanged);
@@ -80,7 +98,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     }
   }
 
-  StepEstimate result;
+  StepEstimate result = work;
   for (std::size_t id = 0; id < program.storages.size(); ++id) {
     const schedule::Storage& storage = program.storages[id];
     if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
@@ -88,13 +106,6 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   for (const schedule::Placement& placement : placements) {
     result.device_bytes = std::max(result.device_bytes, placement.device_bytes);
     result.host_bytes = std::max(result.host_bytes, placement.host_bytes);
-  }
-  for (const schedule::Instruction& instruction : training.program.round) {
-    if (instruction.lane == schedule::Lane::compute) result.flops += instruction.cost.flops;
-    for (const schedule::Message& message : instruction.sends) {
-      result.sent += message.bytes;
-      result.messages += message.pieces;
-    }
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
+#include <reef/optim/concept.hpp>
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/trace/sink.hpp>
@@ -41,7 +42,7 @@ struct Accumulation {
 };
 
 /// How a Trainer trains, beyond its policies. The defaults train a small GPT.
-template <class Device, class Rule>
+template <class Device, class Rule, class Sync = optim::NoOptions>
 struct TrainerOptions {
   /// Micro-batches of a step on this rank; with virtual_ranks V > 1 one count for each, or one for all.
   std::vector<int> micro_batches{1};
@@ -55,6 +56,7 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
 
   Rule rule{};
+  Sync sync{};  ///< options of the optimizer policy, if it has any: optim::DiLoCo
   optim::LearningRate learning_rate{};
   double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;
@@ -101,10 +103,12 @@ struct TrainerOptions {
             concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
     learning_rate.validate();
     if constexpr (requires { rule.validate(); }) rule.validate();
+    if constexpr (requires { sync.validate(); }) sync.validate();
   }
 };
 
-/// What a step came to, the same on every rank but for the seconds.
+/// What a step came to, the same on every rank but for the seconds. Where ranks step on their own
+/// (DiLoCo), loss, norm and not_finite are those of this rank, and every step counts as committed.
 struct StepResult {
   std::int64_t step = 0;     ///< committed steps, this one included if it was committed
   double loss = 0;           ///< weighted mean over all micro-batches of all ranks

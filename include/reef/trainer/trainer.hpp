@@ -98,7 +98,7 @@ public:
   using Sum = sum_t<T>;  ///< of their gradients, of losses, of the optimizer's state
   using Rule = typename Optim::Rule;
   using Model = graph::Graph<Device, T>;
-  using Options = TrainerOptions<Device, Rule>;
+  using Options = TrainerOptions<Device, Rule, optim::options_of<Optim>>;
 
   static_assert(swap::swap_policy<Swap>);
   static_assert(pipeline::pipeline_policy<Pipeline>);
@@ -127,9 +127,11 @@ public:
                                int rank = 0, std::vector<int> micro_batches = {});
 
   /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, on ranks
-  /// that nobody has. micro_batches as in estimate.
+  /// that nobody has. micro_batches as in estimate; turn: which of the programs that take turns
+  /// (DiLoCo: 0 exchanges nothing, f + 1 exchanges fragment f).
   static std::vector<schedule::Program> programs(const Model& model, const Options& options,
-                                                 int ranks, std::vector<int> micro_batches = {});
+                                                 int ranks, std::vector<int> micro_batches = {},
+                                                 int turn = 0);
 
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
@@ -143,22 +145,25 @@ public:
   ///                    meanwhile, from the step before:   reduce g~, all-gather w~ = rule(w, mean of g~)
   ///                  for each micro-batch j of stage 2:   g~ += Forward, Backward at w~
   ///                    meanwhile:                         reduce g, all-gather w = rule(w, mean of all)
+  ///
+  ///     DiLoCo<Rule>:  for each micro-batch j:       Forward, Backward, then w = rule(w, mean of g)
+  ///                    now and then, of a fragment:  theta = outer(theta, theta - mean over ranks of w)
   StepResult step() {
     const Seconds begin = trace::now();
     state_.learning_rate = options_.learning_rate.at(state_.committed);
     const run::Phase<Device, T>& ran = run_step();
     const optim::Verdict& verdict = verdict_of(ran);
-    state_.micro_batch += static_cast<std::uint64_t>(verdict.micro_batches);
-    if (verdict.commit) ++state_.committed;
+    state_.micro_batch += micro_batches_of(verdict);
+    if (verdict.commit || periodic) ++state_.committed;
     StepResult result = result_of(verdict, trace::now() - begin);
     if (verdict.finite) return result;
     result.not_finite = diagnose(verdict);
-    if (options_.non_finite == optim::NonFinite::stop) throw NonFiniteError(result.not_finite);
+    if (options_.non_finite == optim::NonFinite::stop) stop(result.not_finite);
     return result;
   }
 
   /// Brings the weights of the last committed step to all ranks, where a policy leaves them on their
-  /// owners and works on weights ahead of them (AccoWp, DpuPredicted). All ranks, between steps;
+  /// owners and works on weights ahead of them (AccoWp, DpuPredicted, DiLoCo). All ranks, between steps;
   /// elsewhere, or a second time, it does nothing. step() takes it back without communicating.
   void settle();
 
@@ -174,9 +179,14 @@ public:
   [[nodiscard]] const run::StepPlan& plan() const { return plan_; }
   [[nodiscard]] const run::StepState& progress_state() const { return state_; }
   /// What this rank does in a step, or for another purpose that the composition has.
-  [[nodiscard]] const schedule::Program& program(
-      run::Purpose purpose = run::Purpose::training) const {
-    return part(purpose).placed->program;
+  [[nodiscard]] const schedule::Program& program(run::Purpose purpose = run::Purpose::training,
+                                                 int turn = 0) const {
+    return part({purpose, turn}).placed->program;
+  }
+  /// Which of the programs that take turns the next step runs.
+  [[nodiscard]] int turn() const {
+    if constexpr (periodic) return Optim::turn_after(plan_, state_.began, state_.committed);
+    return 0;
   }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
@@ -213,10 +223,12 @@ public:
 
   /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
   /// the end of a resume.
-  void set_progress(std::int64_t committed, const comm::CounterState& micro_batches) {
+  void set_progress(std::int64_t committed, const comm::CounterState& micro_batches,
+                    std::int64_t began = 0) {
     state_.committed = committed;
     state_.micro_batch = micro_batches.next;
     taken_ = divide_up(micro_batches.next, static_cast<std::uint64_t>(ranks()));
+    state_.began = pending_ ? began : committed;
     if (counter_) counter_->reset(micro_batches);
   }
 
@@ -234,10 +246,10 @@ public:
   /// sent meanwhile. The same counts on all ranks give the same bits again.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::span<const int> further() const {
-    return part(run::Purpose::training).phase->turns();
+    return part({}).phase->turns();
   }
   void replay(std::vector<int> further) {
-    part(run::Purpose::training).phase->replay(std::move(further));
+    part({}).phase->replay(std::move(further));
   }
 
 private:
@@ -247,29 +259,42 @@ private:
     std::unique_ptr<run::Phase<Device, T>> phase{};
   };
 
+  /// Of the programs that a composition has, which: those of training take turns.
+  struct Which {
+    run::Purpose purpose = run::Purpose::training;
+    int turn = 0;
+  };
+
   static constexpr bool overlapping = optim::overlapping_policy<Optim>;
+  static constexpr bool periodic = optim::periodic_policy<Optim>;
   static constexpr bool settled_policy = [] {
-    if constexpr (overlapping) return static_cast<bool>(Optim::settled);
+    if constexpr (overlapping || periodic) return static_cast<bool>(Optim::settled);
     return true;
   }();
 
   Trainer(Model model, run::Source source, Options options, run::Source held_out,
           const comm::Communicator* ranks);
 
-  /// The purposes that there are programs for.
-  static std::vector<run::Purpose> purposes() {
+  /// The programs that there are.
+  static std::vector<Which> programs_in(const run::StepPlan& plan) {
     using run::Purpose;
-    std::vector<Purpose> all{Purpose::training, Purpose::evaluation, Purpose::diagnosis};
+    std::vector<Which> all{{Purpose::training}, {Purpose::evaluation}, {Purpose::diagnosis}};
     if constexpr (overlapping) {
-      all.push_back(Purpose::opening);
-      if (Optim::warm_up > 0) all.push_back(Purpose::warm_up);
-      if (!settled_policy) all.push_back(Purpose::settling);
+      all.push_back({Purpose::opening});
+      if (Optim::warm_up > 0) all.push_back({Purpose::warm_up});
     }
+    if (!settled_policy) all.push_back({Purpose::settling});
+    for (int turn = 1; turn < turns(plan); ++turn) all.push_back({Purpose::training, turn});
     return all;
   }
+  static int turns([[maybe_unused]] const run::StepPlan& plan) {
+    if constexpr (periodic) return Optim::turns(plan);
+    return 1;
+  }
 
-  static run::StepBuilder build(const run::StepPlan& plan, int rank, run::Purpose purpose) {
-    run::StepBuilder builder(plan, rank, purpose);
+  static run::StepBuilder build(const run::StepPlan& plan, int rank, Which which) {
+    const run::Purpose purpose = which.purpose;
+    run::StepBuilder builder(plan, rank, purpose, which.turn);
     const run::Pass model = [](run::StepBuilder& stage) {
       Pipeline::add(stage);
       Swap::add(stage);
@@ -284,20 +309,25 @@ private:
     return builder;
   }
 
-  Part& part(run::Purpose purpose) { return parts_[static_cast<std::size_t>(purpose)]; }
-  const Part& part(run::Purpose purpose) const { return parts_[static_cast<std::size_t>(purpose)]; }
-  run::Phase<Device, T>& perform(run::Purpose purpose) {
-    part(purpose).phase->run();
-    return *part(purpose).phase;
+  Part& part(Which which) { return const_cast<Part&>(std::as_const(*this).part(which)); }
+  [[nodiscard]] const Part& part(Which which) const {
+    return which.turn == 0 ? parts_[static_cast<std::size_t>(which.purpose)]
+                           : turns_[static_cast<std::size_t>(which.turn) - 1];
   }
+  Part& part(run::Purpose purpose) { return part(Which{purpose}); }
+  [[nodiscard]] const Part& part(run::Purpose purpose) const { return part(Which{purpose}); }
+  run::Phase<Device, T>& perform(Which which) {
+    part(which).phase->run();
+    return *part(which).phase;
+  }
+  run::Phase<Device, T>& perform(run::Purpose purpose) { return perform(Which{purpose}); }
   run::Phase<Device, T>& run_step();
   void exchange_weights();
 
   /// Without counts, those of the options.
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches);
-  static std::vector<schedule::Program> programs_of(const run::StepPlan& plan,
-                                                    run::Purpose purpose);
+  static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Which which);
   void start(run::Source source, run::Source held_out);
   void plan_step();
   void verify_together();
@@ -307,8 +337,14 @@ private:
                                                     const run::StepState& state);
   run::NextMicroBatch next_micro_batch();
   static Options possible(Options options);
+  /// Of all ranks: a rank that steps on its own has counted its own.
+  [[nodiscard]] std::uint64_t micro_batches_of(const optim::Verdict& verdict) const {
+    return static_cast<std::uint64_t>(periodic ? plan_.micro_batches_of_step()
+                                               : verdict.micro_batches);
+  }
   std::string diagnose(const optim::Verdict& verdict);
   void find_not_finite(const run::StepState& before);
+  [[noreturn]] void stop(const std::string& why);
   std::pair<T*, std::int64_t> address_of(std::string_view name,
                                          const std::vector<run::StorageId>& buckets) const;
   const run::Memory<Device>& memory() const { return part(run::Purpose::training).phase->memory(); }
@@ -330,12 +366,13 @@ private:
   run::StepState state_;
   run::StepState evaluation_state_;
   std::array<Part, run::purpose_count> parts_{};
+  std::vector<Part> turns_{};  ///< of training, from turn 1 on
   std::optional<run::Arenas<Device>> arenas_;
   run::Source source_;
   std::optional<comm::SharedCounter> counter_;
   std::uint64_t taken_ = 0;  ///< micro-batches of this rank, where it decides how many
   std::array<std::vector<std::uint64_t>, 2> numbers_{};  ///< of this round's, and of the last's
-  bool pending_ = false;    ///< overlapping rounds: the gradient that the next begins with is there
+  bool pending_ = false;    ///< what is StateRange::Kept::pending is there
   bool exchanged_ = false;  ///< the weights ahead are in builder.exchanged, the committed ones here
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
 };

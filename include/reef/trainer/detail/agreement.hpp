@@ -51,6 +51,11 @@ std::uint64_t hash_of(const Options& options) {
   hash.add(rate.peak).add(rate.warmup).add(rate.steps).add(rate.floor);
   hash.add(rate.at(0));  // of a schedule of one's own no more is known to be askable
   hash.add(effect_of(options.rule));
+  if constexpr (requires { options.sync.outer; }) {
+    const auto& o = options.sync;
+    hash.add(o.every).add(o.fragments).add(o.overlap).add(o.mix).add(o.outer_learning_rate);
+    hash.add(effect_of(o.outer));
+  }
   hash.add(device::name_of(device::instruction_set()));
   return hash.value();
 }

@@ -63,20 +63,21 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   evaluation_state_.seed = options_.seed;
 
   plan_step();
+  turns_ = std::vector<Part>(static_cast<std::size_t>(turns(plan_)) - 1);
   std::vector<const schedule::Placement*> placements;
-  for (const run::Purpose purpose : purposes()) {
-    placements.push_back(&part(purpose).placed.emplace(build(plan_, rank(), purpose)).placement);
+  for (const Which which : programs_in(plan_)) {
+    placements.push_back(&part(which).placed.emplace(build(plan_, rank(), which)).placement);
   }
   verify_together();
   if (plan_.adapts && options_.accumulation.order == Accumulation::Order::shared) {
     counter_.emplace(*progress_, "micro-batches");
   }
   arenas_.emplace(device_, placements);
-  for (const run::Purpose purpose : purposes()) {
-    Part& made = part(purpose);
+  for (const Which which : programs_in(plan_)) {
+    Part& made = part(which);
     // A diagnosis gets its phase when there is something to look for.
-    if (purpose == run::Purpose::diagnosis) continue;
-    if (purpose != run::Purpose::evaluation) {
+    if (which.purpose == run::Purpose::diagnosis) continue;
+    if (which.purpose != run::Purpose::evaluation) {
       made.phase = make_phase(*made.placed, source, next_micro_batch(), state_);
     } else if (held_out) {
       made.phase = make_phase(*made.placed, std::move(held_out), {}, evaluation_state_);
@@ -111,6 +112,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
     plan.adapts = options.accumulation.adapts;
     plan.most = options.accumulation.most;
   }
+  if constexpr (periodic) Optim::plan(plan, options.sync);
   return plan;
 }
 
@@ -132,21 +134,26 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
                       " ranks.\n  fix: at least one rank, and one of them.");
   }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
-  const run::PlacedProgram training(build(plan, rank, run::Purpose::training));
+  const run::PlacedProgram training(build(plan, rank, {run::Purpose::training}));
   std::vector<schedule::Placement> placements;
-  for (const run::Purpose purpose : purposes()) {
-    placements.push_back(run::PlacedProgram(build(plan, rank, purpose)).placement);
+  StepEstimate work;
+  work.steps = periodic ? plan.exchange.every : 1;
+  detail::add_work(work, training.program, work.steps + 1 - turns(plan));
+  for (const Which which : programs_in(plan)) {
+    const run::PlacedProgram placed(build(plan, rank, which));
+    placements.push_back(placed.placement);
+    if (which.turn > 0) detail::add_work(work, placed.program, 1);
   }
-  return detail::estimate_of(training, Optim::state(training.builder), placements);
+  return detail::estimate_of(training, Optim::state(training.builder), placements, work);
 }
 
 /// The programs of all ranks, staged where messages are made of host memory.
 template <class... Policies>
 std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::StepPlan& plan,
-                                                                 run::Purpose purpose) {
+                                                                 Which which) {
   std::vector<schedule::Program> programs;
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    schedule::Program program = build(plan, rank, purpose).program;
+    schedule::Program program = build(plan, rank, which).program;
     programs.push_back(plan.discrete ? run::stage_transfers(std::move(program))
                                      : std::move(program));
   }
@@ -156,13 +163,14 @@ std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::Step
 template <class... Policies>
 std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model,
                                                               const Options& options, int ranks,
-                                                              std::vector<int> micro_batches) {
+                                                              std::vector<int> micro_batches,
+                                                              int turn) {
   possible(options);
   if (ranks < 1) {
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
-  return programs_of(plan, run::Purpose::training);
+  return programs_of(plan, {run::Purpose::training, turn});
 }
 
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
@@ -172,8 +180,8 @@ void Trainer<Policies...>::verify_together() {
   limits.device_bytes = options_.device.memory_bytes;
   Hash plan;
   plan.add(graph::hash_of(model_.dag()));
-  for (const run::Purpose purpose : purposes()) {
-    const std::vector<schedule::Program> programs = programs_of(plan_, purpose);
+  for (const Which which : programs_in(plan_)) {
+    const std::vector<schedule::Program> programs = programs_of(plan_, which);
     schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
@@ -197,8 +205,11 @@ std::unique_ptr<run::Phase<typename Trainer<Policies...>::Device, typename Train
 Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
                                  run::NextMicroBatch next, const run::StepState& state) {
   const auto add_code = [this](run::Handlers<Device>& handlers, const run::Site<Device, T>& site) {
-    if constexpr (optim::brings_code<Optim, run::Handlers<Device>, run::Site<Device, T>>) {
-      Optim::add_code(handlers, site, options_.rule, optim::UpdateOptions{options_.clip_norm});
+    [[maybe_unused]] const optim::UpdateOptions update{options_.clip_norm};
+    if constexpr (periodic) {
+      Optim::add_code(handlers, site, options_.rule, update, options_.sync);
+    } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, run::Site<Device, T>>) {
+      Optim::add_code(handlers, site, options_.rule, update);
     }
     detail::add_diagnosis_code(handlers, site, finding_);
   };
@@ -220,7 +231,8 @@ run::NextMicroBatch Trainer<Policies...>::next_micro_batch() {
   };
 }
 
-/// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient.
+/// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient. Ranks that step
+/// on their own go on with their own weights.
 template <class... Policies>
 run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>::T>&
 Trainer<Policies...>::run_step() {
@@ -233,7 +245,11 @@ Trainer<Policies...>::run_step() {
     if (!pending_) perform(run::Purpose::opening);
     pending_ = true;
   }
-  return perform(run::Purpose::training);
+  if constexpr (periodic) {
+    if (exchanged_) exchange_weights();
+    pending_ = true;
+  }
+  return perform({run::Purpose::training, turn()});
 }
 
 template <class... Policies>
@@ -269,7 +285,7 @@ double Trainer<Policies...>::evaluate(int rounds) {
 template <class... Policies>
 StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Seconds seconds) const {
   const graph::TensorSpec& input = plan_.dag->tensor_at(plan_.dag->inputs.at(0)).spec;
-  const auto micro_batches = static_cast<std::uint64_t>(verdict.micro_batches);
+  const std::uint64_t micro_batches = micro_batches_of(verdict);
   StepResult result;
   result.micro_batches = micro_batches;
   result.step = state_.committed;
@@ -280,7 +296,7 @@ StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Second
       micro_batches * static_cast<std::uint64_t>(input.shape.rank() == 0 ? 1 : input.shape[0]);
   result.tokens = micro_batches * static_cast<std::uint64_t>(input.shape.size());
   result.seconds = seconds;
-  result.committed = verdict.commit;
+  result.committed = verdict.commit || periodic;
   return result;
 }
 
@@ -288,7 +304,7 @@ StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Second
 template <class... Policies>
 void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   *finding_ = {};
-  const run::PlacedProgram& program = *part(run::Purpose::diagnosis).placed;
+  const run::PlacedProgram& program = *part({run::Purpose::diagnosis}).placed;
   if (!plan_.adapts) {
     make_phase(program, source_, {}, before)->run();
     return;
@@ -306,24 +322,31 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   }
 }
 
-/// All ranks repeat the step; the lowest rank that finds something names it.
+/// All ranks repeat the step; the lowest rank that finds something names it. A rank that steps on its
+/// own does so alone.
 template <class... Policies>
 std::string Trainer<Policies...>::diagnose(const optim::Verdict& verdict) {
   run::StepState before = state_;
-  before.micro_batch -= static_cast<std::uint64_t>(verdict.micro_batches);
+  before.micro_batch -= micro_batches_of(verdict);
   find_not_finite(before);
-  pending_ = false;  // its gradients were the place to look for them
-  const auto uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
-  const auto micro_batches =
-      comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
+  const std::int64_t committed = state_.committed - (periodic ? 1 : 0);
+  const int first = periodic ? rank() : 0;
+  std::vector<int> uses{finding_->use};
+  std::vector<int> micro_batches{finding_->micro_batch};
+  if constexpr (!periodic) {
+    pending_ = false;  // its gradients were the place to look for them
+    uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
+    micro_batches =
+        comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
+  }
 
   if (verdict.weight == 0) {
     return "reef::Trainer::step: no micro-batch of any rank has a weight, so the step has no "
            "mean.\n"
            "  fix: a source that returns more than 0 for at least one micro-batch of a step.";
   }
-  std::string text = concat("reef::Trainer::step: the step after ", state_.committed,
-                            " committed ones is not finite: ");
+  std::string text =
+      concat("reef::Trainer::step: the step after ", committed, " committed ones is not finite: ");
   for (std::size_t r = 0; r < uses.size(); ++r) {
     const int use = uses[r];
     if (use == detail::Finding::nothing) continue;
@@ -332,13 +355,21 @@ std::string Trainer<Policies...>::diagnose(const optim::Verdict& verdict) {
             ? "the loss"
             : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
     return concat(
-        text, tensor, " on rank ", r, ", in its micro-batch ", micro_batches[r],
+        text, tensor, " on rank ", first + static_cast<int>(r), ", in its micro-batch ",
+        micro_batches[r],
         ".\n  state: the weights are those of the last committed step.\n"
         "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.");
   }
   return text +
          "every rank's own gradients are finite, but their sum over ranks is not.\n"
          "  fix: a lower learning rate, or a smaller loss weight.";
+}
+
+/// A rank that steps on its own is alone with this: the others hear why it does not come.
+template <class... Policies>
+void Trainer<Policies...>::stop(const std::string& why) {
+  if (periodic) progress_->give_up(std::make_exception_ptr(NonFiniteError(why)));
+  throw NonFiniteError(why);
 }
 
 }  // namespace reef::inline v0

@@ -89,19 +89,19 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
   const std::vector<T> rounded(values.begin(), values.end());
   copy(to, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
   set_master(name, values);
+  state_.began = state_.committed;
   if (!exchanged_) return;
   T* const ahead = address_of(name, builder().exchanged).first;
   copy(ahead, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
 }
 
-/// The part of the master weights that this rank keeps.
+/// The part of the master weights that this rank keeps, where it keeps any.
 template <class... Policies>
 void Trainer<Policies...>::set_master(std::string_view name, std::span<const Sum> values) {
-  if (!plan_.keeps_master()) return;
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const std::int64_t begin = plan_.layout.parameters[p];
   const auto end = begin + static_cast<std::int64_t>(values.size());
-  for (const StateRange& range : state_ranges()) {
+  for (const StateRange& range : Optim::state(builder())) {
     const std::int64_t from = std::max(begin, range.begin);
     const std::int64_t to = std::min(end, range.begin + range.elements);
     if (!range.master || from >= to) continue;

@@ -1,0 +1,404 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/optim/decision.hpp>
+#include <reef/optim/update.hpp>
+#include <reef/run/messages.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+/// What of a fragment lies in one bucket: elements [begin, end) of it.
+struct Piece {
+  int fragment = 0;
+  std::size_t bucket = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::vector<std::int64_t> shards{};  ///< P + 1 offsets from begin, as of a Bucket
+
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+  [[nodiscard]] std::int64_t shard_begin(int rank) const {
+    return shards[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] std::int64_t shard_size(int rank) const {
+    return shards[static_cast<std::size_t>(rank) + 1] - shard_begin(rank);
+  }
+};
+
+/// The pieces of all fragments, fragment after fragment: equal shares of the flat parameter layout, in
+/// whole norm blocks, wherever the buckets end.
+inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
+  const std::int64_t n = plan.layout.parameter_elements;
+  const std::vector<std::int64_t> bounds = run::shard_offsets(n, plan.exchange.fragments);
+  std::vector<Piece> pieces;
+  for (std::size_t f = 0; f + 1 < bounds.size(); ++f) {
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      const run::Bucket& bucket = plan.buckets[b];
+      const std::int64_t begin = std::max(bounds[f], bucket.begin) - bucket.begin;
+      const std::int64_t end = std::min(bounds[f + 1], bucket.end) - bucket.begin;
+      if (begin >= end) continue;
+      pieces.push_back(
+          {static_cast<int>(f), b, begin, end, run::shard_offsets(end - begin, plan.ranks)});
+    }
+  }
+  return pieces;
+}
+
+/// The steps after which fragment f is due for the first time; then every H steps again.
+inline std::int64_t first_due(const run::Exchange& exchange, int fragment) {
+  return std::int64_t{exchange.every} * (fragment + 1) / exchange.fragments;
+}
+
+/// A fragment that is exchanged after a step is due once that one counts.
+inline std::int64_t counted(const run::Exchange& exchange, std::int64_t committed) {
+  return committed + (exchange.overlap == run::Exchange::Overlap::none ? 1 : 0);
+}
+
+/// Which outer step of the fragment it is, from 1, that the step after `committed` ones takes.
+inline std::int64_t outer_step(const run::Exchange& exchange, int fragment,
+                               std::int64_t committed) {
+  if (exchange.overlap == run::Exchange::Overlap::eager) return committed / exchange.every;
+  return (counted(exchange, committed) - first_due(exchange, fragment)) / exchange.every + 1;
+}
+
+/// Which program the step after `committed` ones runs: f + 1 exchanges fragment f, 0 nothing. `began`:
+/// after how many steps the ranks last began at the same weights.
+///
+///     none, mix   f is due after first_due(f) steps, and every H again
+///     eager       all are taken after every H steps, and f leaves floor(H f / F) steps later
+inline int turn_after(const run::Exchange& exchange, std::int64_t began, std::int64_t committed) {
+  const std::int64_t every = exchange.every;
+  const std::int64_t now = counted(exchange, committed);
+  const bool eager = exchange.overlap == run::Exchange::Overlap::eager;
+  const std::int64_t taken = eager ? now / every * every : now;
+  if (taken <= began) return 0;
+  for (int f = 0; f < exchange.fragments; ++f) {
+    const std::int64_t due =
+        eager ? taken + every * f / exchange.fragments : first_due(exchange, f);
+    if (now >= due && (now - due) % every == 0) return f + 1;
+  }
+  return 0;
+}
+
+/// Writes the programs of ranks that step on their own, and exchange a fragment of the weights now
+/// and then.
+///
+///     compute                                        receive    reduce             update
+///     [overlapped:  HandOut(p)     C = own          ]
+///     the model's stage;  OwnNorms(b)                OwnDecide  ReduceWeights(p)
+///     Update(b)                    own = inner(own)             GatherOuter(p)     OuterUpdate(p)
+///     [else here:   HandOut(p)     C = own          ]
+///     Merge(p)                     own = C, or a mix of both
+///
+/// `own` are the weights of this rank: the model's, and where those are narrower than sums, the master
+/// weights. C holds the pieces of the fragment that is exchanged: the sum of all ranks' weights arrives
+/// at the owner of a shard, which subtracts it from the outer weights. Without overlap C lies in the
+/// gradients' bytes, which no one needs then.
+///
+/// Eager rounds hand out all pieces at once, when the first leaves, and merge none:
+///
+///     Turnover(b)    compute, before the first exchange of a round; theta' = C as it has arrived
+///                    delta = start - own;  start = own = outer(theta', own state, delta / P);  C = delta
+///
+///     settling   Publish(p): the owner's outer weights;  GatherCommitted(p)
+///
+/// Code finds its operands by their place: HandOut, ReduceWeights, GatherOuter, GatherCommitted and
+/// Publish read the source and write the target; OuterUpdate reads the sum, writes outer weights in its
+/// place, and accumulates into the outer rule's states, then the outer weights; Merge reads what has
+/// arrived and the model's weights, and writes these, with master weights among its accumulates.
+/// Turnover reads the pieces of its bucket, then the model's weights, writes the weights, then the
+/// pieces, and accumulates into its own states of the outer rule, start, and master weights.
+class OuterProgram {
+public:
+  OuterProgram(run::StepBuilder& builder, int inner_states, int outer_states)
+      : builder_(builder),
+        program_(builder.program),
+        plan_(builder.plan),
+        pieces_(pieces_of(builder.plan)),
+        inner_states_(inner_states),
+        outer_states_(outer_states) {}
+
+  /// What outlives a round.
+  static void reserve(run::StepBuilder& builder, int inner_states, int outer_states) {
+    reserve_states(builder, inner_states, false);
+    const std::vector<Piece> pieces = pieces_of(builder.plan);
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      const auto elements = static_cast<Bytes>(pieces[p].shard_size(builder.rank()));
+      for (int kept = 0; kept <= outer_states; ++kept) {
+        builder.program.add_storage(outer_storage(kept, outer_states, p),
+                                    elements * builder.plan.sum_bytes(), run::Place::device,
+                                    run::Life::persistent);
+      }
+    }
+    builder.exchanged = builder.reduced;  // no gradient is kept from step to step
+    if (builder.plan.exchange.overlap != run::Exchange::Overlap::eager) return;
+    const auto keep = [&](std::string name, std::int64_t elements) {
+      builder.program.add_storage(std::move(name),
+                                  static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
+                                  run::Place::device, run::Life::persistent);
+    };
+    for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+      for (int kept = 0; kept <= outer_states; ++kept) {
+        keep(own_storage(kept, outer_states, b), builder.plan.buckets[b].size());
+      }
+    }
+    for (std::size_t p = 0; p < pieces.size(); ++p) keep(leaving_name(p), pieces[p].size());
+  }
+
+  static std::vector<StateRange> state(const run::StepBuilder& builder, int inner_states,
+                                       int outer_states) {
+    using Kept = StateRange::Kept;
+    const run::StepPlan& plan = builder.plan;
+    const Element sum = sum_of(plan.dag->element);
+    const std::string own = concat("rank.", builder.rank(), ".");
+    std::vector<StateRange> ranges = state_ranges(builder, inner_states, false);
+    for (StateRange& range : ranges) {
+      range.name = own + range.name;
+      range.kept = Kept::pending;
+    }
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      ranges.push_back({builder.exchanged[b], own + "weights", plan.buckets[b].begin,
+                        plan.buckets[b].size(), plan.dag->element, Kept::ahead, false, true});
+    }
+    const std::vector<Piece> pieces = pieces_of(plan);
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      const Piece& piece = pieces[p];
+      const std::int64_t begin = plan.buckets[piece.bucket].begin + piece.begin;
+      for (int kept = 0; kept <= outer_states; ++kept) {
+        ranges.push_back({find(builder.program, outer_storage(kept, outer_states, p)),
+                          outer_name(kept, outer_states), begin + piece.shard_begin(builder.rank()),
+                          piece.shard_size(builder.rank()), sum, Kept::shard,
+                          kept == outer_states});
+      }
+    }
+    if (plan.exchange.overlap != run::Exchange::Overlap::eager) return ranges;
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      for (int kept = 0; kept <= outer_states; ++kept) {
+        const bool start = kept == outer_states;
+        ranges.push_back({find(builder.program, own_storage(kept, outer_states, b)),
+                          own + (start ? "start" : outer_name(kept, outer_states)),
+                          plan.buckets[b].begin, plan.buckets[b].size(), sum, Kept::pending,
+                          start});
+      }
+    }
+    // What is set as the weights has arrived.
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      ranges.push_back({find(builder.program, leaving_name(p)), own + "leaving",
+                        plan.buckets[pieces[p].bucket].begin + pieces[p].begin, pieces[p].size(),
+                        sum, Kept::pending, true});
+    }
+    return ranges;
+  }
+
+  void add(const run::Pass& model) {
+    if (builder_.purpose == run::Purpose::evaluation) {
+      model(builder_);
+      add_decision(builder_, channel(), {});
+      return;
+    }
+    if (builder_.purpose == run::Purpose::settling) {
+      settle();
+      return;
+    }
+    const bool overlaps = plan_.exchange.overlap != run::Exchange::Overlap::none;
+    if (eager() && builder_.turn == 1) {
+      for (std::size_t b = 0; b < plan_.buckets.size(); ++b) turn_over(b);
+      leaving_version_ = own_version_ = 1;
+    }
+    if (overlaps) exchange();
+    builder_.stage = {.weights = own_version_};
+    model(builder_);
+    add_own_decision(builder_);
+    for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
+      add_update(builder_, b, {builder_.reduced[b], 0}, builder_.weights[b], inner_states_);
+    }
+    ++own_version_;
+    if (!overlaps) exchange();
+    if (!eager()) each_piece([&](std::size_t p) { merge(p); });
+    // It is read when the round has ended: so until then nothing else may have its bytes.
+    program_.round.back().reads.push_back({builder_.verdict, 0});
+  }
+
+private:
+  /// "outer.state.0", ..., "outer": the last are the weights.
+  static std::string outer_name(int kept, int states) {
+    return kept < states ? concat("outer.state.", kept) : "outer";
+  }
+  static std::string outer_storage(int kept, int states, std::size_t p) {
+    return concat(outer_name(kept, states), " of piece ", p);
+  }
+
+  /// Of eager rounds, this rank's own outer step: where it went to, and the rule's states.
+  static std::string own_storage(int kept, int states, std::size_t b) {
+    return concat(kept < states ? "own " + outer_name(kept, states) : "start", " of weights ", b);
+  }
+  static std::string leaving_name(std::size_t p) { return concat("leaving piece ", p); }
+
+  [[nodiscard]] bool eager() const {
+    return plan_.exchange.overlap == run::Exchange::Overlap::eager;
+  }
+
+  /// The pieces of this turn's fragment.
+  template <class F>
+  void each_piece(const F& f) const {
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      if (pieces_[p].fragment + 1 == builder_.turn) f(p);
+    }
+  }
+
+  /// The collectives of all pieces stand in one order on every rank: that of the pieces.
+  void exchange() {
+    leaving_.assign(pieces_.size(), run::no_storage);
+    shards_ = leaving_;
+    each_piece([&](std::size_t p) {
+      name_storages(p);
+      if (!eager()) hand_out(p);
+    });
+    if (plan_.ranks > 1) each_piece([&](std::size_t p) { reduce(p); });
+    each_piece([&](std::size_t p) {
+      update(p);
+      if (plan_.ranks > 1) gather(p);
+    });
+  }
+
+  void name_storages(std::size_t p) {
+    using Overlap = run::Exchange::Overlap;
+    const Piece& piece = pieces_[p];
+    const Bytes bytes = bytes_of(piece.size());
+    switch (plan_.exchange.overlap) {
+      case Overlap::none:
+        leaving_[p] = program_.add_part(leaving_name(p), builder_.reduced[piece.bucket],
+                                        bytes_of(piece.begin), bytes);
+        break;
+      case Overlap::mix:
+        leaving_[p] = program_.add_storage(leaving_name(p), bytes, run::Place::device);
+        break;
+      case Overlap::eager: leaving_[p] = find(program_, leaving_name(p)); break;
+    }
+    shards_[p] = plan_.ranks == 1 ? leaving_[p]
+                                  : program_.add_part(concat("shard of piece ", p), leaving_[p],
+                                                      bytes_of(piece.shard_begin(builder_.rank())),
+                                                      bytes_of(piece.shard_size(builder_.rank())));
+  }
+
+  void hand_out(std::size_t p) {
+    const std::size_t b = pieces_[p].bucket;
+    run::Instruction& hand = add("HandOut", run::Lane::compute, p);
+    hand.reads = {{own(b), plan_.keeps_master() ? 0 : own_version_}};
+    hand.writes = {{leaving_[p], 0}};
+    hand.cost.bytes = 2 * bytes_of(pieces_[p].size());
+  }
+
+  void turn_over(std::size_t b) {
+    run::Instruction& turn = add("Turnover", run::Lane::compute, b);
+    turn.writes = {{builder_.weights[b], 1}};
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      if (pieces_[p].bucket != b) continue;
+      const run::StorageId piece = find(program_, leaving_name(p));
+      turn.reads.push_back({piece, 0});
+      turn.writes.push_back({piece, 1});
+    }
+    turn.reads.push_back({builder_.weights[b], 0});
+    for (int kept = 0; kept <= outer_states_; ++kept) {
+      turn.accumulates.push_back({find(program_, own_storage(kept, outer_states_, b)), 0});
+    }
+    if (plan_.keeps_master()) turn.accumulates.push_back({own(b), 0});
+    turn.cost.bytes = bytes_of(plan_.buckets[b].size()) * static_cast<Bytes>(6 + 2 * outer_states_);
+  }
+
+  void reduce(std::size_t p) {
+    run::Instruction& reduce = add("ReduceWeights", run::Lane::reduce, p);
+    reduce.reads = {{leaving_[p], leaving_version_}};
+    reduce.writes = {{shards_[p], leaving_version_}};
+    run::add_reduce_scatter_messages(reduce, builder_, plan_.sum_bytes(), channel(),
+                                     pieces_[p].shards);
+  }
+
+  void update(std::size_t p) {
+    run::Instruction& update = add("OuterUpdate", run::Lane::update, p);
+    update.reads = {{shards_[p], leaving_version_}};
+    update.writes = {{shards_[p], leaving_version_ + 1}};
+    for (int kept = 0; kept <= outer_states_; ++kept) {
+      update.accumulates.push_back({find(program_, outer_storage(kept, outer_states_, p)), 0});
+    }
+    update.cost.bytes = bytes_of(pieces_[p].shard_size(builder_.rank())) *
+                        static_cast<Bytes>(2 + 2 * (1 + outer_states_));
+  }
+
+  void gather(std::size_t p) {
+    run::Instruction& gather = add("GatherOuter", run::Lane::reduce, p);
+    gather.reads = {{shards_[p], leaving_version_ + 1}};
+    gather.writes = {{leaving_[p], leaving_version_ + 1}};
+    run::add_all_gather_messages(gather, builder_, plan_.sum_bytes(), channel(), pieces_[p].shards);
+  }
+
+  void merge(std::size_t p) {
+    const std::size_t b = pieces_[p].bucket;
+    run::Instruction& merge = add("Merge", run::Lane::compute, p);
+    merge.reads = {{leaving_[p], leaving_version_ + 1}, {builder_.weights[b], own_version_}};
+    merge.writes = {{builder_.weights[b], own_version_ + 1}};
+    if (plan_.keeps_master()) merge.accumulates = {{own(b), 0}};
+    merge.cost.bytes = 3 * bytes_of(pieces_[p].size());
+  }
+
+  /// The outer weights as the model's, in builder.exchanged.
+  void settle() {
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      const Piece& piece = pieces_[p];
+      const auto part = [&](const char* what, std::int64_t begin, std::int64_t elements) {
+        return program_.add_part(concat(what, p), builder_.exchanged[piece.bucket],
+                                 static_cast<Bytes>(begin) * plan_.element_bytes(),
+                                 static_cast<Bytes>(elements) * plan_.element_bytes());
+      };
+      const run::StorageId whole = part("committed piece ", piece.begin, piece.size());
+      const run::StorageId shard =
+          plan_.ranks == 1
+              ? whole
+              : part("committed shard of piece ", piece.begin + piece.shard_begin(builder_.rank()),
+                     piece.shard_size(builder_.rank()));
+      run::Instruction& publish = add("Publish", run::Lane::update, p);
+      publish.reads = {{find(program_, outer_storage(outer_states_, outer_states_, p)), 0}};
+      publish.writes = {{shard, 0}};
+      if (plan_.ranks == 1) continue;
+      run::Instruction& gather = add("GatherCommitted", run::Lane::reduce, p);
+      gather.reads = {{shard, 0}};
+      gather.writes = {{whole, 0}};
+      run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(),
+                                   piece.shards);
+    }
+  }
+
+  /// This rank's weights of a bucket, as exact as it has them.
+  [[nodiscard]] run::StorageId own(std::size_t b) const {
+    return plan_.keeps_master() ? find(program_, storage_name(inner_states_, inner_states_, b))
+                                : builder_.weights[b];
+  }
+  [[nodiscard]] Bytes bytes_of(std::int64_t elements) const {
+    return static_cast<Bytes>(elements) * plan_.sum_bytes();
+  }
+  run::Instruction& add(const char* kind, run::Lane lane, std::size_t p) {
+    return program_.add(kind, lane, static_cast<int>(p));
+  }
+  std::uint32_t channel() { return run::first_optimizer_channel + next_channel_++; }
+
+  run::StepBuilder& builder_;
+  schedule::Program& program_;
+  const run::StepPlan& plan_;
+  std::vector<Piece> pieces_;
+  int inner_states_;
+  int outer_states_;
+  int own_version_ = 0;                  ///< of the model's weights, at this place of the program
+  int leaving_version_ = 0;              ///< of C, before it is exchanged
+  std::vector<run::StorageId> leaving_;  ///< by piece: C
+  std::vector<run::StorageId> shards_;   ///< this rank's shard of it
+  std::uint32_t next_channel_ = 0;
+};
+
+}  // namespace reef::inline v0::optim::detail

@@ -1,0 +1,223 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <reef/core/config.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/text.hpp>
+#include <reef/device/transform.hpp>
+#include <reef/optim/decision.hpp>
+#include <reef/optim/detail/outer.hpp>
+#include <reef/optim/detail/rule_kernel.hpp>
+#include <reef/optim/update.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+/// The outer rule over contiguous weights, its gradient the way that the ranks went together.
+///
+///     g = theta[i] - sum[i] / P        of weights; of differences, sum[i] / P
+///     theta[i], state[.][i] = Outer::update(theta[i], state[.][i], g);  sum[i] = theta[i]
+template <class Outer, real E>
+struct OuterKernel {
+  static constexpr std::size_t states = Outer::states;
+
+  E* sum = nullptr;
+  E* theta = nullptr;
+  E* state[states + 1]{};
+  E ranks = 1;
+  bool of_weights = true;
+  typename RuleKernel<Outer, E>::Coefficients c{};
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    using V = typename At::Vector;
+    V s[states + 1];
+    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
+    V w = at.load(theta);
+    V gradient = at.load(sum) / V(ranks);
+    if (of_weights) gradient = w - gradient;
+    Outer::update(w, s, gradient, c);
+    at.store(theta, w);
+    at.store(sum, w);
+    for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+  }
+};
+
+/// What has arrived becomes a rank's own weights, of which it keeps the part `mix`.
+template <real T>
+struct MergeKernel {
+  using E = sum_t<T>;
+  static constexpr bool has_master = !std::is_same_v<T, E>;
+
+  T* weight = nullptr;
+  E* master = nullptr;
+  const E* arrived = nullptr;
+  E mix = 0;
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    using V = typename At::Vector;
+    V w = at.load(arrived);
+    if (mix != 0) {
+      if constexpr (has_master) {
+        w = w + V(mix) * (at.load(master) - w);
+      } else {
+        w = w + V(mix) * (at.load(weight) - w);
+      }
+    }
+    if constexpr (has_master) at.store(master, w);
+    at.store(weight, w);
+  }
+};
+
+/// A rank's own outer step, from the outer weights that have arrived; its difference leaves.
+///
+///     g = start[i] - own[i];  w, state[.][i] = Outer::update(leaving[i], state[.][i], g / P)
+///     start[i] = own[i] = w;  leaving[i] = g
+template <class Outer, real T>
+struct TurnoverKernel {
+  using E = sum_t<T>;
+  static constexpr std::size_t states = Outer::states;
+  static constexpr bool has_master = !std::is_same_v<T, E>;
+
+  T* weight = nullptr;
+  E* master = nullptr;
+  E* start = nullptr;
+  E* leaving = nullptr;
+  E* state[states + 1]{};
+  E ranks = 1;
+  typename RuleKernel<Outer, T>::Coefficients c{};
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    using V = typename At::Vector;
+    V s[states + 1];
+    for (std::size_t k = 0; k < states; ++k) s[k] = at.load(state[k]);
+    V gradient = at.load(start);
+    if constexpr (has_master) {
+      gradient = gradient - at.load(master);
+    } else {
+      gradient = gradient - at.load(weight);
+    }
+    V w = at.load(leaving);
+    Outer::update(w, s, gradient / V(ranks), c);
+    at.store(start, w);
+    if constexpr (has_master) at.store(master, w);
+    at.store(weight, w);
+    at.store(leaving, gradient);
+    for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
+  }
+};
+
+/// Adds the code of what OuterProgram appends. `options` are those of DiLoCo.
+template <class Handlers, class Site, class Inner, class Options>
+void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOptions update,
+                    const Options& options) {
+  using T = typename Site::element_type;
+  using E = typename Site::sum_type;
+  using Outer = decltype(options.outer);
+  using DeviceLane = typename Handlers::Lane;
+  using Code = typename Handlers::Code;
+  using Communication = typename Handlers::Communication;
+  using schedule::Instruction;
+  add_decision_code(handlers, site, update);
+  add_own_decision_code(handlers, site, update);
+  add_update_code(handlers, site, rule);
+  const auto pieces = std::make_shared<const std::vector<Piece>>(pieces_of(site.plan()));
+  const auto piece_of = [pieces](const Instruction& i) -> const Piece& {
+    return (*pieces)[static_cast<std::size_t>(i.index)];
+  };
+
+  handlers.on_lane("HandOut", [&site, piece_of](const Instruction& i) -> Code {
+    const Piece& piece = piece_of(i);
+    return [to = site.at(i.writes[0]), from = site.at(i.reads[0]) + piece.begin,
+            bytes = static_cast<Bytes>(piece.size()) * sizeof(E)](DeviceLane& lane) {
+      lane.copy(to, from, bytes, device::Copy::on_device);
+    };
+  });
+
+  handlers.on_wire("ReduceWeights", [&site, piece_of](const Instruction& i) -> Communication {
+    return site.reduce_scatter(concat("weights of piece ", i.index), i.reads[0], i.writes[0],
+                               piece_of(i).shards);
+  });
+  const auto gather = [&]<class U>(const char* kind, const char* what, U) {
+    handlers.on_wire(kind, [&site, piece_of, what](const Instruction& i) -> Communication {
+      return site.template all_gather<U>(concat(what, i.index), site.template span<U>(i.reads[0]),
+                                         site.template span<U>(i.writes[0]), piece_of(i).shards);
+    });
+  };
+  gather("GatherOuter", "outer weights of piece ", E{});
+  gather("GatherCommitted", "committed weights of piece ", T{});
+
+  handlers.on_lane("OuterUpdate", [&site, piece_of, options](const Instruction& i) -> Code {
+    OuterKernel<Outer, E> kernel;
+    kernel.sum = site.at(i.writes[0]);
+    for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = site.at(i.accumulates[k]);
+    kernel.theta = site.at(i.accumulates.back());
+    kernel.ranks = static_cast<E>(site.plan().ranks);
+    kernel.of_weights = site.plan().exchange.overlap != run::Exchange::Overlap::eager;
+    return [kernel, n = site.elements(i.writes[0]), options, fragment = piece_of(i).fragment,
+            &state = site.state, &exchange = site.plan().exchange](DeviceLane& lane) mutable {
+      const std::int64_t t = outer_step(exchange, fragment, state.committed);
+      kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
+      transform_vectors<E>(lane, n, kernel);
+    };
+  });
+
+  handlers.on_lane("Merge", [&site, piece_of, options](const Instruction& i) -> Code {
+    const Piece& piece = piece_of(i);
+    MergeKernel<T> kernel;
+    kernel.weight = site.template at<T>(i.writes[0]) + piece.begin;
+    if constexpr (MergeKernel<T>::has_master) {
+      kernel.master = site.at(i.accumulates[0]) + piece.begin;
+    }
+    kernel.arrived = site.at(i.reads[0]);
+    if (site.plan().exchange.overlap == run::Exchange::Overlap::mix) {
+      kernel.mix = static_cast<E>(options.mix);
+    }
+    return [kernel, n = piece.size()](DeviceLane& lane) { transform_vectors<T>(lane, n, kernel); };
+  });
+
+  handlers.on_lane("Turnover", [&site, pieces, options](const Instruction& i) -> Code {
+    struct Part {
+      TurnoverKernel<Outer, T> kernel;
+      std::int64_t elements;
+    };
+    std::vector<Part> parts;
+    for (const Piece& piece : *pieces) {
+      if (piece.bucket != static_cast<std::size_t>(i.index)) continue;
+      TurnoverKernel<Outer, T> kernel;
+      kernel.weight = site.template at<T>(i.writes[0]) + piece.begin;
+      kernel.leaving = site.at(i.writes[1 + parts.size()]);
+      for (std::size_t k = 0; k < Outer::states; ++k)
+        kernel.state[k] = site.at(i.accumulates[k]) + piece.begin;
+      kernel.start = site.at(i.accumulates[Outer::states]) + piece.begin;
+      if constexpr (TurnoverKernel<Outer, T>::has_master) {
+        kernel.master = site.at(i.accumulates.back()) + piece.begin;
+      }
+      kernel.ranks = static_cast<E>(site.plan().ranks);
+      parts.push_back({kernel, piece.size()});
+    }
+    return [parts, options, &state = site.state,
+            &exchange = site.plan().exchange](DeviceLane& lane) mutable {
+      const std::int64_t t = outer_step(exchange, 0, state.committed);
+      for (Part& part : parts) {
+        part.kernel.c =
+            options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
+        transform_vectors<T>(lane, part.elements, part.kernel);
+      }
+    };
+  });
+
+  handlers.on_lane("Publish", [&site](const Instruction& i) -> Code {
+    return [kernel = PublishKernel<T>{site.template at<T>(i.writes[0]), site.at(i.reads[0])},
+            n = site.elements(i.reads[0])](DeviceLane& lane) {
+      transform_vectors<T>(lane, n, kernel);
+    };
+  });
+}
+
+}  // namespace reef::inline v0::optim::detail

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/policy_tag.hpp>
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/optim/detail/outer.hpp>
+#include <reef/optim/detail/outer_code.hpp>
+#include <reef/optim/nesterov.hpp>
+#include <reef/optim/sgd.hpp>
+
+namespace reef::inline v0::optim {
+
+/// Low-frequency data parallelism: every rank steps on its own, and every H steps the way that the ranks
+/// went together is the gradient of an outer step.
+///
+///     each step:        w_r = inner(w_r, mean over this rank's micro-batches of weight * g)
+///     every H steps:    g = theta - sum over ranks of w_r / P
+///                       theta = outer(theta, g);    w_r = theta, inner states stay
+///
+/// Weights are cut into F fragments of equal size, of which fragment f has its turn after steps
+/// floor(H (f + 1) / F), and every H steps again. With Overlap::none the step that makes a fragment due
+/// ends with its exchange; with Overlap::mix the exchange runs beside the next step:
+///
+///     w_r = mix w_r + (1 - mix) theta'        theta' of the w_r of one step before
+///
+/// With Overlap::eager every H steps each rank begins anew from the outer weights as far as they have
+/// arrived, moved on by the outer rule with its own difference alone; the differences of all ranks then
+/// travel in F parts, each beside a step, and make the outer weights for the next time:
+///
+///     d_r = s_r - w_r;   w_r = s_r = outer(theta, d_r / P), with outer states of its own
+///     meanwhile:         theta = outer(theta, sum over ranks of d_r / P)
+///
+/// | state   | per weight: the inner rule's states, and of bf16 a master weight, whole; the outer      |
+/// |         | weight theta and the outer rule's states, / P                                           |
+/// | memory  | beside it the gradient; with Overlap::mix, while it lasts, a fragment as it leaves and   |
+/// |         | arrives; with Overlap::eager s_r, its own outer states, and all that leaves and arrives.  |
+/// |         | AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P; eager 28 + 8 / P       |
+/// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time; else      |
+/// |         | nothing: losses and norms are each rank's own, and so are clipping and the finite check  |
+/// | hides   | mix, eager: an exchange of n / F weights that takes no longer than one step              |
+/// | weights | evaluate(), parameter() and save() settle: they see theta, as of each fragment's last   |
+/// |         | exchange. set_parameter() sets theta and every rank's own                                |
+/// | steps   | are inner steps, and so the learning rate and StepResult count; loss and norm are those  |
+/// |         | of this rank. A rank that skips a step counts it                                        |
+/// | errors  | OptionError: H < 1, F not in [1, H], mix not in [0, 1), virtual ranks. A loss or gradient |
+/// |         | that is not finite throws on its rank alone; the others hear of it as MpiError           |
+///
+/// Source: Douillard et al., DiLoCo, arXiv 2311.08105, algorithm 1 (H 500 there, outer learning rate 0.7,
+/// Nesterov's momentum 0.9); Douillard et al., Streaming DiLoCo, arXiv 2501.18512, algorithm 2 (mix is
+/// its alpha, and tau is 1); Kale et al., Eager updates, arXiv 2502.12996: each rank's outer gradient is
+/// its own new difference / P and the others' of the time before / P. For a linear outer rule (Sgd,
+/// Momentum, Nesterov) that is what is done here: the states that such gradients make are those of the
+/// late means, which owners keep, and those of own differences, added. Deviations: a fragment is a range
+/// of the parameter layout in blocks of 4096, not a set of layers, so that fragments are of one size and
+/// bits do not depend on buckets. But for eager rounds ranks send weights, of which the owner makes g, so
+/// that none but the owner keeps theta. The papers say nothing of ranks with more or fewer micro-batches:
+/// each rank counts the same.
+template <update_rule Inner, update_rule Outer = Nesterov>
+struct DiLoCo {
+  using policy_tag = OptimTag;
+  using Rule = Inner;
+  using Overlap = run::Exchange::Overlap;
+  static constexpr bool sharded = false;
+  static constexpr Payload accepts = Payload::dense;
+  static constexpr bool needs_scalars = true;
+  static constexpr bool settled = false;
+
+  /// TrainerOptions::sync.
+  struct Options {
+    int every = 50;     ///< H
+    int fragments = 1;  ///< F
+    Overlap overlap = Overlap::none;
+    double mix = 0.5;  ///< what a rank keeps of its own weights where the exchange overlaps
+    Outer outer{};
+    double outer_learning_rate = 0.7;
+
+    /// Throws OptionError, naming the first option that cannot be.
+    void validate() const {
+      if (every < 1 || fragments < 1 || fragments > every) {
+        throw OptionError("reef::optim::DiLoCo: ", fragments, " fragments every ", every,
+                          " steps.\n  fix: every >= 1, and from 1 to `every` fragments.");
+      }
+      if (!(mix >= 0 && mix < 1)) {
+        throw OptionError("reef::optim::DiLoCo: mix is ", mix,
+                          ".\n  why: at 1 nothing of what arrives is taken.\n  fix: 0 <= mix < 1.");
+      }
+      if (!(outer_learning_rate >= 0) || !std::isfinite(outer_learning_rate)) {
+        throw OptionError("reef::optim::DiLoCo: outer_learning_rate is ", outer_learning_rate,
+                          ".\n  fix: a finite rate of at least 0.");
+      }
+      if constexpr (requires { outer.validate(); }) outer.validate();
+    }
+  };
+
+  /// Throws OptionError where one process stands for several ranks.
+  static void plan(run::StepPlan& plan, const Options& options) {
+    if (plan.virtual_ranks > 1) {
+      throw OptionError("reef::optim::DiLoCo: virtual_ranks is ", plan.virtual_ranks,
+                        ".\n  why: ranks have weights of their own between exchanges.\n"
+                        "  fix: virtual_ranks = 1, and as many ranks.");
+    }
+    plan.exchange = {options.every, options.fragments, options.overlap};
+  }
+  static int turns(const run::StepPlan& plan) { return 1 + plan.exchange.fragments; }
+  static int turn_after(const run::StepPlan& plan, std::int64_t began, std::int64_t committed) {
+    return detail::turn_after(plan.exchange, began, committed);
+  }
+
+  static void reserve(run::StepBuilder& builder) {
+    detail::OuterProgram::reserve(builder, Inner::states, Outer::states);
+  }
+  static void add(run::StepBuilder& builder, const run::Pass& model) {
+    detail::OuterProgram(builder, Inner::states, Outer::states).add(model);
+  }
+  static std::vector<StateRange> state(const run::StepBuilder& builder) {
+    return detail::OuterProgram::state(builder, Inner::states, Outer::states);
+  }
+  template <class Handlers, class Site>
+  static void add_code(Handlers& handlers, const Site& site, Inner rule, UpdateOptions update,
+                       const Options& options = {}) {
+    detail::add_outer_code(handlers, site, rule, update, options);
+  }
+};
+
+static_assert(periodic_policy<DiLoCo<AdamW>>);
+
+}  // namespace reef::inline v0::optim
