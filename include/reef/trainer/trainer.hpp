@@ -342,7 +342,7 @@ private:
     return static_cast<std::uint64_t>(periodic ? plan_.micro_batches_of_step()
                                                : verdict.micro_batches);
   }
-  std::string diagnose(const optim::Verdict& verdict);
+  std::string diagnose(optim::Verdict verdict);
   void find_not_finite(const run::StepState& before);
   [[noreturn]] void stop(const std::string& why);
   std::pair<T*, std::int64_t> address_of(std::string_view name,

@@ -323,9 +323,9 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
 }
 
 /// All ranks repeat the step; the lowest rank that finds something names it. A rank that steps on its
-/// own does so alone.
+/// own does so alone. The verdict is a copy: the memory of the step is used again.
 template <class... Policies>
-std::string Trainer<Policies...>::diagnose(const optim::Verdict& verdict) {
+std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
   run::StepState before = state_;
   before.micro_batch -= micro_batches_of(verdict);
   find_not_finite(before);
