@@ -228,7 +228,7 @@ public:
     state_.committed = committed;
     state_.micro_batch = micro_batches.next;
     taken_ = divide_up(micro_batches.next, static_cast<std::uint64_t>(ranks()));
-    state_.began = pending_ ? began : committed;
+    if constexpr (periodic) state_.began = pending_ ? began : committed;
     if (counter_) counter_->reset(micro_batches);
   }
 
