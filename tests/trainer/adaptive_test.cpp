@@ -265,6 +265,8 @@ TEST(AdaptiveAcco, what_cannot_adapt_is_refused) {
   auto options = adaptive_options<AccoTrainer>(Accumulation::capped(2));
   options.micro_batches = {3};
   refuse(static_cast<AccoTrainer*>(nullptr), options);
+  options = adaptive_options<AccoTrainer>(Accumulation{.order = Accumulation::Order::shared});
+  refuse(static_cast<AccoTrainer*>(nullptr), options);
   if (world.size() > 1) return;
   options = adaptive_options<AccoTrainer>();
   options.virtual_ranks = 2;

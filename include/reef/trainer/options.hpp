@@ -96,6 +96,9 @@ struct TrainerOptions {
     require(!accumulation.adapts || virtual_ranks == 1,
             "accumulation adapts on virtual ranks.\n  why: nothing is sent meanwhile.\n"
             "  fix: Accumulation::fixed(), or real ranks.");
+    require(accumulation.adapts || accumulation.order == Accumulation::Order::own,
+            "accumulation has a shared order, but fixed counts.\n  why: the plan numbers their "
+            "micro-batches.\n  fix: Accumulation::adaptive(Order::shared), or Order::own.");
     require(accumulation.most == 0 || accumulation.most >= micro_batches.front(),
             concat("a stage takes at least ", micro_batches.front(), " and at most ",
                    accumulation.most, " micro-batches.\n  fix: a bound of no less."));

@@ -47,7 +47,6 @@ auto Trainer<Policies...>::possible(Options options) -> Options {
   if (!overlapping && options.accumulation.adapts) {
     throw OptionError(
         "reef::Trainer: accumulation adapts, but this optimizer communicates between micro-"
-
         "batches, not beside them.\n  fix: Accumulation::fixed(), or optim::Acco.");
   }
   return options;
