@@ -56,12 +56,9 @@ std::pair<int, double> parse_slow(const std::string& text) {
 }
 
 const std::map<std::string, void (*)(const TrainOptions&)> recipes{
-    {"ddp", reef_examples::run_ddp},
-    {"zero1", reef_examples::run_zero1},
-    {"dpu", reef_examples::run_dpu},
-    {"acco-wp", reef_examples::run_acco_wp},
-    {"acco", reef_examples::run_acco},
-    {"diloco", reef_examples::run_diloco}};
+    {"ddp", reef_examples::run_ddp},   {"zero1", reef_examples::run_zero1},
+    {"dpu", reef_examples::run_dpu},   {"acco-wp", reef_examples::run_acco_wp},
+    {"acco", reef_examples::run_acco}, {"diloco", reef_examples::run_diloco}};
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
@@ -123,8 +120,7 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option_function<std::string>(
       "--accumulate", [&o](const std::string& text) { parse_accumulate(text, o); },
       "adaptive: further micro-batches while a stage communicates; cap:M: but at most M in a "
-      "stage; "
-      "fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
+      "stage; fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
   app.add_option(
          "--sampler", o.sampler,
          "of adaptive and cap:M: own, every rank's part of the samples, or shared, whichever "

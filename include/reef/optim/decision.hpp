@@ -70,7 +70,7 @@ struct CountKernel {
   REEF_HOST_DEVICE void operator()(const At&) const {
     const auto w = static_cast<double>(*weight);
     const double terms[] = {w, w * static_cast<double>(*loss), 1};
-    for (int i = 0; i < 3; ++i) counts[i] = (first ? 0 : counts[i]) + terms[i];
+    for (int i = 0; i < ScalarLayout::counts; ++i) counts[i] = (first ? 0 : counts[i]) + terms[i];
   }
 };
 
@@ -242,27 +242,27 @@ void add_own_decision_code(Handlers& handlers, const Site& site, UpdateOptions o
       block_sums_of_squares(lane, n, gradient, sums, run::norm_block);
     };
   });
-  handlers.on_wire(
-      "OwnDecide",
-      [&site, options](const schedule::Instruction& i) -> typename Handlers::Communication {
-        const std::size_t counted = i.reads.size() - site.plan().buckets.size();
-        std::vector<std::span<const double>> sums;
-        for (std::size_t k = counted; k < i.reads.size(); ++k) {
-          sums.push_back(site.template span<double>(i.reads[k]));
-        }
-        auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
-        const detail::Counts<T> micro_batches(site, std::span(i.reads).first(counted));
-        return site.call("decide", [sums, verdict, options, micro_batches] {
-          double counts[detail::ScalarLayout::counts] = {};
-          micro_batches.write_to(counts);
-          double squares = 0;
-          for (const std::span<const double> blocks : sums) {
-            for (const double sum : blocks) squares += sum;
-          }
-          *verdict = judge(counts[0], counts[1], squares, options);
-          verdict->micro_batches = static_cast<std::int64_t>(counts[2]);
-        });
-      });
+  handlers.on_wire("OwnDecide",
+                   [&site, options](const schedule::Instruction& i) ->
+                   typename Handlers::Communication {
+                     const std::size_t counted = i.reads.size() - site.plan().buckets.size();
+                     std::vector<std::span<const double>> sums;
+                     for (std::size_t k = counted; k < i.reads.size(); ++k) {
+                       sums.push_back(site.template span<double>(i.reads[k]));
+                     }
+                     auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
+                     const detail::Counts<T> micro_batches(site, std::span(i.reads).first(counted));
+                     return site.call("decide", [sums, verdict, options, micro_batches] {
+                       double counts[detail::ScalarLayout::counts] = {};
+                       micro_batches.write_to(counts);
+                       double squares = 0;
+                       for (const std::span<const double> blocks : sums) {
+                         for (const double sum : blocks) squares += sum;
+                       }
+                       *verdict = judge(counts[0], counts[1], squares, options);
+                       verdict->micro_batches = static_cast<std::int64_t>(counts[2]);
+                     });
+                   });
 }
 
 /// Adds the code of Norms, Scalars, Decide and Count.
