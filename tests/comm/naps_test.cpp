@@ -15,34 +15,48 @@ TEST(Naps, a_wait_looks_ever_less_often) {
   constexpr double wait = 0.25;
   const double most = 32 + 32 * std::log(wait / 1.6e-3) + 10;
   Naps naps;
-  naps.rest(true, never_ns, never_ns, [] { return true; });
+  naps.rest(true, never_ns, never_ns, 0, [] { return true; });
   const std::int64_t begin = now_ns();
   int looks = 0;
   while (now_ns() - begin < to_ns(wait)) {
     // The turns that it yields at first are no naps.
     if (now_ns() - begin > to_ns(100e-6)) ++looks;
-    naps.rest(false, never_ns, never_ns, [] { return true; });
+    naps.rest(false, never_ns, never_ns, 0, [] { return true; });
   }
   EXPECT_LE(looks, most);
 }
 
+TEST(Naps, where_nothing_comes_soon_it_looks_as_rarely_as_it_is_told) {
+  constexpr double wait = 30e-3;
+  Naps naps;
+  naps.rest(true, never_ns, never_ns, to_ns(1e-3), [] { return true; });
+  const std::int64_t begin = now_ns();
+  int looks = 0;
+  for (; now_ns() - begin < to_ns(wait); ++looks) {
+    naps.rest(false, never_ns, never_ns, to_ns(1e-3), [] { return true; });
+  }
+  EXPECT_LE(looks, 30);
+  EXPECT_GE(looks, 1);
+}
+
 TEST(Naps, nobody_oversleeps_what_is_due) {
   Naps naps;
-  naps.rest(true, never_ns, never_ns, [] { return false; });
+  naps.rest(true, never_ns, never_ns, 0, [] { return false; });
   // Without a task it would sleep for ever: a sign of life that is due ends that, so does an arrival.
-  naps.rest(false, now_ns() + to_ns(1e-3), never_ns, [] { return false; });
-  naps.rest(false, never_ns, now_ns() + to_ns(1e-3), [] { return false; });
+  naps.rest(false, now_ns() + to_ns(1e-3), never_ns, 0, [] { return false; });
+  naps.rest(false, never_ns, now_ns() + to_ns(1e-3), 0, [] { return false; });
+  naps.rest(false, never_ns, now_ns() + to_ns(1e-3), never_ns, [] { return true; });
 }
 
 TEST(Naps, who_is_woken_goes_on_at_once) {
   Naps naps;
   std::atomic<bool> work{false};
-  naps.rest(true, never_ns, never_ns, [&] { return work.load(); });
+  naps.rest(true, never_ns, never_ns, 0, [&] { return work.load(); });
   std::thread other([&] {
     work = true;
     naps.wake();
   });
-  while (!work) naps.rest(false, never_ns, never_ns, [&] { return work.load(); });
+  while (!work) naps.rest(false, never_ns, never_ns, 0, [&] { return work.load(); });
   other.join();
 }
 

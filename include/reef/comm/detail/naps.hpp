@@ -22,8 +22,9 @@ namespace reef::inline v0::comm::detail {
 /// it sleeps until the next sign of life is due, or somebody wakes it.
 ///
 /// Who yields a core that another thread computes on gets it back after that one's time slice, some
-/// milliseconds; who wakes from a nap gets it at once. So for 0.1 s after a yield that took half a
-/// millisecond it naps where it would yield.
+/// milliseconds; who wakes from a nap gets it at once. So for a second after a yield that took half a
+/// millisecond it naps where it would yield. On links that take their time there is nothing to find
+/// so soon: there it naps at once, and as long as the caller says that nothing is missed.
 class Naps {
 public:
   /// Ends a nap. Any thread; next to nothing when there is none.
@@ -34,10 +35,10 @@ public:
     }
   }
 
-  /// The progress thread, once a round; at the latest it goes on at `beat` or `arrival`. `busy` says
-  /// whether there are tasks.
+  /// The progress thread, once a round; at the latest it goes on at `beat` or `arrival`. For `quiet` ns
+  /// nothing is missed that is not awaited there. `busy` says whether there are tasks.
   template <class Busy>
-  void rest(bool moved, std::int64_t beat, std::int64_t arrival, Busy&& busy) {
+  void rest(bool moved, std::int64_t beat, std::int64_t arrival, std::int64_t quiet, Busy&& busy) {
     const std::int64_t now = now_ns();
     if (moved) {
       still_since_ = now;
@@ -46,15 +47,17 @@ public:
     const bool working = busy();
     const std::int64_t still = now - still_since_;
     const bool alone = now >= shared_until_;
-    if (working && still < spin_ns && alone) {
+    if (working && still < spin_ns && alone && quiet <= spin_ns) {
       yield(now);
       return;
     }
     std::int64_t nap = std::max(beat - now, spin_ns);
-    if (working) nap = std::min(nap, std::clamp(still / 32, spin_ns, longest_ns));
+    if (working)
+      nap =
+          std::min(nap, std::clamp(still / 32, std::clamp(quiet, spin_ns, longest_ns), longest_ns));
     nap = std::min(nap, arrival - now - (alone ? spin_ns : 0));
     if (nap <= 0) {
-      yield(now);
+      if (alone) yield(now);
       return;
     }
     std::unique_lock lock(mutex_);
@@ -72,7 +75,7 @@ private:
   }
 
   static constexpr std::int64_t slice_ns = 500'000;
-  static constexpr std::int64_t shared_ns = 100'000'000;
+  static constexpr std::int64_t shared_ns = 1'000'000'000;
   static constexpr std::int64_t spin_ns = 50'000;
   static constexpr std::int64_t longest_ns = 8'000'000;
 

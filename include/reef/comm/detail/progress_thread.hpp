@@ -45,7 +45,7 @@ inline void Progress::serve() {
     } catch (...) {
       fail("a callback threw what is no std::exception", Why::thrown);
     }
-    naps_.rest(moved, next_beat_, wire_.next_arrival(), [this] { return busy(); });
+    naps_.rest(moved, next_beat_, wire_.next_arrival(), wire_.quiet(), [this] { return busy(); });
   }
   wire_.cancel(detail::to_ns(0.1));  // the receives of claims that nobody will make
 }

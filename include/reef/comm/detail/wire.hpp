@@ -58,7 +58,7 @@ public:
   /// Sends `header` and header.bytes bytes of `payload`; both live until delivered(token).
   void send(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind, Header& header,
             const void* payload) {
-    Slot slot{&owner, token, peer, kind, false, nullptr, {}, 0};
+    Slot slot{&owner, token, peer, kind, false, nullptr, header, 0};
     const Bytes bytes = header_bytes + header.bytes;
     if (!shape_.empty()) {
       std::int64_t& free = link_free_[static_cast<std::size_t>(peer)];
@@ -121,6 +121,20 @@ public:
     return delayed_.empty() ? never_ns : delayed_.front().not_before;
   }
 
+  /// How long, in ns, nothing is lost by not looking at what MPI has yet to move: on shaped links as
+  /// long as they take for what MPI moves between two looks, 1 ms at most; else 0.
+  [[nodiscard]] std::int64_t quiet() const {
+    if (shape_.empty()) return 0;
+    Seconds quiet = 1e-3;
+    for (const Slot& slot : slots_) {
+      const auto bytes = static_cast<double>(std::min<Bytes>(slot.expected.bytes, fragment));
+      const int from = slot.receive ? slot.peer : rank_;
+      const int to = slot.receive ? rank_ : slot.peer;
+      quiet = std::min(quiet, bytes / shape_.bandwidth(from, to));
+    }
+    return to_ns(quiet);
+  }
+
   /// When the last message from `peer` came in.
   [[nodiscard]] std::int64_t heard(int peer) const {
     return heard_[static_cast<std::size_t>(peer)];
@@ -146,6 +160,8 @@ public:
   }
 
 private:
+  static constexpr Bytes fragment = 32 << 10;  ///< of a long message, in shared memory
+
   struct Slot {
     Receiver* owner;
     std::uint64_t token;
