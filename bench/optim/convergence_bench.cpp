@@ -20,15 +20,10 @@
 
 #include <mpi.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,17 +32,10 @@
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
 #include <reef/data/sampler.hpp>
-#include <reef/nn/add.hpp>
-#include <reef/nn/causal_attention.hpp>
-#include <reef/nn/cross_entropy.hpp>
-#include <reef/nn/embedding.hpp>
-#include <reef/nn/gelu.hpp>
-#include <reef/nn/host.hpp>
-#include <reef/nn/layer_norm.hpp>
-#include <reef/nn/linear.hpp>
 
 #include "optim/links.hpp"
 #include "optim/recipes.hpp"
+#include "optim/small_model.hpp"
 #include "support/measure.hpp"
 
 namespace {
@@ -56,68 +44,7 @@ using namespace reef_bench;
 using reef::comm::Communicator;
 using reef::comm::NetworkShape;
 
-constexpr std::int64_t context = 32;
-constexpr std::int64_t batch = 2;
 constexpr int micro_batches_of_step = 16;
-
-/// The corpus as numbers from 0, one for each different byte.
-struct Text {
-  std::vector<std::uint8_t> training;
-  std::vector<std::uint8_t> held_out;
-  std::int64_t vocabulary = 0;
-
-  explicit Text(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    if (bytes.empty()) throw reef::FileError("optim_convergence_bench: '", path, "' has no text.");
-    std::array<bool, 256> used{};
-    for (const char byte : bytes) used[static_cast<unsigned char>(byte)] = true;
-    std::array<std::uint8_t, 256> number{};
-    for (std::size_t byte = 0; byte < used.size(); ++byte) {
-      number[byte] = static_cast<std::uint8_t>(vocabulary);
-      if (used[byte]) ++vocabulary;
-    }
-    for (std::size_t at = 0; at < bytes.size(); ++at) {
-      (at / 1000 % 10 == 9 ? held_out : training)
-          .push_back(number[static_cast<unsigned char>(bytes[at])]);
-    }
-  }
-};
-
-Model model_of(std::int64_t vocabulary, bool fan_in) {
-  using namespace reef::nn;
-  constexpr std::int64_t layers = 2;
-  constexpr std::int64_t heads = 4;
-  constexpr std::int64_t channels = 48;
-  Model g(1);
-  using reef::Element;
-  const reef::Shape shape{batch, context};
-  const int tokens = g.input("tokens", {shape, Element::int32});
-  const int targets = g.input("targets", {shape, Element::int32});
-  const auto linear = [&](const std::string& name, std::int64_t features, double gpt2, int in) {
-    const auto rows = static_cast<double>(g.dag().tensor_at(in).spec.shape.last());
-    const double deviation = fan_in ? 1 / std::sqrt(3 * rows) : gpt2;
-    return g.add(name, Linear{features, false, Transpose::no, deviation}, {in})[0];
-  };
-  int x = g.add("embedding", Embedding{vocabulary, context, channels}, {tokens})[0];
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const std::string h = "h." + std::to_string(layer) + ".";
-    int y = g.add(h + "ln_1", LayerNorm{}, {x})[0];
-    y = linear(h + "attn.qkv", 3 * channels, 0.02, y);
-    y = g.add(h + "attn", CausalAttention{heads}, {y})[0];
-    y = linear(h + "attn.out", channels, 0.01, y);
-    x = g.add(h + "attn.residual", Add{}, {x, y})[0];
-    y = g.add(h + "ln_2", LayerNorm{}, {x})[0];
-    y = linear(h + "mlp.in", 4 * channels, 0.02, y);
-    y = g.add(h + "mlp.gelu", Gelu{}, {y})[0];
-    y = linear(h + "mlp.out", channels, 0.01, y);
-    x = g.add(h + "mlp.residual", Add{}, {x, y})[0];
-  }
-  x = g.add("ln_f", LayerNorm{}, {x})[0];
-  const int logits = linear("head", vocabulary, 0.02, x);
-  g.loss(g.add("loss", CrossEntropy{}, {logits, targets})[0]);
-  return g;
-}
 
 Setting setting_of(const Text& text, std::uint64_t seed, std::int64_t steps, int ranks,
                    bool fan_in) {
@@ -125,7 +52,7 @@ Setting setting_of(const Text& text, std::uint64_t seed, std::int64_t steps, int
     throw reef::OptionError("optim_convergence_bench: ", micro_batches_of_step,
                             " micro-batches over ", ranks, " ranks.\n  fix: 1, 2, 4 or 8 ranks.");
   }
-  Setting result{model_of(text.vocabulary, fan_in),
+  Setting result{small_model(text.vocabulary, fan_in),
                  [sampler = reef::data::Sampler(text.training, context, seed)](
                      std::uint64_t first, std::span<const reef::AnyView> inputs) {
                    sampler.fill(first, inputs);

@@ -41,6 +41,7 @@ struct Steps {
   std::vector<double> seconds;  ///< of each, on the slowest rank
   double exposed = 0;  ///< seconds a step in which a rank communicates and computes nothing
   double sent = 0;     ///< bytes a step, of a rank
+  double samples = 0;  ///< a step, of all ranks
 };
 
 /// Steps after others that are not counted; exposed and sent are means over ranks.
@@ -59,7 +60,11 @@ inline Steps time_steps(const Recipe& recipe, Setting setting,
     recording.spans.clear();
     const auto before = training->progress().meter().operations();
     const double begin = now();
-    for (int i = 0; i < steps; ++i) result.seconds.push_back(training->step().seconds);
+    for (int i = 0; i < steps; ++i) {
+      const reef::StepResult step = training->step();
+      result.seconds.push_back(step.seconds);
+      result.samples += static_cast<double>(step.samples) / steps;
+    }
     const double end = now();
     const auto sent = training->progress().meter().operations() - before;
     sink.collect(recording);

@@ -10,7 +10,8 @@ Written are NAME.md and NAME.json, for --out NAME. overlap_bench.cpp says what i
     c       one micro-batch on one thread, while all ranks compute and none communicates
     m       one exchange of the model, reduce-scatter and all-gather, while no rank computes; ACCO makes
             two in a step, all others one
-    B       micro-batches of a step on each rank; those of ACCO are shared out over two stages
+    B       micro-batches of a step on each rank; those of ACCO are shared out over two stages. 2+: adaptive,
+            one a stage and as many more as it takes while it communicates
     ideal   max(B c, exchanges m)
     exposed seconds of a step in which a rank communicates and computes nothing
 
@@ -37,12 +38,12 @@ EXCHANGES = {"acco": 2}  # of the model in a step; 1 of all others
 
 
 def rows_of(ranks):
-    """What is measured on so many ranks: (recipe, B, alone)."""
+    """What is measured on so many ranks: (recipe, B, mode), as the program takes them."""
     if ranks > os.cpu_count():
-        return [(recipe, LARGEST, alone) for recipe in [*RIVALS, *OVERLAPPING] for alone in (False, True)]
-    return ([(recipe, count, False) for recipe in RIVALS for count in COUNTS]
-            + [(recipe, count, False) for recipe, counts in OVERLAPPING.items() for count in counts]
-            + [("ddp", LARGEST, True), ("acco", LARGEST, True)])
+        return [(recipe, LARGEST, mode) for recipe in [*RIVALS, *OVERLAPPING] for mode in ("", "alone")]
+    return ([(recipe, count, "") for recipe in RIVALS for count in COUNTS]
+            + [(recipe, count, "") for recipe, counts in OVERLAPPING.items() for count in counts]
+            + [("acco", 2, "adaptive"), ("ddp", LARGEST, "alone"), ("acco", LARGEST, "alone")])
 
 
 def processor():
@@ -56,21 +57,25 @@ def measure(options, ranks, ratio):
     bind = "core:overload-allowed" if ranks > os.cpu_count() else "core"
     command = ["mpiexec", "--allow-run-as-root", "--oversubscribe", "--map-by", "core", "--bind-to", bind,
                "-n", str(ranks), str(options.build / "optim_overlap_bench"), str(ratio), str(options.rounds),
-               *(f"{recipe}:{count}{':alone' if alone else ''}" for recipe, count, alone in rows_of(ranks))]
+               *(f"{recipe}:{count}{mode and ':' + mode}" for recipe, count, mode in rows_of(ranks))]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"overlap.py: failed: {' '.join(command)}")
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     units = {line["round"]: line for line in lines if "c" in line}
     rows = []
-    for recipe, count, alone in rows_of(ranks):
+    for recipe, count, mode in rows_of(ranks):
         found = [line for line in lines if line.get("recipe") == recipe
-                 and line["micro_batches"] == count and line["alone"] == alone]
-        step = [statistics.median(line["seconds"]) for line in found]
+                 and line["micro_batches"] == count and line["mode"] == mode]
+        alone = mode == "alone"
+        # Steps of an adaptive recipe are of different lengths, and their samples known as a mean.
+        middle_of = statistics.mean if mode == "adaptive" else statistics.median
+        step = [middle_of(line["seconds"]) for line in found]
         ideal = [max(count * units[line["round"]]["c"],
                      0 if alone else EXCHANGES.get(recipe, 1) * units[line["round"]]["m"]) for line in found]
-        rows.append({"recipe": recipe, "micro_batches": count, "alone": alone,
+        rows.append({"recipe": recipe, "micro_batches": count, "mode": mode,
                      "step_s": statistics.median(step), "steps": step,
+                     "rates": [line["samples"] / s for line, s in zip(found, step)],
                      "of_ideal": statistics.median(a / b for a, b in zip(step, ideal)),
                      "exposed_s": statistics.median(line["exposed_s"] for line in found),
                      "samples_per_s": statistics.median(line["samples"] / s for line, s in zip(found, step)),
@@ -80,27 +85,53 @@ def measure(options, ranks, ratio):
               "bytes_per_s": middle("bytes_per_s"), "command": " ".join(command),
               "units": list(units.values()), "rows": rows}
     print(f"  {ranks} ranks, m = {ratio} c: c {1e3 * result['c']:.2f} ms, m {1e3 * result['m']:.2f} ms; of ideal: "
-          + ", ".join(f"{row['recipe']}:{row['micro_batches']}{' alone' if row['alone'] else ''} "
+          + ", ".join(f"{row['recipe']}:{row['micro_batches']}{row['mode'] and ' ' + row['mode']} "
                       f"{row['of_ideal']:.3f}" for row in rows), flush=True)
     return result
 
 
-def row_of(measured, recipe, count, alone=False):
+def row_of(measured, recipe, count, mode=""):
     return next((row for row in measured["rows"]
-                 if (row["recipe"], row["micro_batches"], row["alone"]) == (recipe, count, alone)), None)
+                 if (row["recipe"], row["micro_batches"], row["mode"]) == (recipe, count, mode)), None)
 
 
-def faster(measured, recipe, rival, count, rival_count=None):
-    """Samples/s of a recipe by those of a rival: the median of the rounds' own."""
-    mine, other = row_of(measured, recipe, count), row_of(measured, rival, rival_count or count)
+def ratio_of(mine, other):
+    """Samples/s of a row by those of another: the median of the rounds' own."""
     if not mine or not other:
         return None
-    share = count / other["micro_batches"]
-    return statistics.median(b / a * share for a, b in zip(mine["steps"], other["steps"]))
+    return statistics.median(a / b for a, b in zip(mine["rates"], other["rates"]))
+
+
+def faster(measured, recipe, rival, count, rival_count=None, mode=""):
+    return ratio_of(row_of(measured, recipe, count, mode), row_of(measured, rival, rival_count or count))
 
 
 def figure(value, form="{:.2f}"):
     return "" if value is None else form.format(value)
+
+
+def of_ideal(row):
+    return f"{row['of_ideal']:.3f}"
+
+
+def ideal_of(row):
+    return f"{1e3 * row['step_s'] / row['of_ideal']:.1f}"
+
+
+def adaptive_of(measured):
+    """Samples/s of adaptive stages by those of the same ranks without any communication, and what is exposed."""
+    lines = ["| m / c | micro-batches a step | of samples/s without communication | communication exposed, of a step |",
+             "|--:|--:|--:|--:|"]
+    for one in measured:
+        row, alone = row_of(one, "acco", 2, "adaptive"), row_of(one, "acco", LARGEST, "alone")
+        # alone is one rank's; all of them compute at once there.
+        share = ratio_of(row, alone) / one["ranks"]
+        rate = row["samples_per_s"] * row["step_s"] / one["ranks"]
+        batch = alone["samples_per_s"] * alone["step_s"] / LARGEST
+        exposed = row["exposed_s"] / row["step_s"]
+        lines.append(f"| {one['m'] / one['c']:.2f} | {rate / batch:.1f} | "
+                     f"{share:.3f}{'' if share >= 0.95 else ' (missed)'} | {100 * exposed:.1f} %{' (missed)' if one['m'] <= one['c'] and exposed > 0.03 else ''} |")
+    return lines
 
 
 def table_of(measured, two_ranks):
@@ -109,17 +140,18 @@ def table_of(measured, two_ranks):
              "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for one in measured:
         for row in one["rows"]:
-            if row["alone"]:
+            if row["mode"] == "alone":
                 continue
-            recipe, count = row["recipe"], row["micro_batches"]
-            alone = row_of(one, recipe, count, True)
-            last = (figure(faster(one, recipe, "zero1", count)) if two_ranks else
+            recipe, count, mode = row["recipe"], row["micro_batches"], row["mode"]
+            alone = row_of(one, recipe, count, "alone")
+            last = (figure(faster(one, recipe, "zero1", count, mode=mode)) if two_ranks else
                     figure(alone and statistics.median(a / b for a, b in zip(row["steps"], alone["steps"])), "{:.3f}"))
             lines.append(
-                f"| {one['m'] / one['c']:.2f} | {recipe} | {count} | {1e3 * row['step_s']:.1f} | "
-                f"{1e3 * row['step_s'] / row['of_ideal']:.1f} | {row['of_ideal']:.3f} | {1e3 * row['exposed_s']:.1f} | "
+                f"| {one['m'] / one['c']:.2f} | {recipe} | {count}{'+' if mode else ''} | "
+                f"{1e3 * row['step_s']:.1f} | {'' if mode else ideal_of(row)} | {'' if mode else of_ideal(row)} | "
+                f"{1e3 * row['exposed_s']:.1f} | "
                 f"{row['samples_per_s']:.0f} | {row['bytes_per_sample']:.0f} | "
-                f"{figure(faster(one, recipe, 'ddp', count))} | {last} |")
+                f"{figure(faster(one, recipe, 'ddp', count, mode=mode))} | {last} |")
     return lines
 
 
@@ -163,8 +195,11 @@ def table(report):
             lines.append(f"| {one['m'] / one['c']:.2f} | " + " | ".join(
                 f"{of_ideal:.3f}{'' if of_ideal <= 1.05 else ' (missed)'}" for of_ideal in found) + " |")
         lines += ["", "Without communication ACCO's steps take, of B c: " + ", ".join(
-            f"{row_of(one, 'acco', LARGEST, True)['of_ideal']:.3f}" for one in two)
-            + "; Ddp's " + ", ".join(f"{row_of(one, 'ddp', LARGEST, True)['of_ideal']:.3f}" for one in two) + ".", ""]
+            f"{row_of(one, 'acco', LARGEST, 'alone')['of_ideal']:.3f}" for one in two)
+            + "; Ddp's " + ", ".join(
+                f"{row_of(one, 'ddp', LARGEST, 'alone')['of_ideal']:.3f}" for one in two) + ".", "",
+            "### Adaptive stages: at least 0.95 of the samples/s without communication; at m <= c, 3 % exposed at most",
+            "", *adaptive_of(two), ""]
     if more:
         lines += [f"## {more[0]['ranks']} ranks on {report['cores']} cores", "", *table_of(more, False), "",
                   "The last column is the law here: at most 1.10 for ACCO, where its communication takes no longer than "

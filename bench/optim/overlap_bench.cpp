@@ -7,31 +7,28 @@
 //     c        one micro-batch on one thread, while all ranks compute and none communicates
 //     m        one exchange of the model: reduce-scatter and all-gather, while no rank computes
 //     links    of a bandwidth with which m = RATIO c; they sleep and take no processor time
-//     B        micro-batches of a step on each rank; RECIPE:B:alone is that step without other ranks
+//     B        micro-batches of a step on each rank; RECIPE:B:alone is that step without other ranks, and
+//              RECIPE:B:adaptive takes B and further ones while it communicates
 //
 // c and m are read anew in every round, in which all recipes take turns, each round beginning with
 // another. Seconds are the slowest rank's.
 
 #include <mpi.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <reef/comm/environment.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/random.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/nn/host.hpp>
 
+#include "optim/gpt_setting.hpp"
 #include "optim/links.hpp"
 #include "optim/recipes.hpp"
+#include "optim/row.hpp"
 #include "support/measure.hpp"
 
 namespace {
@@ -40,57 +37,15 @@ using namespace reef_bench;
 using reef::comm::Communicator;
 using reef::comm::NetworkShape;
 
-/// A GPT that is computed for long and sent in little, as large batches make it.
-Setting setting(int micro_batches, NetworkShape links) {
-  reef::nn::GptConfig config;
-  config.layers = 2;
-  config.heads = 4;
-  config.channels = 64;
-  config.vocabulary = 256;
-  config.context = 128;
-  config.batch = 4;
-  const auto source = [](std::uint64_t first, std::span<const reef::AnyView> inputs) {
-    for (const reef::AnyView& input : inputs) {
-      std::uint64_t at = 0;
-      for (std::int32_t& token : input.as<std::int32_t>().span()) {
-        token = static_cast<std::int32_t>(reef::random_bits({1, first, 0, 0}, at++) % 256);
-      }
-    }
-    return 1.0;
-  };
-  Setting result{reef::nn::gpt<reef::device::Host, float>(config, 1), source};
-  result.micro_batches = micro_batches;
-  result.bucket_bytes = 64 << 10;  // about eight, so that a last backward can hide most of them
-  result.network = std::move(links);
-  return result;
-}
-
-struct Row {
-  std::string recipe;
-  int micro_batches = 0;
-  bool alone = false;
-
-  /// "acco:8" or "acco:8:alone".
-  explicit Row(const std::string& text) : recipe(text.substr(0, text.find(':'))) {
-    const std::size_t colon = text.find(':');
-    if (colon != std::string::npos) {
-      micro_batches = std::atoi(text.c_str() + colon + 1);
-      alone = text.ends_with(":alone");
-    }
-    if (micro_batches < 1) {
-      throw reef::OptionError("optim_overlap_bench: '", text, "'.\n  fix: RECIPE:B, as acco:8.");
-    }
-  }
-};
-
 int run(double ratio, int rounds, const std::vector<Row>& rows) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
-  const NetworkShape links = links_for(ratio * micro_batch_seconds(setting, self), setting, world);
+  const NetworkShape links =
+      links_for(ratio * micro_batch_seconds(gpt_setting, self), gpt_setting, world);
   const bool prints = world.rank() == 0;
   for (int round = 0; round < rounds; ++round) {
-    const double c = micro_batch_seconds(setting, self);
-    const double m = exchange_seconds(setting(1, links), world);
+    const double c = micro_batch_seconds(gpt_setting, self);
+    const double m = exchange_seconds(gpt_setting(1, links), world);
     if (prints) {
       std::printf(
           "{\"round\": %d, \"ranks\": %d, \"ratio\": %g, \"c\": %.6f, \"m\": %.6f, "
@@ -100,18 +55,17 @@ int run(double ratio, int rounds, const std::vector<Row>& rows) {
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Row& row = rows[(i + static_cast<std::size_t>(round) * 5) % rows.size()];
-      Setting one = setting(row.micro_batches, row.alone ? NetworkShape() : links);
-      const double samples =
-          row.micro_batches * static_cast<double>(one.model.dag().tensor_at(0).spec.shape[0]);
+      Setting one = gpt_setting(row.micro_batches, row.alone ? NetworkShape() : links);
+      one.accumulation = row.accumulation;
       const Steps steps =
           time_steps(recipe_of(row.recipe), std::move(one), row.alone ? self : world, 4);
       if (!prints) continue;
       std::printf(
-          "{\"round\": %d, \"recipe\": \"%s\", \"micro_batches\": %d, \"alone\": %s, \"samples\": "
-          "%g, "
+          "{\"round\": %d, \"recipe\": \"%s\", \"micro_batches\": %d, \"mode\": \"%s\", "
+          "\"samples\": %g, "
           "\"exposed_s\": %.6f, \"sent\": %.0f, \"seconds\": [",
-          round, row.recipe.c_str(), row.micro_batches, row.alone ? "true" : "false",
-          samples * (row.alone ? 1 : world.size()), steps.exposed, steps.sent);
+          round, row.recipe.c_str(), row.micro_batches, row.mode.c_str(), steps.samples,
+          steps.exposed, steps.sent);
       for (std::size_t s = 0; s < steps.seconds.size(); ++s) {
         std::printf("%s%.6f", s == 0 ? "" : ", ", steps.seconds[s]);
       }

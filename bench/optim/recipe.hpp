@@ -42,8 +42,9 @@ private:
 template <class Optim>
 std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Communicator& ranks) {
   using Tested = reef::Trainer<Optim>;
+  constexpr bool overlaps = reef::optim::overlapping_policy<Optim>;
   int stages = 1;
-  if constexpr (reef::optim::overlapping_policy<Optim>) stages = Optim::stages;
+  if constexpr (overlaps) stages = Optim::stages;
   if (setting.micro_batches % stages != 0) {
     throw reef::OptionError("reef_bench: ", setting.micro_batches, " micro-batches over ", stages,
                             " stages.\n  fix: as many in each stage.");
@@ -53,8 +54,10 @@ std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Commu
   options.seed = setting.seed;
   options.learning_rate = setting.learning_rate;
   options.clip_norm = setting.clip_norm;
-  options.bucket_bytes = setting.bucket_bytes;
+  options.bucket_bytes = overlaps ? 0 : setting.bucket_bytes;
+  if (overlaps) options.accumulation = setting.accumulation;
   options.device.threads = 1;
+  options.device.slowdown = setting.slowdown;
   options.communication.network = setting.network;
   options.trace = setting.trace;
   return std::make_unique<TrainingOf<Tested>>(setting, std::move(options), ranks);

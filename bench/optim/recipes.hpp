@@ -30,10 +30,12 @@ struct Setting {
   reef::run::Source source;
   reef::run::Source held_out{};
   int micro_batches = 1;  ///< of a step, on each rank: a recipe shares them out over its stages
+  reef::Accumulation accumulation{};  ///< of recipes that overlap
+  double slowdown = 1;                ///< of this rank's device
   std::uint64_t seed = 1;
   double clip_norm = 1;
   reef::optim::LearningRate learning_rate{};
-  reef::Bytes bucket_bytes = 0;
+  reef::Bytes bucket_bytes = 0;  ///< of recipes that hide them behind a backward; others choose
   reef::comm::NetworkShape network{};
   reef::trace::Sink* trace = nullptr;
 };
