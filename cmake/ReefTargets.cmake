@@ -236,7 +236,8 @@ function(reef_test)
     set(reef_test_optimisation -O1)
   endif()
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:$<IF:$<COMPILE_LANGUAGE:CUDA>,-Xcompiler=-O1,${reef_test_optimisation}>>)
-  # What no GPU will run is compiled all the same, but not made fast.
+  # What no GPU will run is compiled all the same, but not made fast. An -O3 of nvcc's own would come
+  # last and win over -Xcompiler: the presets give none.
   if(NOT REEF_HAS_GPU)
     target_compile_options(${target} PRIVATE
       "$<$<COMPILE_LANGUAGE:CUDA>:-Xcicc=-O0;-Xptxas=-O0;-Xcompiler=-O0>")
