@@ -1,7 +1,7 @@
 # The functions by which Reef's own tests, benchmarks and examples are declared. Not installed.
 #
 #   reef_test(NAME folder.name SOURCES x.cpp... [RANKS 1 2 3 4] [LIBRARIES t...] [LABELS l...]
-#             [TIMEOUT seconds] [ENVIRONMENT "A=1"...] [ARGUMENTS a...] [DEFINITIONS D=1...]
+#             [TIMEOUT seconds] [PROCESSORS n] [ENVIRONMENT "A=1"...] [ARGUMENTS a...] [DEFINITIONS D=1...]
 #             [MPI mpich] [CORE] [CUDA])
 #   reef_test_under_instruction_sets(NAME folder.name [RANKS 2] [ARGUMENTS a...])   of a test that is there
 #   reef_cuda_test(NAME folder.name SOURCES x.cu... [the same options])
@@ -91,11 +91,13 @@ endif()
 # -- MPI launcher ------------------------------------------------------------------------------
 
 # As root, with more ranks than cores, several jobs side by side: no binding, or all would share
-# core 0. One thread a rank unless a test says otherwise.
+# core 0. One thread a rank unless a test says otherwise. A launcher that ends a job over a rank that
+# failed kills the others at once: Open MPI's would first give them two seconds.
 set(reef_rank_environment
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
   OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_btl_base_warn_component_unused=0
+  OMPI_MCA_odls_base_sigkill_timeout=0
   OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1)
 
 set(REEF_MPIEXEC "${MPIEXEC_EXECUTABLE}")
@@ -188,6 +190,7 @@ endfunction()
 #   LIBRARIES    further libraries. The base is reef::reef; with CORE it is reef::core alone.
 #   LABELS       added to the folder's name and, with RANKS, to `mpi`
 #   TIMEOUT      seconds, default 60 (three times that under a sanitizer)
+#   PROCESSORS   that ctest is to keep for it, default its ranks; fewer where they mostly wait for the clock
 #   ENVIRONMENT  added to, and winning over, what reef_test_environment sets
 #   ARGUMENTS    of the program
 #   MPI mpich    builds against MPICH and runs under its launcher; left out where there is none, and
@@ -195,7 +198,7 @@ endfunction()
 #   CUDA         links reef::cuda; left out where there is no toolkit
 #   UNITY        its sources are compiled as few (reef_unite)
 function(reef_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;CUDA;UNITY" "NAME;TIMEOUT;MPI"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;CUDA;UNITY" "NAME;TIMEOUT;PROCESSORS;MPI"
     "SOURCES;RANKS;LIBRARIES;LABELS;ENVIRONMENT;ARGUMENTS;DEFINITIONS")
   reef_check_arguments(reef_test)
   if(arg_CUDA AND NOT REEF_HAS_CUDA_LANGUAGE)
@@ -275,7 +278,11 @@ function(reef_test)
     foreach(ranks IN LISTS arg_RANKS)
       add_test(NAME ${arg_NAME}.p${ranks}
         COMMAND ${launcher} -n ${ranks} $<TARGET_FILE:${target}> ${arg_ARGUMENTS})
-      set_tests_properties(${arg_NAME}.p${ranks} PROPERTIES PROCESSORS ${ranks})
+      set(processors ${ranks})
+      if(arg_PROCESSORS)
+        set(processors ${arg_PROCESSORS})
+      endif()
+      set_tests_properties(${arg_NAME}.p${ranks} PROPERTIES PROCESSORS ${processors})
       list(APPEND entries ${arg_NAME}.p${ranks})
     endforeach()
     reef_test_environment(environment TRUE ${arg_ENVIRONMENT})

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/functions.hpp>
@@ -40,7 +41,7 @@ TEST(CallTask, comes_between_what_stands_before_and_behind_it_in_its_queue) {
 
 TEST(CallTask, that_takes_long_makes_nobody_silent_and_holds_up_no_other_queue) {
   const comm::Communicator world;
-  comm::Progress progress(world, {.deadline = 0.5, .abort_on_deadline = false});
+  comm::Progress progress(world, {.deadline = 0.75, .abort_on_deadline = false});
   std::atomic<bool> other_is_done{false};
   std::atomic<bool> went_on{false};
   const bool slow = world.rank() == world.size() - 1;
@@ -56,7 +57,7 @@ TEST(CallTask, that_takes_long_makes_nobody_silent_and_holds_up_no_other_queue) 
   double other = 1;
   comm::all_reduce<double>(progress, "other", std::span<double>(&other, 1));
   other_is_done = true;
-  progress.wait(behind);  // the others wait three deadlines long
+  progress.wait(behind);  // the others wait two deadlines long
   EXPECT_EQ(value[0], world.size());
   EXPECT_EQ(other, world.size());
   EXPECT_TRUE(went_on || !slow);
@@ -84,15 +85,21 @@ TEST(CallTask, that_throws_fails_here_and_tells_the_others) {
 
 TEST(CallTask, that_runs_while_its_owner_gives_up_is_waited_for) {
   const comm::Communicator world;
+  std::atomic<bool> runs{false};
+  std::atomic<bool> leaves{false};
   std::atomic<bool> ended{false};
   const auto give_up = [&] {
     comm::Progress progress(world, {.abort_on_deadline = false});
     CallTask call("source", [&] {
+      runs = true;
+      while (!leaves) std::this_thread::yield();
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       ended = true;
     });
     progress.submit(progress.queue("queue"), call);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (!runs) std::this_thread::yield();
+    MPI_Barrier(MPI_COMM_WORLD);  // who fails first would keep the others' calls from starting
+    leaves = true;
     throw std::runtime_error("enough");
   };
   EXPECT_THROW(give_up(), std::runtime_error);

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -24,23 +27,30 @@ T input_of(int rank, std::int64_t i, std::uint64_t salt = 0) {
   return static_cast<T>(magnitude * fraction);
 }
 
+/// The first n of `known`, of which those that are missing are computed now: a test asks for the same
+/// numbers many times, and computing them would take most of its time.
+template <class T, class Compute>
+std::vector<T> first_of(std::vector<T>& known, std::int64_t n, Compute compute) {
+  for (std::int64_t i = std::ssize(known); i < n; ++i) known.push_back(compute(i));
+  return {known.begin(), known.begin() + n};
+}
+
 template <class T>
 std::vector<T> inputs_of(int rank, std::int64_t n, std::uint64_t salt = 0) {
-  std::vector<T> values;
-  for (std::int64_t i = 0; i < n; ++i) values.push_back(input_of<T>(rank, i, salt));
-  return values;
+  thread_local std::map<std::pair<int, std::uint64_t>, std::vector<T>> known;
+  return first_of(known[{rank, salt}], n,
+                  [=](std::int64_t i) { return input_of<T>(rank, i, salt); });
 }
 
 /// ((x_0 + x_1) + x_2) + ...: the order that the collectives promise.
 template <class T>
 std::vector<T> sum_of_ranks(int ranks, std::int64_t n, std::uint64_t salt = 0) {
-  std::vector<T> sum = inputs_of<T>(0, n, salt);
-  for (int rank = 1; rank < ranks; ++rank) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      sum[static_cast<std::size_t>(i)] += input_of<T>(rank, i, salt);
-    }
-  }
-  return sum;
+  thread_local std::map<std::pair<int, std::uint64_t>, std::vector<T>> known;
+  return first_of(known[{ranks, salt}], n, [=](std::int64_t i) {
+    T sum = input_of<T>(0, i, salt);
+    for (int rank = 1; rank < ranks; ++rank) sum += input_of<T>(rank, i, salt);
+    return sum;
+  });
 }
 
 /// Equal bit for bit: NaN equals itself, 0 and -0 differ.

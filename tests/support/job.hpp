@@ -21,7 +21,7 @@ struct Ending {
 inline Ending run_command(const std::string& command, int limit = 60) {
   const std::string limited = "timeout -k 2 " + std::to_string(limit) + " " + command + " 2>&1";
   Ending ending;
-  std::FILE* const job = popen(limited.c_str(), "r");
+  std::FILE* const job = popen(limited.c_str(), "re");
   if (job == nullptr) {
     ADD_FAILURE() << "cannot run " << command;
     return ending;
