@@ -22,9 +22,10 @@ namespace reef::inline v0::comm::detail {
 /// it sleeps until the next sign of life is due, or somebody wakes it.
 ///
 /// Who yields a core that another thread computes on gets it back after that one's time slice, some
-/// milliseconds; who wakes from a nap gets it at once. So for a second after a yield that took half a
-/// millisecond it naps where it would yield. On links that take their time there is nothing to find
-/// so soon: there it naps at once, and as long as the caller says that nothing is missed.
+/// milliseconds; who wakes from a nap gets it at once, and costs that thread more than itself. So for a
+/// second after a yield that took half a millisecond it naps where it would yield, and naps are twice as
+/// long. On links that take their time there is nothing to find so soon: there it naps at once, and as
+/// long as the caller says that nothing is missed.
 class Naps {
 public:
   /// Ends a nap. Any thread; next to nothing when there is none.
@@ -52,9 +53,10 @@ public:
       return;
     }
     std::int64_t nap = std::max(beat - now, spin_ns);
-    if (working)
-      nap =
-          std::min(nap, std::clamp(still / 32, std::clamp(quiet, spin_ns, longest_ns), longest_ns));
+    if (working) {
+      const std::int64_t shortest = std::clamp(quiet, alone ? spin_ns : 2 * spin_ns, longest_ns);
+      nap = std::min(nap, std::clamp(still / (alone ? 32 : 16), shortest, longest_ns));
+    }
     nap = std::min(nap, arrival - now - (alone ? spin_ns : 0));
     if (nap <= 0) {
       if (alone) yield(now);
