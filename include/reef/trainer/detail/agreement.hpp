@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <reef/comm/error.hpp>
+#include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
@@ -19,6 +21,11 @@ inline void require_agreement(comm::Progress& progress, const std::string& what,
   const auto all = comm::gather_numbers(progress, what, mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
+    // Who ends now would end the others, perhaps before they have seen the numbers: all meet once more.
+    try {
+      comm::barrier(progress, what);
+    } catch (const comm::MpiError&) {  // by who left the barrier first, and knows the same
+    }
     throw OptionError("reef::Trainer: rank ", rank, " and rank 0 differ in their ", what,
                       ".\n  fix: ", fix);
   }
