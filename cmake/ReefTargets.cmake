@@ -8,9 +8,11 @@
 #   reef_compile_fail(NAME rule SOURCE rule.cpp [LIBRARIES t...])
 #   reef_bench(NAME folder.name SOURCES x.cpp... [LIBRARIES t...] [RANKS 4] [CUDA])
 #   reef_program(NAME reef-train SOURCES x.cpp... [LIBRARIES t...])
-#   reef_add_folders()     add_subdirectory() for each subfolder that has a CMakeLists.txt
+#   reef_add_folders([folder...])   add_subdirectory() for each subfolder that has a CMakeLists.txt, for
+#                                   those named here last
 #
-# Variables that they leave behind: REEF_MPIEXEC (a list: the launcher with what it needs here).
+# What they leave behind: the variable REEF_MPIEXEC (a list: the launcher with what it needs here), and
+# the global property REEF_HEADERS_OF_TESTS (the headers that a test includes before all else).
 
 include_guard(GLOBAL)
 
@@ -165,6 +167,10 @@ endfunction()
 
 macro(reef_add_folders)
   file(GLOB reef_folders CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*/CMakeLists.txt")
+  foreach(reef_folder IN ITEMS ${ARGN})
+    list(REMOVE_ITEM reef_folders "${reef_folder}/CMakeLists.txt")
+    list(APPEND reef_folders "${reef_folder}/CMakeLists.txt")
+  endforeach()
   foreach(reef_folder IN LISTS reef_folders)
     get_filename_component(reef_folder "${reef_folder}" DIRECTORY)
     add_subdirectory("${reef_folder}")
@@ -178,6 +184,16 @@ function(reef_unite target)
   if(ARGN)
     set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${target})
     set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  endif()
+endfunction()
+
+# If a test's source begins with `#include <reef/x.hpp>`, it compiles x.hpp alone, with the warnings of
+# our own code: tests/headers leaves it to that test.
+function(reef_note_first_include source)
+  file(STRINGS "${source}" line REGEX "^[^/]" LIMIT_COUNT 1)  # the first that is not blank or a comment
+  if(line MATCHES "^#include <(reef/.+[.]hpp)>$")
+    set_property(GLOBAL APPEND PROPERTY REEF_HEADERS_OF_TESTS "${CMAKE_MATCH_1}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
   endif()
 endfunction()
 
@@ -250,6 +266,8 @@ function(reef_test)
   endif()
   if("reef_test_trainers" IN_LIST arg_LIBRARIES AND NOT arg_CUDA)
     target_precompile_headers(${target} REUSE_FROM reef_test_trainers)
+  elseif(NOT arg_UNITY AND NOT arg_CUDA)
+    reef_note_first_include(${arg_SOURCES})
   endif()
   if(arg_CUDA)
     target_link_libraries(${target} PRIVATE reef::cuda)

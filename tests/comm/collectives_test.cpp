@@ -1,3 +1,5 @@
+#include <reef/comm/collectives.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>

@@ -1,11 +1,11 @@
+#include <reef/comm/gather.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include <reef/comm/gather.hpp>
 
 namespace {
 

@@ -1,3 +1,5 @@
+#include <reef/comm/functions.hpp>
+
 #include <mpi.h>
 
 #include <array>
@@ -16,7 +18,6 @@
 #include <gtest/gtest.h>
 
 #include <comm/reference.hpp>
-#include <reef/comm/functions.hpp>
 #include <reef/comm/shared_counter.hpp>
 
 #include "../support/job.hpp"

@@ -1,3 +1,5 @@
+#include <reef/comm/network_file.hpp>
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -18,7 +20,6 @@
 
 #include <comm/reference.hpp>
 #include <reef/comm/functions.hpp>
-#include <reef/comm/network_file.hpp>
 
 namespace {
 

@@ -1,9 +1,10 @@
+#include <reef/comm/node_cores.hpp>
+
 #include <cstddef>
 
 #include <gtest/gtest.h>
 
 #include <reef/comm/communicator.hpp>
-#include <reef/comm/node_cores.hpp>
 #include <reef/device/cores.hpp>
 
 namespace {

@@ -1,3 +1,5 @@
+#include <reef/comm/point_to_point.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <span>

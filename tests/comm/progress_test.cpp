@@ -1,3 +1,5 @@
+#include <reef/comm/progress.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <functional>

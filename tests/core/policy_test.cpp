@@ -1,8 +1,8 @@
+#include <reef/core/policy.hpp>
+
 #include <gtest/gtest.h>
 
 #include <type_traits>
-
-#include <reef/core/policy.hpp>
 
 namespace reef::test {
 

@@ -1,10 +1,10 @@
+#include <reef/graph/dag.hpp>
+
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include <reef/graph/dag.hpp>
 
 namespace {
 

@@ -1,3 +1,5 @@
+#include <reef/graph/graph.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -5,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <reef/device/host.hpp>
-#include <reef/graph/graph.hpp>
 
 #include "../laws/graph_runner.hpp"
 #include "test_operators.hpp"

@@ -1,3 +1,5 @@
+#include <reef/graph/measure.hpp>
+
 #include <chrono>
 #include <string>
 #include <vector>
@@ -5,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <reef/device/host.hpp>
-#include <reef/graph/measure.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 

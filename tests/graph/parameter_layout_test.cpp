@@ -1,10 +1,10 @@
+#include <reef/graph/parameter_layout.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include <reef/graph/parameter_layout.hpp>
 
 namespace {
 

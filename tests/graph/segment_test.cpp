@@ -1,3 +1,5 @@
+#include <reef/graph/segment.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -5,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/random.hpp>
-#include <reef/graph/segment.hpp>
 
 namespace {
 

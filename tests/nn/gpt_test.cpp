@@ -1,3 +1,5 @@
+#include <reef/nn/gpt.hpp>
+
 #include <cmath>
 #include <cstdint>
 #include <set>
@@ -7,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <reef/device/host.hpp>
-#include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 
 #include "../laws/graph_runner.hpp"

@@ -1,3 +1,5 @@
+#include <reef/nn/causal_attention.hpp>
+
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -7,7 +9,6 @@
 
 #include <reef/device/host.hpp>
 #include <reef/nn/add.hpp>
-#include <reef/nn/causal_attention.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>

@@ -1,8 +1,8 @@
+#include <reef/optim/adamw.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include <reef/optim/adamw.hpp>
 
 #include "../laws/update_rule.hpp"
 

@@ -1,8 +1,8 @@
+#include <reef/optim/learning_rate.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include <reef/optim/learning_rate.hpp>
 
 namespace reef::test {
 

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include <reef/optim/momentum.hpp>
+
+#include <gtest/gtest.h>
 
 #include "../laws/update_rule.hpp"
 

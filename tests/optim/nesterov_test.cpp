@@ -1,7 +1,8 @@
+#include <reef/optim/nesterov.hpp>
+
 #include <gtest/gtest.h>
 
 #include <reef/optim/momentum.hpp>
-#include <reef/optim/nesterov.hpp>
 
 #include "../laws/update_rule.hpp"
 

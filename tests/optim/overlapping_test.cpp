@@ -1,5 +1,7 @@
 // The programs of optimizers whose rounds overlap, as plain data: no rank runs here.
 
+#include <reef/optim/acco_wp.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include <reef/optim/acco.hpp>
-#include <reef/optim/acco_wp.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/dpu.hpp>
 #include <reef/optim/dpu_predicted.hpp>

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include <reef/optim/sgd.hpp>
+
+#include <gtest/gtest.h>
 
 #include "../laws/update_rule.hpp"
 

@@ -1,3 +1,5 @@
+#include <reef/pipeline/single.hpp>
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,7 +10,6 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>
-#include <reef/pipeline/single.hpp>
 #include <reef/run/staging.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>

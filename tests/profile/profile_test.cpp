@@ -1,3 +1,5 @@
+#include <reef/profile/profile.hpp>
+
 #include <filesystem>
 #include <string>
 

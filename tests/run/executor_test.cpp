@@ -1,3 +1,5 @@
+#include <reef/run/executor.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +18,6 @@
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/device/host.hpp>
-#include <reef/run/executor.hpp>
 
 #include "../schedule/programs.hpp"
 

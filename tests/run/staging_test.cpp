@@ -1,9 +1,10 @@
+#include <reef/run/staging.hpp>
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include <reef/run/staging.hpp>
 #include <reef/schedule/verify.hpp>
 
 #include "../schedule/programs.hpp"

@@ -1,9 +1,9 @@
+#include <reef/run/step_plan.hpp>
+
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <vector>
-
-#include <reef/run/step_plan.hpp>
 
 #include "two_layer_dag.hpp"
 

@@ -1,3 +1,5 @@
+#include <reef/schedule/dependencies.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -5,8 +7,6 @@
 #include <set>
 #include <utility>
 #include <vector>
-
-#include <reef/schedule/dependencies.hpp>
 
 #include "programs.hpp"
 

@@ -1,9 +1,9 @@
+#include <reef/schedule/hash.hpp>
+
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
-
-#include <reef/schedule/hash.hpp>
 
 #include "programs.hpp"
 

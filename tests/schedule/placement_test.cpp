@@ -1,9 +1,10 @@
+#include <reef/schedule/placement.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include <reef/schedule/dependencies.hpp>
-#include <reef/schedule/placement.hpp>
 
 #include "programs.hpp"
 

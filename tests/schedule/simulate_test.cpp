@@ -1,11 +1,11 @@
+#include <reef/schedule/simulate.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
-
-#include <reef/schedule/simulate.hpp>
 
 #include "programs.hpp"
 

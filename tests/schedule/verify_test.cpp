@@ -1,10 +1,10 @@
+#include <reef/schedule/verify.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 #include <vector>
-
-#include <reef/schedule/verify.hpp>
 
 #include "programs.hpp"
 
