@@ -1,6 +1,7 @@
-// Training that is killed while it starts, computes and writes checkpoints, again and again. After
-// each kill its latest checkpoint is that of a training that nobody disturbed, bit by bit, and so are
-// the weights at its end. REEF_CRASHES=100 kills a hundred times; every kill prints a row.
+// Training that is killed while it starts, computes and writes checkpoints, again and again, or of which
+// a rank is stopped. After each kill its latest checkpoint is that of a training that nobody disturbed,
+// bit by bit, and so are the weights at its end. REEF_CRASHES=100 kills a hundred times; every kill
+// prints a row.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <ostream>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -43,11 +45,15 @@ namespace fs = std::filesystem;
 constexpr int ranks = 2;
 constexpr auto patience = 60s;
 
-/// REEF_CRASHES=100 kills as often as that.
-int kills() {
-  const char* const wanted = std::getenv("REEF_CRASHES");
-  return wanted != nullptr ? std::atoi(wanted) : 10;
-}
+struct Disturbed {
+  const char* name;
+  std::vector<std::string> recipe;  ///< options of reef-train
+  int kills;                        ///< unless REEF_CRASHES has another number
+
+  friend std::ostream& operator<<(std::ostream& out, const Disturbed& one) {
+    return out << one.name;
+  }
+};
 
 /// The number of the process above this one; 0 if it is gone.
 int parent_of(int process) {
@@ -146,7 +152,7 @@ private:
   int status_ = -1;
 };
 
-class KilledTraining : public testing::Test {
+class KilledTraining : public testing::TestWithParam<Disturbed> {
 protected:
   KilledTraining() {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -178,15 +184,19 @@ protected:
                                            "4",
                                            "--lr",
                                            "0.01",
-                                           "--recipe",
-                                           "zero1",
                                            "--prompt-bytes",
                                            "0",
                                            "--steps",
                                            std::to_string(steps())};
     command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), GetParam().recipe.begin(), GetParam().recipe.end());
     command.insert(command.end(), more.begin(), more.end());
     return command;
+  }
+
+  [[nodiscard]] static int kills() {
+    const char* const wanted = std::getenv("REEF_CRASHES");
+    return wanted != nullptr ? std::atoi(wanted) : GetParam().kills;
   }
 
   /// So many that the kills do not reach the last one: each comes some steps after a resume.
@@ -228,10 +238,11 @@ protected:
       EXPECT_EQ(found.shards[i].tensors, wanted.shards[i].tensors);
       const io::CheckedShard shard(folder, found.shards[i]);
       for (const io::StoredTensor& tensor : shard.file().tensors()) {
-        std::vector<float> values(static_cast<std::size_t>(tensor.bytes()) / sizeof(float));
+        const Element element = tensor.dtype == "F64" ? Element::float64 : Element::float32;
+        std::vector<double> values(static_cast<std::size_t>(tensor.bytes()) / sizeof(float));
         const Shape shape = tensor.shape.size() == 2 ? Shape{tensor.shape[0], tensor.shape[1]}
                                                      : Shape{tensor.shape[0]};
-        EXPECT_NO_THROW(shard.read(tensor.name, {values.data(), shape, Element::float32}));
+        EXPECT_NO_THROW(shard.read(tensor.name, {values.data(), shape, element}));
       }
     }
   }
@@ -257,7 +268,7 @@ private:
 
 }  // namespace
 
-TEST_F(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
+TEST_P(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
   {
     Job whole(training({"--export", path("whole"), "--checkpoint", path("undisturbed"),
                         "--checkpoint-every", "1"}),
@@ -275,11 +286,14 @@ TEST_F(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
     SCOPED_TRACE(testing::Message() << "kill " << kill);
     const Philox draw(static_cast<std::uint32_t>(kill), 0, 0, 0, 3, 0);
     const std::uint64_t before = last_checkpoint();
-    Job job(training(resuming), path("log"));
+    const bool stops = kill % 5 == 4;
+    std::vector<std::string> options = resuming;
+    if (stops) options.insert(options.end(), {"--deadline", "2"});
+    Job job(training(options), path("log"));
 
     // One to three checkpoints later, and a little: anywhere in a step or in a checkpoint. Every
-    // fourth comes while the ranks start and resume.
-    const bool early = kill % 4 == 3;
+    // fifth comes while the ranks start and resume.
+    const bool early = kill % 5 == 3;
     const std::uint64_t until = before + (early ? 0 : 1 + draw.word[0] % 3);
     const auto begin = Clock::now();
     while ((last_checkpoint() < until || training_processes().size() < std::size_t{ranks}) &&
@@ -291,18 +305,21 @@ TEST_F(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
     const std::vector<int> processes = training_processes();
     ASSERT_EQ(processes.size(), std::size_t{ranks}) << job.output();
     std::string killed;
-    if (early || kill % 4 == 1) {
+    if (early || kill % 5 == 1) {
       for (const int process : processes) ::kill(process, SIGKILL);
       killed = early ? "all ranks, early" : "all ranks";
-    } else if (kill % 4 == 0) {
+    } else if (stops || kill % 5 == 0) {
       const std::size_t victim = draw.word[2] % ranks;
-      ::kill(processes[victim], SIGKILL);
-      killed = "rank " + std::to_string(victim);
+      ::kill(processes[victim], stops ? SIGSTOP : SIGKILL);
+      killed = "rank " + std::to_string(victim) + (stops ? ", stopped" : "");
     } else {
       ::kill(job.launcher(), SIGKILL);
       killed = "the launcher";
     }
     EXPECT_GT(job.wait(), 0) << job.output();
+    if (stops) {
+      EXPECT_THAT(job.output(), HasSubstr("does not answer"));
+    }
     job.end_all();
 
     const std::uint64_t after = last_checkpoint();
@@ -331,5 +348,12 @@ TEST_F(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
               torn, static_cast<unsigned long long>(static_cast<std::uint64_t>(steps()) - before),
               steps());
 }
+
+// Acco keeps a pending gradient beside what every recipe keeps: a training goes on with its bits.
+INSTANTIATE_TEST_SUITE_P(
+    Recipes, KilledTraining,
+    testing::Values(Disturbed{"zero1", {"--recipe", "zero1"}, 10},
+                    Disturbed{"acco", {"--recipe", "acco", "--accumulate", "fixed:2"}, 5}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace reef::test

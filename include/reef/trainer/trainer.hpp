@@ -349,7 +349,10 @@ private:
                                          const std::vector<run::StorageId>& buckets) const;
   const run::Memory<Device>& memory() const { return part(run::Purpose::training).phase->memory(); }
   const run::StepBuilder& builder() const { return part(run::Purpose::training).placed->builder; }
-  void set_master(std::string_view name, std::span<const Sum> values);
+  /// How many elements are staged at once on their way to the device: 1 MB in fp32.
+  static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
+  void set_elements(std::size_t p, std::int64_t first, std::span<const Sum> values);
+  void set_master(std::int64_t begin, std::span<const Sum> values);
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
   void transfer(const StateRange& range, void* to, const void* from, device::Copy direction);
   static const optim::Verdict& verdict_of(const run::Phase<Device, T>& phase) {

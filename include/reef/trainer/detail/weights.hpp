@@ -13,25 +13,31 @@
 
 namespace reef::inline v0 {
 
-/// Any part of a parameter can be made anywhere with the same bits, so threads share each.
+/// Any part of a parameter can be made anywhere with the same bits: so it is made by parts, for little
+/// memory, and threads share each.
 template <class... Policies>
 void Trainer<Policies...>::initialise_weights() {
   const graph::Dag& dag = model_.dag();
+  std::vector<Sum> values;
   for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
     const graph::Parameter& parameter = dag.parameters[p];
     const DrawKey key{options_.seed, 0, 0, static_cast<std::uint32_t>(p)};
     const std::int64_t size = parameter.spec.shape.size();
-    std::vector<Sum> values(static_cast<std::size_t>(size));
-    const std::int64_t parts = std::clamp<std::int64_t>(size >> 16, 1, device_.threads());
-    {
-      std::vector<std::jthread> threads;
-      for (std::int64_t part = 0; part < parts; ++part) {
-        threads.emplace_back([&, first = size * part / parts, last = size * (part + 1) / parts] {
-          graph::initialise(parameter, key, values.data() + first, first, last);
-        });
+    for (std::int64_t begin = 0; begin < size; begin += staged_elements) {
+      const std::int64_t count = std::min(staged_elements, size - begin);
+      const std::int64_t parts = std::clamp<std::int64_t>(count >> 16, 1, device_.threads());
+      values.resize(static_cast<std::size_t>(count));
+      {
+        std::vector<std::jthread> threads;
+        for (std::int64_t part = 0; part < parts; ++part) {
+          threads.emplace_back([&, first = count * part / parts,
+                                last = count * (part + 1) / parts] {
+            graph::initialise(parameter, key, values.data() + first, begin + first, begin + last);
+          });
+        }
       }
+      set_elements(p, begin, values);
     }
-    set_parameter(parameter.name, values);
   }
 }
 
@@ -81,25 +87,39 @@ auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> 
 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
-  const auto [to, count] = address_of(name, builder().weights);
+  const std::int64_t count = address_of(name, builder().weights).second;
   if (static_cast<std::int64_t>(values.size()) != count) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " were given.");
   }
-  const std::vector<T> rounded(values.begin(), values.end());
-  copy(to, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
-  set_master(name, values);
-  state_.began = state_.committed;
-  if (!exchanged_) return;
-  T* const ahead = address_of(name, builder().exchanged).first;
-  copy(ahead, rounded.data(), rounded.size() * sizeof(T), device::Copy::to_device);
+  const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
+  for (std::int64_t begin = 0; begin < count; begin += staged_elements) {
+    set_elements(
+        p, begin,
+        values.subspan(static_cast<std::size_t>(begin),
+                       static_cast<std::size_t>(std::min(staged_elements, count - begin))));
+  }
 }
 
-/// The part of the master weights that this rank keeps, where it keeps any.
+/// Elements of parameter p from `first` on, at most staged_elements of them.
 template <class... Policies>
-void Trainer<Policies...>::set_master(std::string_view name, std::span<const Sum> values) {
-  const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
-  const std::int64_t begin = plan_.layout.parameters[p];
+void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
+                                        std::span<const Sum> values) {
+  const std::string& name = plan_.dag->parameters[p].name;
+  const std::vector<T> rounded(values.begin(), values.end());
+  copy(address_of(name, builder().weights).first + first, rounded.data(),
+       rounded.size() * sizeof(T), device::Copy::to_device);
+  set_master(plan_.layout.parameters[p] + first, values);
+  state_.began = state_.committed;
+  if (!exchanged_) return;
+  copy(address_of(name, builder().exchanged).first + first, rounded.data(),
+       rounded.size() * sizeof(T), device::Copy::to_device);
+}
+
+/// The part of the master weights from `begin` on, in the layout, that this rank keeps, where it keeps
+/// any.
+template <class... Policies>
+void Trainer<Policies...>::set_master(std::int64_t begin, std::span<const Sum> values) {
   const auto end = begin + static_cast<std::int64_t>(values.size());
   for (const StateRange& range : Optim::state(builder())) {
     const std::int64_t from = std::max(begin, range.begin);

@@ -1,0 +1,161 @@
+// What training takes from the allocator, by a hook in it, beside the table of docs/design.md.
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/linear.hpp>
+
+#include "../support/overlapping_trainers.hpp"
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define REEF_TEST_HOOKS 1
+
+namespace {
+// Bytes that are allocated now, and the most that ever were since it was set back.
+std::atomic<std::int64_t> live{0};
+std::atomic<std::int64_t> peak{0};
+
+void* counted(void* data) {
+  if (data == nullptr) return data;
+  const auto bytes = static_cast<std::int64_t>(malloc_usable_size(data));
+  const std::int64_t now = live.fetch_add(bytes) + bytes;
+  std::int64_t most = peak.load();
+  while (now > most && !peak.compare_exchange_weak(most, now)) {
+  }
+  return data;
+}
+
+void forget(void* data) {
+  if (data != nullptr) live -= static_cast<std::int64_t>(malloc_usable_size(data));
+}
+}  // namespace
+
+// All of this process, the libraries too, allocate here; glibc has the real ones by other names.
+extern "C" {
+void* __libc_malloc(std::size_t) noexcept;
+void* __libc_calloc(std::size_t, std::size_t) noexcept;
+void* __libc_realloc(void*, std::size_t) noexcept;
+void* __libc_memalign(std::size_t, std::size_t) noexcept;
+void __libc_free(void*) noexcept;
+
+void* malloc(std::size_t bytes) noexcept { return counted(__libc_malloc(bytes)); }
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  return counted(__libc_calloc(count, bytes));
+}
+void* realloc(void* data, std::size_t bytes) noexcept {
+  forget(data);
+  return counted(__libc_realloc(data, bytes));
+}
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  return counted(__libc_memalign(alignment, bytes));
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  return counted(__libc_memalign(alignment, bytes));
+}
+int posix_memalign(void** data, std::size_t alignment, std::size_t bytes) noexcept {
+  *data = counted(__libc_memalign(alignment, bytes));
+  return *data == nullptr ? ENOMEM : 0;
+}
+void free(void* data) noexcept {
+  forget(data);
+  __libc_free(data);
+}
+}
+#endif
+
+namespace reef::test {
+
+namespace {
+
+/// Nearly all of its parameters are the embeddings of `vocabulary` tokens; activations are next to none.
+template <class T>
+graph::Graph<device::Host, T> wide_model(std::int64_t vocabulary) {
+  constexpr std::int64_t channels = 256;
+  graph::Graph<device::Host, T> model(1);
+  const Shape shape{1, 1};
+  const int tokens = model.input("tokens", {shape, Element::int32});
+  const int targets = model.input("targets", {shape, Element::int32});
+  const int x = model.add("embedding", nn::Embedding{vocabulary, 1, channels}, {tokens})[0];
+  const int logits = model.add("head", nn::Linear{16, false, nn::Transpose::no, 0.02}, {x})[0];
+  model.loss(model.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
+  return model;
+}
+
+struct Taken {
+  double parameters = 0;
+  double bytes = 0;  ///< at most, beyond what there was before the Trainer
+};
+
+template <class Tested>
+Taken taken_by(std::int64_t vocabulary) {
+  auto model = wide_model<typename Tested::T>(vocabulary);
+  Taken result{static_cast<double>(model.dag().parameter_count()), 0};
+  typename Tested::Options options;
+  options.device.threads = 1;
+  options.bucket_bytes = 1 << 20;
+  // A window between ranks is shared memory, which no allocator sees: messages.
+  options.communication.transport = comm::Transport::messages;
+  const auto source = [](std::uint64_t, std::span<const AnyView> inputs) {
+    for (const AnyView& input : inputs) input.as<std::int32_t>().span()[0] = 1;
+    return 1.0;
+  };
+#if defined(REEF_TEST_HOOKS)
+  const std::int64_t before = live;
+  peak = before;
+  {
+    Tested trainer(std::move(model), source, std::move(options));
+    for (int i = 0; i < 3; ++i) trainer.step();
+  }
+  result.bytes = static_cast<double>(peak - before);
+#endif
+  return result;
+}
+
+template <class Tested>
+void expect_table(double bytes_per_parameter) {
+#if !defined(REEF_TEST_HOOKS)
+  GTEST_SKIP() << "the allocator cannot be hooked here";
+#endif
+  const Taken small = taken_by<Tested>(8 << 10);
+  const Taken large = taken_by<Tested>(40 << 10);
+  const double each = (large.bytes - small.bytes) / (large.parameters - small.parameters);
+  EXPECT_NEAR(each, bytes_per_parameter, 0.01 * bytes_per_parameter);
+  // What does not grow with the model: staging of at most 16 MB, and everything else.
+  const double rest = large.bytes - bytes_per_parameter * large.parameters;
+  EXPECT_LT(rest, 16e6);
+  testing::Test::RecordProperty("bytes_per_parameter", std::to_string(each));
+  testing::Test::RecordProperty("bytes_beside", std::to_string(rest));
+}
+
+constexpr double adamw = 4 * (1 + 2);  // master weights and two states
+double ranks() { return comm::Communicator().size(); }
+
+TEST(Memory, of_acco_in_fp32) {
+  expect_table<Trainer<optim::Acco<optim::AdamW>>>(4 + 4 + 4 + adamw / ranks());
+}
+
+TEST(Memory, of_acco_in_bf16) {
+  expect_table<Trainer<optim::Acco<optim::AdamW>, precision::Bf16>>(2 + 4 + 4 +
+                                                                    (adamw + 4) / ranks());
+}
+
+TEST(Memory, of_dpu_is_that_of_acco) {
+  expect_table<Trainer<optim::Dpu<optim::AdamW, 1>>>(4 + 4 + 4 + adamw / ranks());
+}
+
+}  // namespace
+
+}  // namespace reef::test
