@@ -9,7 +9,8 @@ Written are NAME.md, NAME.svg and NAME.json, for --out NAME. convergence_bench.c
 data and the learning rate are. Runs of one seed begin with the same weights; a gap is the held-out loss less
 that of Ddp with the same seed. The noise floor is Ddp once more, from weights to which noise of deviation
 1e-4 was added. Zero1 has the bits of Ddp, as the laws of every Trainer test; dpu-500 begins with 500 steps of
-Ddp.
+Ddp. DiLoCo exchanges every weight once in 20 steps: diloco all at once, diloco-mix in two fragments, each
+beside a step.
 
     equal samples   every recipe makes --steps steps
     equal time      every recipe makes as many steps as fit into the time of Ddp's, and its learning rate falls
@@ -38,7 +39,7 @@ NOISE = 1e-4
 FLOOR = "ddp + noise"
 # By name of the program, and how they are drawn.
 RECIPES = {"ddp": "#1f2937", "acco": "#0b7a3b", "acco-wp": "#2563eb", "dpu-predicted": "#9333ea",
-           "dpu-500": "#d97706", "dpu": "#dc2626"}
+           "dpu-500": "#d97706", "dpu": "#dc2626", "diloco": "#0e7490", "diloco-mix": "#be185d"}
 TIMED = [recipe for recipe in RECIPES if recipe != "dpu-500"]  # half of whose steps are Ddp's
 
 

@@ -38,9 +38,10 @@ private:
   TrainerType trainer_;
 };
 
-/// The body of every recipe_NAME.cpp.
-template <class Optim>
-std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Communicator& ranks) {
+/// The body of every recipe_NAME.cpp. `sync` are the options of the optimizer policy, where it has any.
+template <class Optim, class Sync = reef::optim::NoOptions>
+std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Communicator& ranks,
+                                        Sync sync = {}) {
   using Tested = reef::Trainer<Optim>;
   constexpr bool overlaps = reef::optim::overlapping_policy<Optim>;
   int stages = 1;
@@ -52,6 +53,7 @@ std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Commu
   typename Tested::Options options;
   options.micro_batches = {setting.micro_batches / stages};
   options.seed = setting.seed;
+  options.sync = std::move(sync);
   options.learning_rate = setting.learning_rate;
   options.clip_norm = setting.clip_norm;
   options.bucket_bytes = overlaps ? 0 : setting.bucket_bytes;

@@ -16,6 +16,8 @@ std::span<const Recipe> recipes() {
       Recipe{"dpu-predicted", 1, make_dpu_predicted},
       Recipe{"acco-wp", 1, make_acco_wp},
       Recipe{"acco", 2, make_acco},
+      Recipe{"diloco", 1, make_diloco},
+      Recipe{"diloco-mix", 1, make_diloco_mix},
   };
   return all;
 }

@@ -74,5 +74,6 @@ const Recipe& recipe_of(std::string_view name);
 MakeTraining make_ddp, make_zero1;
 MakeTraining make_dpu, make_dpu_500, make_dpu_predicted;
 MakeTraining make_acco_wp, make_acco;
+MakeTraining make_diloco, make_diloco_mix;
 
 }  // namespace reef_bench
