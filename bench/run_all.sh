@@ -61,7 +61,7 @@ for program in "$programs"/*_bench; do
       fi ;;
     comm_collectives) table "$name.md" mpiexec -n 2 "$program" 67108864 ;;
     comm_waiting | comm_counter) table "$name.md" mpiexec -n 2 "$program" ;;
-    optim_overlap | optim_convergence)   # a script starts them, and writes several files
+    optim_overlap | optim_convergence | optim_uneven)   # a script starts them, and writes several files
       ${RUN:-} "$python" "$root/bench/optim/${name#optim_}.py" --build "$programs" --out "$folder/$name" ||
         failed=$((failed + 1)) ;;
     trace_step) table "$name.jsonl" mpiexec -n 1 "$program" ;;
