@@ -90,20 +90,47 @@ TYPED_TEST(OverlappingPrograms, are_proved_for_every_purpose_on_any_number_of_ra
 TYPED_TEST(OverlappingPrograms, hide_their_communication_under_the_micro_batches_of_a_stage) {
   constexpr int k = 3;
   const graph::Dag dag = chain_dag(4, 24 * run::norm_block);  // equal shards
-  const auto plan = overlapping_plan<TypeParam>(dag, 2, {k, k});
-  const auto programs = programs_of<TypeParam>(plan);
   constexpr int stages = TypeParam::stages;
   const double micro_batch = 4 * 300.0;  // operations
   const double compute = stages * k * micro_batch;
-  const auto sent = static_cast<double>(sent_by(programs[0]));
-  for (const double ratio : {0.25, 0.5, 1.0, 2.0, 4.0}) {
-    // A second an operation; what a stage sends takes `ratio` micro-batches.
-    const double communication = ratio * micro_batch * stages;
-    const auto world =
-        schedule::World::uniform(2, {.flops_per_second = 1}, {0, sent / communication});
-    const double step = schedule::simulate(programs, world, 4).step;
-    EXPECT_LE(step, 1.001 * std::max(compute, communication)) << ratio;
-    EXPECT_GE(step, 0.999 * std::max(compute, communication)) << ratio;
+  for (const bool discrete : {false, true}) {  // a device with memory of its own, and fast copies
+    const auto plan = overlapping_plan<TypeParam>(dag, 2, {k, k}, 1, discrete);
+    const auto programs = programs_of<TypeParam>(plan);
+    const auto sent = static_cast<double>(sent_by(programs[0]));
+    for (const double ratio : {0.25, 0.5, 1.0, 2.0, 4.0}) {
+      // A second an operation; what a stage sends takes `ratio` micro-batches.
+      const double communication = ratio * micro_batch * stages;
+      const auto world =
+          schedule::World::uniform(2, {.flops_per_second = 1}, {0, sent / communication});
+      const double step = schedule::simulate(programs, world, 4).step;
+      EXPECT_LE(step, 1.001 * std::max(compute, communication)) << ratio << ", " << discrete;
+      EXPECT_GE(step, 0.999 * std::max(compute, communication)) << ratio << ", " << discrete;
+    }
+  }
+}
+
+TYPED_TEST(OverlappingPrograms, that_adapt_compute_for_as_long_as_they_communicate) {
+  const graph::Dag dag = chain_dag(4, 24 * run::norm_block);
+  const double micro_batch = 4 * 300.0;  // operations, a second each
+  constexpr int stages = TypeParam::stages;
+  for (const bool discrete : {false, true}) {
+    for (const int most : {0, 3}) {
+      auto plan = overlapping_plan<TypeParam>(dag, 2, {1, 1}, 1, discrete);
+      plan.adapts = true;
+      plan.most = most;
+      const auto programs = programs_of<TypeParam>(plan);
+      EXPECT_NO_THROW(schedule::verify(programs));
+      // A stage communicates for four micro-batches and a half: five begin, or as many as may.
+      const double stage = 4.5 * micro_batch;
+      const double sent = static_cast<double>(sent_by(programs[0])) / stages;
+      const auto world = schedule::World::uniform(2, {.flops_per_second = 1}, {0, sent / stage});
+      const auto found = schedule::simulate(programs, world, 4);
+      const double expected = most == 0 ? 5 * micro_batch : stage;
+      EXPECT_NEAR(found.step, stages * expected, 0.01 * stages * expected) << discrete << most;
+      for (const auto& turns : found.turns) {
+        EXPECT_EQ(turns, std::vector<int>(stages, most == 0 ? 4 : most - 1)) << discrete << most;
+      }
+    }
   }
 }
 

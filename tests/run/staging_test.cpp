@@ -119,11 +119,32 @@ TEST(Staging, a_body_takes_in_what_becomes_of_its_instructions) {
   w.reads("Use", Lane::compute, x);
   const Program staged = run::stage_transfers(w.program);
   EXPECT_EQ(kinds(staged),
-            (Kinds{"Make", "Download", "Sum", "Upload", "Batch", "Upload", "Turn", "Use"}));
+            (Kinds{"Make", "Download", "Sum", "Batch", "Upload", "Turn", "Upload", "Use"}));
   ASSERT_EQ(staged.repeats.size(), 1U);
-  EXPECT_EQ(staged.repeats[0].begin, 4U);
-  EXPECT_EQ(staged.repeats[0].end, 7U);
+  EXPECT_EQ(staged.repeats[0].begin, 3U);
+  EXPECT_EQ(staged.repeats[0].end, 6U);
   EXPECT_EQ(staged.repeats[0].until, 2U);
+  EXPECT_EQ(refusal(staged), "");
+}
+
+TEST(Staging, what_is_reduced_holds_up_no_micro_batch) {
+  Writer w;
+  const StorageId gradient = w.storage("gradient");
+  const StorageId weights = w.storage("weights", 64, Life::reserved);
+  const StorageId batch = w.storage("batch");
+  w.writes("Make", Lane::compute, gradient);
+  w.program.add("Sum", Lane::reduce).accumulates = {{gradient, 0}};
+  w.moves("Update", Lane::update, gradient, weights);
+  w.program.add("Gather", Lane::reduce).accumulates = {{weights, 0}};
+  w.writes("Batch", Lane::receive, batch);
+  w.reads("Use", Lane::compute, batch);
+  w.reads("Install", Lane::compute, weights);
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged), (Kinds{"Make", "Download", "Sum", "Upload", "Update", "Download",
+                                  "Gather", "Batch", "Upload", "Use", "Upload", "Install"}));
+  EXPECT_EQ(staged.round[3].lane, Lane::update);
+  EXPECT_EQ(staged.round[8].lane, Lane::load);
+  EXPECT_EQ(staged.round[10].lane, Lane::load);
   EXPECT_EQ(refusal(staged), "");
 }
 

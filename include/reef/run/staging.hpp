@@ -19,33 +19,42 @@ public:
   explicit Stager(schedule::Program program) : program_(std::move(program)) {}
 
   schedule::Program run() {
-    std::vector<schedule::Instruction> round;
-    round.swap(program_.round);
+    round_.swap(program_.round);
     // By its old place: where an instruction stands, and where begins what became of it.
     std::vector<std::uint32_t> itself;
     std::vector<std::uint32_t> first;
     const auto here = [&] { return static_cast<std::uint32_t>(program_.round.size()); };
-    for (std::uint32_t i = 0; i < round.size(); ++i) {
-      schedule::Instruction& instruction = round[i];
+    for (std::uint32_t i = 0; i < round_.size(); ++i) {
+      schedule::Instruction& instruction = round_[i];
       if (borders_loop(i)) current_.clear();
       first.push_back(here());
+      for (auto late = late_.find(i); late != late_.end(); late = late_.find(i)) {
+        program_.round.push_back(std::move(late->second));
+        late_.erase(late);
+      }
       if (!schedule::communicates(instruction.lane)) {
         forget(instruction);
         itself.push_back(here());
         program_.round.push_back(std::move(instruction));
         continue;
       }
+      const auto [lane, before] = landing_of(i);
       schedule::Instruction download = transfer("Download", schedule::Lane::evict, instruction);
       for (schedule::Value& value : instruction.reads) fetch(value, download);
       for (schedule::Value& value : instruction.accumulates) fetch(value, download);
       if (!download.reads.empty()) program_.round.push_back(std::move(download));
 
-      schedule::Instruction upload = transfer("Upload", schedule::Lane::load, instruction);
+      schedule::Instruction upload = transfer("Upload", lane, instruction);
       for (schedule::Value& value : instruction.writes) bring(value, upload);
       for (const schedule::Value value : instruction.accumulates) give_back(value, upload);
       itself.push_back(here());
       program_.round.push_back(std::move(instruction));
-      if (!upload.reads.empty()) program_.round.push_back(std::move(upload));
+      if (upload.reads.empty()) continue;
+      if (before == i + 1) {
+        program_.round.push_back(std::move(upload));
+      } else {
+        late_.emplace(before, std::move(upload));
+      }
     }
     first.push_back(here());
     for (schedule::Repeat& repeat : program_.repeats) {
@@ -55,6 +64,46 @@ public:
   }
 
 private:
+  struct Landing {
+    schedule::Lane lane;
+    std::uint32_t before;  ///< which instruction of the round as it was
+  };
+
+  /// Micro-batches are brought as they come. What is reduced comes late, and whatever stands behind it on
+  /// a lane waits for it too: so it is brought by the update lane, if that reads it, or as late as it is
+  /// needed. In loops, and where nothing in the round needs it, at once.
+  [[nodiscard]] Landing landing_of(std::uint32_t i) const {
+    const Landing at_once{schedule::Lane::load, i + 1};
+    if (round_[i].lane != schedule::Lane::reduce || in_loop(i)) return at_once;
+    std::uint32_t use = i + 1;
+    while (use < round_.size() && !touches(round_[use], round_[i])) ++use;
+    if (use == round_.size() || in_loop(use)) return at_once;
+    if (round_[use].lane == schedule::Lane::update) return {schedule::Lane::update, i + 1};
+    return {schedule::Lane::load, use};
+  }
+
+  [[nodiscard]] bool in_loop(std::uint32_t i) const {
+    return std::any_of(
+        program_.repeats.begin(), program_.repeats.end(),
+        [i](const schedule::Repeat& repeat) { return repeat.begin <= i && i < repeat.end; });
+  }
+
+  /// The one reads or writes bytes that the other writes.
+  [[nodiscard]] bool touches(const schedule::Instruction& one,
+                             const schedule::Instruction& other) const {
+    for (const auto* written : {&other.writes, &other.accumulates}) {
+      for (const schedule::Value w : *written) {
+        const Extent bytes = extent_of(w.storage);
+        for (const auto* list : {&one.reads, &one.writes, &one.accumulates}) {
+          for (const schedule::Value value : *list) {
+            if (bytes.overlaps(extent_of(value.storage))) return true;
+          }
+        }
+      }
+    }
+    return false;
+  }
+
   /// A body knows of no copy from outside, which a turn before may have made stale, nor does the outside
   /// of one in it, which may not run.
   [[nodiscard]] bool borders_loop(std::uint32_t i) const {
@@ -139,22 +188,30 @@ private:
   }
 
   void drop_overlapping(schedule::StorageId written) {
-    const auto range_of = [&](schedule::StorageId id) {
-      struct Range {
-        schedule::StorageId region;
-        Bytes begin, end;
-      };
-      const auto [region, begin] = program_.region_of(id);
-      return Range{region, begin, begin + program_.storages[id].bytes};
-    };
-    const auto gone = range_of(written);
-    std::erase_if(current_, [&](const auto& entry) {
-      const auto held = range_of(entry.first);
-      return held.region == gone.region && held.begin < gone.end && gone.begin < held.end;
-    });
+    const Extent gone = extent_of(written);
+    std::erase_if(current_,
+                  [&](const auto& entry) { return gone.overlaps(extent_of(entry.first)); });
+  }
+
+  /// Which bytes of its region a storage is.
+  struct Extent {
+    schedule::StorageId region;
+    Bytes begin, end;
+
+    [[nodiscard]] bool overlaps(const Extent& other) const {
+      return region == other.region && begin < other.end && other.begin < end;
+    }
+  };
+
+  [[nodiscard]] Extent extent_of(schedule::StorageId id) const {
+    const auto [region, begin] = program_.region_of(id);
+    return {region, begin, begin + program_.storages[id].bytes};
   }
 
   schedule::Program program_;
+  std::vector<schedule::Instruction> round_;  ///< as it was; what is done with is moved from
+  std::multimap<std::uint32_t, schedule::Instruction>
+      late_;  ///< uploads, by what they stand before
   std::map<schedule::StorageId, schedule::StorageId> twins_;
   std::map<schedule::StorageId, schedule::StorageId> originals_;
   std::map<schedule::StorageId, int> current_;  ///< device storages whose twin holds this version
@@ -168,8 +225,9 @@ private:
 ///     Send(x)     becomes   Download(x -> x on the host), Send(x on the host)
 ///     Receive(x)  becomes   Receive(x on the host), Upload(x on the host -> x)
 ///
-/// Downloads run on the evict lane and uploads on the load lane: the copy engines of swapping. A
-/// value whose host copy is still current is not fetched again, but at the borders of a loop. A body
+/// Downloads run on the evict lane and uploads on the load lane: the copy engines of swapping. But what a
+/// reduction leaves must not hold up the micro-batches behind it: where the update lane reads it first,
+/// that lane brings it, else the load lane does when it is needed. A value whose host copy is still current is not fetched again, but at the borders of a loop. A body
 /// takes in what becomes of its instructions; it still runs until the same instruction.
 inline schedule::Program stage_transfers(schedule::Program program) {
   return detail::Stager(std::move(program)).run();
