@@ -48,6 +48,13 @@ TEST(Naps, nobody_oversleeps_what_is_due) {
   naps.rest(false, never_ns, now_ns() + to_ns(1e-3), never_ns, [] { return true; });
 }
 
+TEST(Naps, who_wakes_before_the_nap_is_not_missed) {
+  Naps naps;
+  naps.rest(true, never_ns, never_ns, 0, [] { return false; });
+  naps.wake();  // while the thread looks whether there is something to do
+  naps.rest(false, never_ns, never_ns, 0, [] { return false; });  // would last for ever
+}
+
 TEST(Naps, who_is_woken_goes_on_at_once) {
   Naps naps;
   std::atomic<bool> work{false};

@@ -28,9 +28,11 @@ namespace reef::inline v0::comm::detail {
 /// long as the caller says that nothing is missed.
 class Naps {
 public:
-  /// Ends a nap. Any thread; next to nothing when there is none.
+  /// Ends a nap, or the next one before it begins: who wakes while the thread looks is not missed. Any
+  /// thread; next to nothing when there is no nap.
   void wake() {
-    if (napping_.exchange(false)) {
+    woken_.store(true);
+    if (napping_.load()) {
       const std::scoped_lock lock(mutex_);
       changed_.notify_one();
     }
@@ -43,37 +45,36 @@ public:
     const std::int64_t now = now_ns();
     if (moved) {
       still_since_ = now;
-      return;
+    } else if (const std::int64_t nap = nap_of(now, beat, arrival, quiet, busy()); nap > 0) {
+      std::unique_lock lock(mutex_);
+      napping_.store(true);
+      changed_.wait_for(lock, std::chrono::nanoseconds(nap), [this] { return woken_.load(); });
+      napping_.store(false);
     }
-    const bool working = busy();
+    woken_.store(false);  // what it was woken for is seen by the look that follows
+  }
+
+private:
+  /// How long to nap; 0 after it has yielded instead, or when there is something to look at.
+  std::int64_t nap_of(std::int64_t now, std::int64_t beat, std::int64_t arrival, std::int64_t quiet,
+                      bool working) {
     const std::int64_t still = now - still_since_;
     const bool alone = now >= shared_until_;
-    if (working && still < spin_ns && alone && quiet <= spin_ns) {
-      yield(now);
-      return;
-    }
+    if (working && still < spin_ns && alone && quiet <= spin_ns) return yield(now);
     std::int64_t nap = std::max(beat - now, spin_ns);
     if (working) {
       const std::int64_t shortest = std::clamp(quiet, alone ? spin_ns : 2 * spin_ns, longest_ns);
       nap = std::min(nap, std::clamp(still / (alone ? 32 : 16), shortest, longest_ns));
     }
     nap = std::min(nap, arrival - now - (alone ? spin_ns : 0));
-    if (nap <= 0) {
-      if (alone) yield(now);
-      return;
-    }
-    std::unique_lock lock(mutex_);
-    napping_.store(true);
-    // What came before napping_ was set is seen by this last look; what comes after wakes.
-    if (!working && busy()) napping_.store(false);
-    changed_.wait_for(lock, std::chrono::nanoseconds(nap), [this] { return !napping_.load(); });
-    napping_.store(false);
+    if (nap > 0) return nap;
+    return alone ? yield(now) : 0;
   }
 
-private:
-  void yield(std::int64_t now) {
+  std::int64_t yield(std::int64_t now) {
     sched_yield();
     if (now_ns() - now > slice_ns) shared_until_ = now + shared_ns;
+    return 0;
   }
 
   static constexpr std::int64_t slice_ns = 500'000;
@@ -84,6 +85,7 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> napping_{false};
+  std::atomic<bool> woken_{false};
   std::int64_t still_since_ = 0;
   std::int64_t shared_until_ = 0;  ///< the core is taken to be shared until then
 };
