@@ -28,7 +28,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+from convergence import HERE, processor
+
 RIVALS = ["ddp", "zero1"]
 COUNTS = [1, 2, 4, 8]    # B, over which the rivals are tuned
 LARGEST = COUNTS[-1]
@@ -44,12 +45,6 @@ def rows_of(ranks):
     return ([(recipe, count, "") for recipe in RIVALS for count in COUNTS]
             + [(recipe, count, "") for recipe, counts in OVERLAPPING.items() for count in counts]
             + [("acco", 2, "adaptive"), ("ddp", LARGEST, "alone"), ("acco", LARGEST, "alone")])
-
-
-def processor():
-    with open("/proc/cpuinfo") as file:
-        models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    return f"{os.cpu_count()} x {models[0] if models else platform.machine()}"
 
 
 def measure(options, ranks, ratio):

@@ -52,7 +52,7 @@ struct Text {
   }
 };
 
-/// 65 568 parameters with a vocabulary of 100: 2 layers, 4 heads, 48 channels, no biases, head not tied.
+/// 65 568 parameters with a vocabulary of 86: 2 layers, 4 heads, 48 channels, no biases, head not tied.
 /// Matrices of K rows begin with deviation 1 / sqrt(3 K), as PyTorch's, or as GPT-2's.
 inline Model small_model(std::int64_t vocabulary, bool fan_in) {
   using namespace reef::nn;

@@ -5,11 +5,14 @@
 //
 // Without --data it trains on Reef's own sources. `reef-train --help` lists everything.
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <map>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -68,23 +71,24 @@ std::vector<std::string> recipe_names() {
 
 /// "adaptive", "cap:8" as at most eight micro-batches a stage, "fixed:4" as four.
 void parse_accumulate(const std::string& text, TrainOptions& o) {
-  const auto count = [&text](const char* format) {
+  const auto count = [&text](std::string_view kind) {
     int number = 0;
-    int end = 0;
-    const int found = std::sscanf(text.c_str(), format, &number, &end);
-    const bool whole = found == 1 && end == static_cast<int>(text.size());
+    if (!text.starts_with(kind)) return 0;
+    const char* const end = text.data() + text.size();
+    const auto found = std::from_chars(text.data() + kind.size(), end, number);
+    const bool whole = found.ec == std::errc() && found.ptr == end;
     return whole && number >= 1 && number <= 65536 ? number : 0;
   };
   if (text == "adaptive") {
     o.accumulation = reef::Accumulation::adaptive();
-  } else if (const int most = count("cap:%d%n"); most > 0) {
+  } else if (const int most = count("cap:"); most > 0) {
     o.accumulation = reef::Accumulation::capped(most);
-  } else if (const int fixed = count("fixed:%d%n"); fixed > 0) {
+  } else if (const int fixed = count("fixed:"); fixed > 0) {
     o.accumulation = reef::Accumulation::fixed();
     o.micro_batches = fixed;
   } else {
     throw CLI::ValidationError("--accumulate",
-                               "'" + text + "' is not adaptive, cap:M or fixed:N, at least 1");
+                               "'" + text + "' is not adaptive, cap:M or fixed:N, with numbers from 1 to 65536");
   }
 }
 

@@ -267,7 +267,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, options and
 /// instruction set are the same. Another number of ranks takes its shards from those of before; so do
 /// other counts, but of overlapping rounds the next step then begins with a gradient of its own, of
-/// the micro-batches whose gradient was pending; and ranks that step on their own (DiLoCo) begin anew at
+/// the micro-batches whose gradient was pending (where counts adapt: of new ones); and ranks that step on their own (DiLoCo) begin anew at
 /// the outer weights, their inner states at zero.
 ///
 /// | who    | all ranks, before the first step                                                     |

@@ -36,7 +36,12 @@ struct Accumulation {
 
   static constexpr Accumulation fixed() { return {}; }
   static constexpr Accumulation adaptive(Order order = Order::own) { return {true, 0, order}; }
+  /// Throws OptionError if that is less than one.
   static constexpr Accumulation capped(int most, Order order = Order::own) {
+    if (most < 1) {
+      throw OptionError("reef::Accumulation: capped at ", most,
+                        " micro-batches.\n  fix: 1 or more, or adaptive() for no bound.");
+    }
     return {true, most, order};
   }
 };

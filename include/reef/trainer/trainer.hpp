@@ -214,7 +214,8 @@ public:
   }
 
   /// The next step of overlapping rounds goes on from a gradient that is there, as after a step. If
-  /// set to false, it takes that gradient first, of the same micro-batches.
+  /// set to false, it takes that gradient first: of the same micro-batches where counts are fixed, else
+  /// of new ones.
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
     pending_ = pending;

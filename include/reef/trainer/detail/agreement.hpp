@@ -54,6 +54,7 @@ std::uint64_t hash_of(const Options& options) {
   Hash hash;
   hash.add(options.seed).add(std::string_view(std::remove_cvref_t<decltype(options.rule)>::name));
   hash.add(options.clip_norm).add(options.non_finite).add(options.accumulation.order);
+  hash.add(options.accumulation.adapts).add(options.accumulation.most);
   const auto& rate = options.learning_rate;
   hash.add(rate.peak).add(rate.warmup).add(rate.steps).add(rate.floor);
   hash.add(rate.at(0));  // of a schedule of one's own no more is known to be askable

@@ -188,7 +188,9 @@ void Trainer<Policies...>::verify_together() {
     detail::require_agreement(
         *progress_, "plan of a step", plan.value(),
         "start every rank with the same program, model, batch, policies and options.");
-    detail::require_agreement(*progress_, "seed, rule, learning rate, clipping or instruction set",
+    detail::require_agreement(*progress_,
+                              "seed, rule, learning rate, clipping, accumulation, exchanges or "
+                              "instruction set",
                               detail::hash_of(options_),
                               "start every rank with the same options, on machines of one kind.");
   } catch (const OptionError&) {
