@@ -148,6 +148,19 @@ TEST(Staging, what_is_reduced_holds_up_no_micro_batch) {
   EXPECT_EQ(refusal(staged), "");
 }
 
+TEST(Staging, an_empty_shard_is_there_before_it_is_read) {
+  Writer w;
+  const StorageId whole = w.storage("whole", 256);
+  const StorageId shard = w.program.add_part("shard", whole, 64, 0);
+  w.writes("Make", Lane::compute, whole);
+  w.moves("ReduceScatter", Lane::reduce, whole, shard);
+  w.reads("Norms", Lane::update, shard);
+  w.writes("Make", Lane::compute, whole);
+  const Program staged = run::stage_transfers(w.program);
+  EXPECT_EQ(kinds(staged), (Kinds{"Make", "Download", "ReduceScatter", "Upload", "Norms", "Make"}));
+  EXPECT_EQ(refusal(staged), "");
+}
+
 TEST(Staging, a_body_fetches_in_each_turn_and_the_outside_whether_or_not_there_was_one) {
   Writer w;
   const StorageId x = w.storage("x", 64, Life::persistent);

@@ -88,7 +88,7 @@ private:
         [i](const schedule::Repeat& repeat) { return repeat.begin <= i && i < repeat.end; });
   }
 
-  /// The one reads or writes bytes that the other writes.
+  /// The one reads or writes a storage, be it empty, or bytes of it that the other writes.
   [[nodiscard]] bool touches(const schedule::Instruction& one,
                              const schedule::Instruction& other) const {
     for (const auto* written : {&other.writes, &other.accumulates}) {
@@ -96,7 +96,7 @@ private:
         const Extent bytes = extent_of(w.storage);
         for (const auto* list : {&one.reads, &one.writes, &one.accumulates}) {
           for (const schedule::Value value : *list) {
-            if (bytes.overlaps(extent_of(value.storage))) return true;
+            if (value.storage == w.storage || bytes.overlaps(extent_of(value.storage))) return true;
           }
         }
       }
