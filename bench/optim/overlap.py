@@ -77,7 +77,7 @@ def measure(options, ranks, ratio):
                      "bytes_per_sample": found[0]["sent"] * (1 if alone else ranks) / found[0]["samples"]})
     middle = lambda key: statistics.median(unit[key] for unit in units.values())
     result = {"ranks": ranks, "ratio": ratio, "c": middle("c"), "m": middle("m"),
-              "bytes_per_s": middle("bytes_per_s"), "command": " ".join(command),
+              "bytes_per_s": middle("bytes_per_s"), "command": " ".join(command).replace(str(options.build), "build/release/bench"),
               "units": list(units.values()), "rows": rows}
     print(f"  {ranks} ranks, m = {ratio} c: c {1e3 * result['c']:.2f} ms, m {1e3 * result['m']:.2f} ms; of ideal: "
           + ", ".join(f"{row['recipe']}:{row['micro_batches']}{row['mode'] and ' ' + row['mode']} "
