@@ -225,10 +225,11 @@ private:
 ///     Send(x)     becomes   Download(x -> x on the host), Send(x on the host)
 ///     Receive(x)  becomes   Receive(x on the host), Upload(x on the host -> x)
 ///
-/// Downloads run on the evict lane and uploads on the load lane: the copy engines of swapping. But what a
-/// reduction leaves must not hold up the micro-batches behind it: where the update lane reads it first,
-/// that lane brings it, else the load lane does when it is needed. A value whose host copy is still current is not fetched again, but at the borders of a loop. A body
-/// takes in what becomes of its instructions; it still runs until the same instruction.
+/// Downloads run on the evict lane and uploads on the load lane: the copy engines of swapping. But what
+/// a reduction leaves must not hold up the micro-batches behind it: where the update lane reads it
+/// first, that lane brings it, else the load lane does when it is needed. A value whose host copy is
+/// still current is not fetched again, but at the borders of a loop. A body takes in what becomes of its
+/// instructions; it still runs until the same instruction.
 inline schedule::Program stage_transfers(schedule::Program program) {
   return detail::Stager(std::move(program)).run();
 }
