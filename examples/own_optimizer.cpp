@@ -8,6 +8,7 @@
 // prints: bits of Ddp: yes
 // prints: 4 ranks 50 ms apart, predicted: Ddp 0.15 s a step, OneShot 0.10 s
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include <reef/comm/environment.hpp>
@@ -26,6 +27,7 @@ template <optim::update_rule UpdateRule>
 struct OneShot {
   using policy_tag = OptimTag;
   using Rule = UpdateRule;
+  static constexpr std::string_view name = "one-shot";
   static constexpr bool sharded = false;  // every rank keeps all of the rule's state
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;

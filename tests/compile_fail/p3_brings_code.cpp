@@ -9,6 +9,7 @@
 struct Alone {
   using policy_tag = reef::OptimTag;
   using Rule = reef::optim::Sgd;
+  static constexpr std::string_view name = "alone";
   static constexpr bool sharded = false;
   static constexpr reef::Payload accepts = reef::Payload::dense;
   static constexpr bool needs_scalars = true;

@@ -1,5 +1,7 @@
 #include <reef/optim/momentum.hpp>
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "../laws/update_rule.hpp"
@@ -38,6 +40,13 @@ TEST(Momentum, begins_with_the_gradient_and_remembers_it) {
   optim::Momentum::update(w, &m, 0.0, rule.coefficients<double>(2, 0.1, false));
   EXPECT_DOUBLE_EQ(m, 0.5);
   EXPECT_DOUBLE_EQ(w, -0.1 * 1.5);
+}
+
+TEST(Momentum, refuses_constants_without_a_meaning) {
+  EXPECT_THROW(optim::Momentum({.momentum = 1}).validate(), OptionError);
+  EXPECT_THROW(optim::Momentum({.momentum = -0.1}).validate(), OptionError);
+  EXPECT_THROW(optim::Momentum({.weight_decay = std::nan("")}).validate(), OptionError);
+  EXPECT_NO_THROW(optim::Momentum().validate());
 }
 
 }  // namespace reef::test

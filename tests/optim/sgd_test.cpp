@@ -1,5 +1,7 @@
 #include <reef/optim/sgd.hpp>
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "../laws/update_rule.hpp"
@@ -28,6 +30,11 @@ TEST(Sgd, takes_one_step_down_the_gradient) {
   optim::Sgd::update(w, static_cast<double*>(nullptr), 3.0,
                      optim::Sgd{}.coefficients<double>(1, 0.1, true));
   EXPECT_DOUBLE_EQ(w, 2 - 0.1 * 3);
+}
+
+TEST(Sgd, refuses_a_decay_that_is_no_number) {
+  EXPECT_THROW(optim::Sgd({.weight_decay = std::nan("")}).validate(), OptionError);
+  EXPECT_NO_THROW(optim::Sgd().validate());
 }
 
 }  // namespace reef::test

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <reef/optim/sgd.hpp>
+#include <reef/trainer/checkpoint.hpp>
 
 #include "../laws/overlapping.hpp"
 
@@ -116,6 +117,40 @@ TEST(Overlapping, an_estimate_at_rate_zero_is_the_weights_so_that_acco_is_ddp_in
   EXPECT_EQ(acco.losses[1], ddp.losses[1]);
   EXPECT_EQ(acco.losses[3], ddp.losses[3]);
   EXPECT_NE(acco.losses[2], ddp.losses[2]) << "the step that does not count is no test otherwise";
+}
+
+TEST(Overlapping, a_resume_by_another_optimizer_goes_on_from_weights_and_states_alone) {
+  using Acco = Trainer<optim::Acco<optim::AdamW>>;
+  using Predicted = Trainer<optim::DpuPredicted<optim::AdamW>>;
+  using Zero1 = Trainer<optim::Zero1<optim::AdamW>>;
+  const comm::Communicator world;
+  const auto make = [&]<class Tested>(Tested*, int stage) {
+    auto options = small_options<Tested>();
+    options.micro_batches = {stage};
+    return Tested(nn::gpt<device::Host, float>(unmasked_config(), 1),
+                  by_rank(different_samples, world.size(), stage), options, {}, world);
+  };
+  const auto first_step = [&]<class Tested>(Tested* type, int stage, const SharedFolder& folder) {
+    Tested trainer = make(type, stage);
+    EXPECT_TRUE(checkpoint::resume(trainer, folder.path()));
+    return outcome_of(trainer, 1);
+  };
+  const auto saved = [&]<class Tested>(Tested* type, const SharedFolder& folder) {
+    Tested trainer = make(type, 2);
+    trainer.step();
+    trainer.step();
+    checkpoint::save(trainer, folder.path());
+  };
+  // The gradient that was pending is of another round: all begin with one at the weights as they are, and
+  // their first step is that of Zero1.
+  const SharedFolder of_acco("of-acco");
+  saved(static_cast<Acco*>(nullptr), of_acco);
+  EXPECT_EQ(first_step(static_cast<Predicted*>(nullptr), 2, of_acco),
+            first_step(static_cast<Zero1*>(nullptr), 2, of_acco));
+  const SharedFolder of_predicted("of-predicted");
+  saved(static_cast<Predicted*>(nullptr), of_predicted);
+  EXPECT_EQ(first_step(static_cast<Acco*>(nullptr), 2, of_predicted),
+            first_step(static_cast<Zero1*>(nullptr), 4, of_predicted));
 }
 
 TEST(Overlapping, an_estimate_of_bytes_is_what_the_counters_show) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include <reef/optim/detail/overlapping_policy.hpp>
 #include <reef/optim/sgd.hpp>
 
@@ -23,7 +25,9 @@ namespace reef::inline v0::optim {
 /// Source: Nabli et al., ACCO, arXiv 2406.02613, algorithm 1. Deviation: g~(0) has as many micro-batches
 /// as any stage, not one.
 template <update_rule UpdateRule>
-struct Acco : detail::OverlappingPolicy<UpdateRule, 2, 0, detail::Ahead::nothing> {};
+struct Acco : detail::OverlappingPolicy<UpdateRule, 2, 0, detail::Ahead::nothing> {
+  static constexpr std::string_view name = "acco";
+};
 
 static_assert(overlapping_policy<Acco<Sgd>>);
 

@@ -95,9 +95,9 @@ using options_of = typename detail::OptionsOf<O>::type;
 ///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended (P3)
 ///     state(builder)     the ranges of state that a checkpoint keeps
 ///
-/// | facts  | `sharded`: a rank keeps the state of its shards alone; `accepts`: the payloads that  |
-/// |        | its reduction combines; `needs_scalars`: the update uses a       |
-/// |        | number that all gradients decide (the norm)                                          |
+/// | facts  | `name`: its own, by which a resume knows what was pending; `sharded`: a rank keeps   |
+/// |        | the state of its shards alone; `accepts`: the payloads that its reduction combines;  |
+/// |        | `needs_scalars`: the update uses a number that all gradients decide (the norm)       |
 /// | laws   | P ranks give the bits of one that stands for P (virtual_ranks); the wire carries      |
 /// |        | what the messages of the instructions say                                            |
 /// | models | Ddp, Zero1                                                                           |
@@ -105,6 +105,7 @@ template <class O>
 concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
                            update_rule<typename O::Rule> &&
                            requires(run::StepBuilder& builder, const run::Pass& model) {
+                             { O::name } -> std::convertible_to<std::string_view>;
                              { O::sharded } -> std::convertible_to<bool>;
                              { O::accepts } -> std::convertible_to<Payload>;
                              { O::needs_scalars } -> std::convertible_to<bool>;

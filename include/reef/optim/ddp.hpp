@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/synchronous_policy.hpp>
 #include <reef/optim/sgd.hpp>
@@ -18,7 +20,9 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Li et al., PyTorch distributed, arXiv 2006.15704, section 3.2.
 template <update_rule UpdateRule>
-struct Ddp : detail::SynchronousPolicy<UpdateRule, false> {};
+struct Ddp : detail::SynchronousPolicy<UpdateRule, false> {
+  static constexpr std::string_view name = "ddp";
+};
 
 static_assert(optimizer_policy<Ddp<Sgd>>);
 

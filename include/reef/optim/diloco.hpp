@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -47,8 +48,9 @@ namespace reef::inline v0::optim {
 /// |         | exchange. set_parameter() sets theta and every rank's own                                |
 /// | steps   | are inner steps, and so the learning rate and StepResult count; loss and norm are those  |
 /// |         | of this rank. A rank that skips a step counts it                                        |
-/// | errors  | OptionError: H < 1, F not in [1, H], mix not in [0, 1), virtual ranks. A loss or gradient |
-/// |         | that is not finite throws on its rank alone; the others hear of it as MpiError           |
+/// | errors  | OptionError: H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays        |
+/// |         | weights, virtual ranks. A loss or gradient that is not finite throws on its rank alone;  |
+/// |         | the others hear of it as MpiError                                                        |
 ///
 /// Source: Douillard et al., DiLoCo, arXiv 2311.08105, algorithm 1 (H 500 there, outer learning rate 0.7,
 /// Nesterov's momentum 0.9); Douillard et al., Streaming DiLoCo, arXiv 2501.18512, algorithm 2 (mix is
@@ -65,6 +67,7 @@ struct DiLoCo {
   using policy_tag = OptimTag;
   using Rule = Inner;
   using Overlap = run::Exchange::Overlap;
+  static constexpr std::string_view name = "diloco";
   static constexpr bool sharded = false;
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;
@@ -94,6 +97,14 @@ struct DiLoCo {
                           ".\n  fix: a finite rate of at least 0.");
       }
       if constexpr (requires { outer.validate(); }) outer.validate();
+      if constexpr (requires { outer.options.weight_decay; }) {
+        if (outer.options.weight_decay != 0) {
+          throw OptionError(
+              "reef::optim::DiLoCo: the outer rule has weight_decay = ", outer.options.weight_decay,
+              ".\n  why: an outer step moves weights by what ranks did, and decays none."
+              "\n  fix: 0 there, and a decay of the inner rule.");
+        }
+      }
     }
   };
 

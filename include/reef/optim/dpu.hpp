@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <reef/optim/detail/overlapping_policy.hpp>
 #include <reef/optim/sgd.hpp>
@@ -23,7 +24,9 @@ namespace reef::inline v0::optim {
 /// Source: Ren et al., ZeRO-Offload, arXiv 2101.06840, section 5.2; in the form of Nabli et al., ACCO,
 /// arXiv 2406.02613, section 3. Deviation: the opening takes as many micro-batches as a step, not one.
 template <update_rule UpdateRule, std::int64_t WarmUp = 0>
-struct Dpu : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Ahead::nothing> {};
+struct Dpu : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Ahead::nothing> {
+  static constexpr std::string_view name = "dpu";
+};
 
 static_assert(overlapping_policy<Dpu<Sgd>>);
 

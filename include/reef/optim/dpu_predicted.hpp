@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <reef/optim/detail/overlapping_policy.hpp>
 #include <reef/optim/momentum.hpp>
@@ -20,7 +21,9 @@ namespace reef::inline v0::optim {
 /// Source: Chen et al., SpecTrain, arXiv 1809.02839, equation 4, for a delay of one step. Deviation: a
 /// rule's own step is taken, so that AdamW moves by m / sqrt(v) and decays.
 template <predicting_rule UpdateRule, std::int64_t WarmUp = 0>
-struct DpuPredicted : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Ahead::momentum> {};
+struct DpuPredicted : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Ahead::momentum> {
+  static constexpr std::string_view name = "dpu-predicted";
+};
 
 static_assert(overlapping_policy<DpuPredicted<Momentum>>);
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cmath>
+#include <string_view>
+
+#include <reef/core/error.hpp>
 #include <reef/optim/concept.hpp>
 
 namespace reef::inline v0::optim {
@@ -32,6 +36,15 @@ struct Momentum {
 
   Momentum() = default;
   explicit Momentum(Options o) : options(o) {}
+
+  /// Throws OptionError for constants with which the rule has no meaning.
+  void validate() const {
+    if (options.momentum >= 0 && options.momentum < 1 && std::isfinite(options.weight_decay))
+      return;
+    throw OptionError("reef::optim::Momentum: momentum = ", options.momentum,
+                      ", weight_decay = ", options.weight_decay,
+                      ".\n  fix: 0 <= momentum < 1, and a finite decay.");
+  }
 
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {

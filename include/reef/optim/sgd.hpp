@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cmath>
+#include <string_view>
+
+#include <reef/core/error.hpp>
 #include <reef/optim/concept.hpp>
 
 namespace reef::inline v0::optim {
@@ -26,6 +30,13 @@ struct Sgd {
 
   Sgd() = default;
   explicit Sgd(Options o) : options(o) {}
+
+  /// Throws OptionError for a constant with which the rule has no meaning.
+  void validate() const {
+    if (std::isfinite(options.weight_decay)) return;
+    throw OptionError("reef::optim::Sgd: weight_decay = ", options.weight_decay,
+                      ".\n  fix: a finite decay.");
+  }
 
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/synchronous_policy.hpp>
 #include <reef/optim/sgd.hpp>
@@ -18,7 +20,9 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Rajbhandari et al., ZeRO, arXiv 1910.02054, section 5.1 (P_os).
 template <update_rule UpdateRule>
-struct Zero1 : detail::SynchronousPolicy<UpdateRule, true> {};
+struct Zero1 : detail::SynchronousPolicy<UpdateRule, true> {
+  static constexpr std::string_view name = "zero1";
+};
 
 static_assert(optimizer_policy<Zero1<Sgd>>);
 

@@ -103,10 +103,9 @@ public:
       complete = complete && covers(ranges_[i], filled_[i]);
     }
     if (!complete) {
-      throw DecodeError(
-          "reef::checkpoint::resume: ", source,
-          " does not hold all parameters and state of this model.\n  fix: resume with "
-          "the model that the run was started with.");
+      throw DecodeError("reef::checkpoint::resume: ", source,
+                        " does not hold all parameters and state of this model and optimizer.\n"
+                        "  fix: resume with those that the run was started with.");
     }
     for (std::size_t i = 0; i < ranges_.size(); ++i)
       trainer_.set_state(ranges_[i], states_[i].data());
@@ -247,6 +246,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
                       {"seed", state.seed},
                       {"model", graph::hash_of(trainer.model().dag())},
                       {"ranks", trainer.ranks()},
+                      {"optimizer", std::string(Trainer<Policies...>::Optim::name)},
                       {"rule", std::string(Trainer<Policies...>::Rule::name)},
                       {"element", std::string(name_of(element_of<T>))},
                       {"instruction_set", std::string(device::name_of(device::instruction_set()))}};
@@ -264,11 +264,12 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// Reads the latest complete checkpoint of the directory into the trainer; returns the caller's facts,
 /// or nothing if there is none.
 ///
-/// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, options and
-/// instruction set are the same. Another number of ranks takes its shards from those of before; so do
-/// other counts, but of overlapping rounds the next step then begins with a gradient of its own, of
-/// the micro-batches whose gradient was pending (where counts adapt: of new ones); and ranks that step on their own (DiLoCo) begin anew at
-/// the outer weights, their inner states at zero.
+/// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, policies, options
+/// and instruction set are the same. Another number of ranks takes its shards from those of before; so
+/// do other counts and another optimizer policy of the same rule, but of overlapping rounds the next step
+/// then begins with a gradient of its own, of the micro-batches whose gradient was pending (where counts
+/// adapt: of new ones); and ranks that step on their own (DiLoCo) begin anew at the outer weights, their
+/// inner states at zero.
 ///
 /// | who    | all ranks, before the first step                                                     |
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
@@ -293,7 +294,10 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     detail::require_same_run(trainer, manifest.facts, source);
     const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, source);
     const bool adapts = io::value_or<bool>(manifest.facts, "adapts", false, source);
+    const std::string optimizer(Trainer<Policies...>::Optim::name);
     trainer.set_pending(io::value_or<bool>(manifest.facts, "pending", false, source) &&
+                        io::value_or<std::string>(manifest.facts, "optimizer", "", source) ==
+                            optimizer &&
                         counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts);
     detail::Loader loader(trainer);
     for (const io::Shard& shard : manifest.shards) {

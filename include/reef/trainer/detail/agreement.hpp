@@ -48,10 +48,12 @@ std::uint64_t effect_of(const Rule& rule) {
   return hash.value();
 }
 
-/// What the ranks' programs do not show of their options.
-template <class Options>
+/// What the ranks' programs do not show of their optimizer policy and options.
+template <class Optim, class Options>
 std::uint64_t hash_of(const Options& options) {
   Hash hash;
+  hash.add(std::string_view(Optim::name));
+  if constexpr (requires { Optim::warm_up; }) hash.add(Optim::warm_up);
   hash.add(options.seed).add(std::string_view(std::remove_cvref_t<decltype(options.rule)>::name));
   hash.add(options.clip_norm).add(options.non_finite).add(options.accumulation.order);
   hash.add(options.accumulation.adapts).add(options.accumulation.most);

@@ -189,9 +189,9 @@ void Trainer<Policies...>::verify_together() {
         *progress_, "plan of a step", plan.value(),
         "start every rank with the same program, model, batch, policies and options.");
     detail::require_agreement(*progress_,
-                              "seed, rule, learning rate, clipping, accumulation, exchanges or "
-                              "instruction set",
-                              detail::hash_of(options_),
+                              "optimizer, seed, rule, learning rate, clipping, accumulation, "
+                              "exchanges or instruction set",
+                              detail::hash_of<Optim>(options_),
                               "start every rank with the same options, on machines of one kind.");
   } catch (const OptionError&) {
     // Every rank is here with the same error: they part in good order, so that all of them tell it.
@@ -239,7 +239,10 @@ run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>:
 Trainer<Policies...>::run_step() {
   if constexpr (overlapping) {
     numbers_[1] = std::exchange(numbers_[0], {});
-    if (state_.committed < Optim::warm_up) return perform(run::Purpose::warm_up);
+    if (state_.committed < Optim::warm_up) {
+      pending_ = false;
+      return perform(run::Purpose::warm_up);
+    }
     if (!settled_policy)
       state_.next_learning_rate = options_.learning_rate.at(state_.committed + 1);
     if (exchanged_) exchange_weights();
@@ -361,9 +364,11 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
         ".\n  state: the weights are those of the last committed step.\n"
         "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.");
   }
-  return text +
-         "every rank's own gradients are finite, but their sum over ranks is not.\n"
-         "  fix: a lower learning rate, or a smaller loss weight.";
+  text += overlapping
+              ? "at the committed weights every rank's own gradients are finite: their sum over "
+                "ranks is not, or those at the weights ahead are not.\n"
+              : "every rank's own gradients are finite, but their sum over ranks is not.\n";
+  return text + "  fix: a lower learning rate, or a smaller loss weight.";
 }
 
 /// A rank that steps on its own is alone with this: the others hear why it does not come.
