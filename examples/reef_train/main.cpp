@@ -87,8 +87,9 @@ void parse_accumulate(const std::string& text, TrainOptions& o) {
     o.accumulation = reef::Accumulation::fixed();
     o.micro_batches = fixed;
   } else {
-    throw CLI::ValidationError("--accumulate",
-                               "'" + text + "' is not adaptive, cap:M or fixed:N, with numbers from 1 to 65536");
+    throw CLI::ValidationError(
+        "--accumulate",
+        "'" + text + "' is not adaptive, cap:M or fixed:N, with numbers from 1 to 65536");
   }
 }
 
@@ -219,6 +220,24 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
       ->capture_default_str();
 }
 
+/// An option that would be ignored is refused: whoever gives it takes it to be heeded.
+void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
+  const auto given = [&app](const char* name) { return app.get_option(name)->count() > 0; };
+  const auto refuse = [](const char* name, const std::string& why) {
+    throw CLI::ValidationError(name, why);
+  };
+  for (const char* const name :
+       {"--sync-every", "--fragments", "--overlap", "--mix", "--outer-lr", "--outer-momentum"}) {
+    if (given(name) && o.recipe != "diloco")
+      refuse(name, "is of --recipe diloco, not of " + o.recipe);
+  }
+  if (given("--mix") && o.overlap != "mix")
+    refuse("--mix", "is of --overlap mix, not of " + o.overlap);
+  if (given("--micro-batches") && given("--accumulate") && !o.accumulation->adapts) {
+    refuse("--accumulate", "fixed:N and --micro-batches say the same; give one of them");
+  }
+}
+
 int fail(const std::exception& error) {
   std::fprintf(stderr, "reef-train: %s\n", error.what());
   std::fflush(stderr);
@@ -235,6 +254,7 @@ int main(int argc, char** argv) {
     add_options(app, options, model);
     app.parse(argc, argv);
     parse_model(model, options);
+    require_use_of_options(app, options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? EXIT_SUCCESS : 2;
   }

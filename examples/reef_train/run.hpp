@@ -58,6 +58,7 @@ public:
     introduce();
     if (!options_.init.empty()) load(options_.init);
     if (options_.resume) resume();
+    if (alone) tell_what_is_lost();
     first_step_ = committed();
     taken_before_ = trainer_.taken();
     for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
@@ -257,6 +258,16 @@ private:
     say(reef::concat("resume: after step ", committed()));
   }
 
+  /// Steps after the last exchange change the weights of their rank alone.
+  void tell_what_is_lost() {
+    const std::int64_t steps = options_.steps - trainer_.progress_state().began;
+    const std::int64_t lost = steps % options_.sync_every;
+    if (steps <= 0 || lost == 0) return;
+    say(reef::concat("warning: the last ", lost, " of ", steps,
+                     " steps come after the last exchange: the weights at the end are without "
+                     "them. fix: --steps a multiple of --sync-every."));
+  }
+
   // -- while training ----------------------------------------------------------------------------
 
   void count_skipped(const reef::StepResult& result) {
@@ -353,8 +364,8 @@ private:
                                              .seed = options_.seed}));
   }
 
-  int skipped_ = 0;  // in a row
-  std::int64_t first_step_ = 0;      // of this run
+  int skipped_ = 0;              // in a row
+  std::int64_t first_step_ = 0;  // of this run
   std::uint64_t taken_before_ = 0;
   TrainOptions options_;
   reef::comm::Communicator ranks_;

@@ -189,6 +189,7 @@ TEST_F(ReefTrain, diloco_learns_in_each_way_of_exchanging_and_leaves_a_line_a_st
     ASSERT_EQ(ending.status, 0) << ending.output;
     const auto metrics = lines(overlap);
     ASSERT_EQ(metrics.size(), 42U);
+    EXPECT_THAT(ending.output, HasSubstr("warning: the last 1 of 41 steps come after"));
     for (std::size_t i = 0; i < 41; ++i) {
       EXPECT_EQ(metrics[i].at("step"), i + 1);
       EXPECT_EQ(metrics[i].at("tokens"), (i + 1) * 2 * 4 * 16);
@@ -380,6 +381,10 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--device-link -3", "--device-link");
   refused("--slow 3", "RANK:FACTOR");
   refused("--slow 0:0.5", "RANK:FACTOR");
+  refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco, not of acco");
+  refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
+  refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
+  refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M or fixed:N");
   const Ending help = run_command(std::string(REEF_TRAIN) + " --help");
   EXPECT_EQ(help.status, 0);
   for (const char* option :
