@@ -13,8 +13,10 @@ namespace reef::inline v0::comm {
 
 /// The network that is emulated: one full-duplex FIFO link for every ordered pair of ranks.
 ///
-///     arrival = max(now, link free) + bytes / bandwidth + latency
+///     arrival = max(asked, link free) + bytes / bandwidth + latency
 ///
+/// | asked              | when the task was submitted, if nothing kept it from starting; else when it |
+/// |                    | sends                                                                       |
 /// | latency, bandwidth | (P, P) row-major, [from * P + to]; the diagonal is never read              |
 /// | bytes              | of the whole message, header included                                       |
 /// | empty              | no emulation: messages take what they take                                  |

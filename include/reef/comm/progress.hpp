@@ -108,6 +108,7 @@ public:
       task.ready_ = std::move(ready);
       task.completed_ = std::move(completed);
       task.next_ = nullptr;
+      task.asked_ = queue.head_ == nullptr && !task.ready_ ? detail::now_ns() : 0;
       task.state_.store(Task::State::queued, std::memory_order_release);
       (queue.head_ == nullptr ? queue.head_ : queue.tail_->next_) = &task;
       queue.tail_ = &task;

@@ -100,6 +100,7 @@ private:
   trace::Links links_;
   int tag_ = 0;
   std::uint32_t sequence_ = 0;
+  std::int64_t asked_ = 0;  // when it was submitted, if nothing then kept it from starting; else 0
   std::int64_t begin_ = 0;
   std::int64_t moved_ = 0;
   std::uint64_t record_ = 0;

@@ -112,9 +112,11 @@ inline void Progress::start(Queue& queue, Task& task) {
   task.record_ =
       recorder_.started(task.kind(), task.name(), task.sequence_, queue.name_, task.payload());
   task.state_.store(Task::State::running, std::memory_order_release);
+  wire_.asked_at(task.asked_);
   task.start({wire_, meter_, rank(), size(), options_.piece_bytes,
               collective ? queue.tag_ : task.tag_, task.sequence_,
               collective ? queue.window_ : nullptr, &queue.staging_, &aside_});
+  wire_.asked_at(0);
 }
 
 inline void Progress::complete(Queue& queue, Task& task) {

@@ -55,6 +55,10 @@ public:
         link_free_(static_cast<std::size_t>(size), 0),
         heard_(static_cast<std::size_t>(size), now_ns()) {}
 
+  /// What is sent from now on was asked for at `time`, of now_ns(), though this thread had to wake up
+  /// first: on shaped links it leaves then. 0: it is asked for when it is sent.
+  void asked_at(std::int64_t time) { asked_ = time; }
+
   /// Sends `header` and header.bytes bytes of `payload`; both live until delivered(token).
   void send(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind, Header& header,
             const void* payload) {
@@ -63,7 +67,7 @@ public:
     if (!shape_.empty()) {
       std::int64_t& free = link_free_[static_cast<std::size_t>(peer)];
       const double transmission = static_cast<double>(bytes) / shape_.bandwidth(rank_, peer);
-      free = std::max(free, now_ns()) + to_ns(transmission);
+      free = std::max(free, asked_ != 0 ? asked_ : now_ns()) + to_ns(transmission);
       header.arrival = free + to_ns(shape_.latency(rank_, peer));
       slot.not_before = free;
     }
@@ -275,6 +279,7 @@ private:
   NetworkShape shape_;
   LiveMeter* meter_;
   std::vector<std::int64_t> link_free_;
+  std::int64_t asked_ = 0;
   std::vector<std::int64_t> heard_;
   std::vector<MPI_Request> requests_;
   std::vector<Slot> slots_;
