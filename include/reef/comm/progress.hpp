@@ -237,6 +237,8 @@ private:
   void serve();
   bool busy();
   bool poll();
+  /// Tests all messages, as often as it is of use.
+  bool poll_wire();
   /// Gives every queue's first task a turn.
   bool step();
   void start(Queue& queue, Task& task);
@@ -265,7 +267,7 @@ private:
   void finish();
   [[nodiscard]] std::int64_t last_sign() const;
 
-  // MPICH moves little per test in shared memory: test more often before each nap.
+  // MPICH moves little per test: test more often before each nap.
 #if defined(MPICH_VERSION)
   static constexpr int polls_per_round = 16;
 #else
@@ -308,6 +310,7 @@ private:
   std::vector<std::string> dumps_;
   std::int64_t pause_ns_ =
       detail::to_ns(options_.deadline > 0 ? std::min(1.0, options_.deadline / 2) : 1.0);
+  std::int64_t shortest_poll_ns_ = 1000;  // by MPI, of late
   std::int64_t next_beat_ = 0;
   std::int64_t next_watch_ = 0;
   std::int64_t quiet_until_ = 0;
