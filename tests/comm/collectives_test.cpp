@@ -113,6 +113,30 @@ TYPED_TEST(Collectives, a_reduce_scatter_leaves_the_fold_in_rank_order_on_the_ow
   }
 }
 
+TYPED_TEST(Collectives, chunks_narrower_than_their_sum_are_widened_and_then_added) {
+  int number = 0;
+  for (const std::int64_t n : this->sizes()) {
+    std::vector<float> sum(static_cast<std::size_t>(n));
+    for (int rank = 0; rank < this->world.size(); ++rank) {
+      const std::vector<Bfloat16> chunk = inputs_of<Bfloat16>(rank, n);
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        sum[i] = rank == 0 ? float(chunk[i]) : sum[i] + float(chunk[i]);
+      }
+    }
+    for (const auto& offsets : this->shardings(n)) {
+      const std::vector<Bfloat16> input = inputs_of<Bfloat16>(this->world.rank(), n);
+      const auto own = static_cast<std::size_t>(this->world.rank());
+      const auto begin = static_cast<std::size_t>(offsets[own]);
+      std::vector<float> output(static_cast<std::size_t>(offsets[own + 1]) - begin, -1);
+      reduce_scatter(this->progress, "wide" + std::to_string(number++),
+                     std::span<const Bfloat16>(input), std::span(output), offsets);
+      EXPECT_TRUE(same_bits(std::span<const float>(output),
+                            std::span<const float>(sum).subspan(begin, output.size())))
+          << "n = " << n;
+    }
+  }
+}
+
 TYPED_TEST(Collectives, an_all_gather_gives_every_rank_all_shards) {
   using T = typename TypeParam::Value;
   int number = 0;

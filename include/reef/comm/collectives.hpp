@@ -93,28 +93,31 @@ inline void check_length(const std::string& name, std::size_t have, std::int64_t
 /// | who      | all ranks, in the same order in a queue of the same name, with the same offsets      |
 /// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]), may be empty |
 /// | order    | the owner folds the chunks in rank order: the same bits on every run and transport   |
-/// | rounding | every addition to T: of bf16 P - 1 times, so sums that matter are taken in sum_t<T>   |
-/// | in place | output may be the own shard inside input; otherwise they must not overlap            |
+/// | rounding | every addition to Sum; of Sum = T = bf16 P - 1 times. With Sum = float, chunks of bf16  |
+/// |          | travel and are summed in fp32                                                        |
+/// | in place | output may be the own shard inside input, if Sum is T; otherwise they must not overlap |
 /// | life     | input unchanged and both alive until complete                                         |
 /// | wire     | cost(): every rank sends each owner its chunk: n - own shard elements, as a ring does |
-template <real T>
+template <real T, real Sum = T>
+  requires std::same_as<Sum, T> || std::same_as<Sum, sum_t<T>>
 class ReduceScatterTask final : public detail::ExchangeTask {
 public:
-  ReduceScatterTask(std::string name, std::span<const T> input, std::span<T> output,
+  ReduceScatterTask(std::string name, std::span<const T> input, std::span<Sum> output,
                     std::vector<std::int64_t> offsets)
       : ExchangeTask(Kind::reduce_scatter, std::move(name),
                      {.offsets = std::move(offsets),
                       .reduce = true,
                       .gather = false,
                       .element = sizeof(T),
-                      .fold = &detail::fold<T>}) {
+                      .fold = &detail::fold<T, Sum>,
+                      .widening = sizeof(Sum) / sizeof(T)}) {
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(input.size()));
     bind(input, output);
   }
   ~ReduceScatterTask() override { retire(); }
 
   /// Other memory of the same lengths for the next submission; not while in flight.
-  void bind(std::span<const T> input, std::span<T> output) {
+  void bind(std::span<const T> input, std::span<Sum> output) {
     detail::check_length(name(), input.size(), plan_.offsets.back(), "input");
     input_ = input;
     output_ = output;
@@ -138,11 +141,11 @@ private:
     detail::check_length(name(), output_.size(), plan_.length(rank), "output");
     plan_.input = detail::readable(input_);
     plan_.output = detail::writable(output_);
-    plan_.output_begin = plan_.begin(rank);
+    plan_.output_begin = plan_.begin(rank) * plan_.widening;
   }
 
   std::span<const T> input_;
-  std::span<T> output_;
+  std::span<Sum> output_;
 };
 
 /// Gives every rank the shards of all.

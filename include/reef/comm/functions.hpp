@@ -49,10 +49,10 @@ void all_reduce(Progress& progress, std::string name, std::span<T> data) {
 
 /// Leaves in `output` this rank's shard of the sum of `input` over all ranks. All ranks call it,
 /// with the same name and offsets. Blocks. See ReduceScatterTask.
-template <real T>
+template <real T, real Sum>
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
-                    std::span<T> output, std::vector<std::int64_t> offsets) {
-  ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets));
+                    std::span<Sum> output, std::vector<std::int64_t> offsets) {
+  ReduceScatterTask<T, Sum> task(std::move(name), input, output, std::move(offsets));
   run(progress, task);
 }
 

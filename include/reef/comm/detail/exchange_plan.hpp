@@ -21,15 +21,18 @@ struct ExchangePlan {
   Bytes output_begin = 0;
   bool reduce = false;  ///< owners fold everyone's chunks
   bool gather = false;  ///< owners give their shard to all
-  Bytes element = 0;
+  Bytes element = 0;  ///< of the input, and so on the wire
   Fold fold = nullptr;
+  Bytes widening = 1;  ///< how many times longer an element of a folded output is
   std::function<void(std::int64_t, std::int64_t)> on_folded =
       {};  ///< (begin, end) in the own shard
 
   [[nodiscard]] const std::byte* input_at(Bytes place) const {
     return input + (place - input_begin);
   }
-  [[nodiscard]] std::byte* output_at(Bytes place) const { return output + (place - output_begin); }
+  [[nodiscard]] std::byte* output_at(Bytes place) const {
+    return output + (place * widening - output_begin);
+  }
   [[nodiscard]] int ranks() const { return static_cast<int>(offsets.size()) - 1; }
   [[nodiscard]] Bytes begin(int shard) const {
     return static_cast<Bytes>(offsets[static_cast<std::size_t>(shard)]) * element;

@@ -225,7 +225,7 @@ private:
     const Bytes place = pieces_.at(mine, piece);
     const std::byte* const input = plan_->input_at(place);
     std::byte* const output = plan_->output_at(place);
-    if (plan_->reduce && station_->size > 1) {
+    if (plan_->reduce && (station_->size > 1 || plan_->widening > 1)) {
       for (int rank = 0; rank < station_->size; ++rank) {
         sources_[index(rank)] =
             rank == mine ? input : static_cast<const void*>(slot_payload(rank, piece));
