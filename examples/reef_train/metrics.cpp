@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <span>
@@ -25,6 +26,16 @@ std::vector<double> mean_over_ranks(reef::comm::Progress& progress, std::vector<
   reef::comm::all_reduce<double>(progress, "step figures", std::span<double>(values));
   for (double& value : values) value /= progress.size();
   return values;
+}
+
+/// "2, 7.5": to a tenth, and whole numbers as such.
+std::string joined(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) {
+    const double tenths = std::round(number * 10) / 10;
+    text += reef::concat(text.empty() ? "" : ", ", tenths);
+  }
+  return text;
 }
 
 [[noreturn]] void refuse(const std::string& path) {
@@ -117,7 +128,8 @@ void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
 }
 
 void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions& options,
-                             double validation_loss, const std::string& sample) {
+                             const std::vector<double>& micro_batches, double validation_loss,
+                             const std::string& sample) {
   if (options.trace.empty() && options.report.empty()) return;
   const std::vector<std::byte> bytes = reef::trace::encode(recording_);
   const auto texts = reef::comm::gather_texts(
@@ -145,14 +157,14 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
   report.to = to_;
   report.recordings = std::move(recordings);
   report.sample = sample;
-  report.facts = {
-      {"recipe", options.recipe},
-      {"ranks", reef::concat(report.recordings.size())},
-      {"model", reef::concat(options.layers, " layers, ", options.heads, " heads, ",
-                             options.channels, " channels, context ", options.context)},
-      {"tokens a step", reef::concat(last_.tokens)},
-      {"learning rate", reef::concat(options.lr)},
-      {"seed", reef::concat(options.seed)}};
+  report.facts = {{"recipe", options.recipe},
+                  {"ranks", reef::concat(report.recordings.size())},
+                  {"model", reef::concat(options.layers, " layers, ", options.heads, " heads, ",
+                                         options.channels, " channels, context ", options.context)},
+                  {"tokens a step", reef::concat(last_.tokens)},
+                  {"micro-batches a step, by rank", joined(micro_batches)},
+                  {"learning rate", reef::concat(options.lr)},
+                  {"seed", reef::concat(options.seed)}};
   reef::trace::write_report(options.report, report);
 }
 

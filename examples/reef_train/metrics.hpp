@@ -48,7 +48,8 @@ public:
 
   /// The trace and the page, where they were asked for. On all ranks.
   void write_timeline(reef::comm::Progress& progress, const TrainOptions& options,
-                      double validation_loss, const std::string& sample);
+                      const std::vector<double>& micro_batches, double validation_loss,
+                      const std::string& sample);
 
 private:
   struct Close {

@@ -258,14 +258,21 @@ private:
     say(reef::concat("resume: after step ", committed()));
   }
 
-  /// Steps after the last exchange change the weights of their rank alone.
+  /// Steps after the last exchange of all weights change those of their rank alone; where exchanges
+  /// overlap, so do the steps that they run beside.
   void tell_what_is_lost() {
-    const std::int64_t steps = options_.steps - trainer_.progress_state().began;
-    const std::int64_t lost = steps % options_.sync_every;
-    if (steps <= 0 || lost == 0) return;
-    say(reef::concat("warning: the last ", lost, " of ", steps,
-                     " steps come after the last exchange: the weights at the end are without "
-                     "them. fix: --steps a multiple of --sync-every."));
+    const std::int64_t every = options_.sync_every;
+    const std::int64_t beside = options_.overlap == "eager"
+                                    ? every * (options_.fragments - 1) / options_.fragments + 1
+                                : options_.overlap == "mix" ? 1
+                                                            : 0;
+    const std::int64_t began = trainer_.progress_state().began;
+    const std::int64_t steps = options_.steps - began;
+    const std::int64_t kept = std::max<std::int64_t>(0, steps - beside) / every * every;
+    if (steps <= 0 || steps - kept <= beside) return;
+    say(reef::concat("warning: the weights at the end will be without the last ", steps - kept,
+                     " steps, which no exchange of all weights comes after. fix: --steps ",
+                     began + kept + every + beside));
   }
 
   // -- while training ----------------------------------------------------------------------------
@@ -316,8 +323,9 @@ private:
         say(std::string("no sample: ") + error.what());
       }
     }
-    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, given(), validation);
-    metrics_.write_timeline(trainer_.progress(), options_, validation, sample);
+    const std::vector<double> counts = given();
+    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
+    metrics_.write_timeline(trainer_.progress(), options_, counts, validation, sample);
     if (!options_.export_file.empty() && first()) export_weights();
     for (const auto& file :
          {options_.metrics, options_.trace, options_.report, options_.export_file}) {

@@ -7,12 +7,14 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include <reef/core/text.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/host.hpp>
@@ -94,14 +96,31 @@ graph::Graph<device::Host, T> wide_model(std::int64_t vocabulary) {
   return model;
 }
 
+/// Nearly all of its parameters are in products of 512 x 512.
+template <class T>
+graph::Graph<device::Host, T> deep_model(std::int64_t products) {
+  constexpr std::int64_t channels = 512;
+  graph::Graph<device::Host, T> model(1);
+  const Shape shape{1, 1};
+  const int tokens = model.input("tokens", {shape, Element::int32});
+  const int targets = model.input("targets", {shape, Element::int32});
+  int x = model.add("embedding", nn::Embedding{16, 1, channels}, {tokens})[0];
+  for (std::int64_t i = 0; i < products; ++i) {
+    const nn::Linear product{channels, false, nn::Transpose::no, 0.02};
+    x = model.add(concat("product ", i), product, {x})[0];
+  }
+  const int logits = model.add("head", nn::Linear{16, false, nn::Transpose::no, 0.02}, {x})[0];
+  model.loss(model.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
+  return model;
+}
+
 struct Taken {
   double parameters = 0;
   double bytes = 0;  ///< at most, beyond what there was before the Trainer
 };
 
 template <class Tested>
-Taken taken_by(std::int64_t vocabulary) {
-  auto model = wide_model<typename Tested::T>(vocabulary);
+Taken taken_by(typename Tested::Model model) {
   Taken result{static_cast<double>(model.dag().parameter_count()), 0};
   typename Tested::Options options;
   options.device.threads = 1;
@@ -125,12 +144,14 @@ Taken taken_by(std::int64_t vocabulary) {
 }
 
 template <class Tested>
-void expect_table(double bytes_per_parameter) {
+void expect_table(double bytes_per_parameter,
+                  const std::function<typename Tested::Model(std::int64_t)>& model_of,
+                  std::int64_t size) {
 #if !defined(REEF_TEST_HOOKS)
   GTEST_SKIP() << "the allocator cannot be hooked here";
 #endif
-  const Taken small = taken_by<Tested>(8 << 10);
-  const Taken large = taken_by<Tested>(40 << 10);
+  const Taken small = taken_by<Tested>(model_of(size));
+  const Taken large = taken_by<Tested>(model_of(5 * size));
   const double each = (large.bytes - small.bytes) / (large.parameters - small.parameters);
   EXPECT_NEAR(each, bytes_per_parameter, 0.01 * bytes_per_parameter);
   // What does not grow with the model: staging of at most 16 MB, and everything else.
@@ -138,6 +159,11 @@ void expect_table(double bytes_per_parameter) {
   EXPECT_LT(rest, 16e6);
   testing::Test::RecordProperty("bytes_per_parameter", std::to_string(each));
   testing::Test::RecordProperty("bytes_beside", std::to_string(rest));
+}
+
+template <class Tested>
+void expect_table(double bytes_per_parameter) {
+  expect_table<Tested>(bytes_per_parameter, wide_model<typename Tested::T>, 8 << 10);
 }
 
 constexpr double adamw = 4 * (1 + 2);  // master weights and two states
@@ -150,6 +176,12 @@ TEST(Memory, of_acco_in_fp32) {
 TEST(Memory, of_acco_in_bf16) {
   expect_table<Trainer<optim::Acco<optim::AdamW>, precision::Bf16>>(2 + 4 + 4 +
                                                                     (adamw + 4) / ranks());
+}
+
+TEST(Memory, of_acco_with_gradients_of_bf16) {
+  // Beside the table there is the fp32 gradient of one segment: they must be of one size.
+  using Tested = Trainer<optim::Acco<optim::AdamW>, precision::Bf16Gradients<>>;
+  expect_table<Tested>(2 + 2 + 2 + (adamw + 4) / ranks(), deep_model<Bfloat16>, 8);
 }
 
 TEST(Memory, of_dpu_is_that_of_acco) {

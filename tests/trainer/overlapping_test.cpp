@@ -173,7 +173,8 @@ TEST(Overlapping, an_estimate_of_bytes_is_what_the_counters_show) {
 TEST(Overlapping, memory_per_parameter_is_what_the_table_says) {
   // Of parameters in whole blocks for every rank, and none tied: docs/design.md has the table.
   constexpr std::int64_t n = 24 * run::norm_block;
-  const auto expect_bytes = [&]<class Tested, class T>(Tested*, T*, Bytes of_weight) {
+  const auto expect_bytes = [&]<class Tested, class T>(Tested*, T*, Bytes of_weight,
+                                                       Bytes of_gradient) {
     graph::Graph<device::Host, T> model(1);
     const int x = model.input("x", {Shape{1, n}, element_of<T>});
     model.loss(model.add("loss", Dot{}, {x}, {"theta"})[0]);
@@ -181,16 +182,62 @@ TEST(Overlapping, memory_per_parameter_is_what_the_table_says) {
       const StepEstimate estimate = Tested::estimate(model, {}, ranks, ranks - 1);
       const Bytes count = static_cast<Bytes>(n);
       EXPECT_EQ(estimate.weights, of_weight * count);
-      EXPECT_EQ(estimate.gradients, 4 * count);
-      EXPECT_EQ(estimate.exchanged, 4 * count);
+      EXPECT_EQ(estimate.gradients, of_gradient * count);
+      EXPECT_EQ(estimate.exchanged, std::max(of_gradient, of_weight) * count);
       const Bytes counts = 3 * sizeof(double);  // of the pending gradient's micro-batches
       EXPECT_EQ(estimate.optimizer_state, 3 * 4 * count / static_cast<Bytes>(ranks) + counts);
     }
   };
   using Acco = optim::Acco<optim::AdamW>;
-  expect_bytes(static_cast<Trainer<Acco>*>(nullptr), static_cast<float*>(nullptr), 4);
-  expect_bytes(static_cast<Trainer<Acco, precision::Bf16>*>(nullptr),
-               static_cast<Bfloat16*>(nullptr), 2);
+  auto* const wide = static_cast<float*>(nullptr);
+  auto* const narrow = static_cast<Bfloat16*>(nullptr);
+  using precision::Bf16Gradients;
+  expect_bytes(static_cast<Trainer<Acco>*>(nullptr), wide, 4, 4);
+  expect_bytes(static_cast<Trainer<Acco, precision::Bf16>*>(nullptr), narrow, 2, 4);
+  expect_bytes(static_cast<Trainer<Acco, Bf16Gradients<>>*>(nullptr), narrow, 2, 2);
+  expect_bytes(static_cast<Trainer<Acco, Bf16Gradients<precision::Fp32>>*>(nullptr), wide, 4, 2);
+}
+
+TEST(Overlapping, gradients_of_bf16_are_rounded_after_each_micro_batch_and_summed_in_fp32) {
+  // The gradient is x, whatever the weights: three micro-batches of a rank, two of them in the second
+  // stage of Dpu's rounds, and then the ranks'.
+  using Tested = Trainer<optim::Dpu<optim::Sgd>, precision::Bf16Gradients<precision::Fp32>>;
+  constexpr std::int64_t n = 3 * run::norm_block + 5;  // shards of several sizes, and padding
+  const comm::Communicator world;
+  const auto x_at = [](std::uint64_t micro_batch, std::int64_t i) {
+    return 1.0F + 0.001F * static_cast<float>(i % 997) + 0.1F * static_cast<float>(micro_batch);
+  };
+  graph::Graph<device::Host, float> model(1);
+  const int x = model.input("x", {Shape{1, n}, Element::float32});
+  model.loss(model.add("loss", Dot{}, {x}, {"theta"})[0]);
+  const run::Source source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+    const std::span<float> values = inputs[0].as<float>().span();
+    for (std::int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = x_at(first % 24, i);
+    return 1.0;
+  };
+  typename Tested::Options options;
+  options.micro_batches = {3};
+  options.device.threads = 1;
+  options.clip_norm = 0;
+  options.learning_rate = {};
+  options.learning_rate.schedule = [](std::int64_t) { return 1.0; };
+  Tested trainer(std::move(model), source, options, {}, world);
+  trainer.step();
+
+  const auto weights = trainer.parameter("theta");
+  for (std::int64_t i = 0; i < n; ++i) {
+    float sum = 0;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      Bfloat16 own(0);
+      for (int k = 0; k < 3; ++k) {
+        const auto number = static_cast<std::uint64_t>(rank * 3 + k);
+        own = Bfloat16(static_cast<float>(own) + x_at(number, i));
+      }
+      sum += static_cast<float>(own);
+    }
+    const auto scale = static_cast<float>(1.0 / (3 * world.size()));
+    EXPECT_EQ(weights[static_cast<std::size_t>(i)], 1.0F - scale * sum) << i;
+  }
 }
 
 TEST(Overlapping, weights_that_are_ahead_are_refused_until_they_are_settled) {

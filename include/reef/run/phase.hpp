@@ -30,10 +30,10 @@ struct PlacedProgram {
 /// A placed program in its arenas, with its code, ready to run: one for training, one to evaluate.
 ///
 /// | life | placed, arenas, graph, lanes, progress and source outlive it; it stays where it is |
-template <device::device Device, real T>
+template <device::device Device, real T, real Gradient = sum_t<T>>
 class Phase {
 public:
-  using AddCode = std::function<void(Handlers<Device>&, const Site<Device, T>&)>;
+  using AddCode = std::function<void(Handlers<Device>&, const Site<Device, T, Gradient>&)>;
 
   Phase(const PlacedProgram& placed, const Arenas<Device>& arenas,
         const graph::Graph<Device, T>& graph, Source source, NextMicroBatch next,
@@ -62,14 +62,14 @@ public:
   void replay(std::vector<int> turns) { executor_->replay(std::move(turns)); }
 
   [[nodiscard]] const Memory<Device>& memory() const { return memory_; }
-  [[nodiscard]] const Site<Device, T>& site() const { return site_; }
+  [[nodiscard]] const Site<Device, T, Gradient>& site() const { return site_; }
 
 private:
   Source source_;
   NextMicroBatch next_;
   std::vector<std::uint64_t> numbers_;
   Memory<Device> memory_;
-  Site<Device, T> site_;
+  Site<Device, T, Gradient> site_;
   std::unique_ptr<Executor<Device>> executor_;
 };
 

@@ -45,7 +45,8 @@ struct Stage {
 /// A rank's program under construction, with the storages that the axes agree on by name.
 ///
 /// | weights[b]       | the parameters of bucket b, persistent: version 0, after the update 1             |
-/// | accumulators     | what gradients are summed in: one for all folds, or one that each keeps            |
+/// | accumulators     | what gradients are summed in: one for all folds, or one that each keeps; of        |
+/// |                  | plan.gradient                                                                       |
 /// | micro_batches[j] | what belongs to one micro-batch                                                    |
 /// | reduced[b]       | where this process's gradient of bucket b ends up: the accumulator's, or its fold  |
 /// |                  | over the ranks that the process stands for                                          |
@@ -122,9 +123,12 @@ struct StepBuilder {
   [[nodiscard]] int rank() const { return program.rank; }
   /// There is a backward.
   [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }
-  /// Of the gradients of bucket b.
+  /// Of the gradients of bucket b, as they are computed, and as they are kept and sent.
   [[nodiscard]] Bytes sum_bytes(std::size_t b) const {
     return static_cast<Bytes>(plan.buckets[b].size()) * plan.sum_bytes();
+  }
+  [[nodiscard]] Bytes gradient_bytes(std::size_t b) const {
+    return static_cast<Bytes>(plan.buckets[b].size()) * plan.gradient_bytes();
   }
 
   [[nodiscard]] const Accumulators& accumulators_of(int fold) const {
@@ -190,15 +194,16 @@ private:
   void add_accumulators(const std::string& whose, Life life) {
     Accumulators sums;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-      sums.buckets.push_back(
-          program.add_storage(concat("gradients ", b, whose), sum_bytes(b), Place::device, life));
+      sums.buckets.push_back(program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
+                                                 Place::device, life));
     }
     sums.uses.assign(plan.dag->uses.size(), no_storage);
     for (const graph::Parameter& parameter : plan.dag->parameters) {
       for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
-        sums.uses[static_cast<std::size_t>(parameter.uses[i])] =
-            program.add_storage(concat("gradient of use ", i, " of ", parameter.name, whose),
-                                plan.dag->gradient_spec(parameter).bytes(), Place::device, life);
+        sums.uses[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
+            concat("gradient of use ", i, " of ", parameter.name, whose),
+            static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(), Place::device,
+            life);
       }
     }
     accumulators.push_back(std::move(sums));
@@ -321,6 +326,9 @@ inline void add_forward(StepBuilder& builder, int s, int j) {
 ///
 ///     reads                weights_of(segment), boundary tensors that it reads, saved, output gradients
 ///     writes, accumulates  input gradients; workspace among the writes; gradients_of(segment)
+///
+/// Where the plan rounds gradients, the Backward always writes, to storages of the micro-batch's own, and
+/// `AddGradients(segment, j)` reads those, and writes or accumulates gradients_of(segment).
 inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
@@ -339,14 +347,33 @@ inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool firs
         .push_back(value);
   }
   backward.writes.push_back({storages.backward_workspace[static_cast<std::size_t>(s)], 0});
-  const bool overwrites = first_of_fold && !builder.stage.continues;
-  for (const Value value : builder.gradients_of(s, fold)) {
-    (overwrites ? backward.writes : backward.accumulates).push_back(value);
-  }
   backward.cost.flops = segment.backward_flops;
+  const bool overwrites = first_of_fold && !builder.stage.continues;
+  const std::vector<Value> gradients = builder.gradients_of(s, fold);
+  if (!builder.plan.rounds_gradients()) {
+    auto& to = overwrites ? backward.writes : backward.accumulates;
+    to.insert(to.end(), gradients.begin(), gradients.end());
+    return;
+  }
+  Instruction add;
+  add.kind = "AddGradients";
+  add.lane = Lane::compute;
+  add.index = s;
+  add.micro_batch = j;
+  for (const Value value : gradients) {
+    const schedule::Storage sum = builder.program.storages[value.storage];
+    const Bytes bytes = sum.bytes / builder.plan.gradient_bytes() * builder.plan.sum_bytes();
+    add.reads.push_back(
+        {builder.program.add_storage(concat(sum.name, " of micro-batch ", j), bytes, Place::device),
+         0});
+    add.cost.bytes += bytes + (overwrites ? 1 : 2) * sum.bytes;
+  }
+  backward.writes.insert(backward.writes.end(), add.reads.begin(), add.reads.end());
+  (overwrites ? add.writes : add.accumulates) = gradients;
+  builder.program.round.push_back(std::move(add));
 }
 
-/// The Backward begins a fold: its gradients stand among the writes.
+/// The Backward writes its gradients, since it begins a fold, or has places of its own for them.
 inline bool overwrites_gradients(const StepBuilder& builder, const Instruction& backward) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(backward.index)];
   const auto added = std::count(segment.input_gradient_accumulates.begin(),

@@ -7,12 +7,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/device/transform.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/nn/kernels.hpp>
 #include <reef/run/executor.hpp>
@@ -45,11 +47,12 @@ struct StepState {
 /// One rank's program with all that its code works on. Everything outlives the executor.
 ///
 /// It is also the door to the ranks: what a policy's code exchanges, it asks the Site for.
-template <device::device Device, real T>
+template <device::device Device, real T, real Gradient = sum_t<T>>
 struct Site {
   using device_type = Device;
-  using element_type = T;     ///< of weights
-  using sum_type = sum_t<T>;  ///< of their gradients, of losses and optimizer state
+  using element_type = T;          ///< of weights
+  using sum_type = sum_t<T>;       ///< of what is computed from them, of losses and optimizer state
+  using gradient_type = Gradient;  ///< of their gradients where they are kept and sent
   using Communication = typename Handlers<Device>::Communication;
 
   const StepBuilder& builder;  ///< its program is the one before staging: storages keep their ids
@@ -83,8 +86,8 @@ struct Site {
   /// The owner of each shard folds all ranks' chunks of it: comm::ReduceScatterTask.
   [[nodiscard]] Communication reduce_scatter(std::string name, Value whole, Value shard,
                                              std::vector<std::int64_t> offsets) const {
-    return {std::make_shared<comm::ReduceScatterTask<sum_type>>(std::move(name), span(whole),
-                                                                span(shard), std::move(offsets))};
+    return {std::make_shared<comm::ReduceScatterTask<Gradient, sum_type>>(
+        std::move(name), span<Gradient>(whole), span(shard), std::move(offsets))};
   }
 
   /// Every rank gets the shards of all: comm::AllGatherTask.
@@ -125,8 +128,8 @@ struct Site {
   [[nodiscard]] typename Handlers<Device>::Code adds_uses(int b, Value gradient,
                                                           std::span<const Value> uses) const {
     struct Addition {
-      sum_type* to;
-      const sum_type* from;
+      Gradient* to;
+      const Gradient* from;
       std::int64_t elements;
     };
     std::vector<Addition> additions;
@@ -135,12 +138,12 @@ struct Site {
     for (const int use : builder.further_uses(bucket)) {
       const auto p = static_cast<std::size_t>(plan().dag->use_at(use).parameter);
       additions.push_back(
-          {at(gradient) + (plan().layout.parameters[p] - plan().buckets[bucket].begin),
-           at(uses[next++]), plan().dag->parameters[p].spec.shape.size()});
+          {at<Gradient>(gradient) + (plan().layout.parameters[p] - plan().buckets[bucket].begin),
+           at<Gradient>(uses[next++]), plan().dag->parameters[p].spec.shape.size()});
     }
     return [additions = std::move(additions)](typename Device::Lane& lane) {
       for (const Addition& a : additions) {
-        nn::Kernels<Device>::template copy_or_add<sum_type>(lane, a.to, a.from, a.elements, true);
+        nn::Kernels<Device>::template copy_or_add<Gradient>(lane, a.to, a.from, a.elements, true);
       }
     };
   }
@@ -165,14 +168,14 @@ namespace detail {
 
 /// Reads an instruction's operands in the order in which `add_forward` and `add_backward` state them, so
 /// that a pass that gives an operand another storage changes where the code works.
-template <device::device Device, real T>
+template <device::device Device, real T, real Gradient>
 class Operands {
 public:
-  Operands(const Site<Device, T>& site, int segment)
+  Operands(const Site<Device, T, Gradient>& site, int segment)
       : site_(site), s_(segment), bindings_(*site.plan().dag) {}
 
   /// The addresses of a Forward.
-  static graph::SegmentBindings of_forward(const Site<Device, T>& site,
+  static graph::SegmentBindings of_forward(const Site<Device, T, Gradient>& site,
                                            const Instruction& forward) {
     Operands operands(site, forward.index);
     Cursor reads{forward.reads};
@@ -186,7 +189,7 @@ public:
   }
 
   /// The addresses of a Backward.
-  static graph::SegmentBindings of_backward(const Site<Device, T>& site,
+  static graph::SegmentBindings of_backward(const Site<Device, T, Gradient>& site,
                                             const Instruction& backward) {
     Operands operands(site, backward.index);
     const graph::Segment& segment = operands.segment();
@@ -207,7 +210,7 @@ public:
   }
 
   /// The addresses of the gradients of a segment's uses, from operands as `gradients_of` lists them.
-  static std::vector<void*> of_gradients(const Site<Device, T>& site, int segment,
+  static std::vector<void*> of_gradients(const Site<Device, T, Gradient>& site, int segment,
                                          const std::vector<Value>& values) {
     Operands operands(site, segment);
     Cursor cursor{values};
@@ -270,16 +273,79 @@ private:
     }
   }
 
-  const Site<Device, T>& site_;
+  const Site<Device, T, Gradient>& site_;
   int s_;
   graph::SegmentBindings bindings_;
 };
 
 }  // namespace detail
 
-/// Adds the code of Batch, Forward, Backward, FoldUses, FoldRank, Download and Upload.
-template <device::device Device, real T>
-void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
+namespace detail {
+
+/// to[i] = from[i], or to[i] + from[i], rounded to what `to` is of.
+template <bool adds, class To, class From>
+struct FoldKernel {
+  To* to;
+  const From* from;
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    auto sum = at.load(from);
+    if constexpr (adds) sum = at.load(to) + sum;
+    at.store(to, sum);
+  }
+};
+
+template <class To, class From, class DeviceLane>
+void fold_into(DeviceLane& lane, To* to, const From* from, std::int64_t n, bool adds) {
+  if (adds) {
+    transform_vectors<To>(lane, n, FoldKernel<true, To, From>{to, from});
+  } else {
+    transform_vectors<To>(lane, n, FoldKernel<false, To, From>{to, from});
+  }
+}
+
+/// Adds the code of AddGradients: what a Backward has written becomes, or is added to, gradients of a
+/// narrower type. Padding between parameters belongs to nobody, and stays as it is.
+template <device::device Device, real T, real Gradient>
+void add_rounding_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& site) {
+  handlers.on_lane("AddGradients",
+                   [&site](const Instruction& add) -> typename Handlers<Device>::Code {
+                     struct Range {
+                       Gradient* to;
+                       const sum_t<T>* from;
+                       std::int64_t elements;
+                     };
+                     const StepPlan& plan = site.plan();
+                     const auto s = static_cast<std::size_t>(add.index);
+                     const bool adds = !add.accumulates.empty();
+                     const std::vector<Value>& targets = adds ? add.accumulates : add.writes;
+                     std::vector<Range> ranges;
+                     std::size_t next = 0;
+                     if (const int b = plan.bucket_of_segment[s]; b >= 0) {
+                       for (const auto& [begin, end] : plan.parameters_in(b)) {
+                         ranges.push_back({site.template at<Gradient>(targets[0]) + begin,
+                                           site.at(add.reads[0]) + begin, end - begin});
+                       }
+                       next = 1;
+                     }
+                     for (; next < targets.size(); ++next) {
+                       ranges.push_back({site.template at<Gradient>(targets[next]),
+                                         site.at(add.reads[next]), site.elements(add.reads[next])});
+                     }
+                     return [ranges = std::move(ranges), adds](typename Device::Lane& lane) {
+                       for (const Range& r : ranges) {
+                         fold_into(lane, r.to, r.from, r.elements, adds);
+                       }
+                     };
+                   });
+}
+
+}  // namespace detail
+
+/// Adds the code of Batch, Forward, Backward, AddGradients, FoldUses, FoldRank, Download and Upload.
+template <device::device Device, real T, real Gradient>
+void add_step_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& site) {
   using DeviceLane = typename Device::Lane;
   using Code = typename Handlers<Device>::Code;
   using Communication = typename Handlers<Device>::Communication;
@@ -309,14 +375,15 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
   handlers.on_lane("Forward", [&site, trains](const Instruction& forward) -> Code {
     const auto& segment = site.plan().segments[static_cast<std::size_t>(forward.index)];
     return [&site, &segment, trains, j = forward.micro_batch,
-            bindings = detail::Operands<Device, T>::of_forward(site, forward)](DeviceLane& lane) {
+            bindings = detail::Operands<Device, T, Gradient>::of_forward(site, forward)](
+               DeviceLane& lane) {
       site.graph.forward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
                          trains);
     };
   });
 
   handlers.on_lane("Backward", [&site](const Instruction& backward) -> Code {
-    using Operands = detail::Operands<Device, T>;
+    using Operands = detail::Operands<Device, T, Gradient>;
     const auto& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
     return [&site, &segment, j = backward.micro_batch,
             accumulate = !overwrites_gradients(site.builder, backward),
@@ -326,6 +393,8 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
     };
   });
 
+  if constexpr (!std::is_same_v<Gradient, Sum>) detail::add_rounding_code(handlers, site);
+
   handlers.on_lane("FoldUses", [&site](const Instruction& fold) -> Code {
     return site.adds_uses(fold.index, fold.accumulates[0], fold.reads);
   });
@@ -333,10 +402,9 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T>& site) {
   handlers.on_lane("FoldRank", [&site](const Instruction& fold) -> Code {
     const bool accumulate = !fold.accumulates.empty();
     const Value target = accumulate ? fold.accumulates[0] : fold.writes[0];
-    return [to = site.at(target), from = site.at(fold.reads[0]), n = site.elements(target),
-            accumulate](DeviceLane& lane) {
-      nn::Kernels<Device>::template copy_or_add<Sum>(lane, to, from, n, accumulate);
-    };
+    return [to = site.at(target), from = site.template at<Gradient>(fold.reads[0]),
+            n = site.elements(target),
+            accumulate](DeviceLane& lane) { detail::fold_into(lane, to, from, n, accumulate); };
   });
 
   handlers.on_lane("Download", [&site](const Instruction& download) {

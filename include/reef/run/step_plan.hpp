@@ -68,10 +68,11 @@ struct StepPlan {
   std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
   Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
-  int stages = 1;           ///< of a step: in each a rank runs its micro-batches
+  int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
+  Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
-  bool adapts = false;  ///< a stage takes further micro-batches while it communicates
-  int most = 0;         ///< micro-batches of a stage then; 0 is no bound
+  bool adapts = false;      ///< a stage takes further micro-batches while it communicates
+  int most = 0;             ///< micro-batches of a stage then; 0 is no bound
   Exchange exchange{};      ///< of ranks that step on their own
 
   graph::ParameterLayout layout{};
@@ -84,8 +85,29 @@ struct StepPlan {
   [[nodiscard]] Bytes element_bytes() const { return size_of(dag->element); }
   [[nodiscard]] Bytes sum_bytes() const { return size_of(sum_of(dag->element)); }
 
+  /// Of a gradient that is kept or sent: as what is summed, unless it is rounded after each sum.
+  [[nodiscard]] Bytes gradient_bytes() const { return size_of(gradient); }
+  [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
+
   /// An optimizer keeps master weights: those of the model are narrower than sums, or are others.
   [[nodiscard]] bool keeps_master() const { return own_master || element_bytes() < sum_bytes(); }
+
+  /// Where the parameters of a bucket lie in it: [begin, end) of runs without padding, ascending.
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> parameters_in(int bucket) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+    for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
+      if (bucket_of_parameter[p] != bucket) continue;
+      const std::int64_t begin =
+          layout.parameters[p] - buckets[static_cast<std::size_t>(bucket)].begin;
+      const std::int64_t end = begin + dag->parameters[p].spec.shape.size();
+      if (!runs.empty() && runs.back().second == begin) {
+        runs.back().second = end;
+      } else {
+        runs.emplace_back(begin, end);
+      }
+    }
+    return runs;
+  }
 
   /// The virtual ranks that a process runs: [first, last) of micro_batches.
   [[nodiscard]] std::pair<int, int> folds_of(int rank) const {
@@ -177,6 +199,7 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
       throw OptionError("reef::run: a rank has no micro-batch; each needs at least 1.");
   }
   StepPlan plan{&dag, ranks, virtual_ranks, std::move(micro_batches), discrete};
+  plan.gradient = sum_of(dag.element);
   plan.layout = graph::parameter_layout(dag);
   plan.bucket_of_parameter.assign(dag.parameters.size(), -1);
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {

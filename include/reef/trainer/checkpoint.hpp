@@ -249,6 +249,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
                       {"optimizer", std::string(Trainer<Policies...>::Optim::name)},
                       {"rule", std::string(Trainer<Policies...>::Rule::name)},
                       {"element", std::string(name_of(element_of<T>))},
+                      {"gradient", std::string(name_of(trainer.plan().gradient))},
                       {"instruction_set", std::string(device::name_of(device::instruction_set()))}};
     for (const std::string& text : texts) {
       for (const io::Json& shard : io::parse_json(text, "a rank's shards")) {
@@ -294,10 +295,12 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     detail::require_same_run(trainer, manifest.facts, source);
     const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, source);
     const bool adapts = io::value_or<bool>(manifest.facts, "adapts", false, source);
-    const std::string optimizer(Trainer<Policies...>::Optim::name);
+    const auto was = [&](const char* fact, const std::string& now) {
+      return io::value_or<std::string>(manifest.facts, fact, now, source) == now;
+    };
     trainer.set_pending(io::value_or<bool>(manifest.facts, "pending", false, source) &&
-                        io::value_or<std::string>(manifest.facts, "optimizer", "", source) ==
-                            optimizer &&
+                        was("optimizer", std::string(Trainer<Policies...>::Optim::name)) &&
+                        was("gradient", std::string(name_of(trainer.plan().gradient))) &&
                         counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts);
     detail::Loader loader(trainer);
     for (const io::Shard& shard : manifest.shards) {

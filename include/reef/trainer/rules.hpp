@@ -1,6 +1,9 @@
 #pragma once
 
+#include <concepts>
+
 #include <reef/compress/concept.hpp>
+#include <reef/core/element.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/pipeline/concept.hpp>
 #include <reef/swap/concept.hpp>
@@ -40,6 +43,22 @@ concept scalars_in_time = !(Swap::updates_in_backward && Optim::needs_scalars);
   "  fix: a swap policy that updates after the backward (swap::Resident), or an optimizer "  \
   "that needs no scalar.\n"                                                                  \
   "  see: docs/rules.md#r2"
+
+/// R3. Gradients that are rounded after each micro-batch meet an optimizer that keeps them so.
+///
+/// An optimizer whose rounds overlap keeps and sends gradients apart from where they are computed; the
+/// others reduce them where the backward leaves them, in fp32.
+template <class Precision, class Optim>
+concept gradients_may_round =
+    std::same_as<typename Precision::gradient, sum_t<typename Precision::type>> ||
+    optim::overlapping_policy<Optim>;
+
+#define REEF_R3_GRADIENTS_MAY_ROUND                                                         \
+  "reef R3: this precision rounds gradients to fewer bytes, but this optimizer reduces "    \
+  "them as the backward leaves them.\n"                                                     \
+  "  why: only an optimizer whose rounds overlap has a place of its own for gradients.\n"   \
+  "  fix: an optimizer such as optim::Acco, or precision::Bf16, whose gradients are fp32.\n" \
+  "  see: docs/rules.md#r3"
 
 /// The policies can be composed.
 template <class Swap, class Pipeline, class Compress, class Optim>

@@ -53,7 +53,8 @@ struct Composition {
 template <class C>
 concept composition_has_code =
     optim::brings_code<typename C::Optim, run::Handlers<typename C::Device>,
-                       run::Site<typename C::Device, typename C::Precision::type>>;
+                       run::Site<typename C::Device, typename C::Precision::type,
+                                 typename C::Precision::gradient>>;
 
 }  // namespace detail
 
@@ -65,6 +66,8 @@ concept composable =
                typename detail::Composition<Policies...>::Pipeline,
                typename detail::Composition<Policies...>::Compress,
                typename detail::Composition<Policies...>::Optim> &&
+    rules::gradients_may_round<typename detail::Composition<Policies...>::Precision,
+                               typename detail::Composition<Policies...>::Optim> &&
     detail::composition_has_code<detail::Composition<Policies...>>;
 
 /// Trains a model on all ranks of an MPI job, composed of policies in any order.
@@ -95,7 +98,8 @@ public:
   using Optim = typename Composition::Optim;
   using Device = typename Composition::Device;
   using T = typename Composition::Precision::type;  ///< of parameters
-  using Sum = sum_t<T>;  ///< of their gradients, of losses, of the optimizer's state
+  using Sum = sum_t<T>;  ///< of what is computed from them, of losses, of the optimizer's state
+  using Gradient = typename Composition::Precision::gradient;  ///< of theirs, as kept and sent
   using Rule = typename Optim::Rule;
   using Model = graph::Graph<Device, T>;
   using Options = TrainerOptions<Device, Rule, optim::options_of<Optim>>;
@@ -107,6 +111,8 @@ public:
   static_assert(detail::composition_has_code<Composition>, REEF_P3_BRINGS_CODE);
   static_assert(rules::payload_travels<Compress, Optim>, REEF_R1_PAYLOAD_TRAVELS);
   static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
+  static_assert(rules::gradients_may_round<typename Composition::Precision, Optim>,
+                REEF_R3_GRADIENTS_MAY_ROUND);
 
   /// `source` fills training micro-batches; `held_out`, if given, those that evaluate() asks for.
   /// All ranks take part.
@@ -151,7 +157,7 @@ public:
   StepResult step() {
     const Seconds begin = trace::now();
     state_.learning_rate = options_.learning_rate.at(state_.committed);
-    const run::Phase<Device, T>& ran = run_step();
+    const Phase& ran = run_step();
     const optim::Verdict& verdict = verdict_of(ran);
     state_.micro_batch += micro_batches_of(verdict);
     if (verdict.commit || periodic) ++state_.committed;
@@ -254,10 +260,12 @@ public:
   }
 
 private:
+  using Phase = run::Phase<Device, T, Gradient>;
+
   /// A program of this rank, and what runs it: of purposes that the composition has.
   struct Part {
     std::optional<run::PlacedProgram> placed{};
-    std::unique_ptr<run::Phase<Device, T>> phase{};
+    std::unique_ptr<Phase> phase{};
   };
 
   /// Of the programs that a composition has, which: those of training take turns.
@@ -317,12 +325,12 @@ private:
   }
   Part& part(run::Purpose purpose) { return part(Which{purpose}); }
   [[nodiscard]] const Part& part(run::Purpose purpose) const { return part(Which{purpose}); }
-  run::Phase<Device, T>& perform(Which which) {
+  Phase& perform(Which which) {
     part(which).phase->run();
     return *part(which).phase;
   }
-  run::Phase<Device, T>& perform(run::Purpose purpose) { return perform(Which{purpose}); }
-  run::Phase<Device, T>& run_step();
+  Phase& perform(run::Purpose purpose) { return perform(Which{purpose}); }
+  Phase& run_step();
   void exchange_weights();
 
   /// Without counts, those of the options.
@@ -333,7 +341,7 @@ private:
   void plan_step();
   void verify_together();
   void initialise_weights();
-  std::unique_ptr<run::Phase<Device, T>> make_phase(const run::PlacedProgram& program,
+  std::unique_ptr<Phase> make_phase(const run::PlacedProgram& program,
                                                     run::Source source, run::NextMicroBatch next,
                                                     const run::StepState& state);
   run::NextMicroBatch next_micro_batch();
@@ -356,7 +364,7 @@ private:
   void set_master(std::int64_t begin, std::span<const Sum> values);
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
   void transfer(const StateRange& range, void* to, const void* from, device::Copy direction);
-  static const optim::Verdict& verdict_of(const run::Phase<Device, T>& phase) {
+  static const optim::Verdict& verdict_of(const Phase& phase) {
     return *phase.memory().template at<const optim::Verdict>(phase.site().builder.verdict);
   }
   [[nodiscard]] StepResult result_of(const optim::Verdict& verdict, Seconds seconds) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,7 +48,7 @@ public:
         program_(builder.program),
         plan_(builder.plan),
         states_(states),
-        narrow_(plan_.element_bytes() < plan_.sum_bytes()) {}
+        own_shards_(plan_.element_bytes() < plan_.sum_bytes() || plan_.rounds_gradients()) {}
 
   /// What outlives a round.
   static void reserve(run::StepBuilder& builder, int states) {
@@ -55,7 +56,8 @@ public:
     reserve_states(builder, states, true);
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
       builder.exchanged.push_back(builder.program.add_storage(
-          concat("exchanged ", b), builder.sum_bytes(b), run::Place::device, run::Life::reserved));
+          concat("exchanged ", b), exchanged_bytes(builder, b), run::Place::device,
+          run::Life::reserved));
     }
     for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
       builder.program.add_storage(counts_name(fold), counts_bytes, run::Place::device,
@@ -66,20 +68,19 @@ public:
   static std::vector<StateRange> state(const run::StepBuilder& builder, int states, bool settled) {
     using Kept = StateRange::Kept;
     const run::StepPlan& plan = builder.plan;
-    const Element sum = sum_of(plan.dag->element);
     std::vector<StateRange> ranges = state_ranges(builder, states, true);
     const auto [first, last] = plan.folds_of(builder.rank());
     for (int fold = first; fold < last; ++fold) {
       const auto& sums = builder.accumulators_of(fold - first);
       for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
         ranges.push_back({sums.buckets[b], concat("pending.", fold), plan.buckets[b].begin,
-                          plan.buckets[b].size(), sum, Kept::pending});
+                          plan.buckets[b].size(), plan.gradient, Kept::pending});
         for (const int use : builder.further_uses(b)) {
           const graph::Parameter& parameter =
               plan.dag->parameter_at(plan.dag->use_at(use).parameter);
           ranges.push_back({sums.uses[static_cast<std::size_t>(use)],
                             concat("pending.", fold, ".use.", use), 0, parameter.spec.shape.size(),
-                            sum, Kept::pending});
+                            plan.gradient, Kept::pending});
         }
       }
       constexpr std::int64_t counts = ScalarLayout::counts;
@@ -118,6 +119,12 @@ public:
 
 private:
   static constexpr Bytes counts_bytes = ScalarLayout::counts * sizeof(double);
+  /// Room for the gradients of bucket b, and for its weights.
+  static Bytes exchanged_bytes(const run::StepBuilder& builder, std::size_t b) {
+    const run::StepPlan& plan = builder.plan;
+    return static_cast<Bytes>(plan.buckets[b].size()) *
+           std::max(plan.gradient_bytes(), plan.element_bytes());
+  }
   static std::string counts_name(int fold) {
     return fold == 0 ? "counts" : concat("counts of virtual rank ", fold);
   }
@@ -172,8 +179,9 @@ private:
     }
   }
 
-  /// Parts of C, by bucket, and the shard of the sum: in C too, unless weights are narrower than sums.
-  /// Then it has a place of its own, since an update would overtake in C what it still has to read.
+  /// Parts of C, by bucket, and the shard of the sum: in C too, unless weights or gradients are narrower
+  /// than sums. Then it has a place of its own: it has no room in C, or an update would overtake there
+  /// what it still has to read.
   void name_storages() {
     for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
       counts_.push_back(find(program_, counts_name(fold)));
@@ -194,14 +202,20 @@ private:
       outgoing_.push_back(plan_.ranks == 1
                               ? arrived_[b]
                               : part("outgoing weights ", begin, elements, plan_.element_bytes()));
-      if (narrow_) {
+      if (own_shards_) {
         shards_.push_back(program_.add_storage(concat("gradient shard ", b),
                                                elements * plan_.sum_bytes(), run::Place::device));
       } else {
         shards_.push_back(
             plan_.ranks == 1 ? all : part("gradient shard ", begin, elements, plan_.sum_bytes()));
       }
-      handed_.push_back(plan_.ranks == 1 ? shards_[b] : all);
+      if (plan_.ranks == 1) {
+        handed_.push_back(shards_[b]);
+      } else if (plan_.rounds_gradients()) {
+        handed_.push_back(part("leaving gradients ", 0, size, plan_.gradient_bytes()));
+      } else {
+        handed_.push_back(all);
+      }
     });
   }
 
@@ -213,22 +227,31 @@ private:
     hand.writes = handed_counts_;
   }
 
-  /// The sum over folds, each with the further uses of its tied parameters.
+  /// The sum over folds, each with the further uses of its tied parameters. What is rounded goes to its
+  /// owner as it would travel.
   void hand_over(std::size_t b, int version) {
+    const bool widens = plan_.rounds_gradients() && plan_.ranks == 1;
     for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
       const auto& sums = builder_.accumulators_of(fold);
+      const run::StorageId rounded =
+          widens ? program_.add_storage(concat("leaving gradients ", b), builder_.gradient_bytes(b),
+                                        run::Place::device)
+                 : run::no_storage;
       run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
       hand.reads = {{sums.buckets[b], version}};
       for (const int use : builder_.further_uses(b)) {
         hand.reads.push_back({sums.uses[static_cast<std::size_t>(use)], version});
       }
-      const run::Value target{fold == 0 ? handed_[b] : builder_.reduced[b], 0};
+      const run::Value target{widens      ? rounded
+                              : fold == 0 ? handed_[b]
+                                          : builder_.reduced[b],
+                              0};
       hand.writes = {target};
-      hand.cost.bytes = 2 * builder_.sum_bytes(b);
-      if (fold == 0) continue;
+      hand.cost.bytes = 2 * builder_.gradient_bytes(b);
+      if (fold == 0 && !widens) continue;
       run::Instruction& add = program_.add("FoldRank", run::Lane::compute, static_cast<int>(b));
       add.reads = {target};
-      add.accumulates = {{handed_[b], 0}};
+      (fold == 0 ? add.writes : add.accumulates) = {{handed_[b], 0}};
     }
   }
 
@@ -240,7 +263,7 @@ private:
           program_.add("ReduceScatter", run::Lane::reduce, static_cast<int>(b));
       scatter.reads = {{handed_[b], 0}};
       scatter.writes = {{shards_[b], 0}};
-      run::add_reduce_scatter_messages(scatter, builder_, plan_.sum_bytes(), channel(),
+      run::add_reduce_scatter_messages(scatter, builder_, plan_.gradient_bytes(), channel(),
                                        plan_.buckets[b].shards);
     });
     add_decision(builder_, channel(), shards_,
@@ -296,7 +319,7 @@ private:
   schedule::Program& program_;
   const run::StepPlan& plan_;
   int states_;
-  bool narrow_;                            ///< weights are narrower than sums
+  bool own_shards_;                        ///< shards of sums have no place in C
   std::vector<run::StorageId> counts_;     ///< by fold of this process
   std::vector<run::Value> handed_counts_;  ///< as they were at the last HandOver
   std::vector<run::StorageId> arrived_;    ///< by bucket: the weights of C

@@ -85,8 +85,8 @@ inline void add_diagnosis(run::StepBuilder& builder, const run::Pass& model) {
 }
 
 /// Adds the code of Inspect and Report, which notes the first finding.
-template <device::device Device, real T>
-void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device, T>& site,
+template <device::device Device, real T, real Gradient>
+void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device, T, Gradient>& site,
                         std::shared_ptr<Finding> first) {
   using Lane = typename Device::Lane;
   const auto elements = [&site](int use) {
@@ -98,7 +98,8 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
       "Inspect",
       [&site, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
         const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
-        const auto uses = run::detail::Operands<Device, T>::of_gradients(site, i.index, i.reads);
+        const auto uses =
+            run::detail::Operands<Device, T, Gradient>::of_gradients(site, i.index, i.reads);
         auto* const sums = site.memory.template at<double>(i.writes[0].storage);
         return [&segment, elements, uses, sums](Lane& lane) {
           double* next = sums;

@@ -105,6 +105,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
       run::make_step_plan(dag, run::choose_cuts(dag, bucket), ranks, options.virtual_ranks,
                           std::move(micro_batches), Device::discrete(options.device));
   plan.piece_bytes = options.communication.piece_bytes;
+  plan.gradient = element_of<Gradient>;
   if constexpr (overlapping) {
     plan.stages = Optim::stages;
     plan.own_master = true;
@@ -202,21 +203,21 @@ void Trainer<Policies...>::verify_together() {
 }
 
 template <class... Policies>
-std::unique_ptr<run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>::T>>
-Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
-                                 run::NextMicroBatch next, const run::StepState& state) {
-  const auto add_code = [this](run::Handlers<Device>& handlers, const run::Site<Device, T>& site) {
+auto Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
+                                      run::NextMicroBatch next, const run::StepState& state)
+    -> std::unique_ptr<Phase> {
+  using Site = run::Site<Device, T, Gradient>;
+  const auto add_code = [this](run::Handlers<Device>& handlers, const Site& site) {
     [[maybe_unused]] const optim::UpdateOptions update{options_.clip_norm};
     if constexpr (periodic) {
       Optim::add_code(handlers, site, options_.rule, update, options_.sync);
-    } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, run::Site<Device, T>>) {
+    } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, Site>) {
       Optim::add_code(handlers, site, options_.rule, update);
     }
     detail::add_diagnosis_code(handlers, site, finding_);
   };
-  return std::make_unique<run::Phase<Device, T>>(program, *arenas_, model_, std::move(source),
-                                                 std::move(next), state, device_, *progress_,
-                                                 *lanes_, options_.serial, add_code);
+  return std::make_unique<Phase>(program, *arenas_, model_, std::move(source), std::move(next),
+                                 state, device_, *progress_, *lanes_, options_.serial, add_code);
 }
 
 /// Where a rank decides alone how many it takes: every P-th, or the next of all.
@@ -235,8 +236,7 @@ run::NextMicroBatch Trainer<Policies...>::next_micro_batch() {
 /// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient. Ranks that step
 /// on their own go on with their own weights.
 template <class... Policies>
-run::Phase<typename Trainer<Policies...>::Device, typename Trainer<Policies...>::T>&
-Trainer<Policies...>::run_step() {
+auto Trainer<Policies...>::run_step() -> Phase& {
   if constexpr (overlapping) {
     numbers_[1] = std::exchange(numbers_[0], {});
     if (state_.committed < Optim::warm_up) {
