@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -114,17 +116,18 @@ TEST_F(Manifest, a_shard_outside_the_folder_is_refused) {
 TEST_F(Manifest, what_is_no_manifest_is_refused) {
   EXPECT_THROW(io::read_manifest(folder_.path()), FileError);
   const char* good =
-      R"({"format":"reef.checkpoint","version":1,"facts":{},"shards":[{"file":"a","bytes":1,"header_crc32c":2,"tensors":{"t":3}}]})";
+      R"({"format":"reef.checkpoint","version":2,"facts":{},"shards":[{"file":"a","bytes":1,"header_crc32c":2,"tensors":{"t":3}}]})";
   const Json valid = io::parse_json(good, "x");
-  const auto try_reading = [&](const Json& json) {
+  const auto try_reading = [&](Json json) {
+    json["crc32c"] = io::detail::crc32c_of_manifest(json);
     reef::test::write_file(folder_ / "manifest.json", json.dump());
     return io::read_manifest(folder_.path());
   };
   EXPECT_EQ(try_reading(valid).shards.at(0).tensors.at(0), (io::TensorChecksum{"t", 3}));
   for (const auto& [path, value] :
        std::vector<std::pair<std::string, Json>>{{"/format", "other"},
-                                                 {"/version", 2},
-                                                 {"/version", "1"},
+                                                 {"/version", 1},
+                                                 {"/version", "2"},
                                                  {"/shards", 1},
                                                  {"/shards/0", 1},
                                                  {"/shards/0/bytes", -1},
@@ -136,11 +139,33 @@ TEST_F(Manifest, what_is_no_manifest_is_refused) {
     bad[Json::json_pointer(path)] = value;
     EXPECT_THROW(try_reading(bad), DecodeError) << path;
   }
+  Json twice = valid;
+  twice["shards"].push_back(twice["shards"][0]);
+  EXPECT_THROW(try_reading(twice), DecodeError);
   for (const auto& [key, ignored] : valid.items()) {
     Json bad = valid;
     bad.erase(key);
     EXPECT_THROW(try_reading(bad), DecodeError) << key;
   }
+}
+
+TEST_F(Manifest, a_change_of_any_fact_is_found_by_its_own_checksum) {
+  io::write_manifest(folder_.path(), {{{"step", 20}, {"loss", 0.1}}, {write("a.safetensors")}});
+  const std::filesystem::path path = folder_ / "manifest.json";
+  std::ifstream file(path, std::ios::binary);
+  const std::string good(std::istreambuf_iterator<char>(file), {});
+  int found = 0;
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    if (good[i] < '0' || good[i] > '9') continue;
+    std::string bad = good;
+    bad[i] = good[i] == '9' ? '8' : static_cast<char>(good[i] + 1);
+    reef::test::write_file(path, bad);
+    EXPECT_THROW(io::read_manifest(folder_.path()), DecodeError) << bad;
+    ++found;
+  }
+  EXPECT_GT(found, 20);
+  reef::test::write_file(path, io::parse_json(good, "x").dump());  // other spacing, same text
+  EXPECT_NO_THROW(io::read_manifest(folder_.path()));
 }
 
 TEST_F(Manifest, only_checkpoints_with_a_manifest_are_complete) {

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
@@ -89,6 +91,56 @@ TEST(Checkpoint, a_damaged_file_is_refused_on_every_rank) {
   const comm::Communicator world;
   Tested trainer = small_trainer<Tested>(options(), world);
   EXPECT_THROW(checkpoint::resume(trainer, folder.path()), FileError);
+}
+
+TEST(Checkpoint, what_cannot_be_is_refused_though_all_checksums_are_right) {
+  const SharedFolder folder("cannot-be");
+  train_and_save(folder.path(), 2);
+  const std::filesystem::path place = folder.path() / "step-000000002";
+  const comm::Communicator world;
+  Tested trainer = small_trainer<Tested>(options(), world);
+  const io::Manifest good = io::read_manifest(place);
+  const auto refused = [&](const io::Manifest& manifest, const std::string& text) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world.rank() == 0) io::write_manifest(place, manifest);
+    MPI_Barrier(MPI_COMM_WORLD);
+    try {
+      checkpoint::resume(trainer, folder.path());
+      ADD_FAILURE() << "no FileError: " << text;
+    } catch (const FileError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  };
+  const auto with = [&](const char* fact, int value) {
+    io::Manifest manifest = good;
+    manifest.facts[fact] = value;
+    return manifest;
+  };
+  refused(with("committed", -2), "is of step -2");
+  refused(with("committed", 34), "is of step 34");
+  refused(with("began", 3), "began together after step 3");
+
+  // All parameters but the first, and the last one once more in a file of its own.
+  const auto& parameters = trainer.model().dag().parameters;
+  std::vector<std::vector<float>> values;
+  std::vector<io::NamedView> views;
+  for (const graph::Parameter& parameter : parameters) {
+    const Shape& shape = parameter.spec.shape;
+    values.emplace_back(static_cast<std::size_t>(shape.size()));
+    views.push_back({parameter.name, {values.back().data(), shape, Element::float32}});
+  }
+  io::Manifest incomplete = good;
+  const auto is_model = [](const io::Shard& shard) { return shard.file.starts_with("model."); };
+  std::erase_if(incomplete.shards, is_model);
+  const auto add_shard = [&](const char* name, std::span<const io::NamedView> some) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world.rank() == 0) incomplete.shards.push_back(io::write_safetensors(place / name, some));
+    MPI_Barrier(MPI_COMM_WORLD);
+  };
+  add_shard("model.8.safetensors", std::span(views).subspan(1));
+  refused(incomplete, "does not hold all parameters");
+  add_shard("model.9.safetensors", std::span(views).last(1));
+  refused(incomplete, "'" + parameters.back().name + "' is there twice");
 }
 
 TEST(Checkpoint, a_run_with_another_seed_is_refused) {

@@ -24,9 +24,11 @@
 namespace reef::inline v0::io {
 
 /// What a folder of safetensors shards holds: facts that its owner chooses, and every shard with
-/// its checksums. It is written last, so a folder with a manifest is complete.
+/// its checksums, under a checksum of its own. It is written last, so a folder with a manifest is
+/// complete.
 struct Manifest {
   static constexpr std::string_view file = "manifest.json";
+  static constexpr int version = 2;
 
   Json facts = Json::object();
   std::vector<Shard> shards;
@@ -52,7 +54,7 @@ inline Shard shard_from_json(const Json& json, std::string_view source) {
   if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
       shard.file.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
     throw DecodeError("reef::io: ", source, ": the shard ", json_string(shard.file),
-                      " is no file of its folder.");
+                      " is no file of its folder.\n  fix: copy the checkpoint again.");
   }
   const auto tensors = require<Json>(json, "tensors", source);
   if (!tensors.is_object()) {
@@ -65,31 +67,62 @@ inline Shard shard_from_json(const Json& json, std::string_view source) {
   return shard;
 }
 
-/// Writes the manifest of a folder, atomically. Call it once every shard is written.
-inline void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
-  Json shards = Json::array();
-  for (const Shard& shard : manifest.shards) shards.push_back(to_json(shard));
-  const Json json{{"format", "reef.checkpoint"},
-                  {"version", 1},
-                  {"facts", manifest.facts},
-                  {"shards", std::move(shards)}};
-  write_atomically(folder / Manifest::file, json.dump(1) + "\n");
+namespace detail {
+
+/// Of all that a manifest says but for this, whatever its spacing.
+inline std::uint32_t crc32c_of_manifest(Json manifest) {
+  manifest.erase("crc32c");
+  const std::string text = manifest.dump();
+  return crc32c(std::as_bytes(std::span(text)));
 }
 
-/// The manifest of a folder. Throws FileError if there is none, DecodeError if it is no manifest.
-inline Manifest read_manifest(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / Manifest::file;
-  const Json json = read_json(path);
-  const std::string source = concat("'", path.string(), "'");
+}  // namespace detail
+
+/// The manifest that a file holds, its own checksum aside. Throws DecodeError if it is none, or names a
+/// shard twice.
+inline Manifest manifest_from_json(const Json& json, const std::string& source) {
   if (value_or<std::string>(json, "format", "", source) != "reef.checkpoint" ||
-      require<int>(json, "version", source) != 1) {
-    throw DecodeError("reef::io: ", source,
-                      " is no manifest of version 1.\n  fix: read it with the Reef that wrote it.");
+      require<int>(json, "version", source) != Manifest::version) {
+    throw DecodeError("reef::io: ", source, " is no manifest of version ", Manifest::version,
+                      ".\n  fix: read it with the Reef that wrote it.");
   }
   Manifest manifest;
   manifest.facts = require<Json>(json, "facts", source);
   for (const Json& shard : require<std::vector<Json>>(json, "shards", source)) {
     manifest.shards.push_back(shard_from_json(shard, source));
+    const std::string& name = manifest.shards.back().file;
+    const auto same = [&](const Shard& other) { return other.file == name; };
+    if (std::count_if(manifest.shards.begin(), manifest.shards.end(), same) > 1) {
+      throw DecodeError("reef::io: ", source, ": the shard ", json_string(name),
+                        " is named twice.\n  fix: copy the checkpoint again.");
+    }
+  }
+  return manifest;
+}
+
+/// Writes the manifest of a folder, atomically. Call it once every shard is written.
+inline void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  Json shards = Json::array();
+  for (const Shard& shard : manifest.shards) shards.push_back(to_json(shard));
+  Json json{{"format", "reef.checkpoint"},
+            {"version", Manifest::version},
+            {"facts", manifest.facts},
+            {"shards", std::move(shards)}};
+  json["crc32c"] = detail::crc32c_of_manifest(json);
+  write_atomically(folder / Manifest::file, json.dump(1) + "\n");
+}
+
+/// The manifest of a folder. Throws FileError if there is none, DecodeError if it is no manifest, or
+/// damaged.
+inline Manifest read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / Manifest::file;
+  const Json json = read_json(path);
+  const std::string source = concat("'", path.string(), "'");
+  Manifest manifest = manifest_from_json(json, source);
+  if (require<std::uint32_t>(json, "crc32c", source) != detail::crc32c_of_manifest(json)) {
+    throw DecodeError("reef::io: ", source,
+                      " is damaged: its checksum differs.\n  fix: copy the checkpoint again, or "
+                      "remove its folder to resume from the one before.");
   }
   return manifest;
 }

@@ -116,9 +116,11 @@ inline std::span<const std::int64_t> extents_of(const Shape& shape,
 
 /// A safetensors file open for reading. Trusts no number in it.
 ///
-/// | accepts | what the format's reference reader accepts: a header of at most 100 MB that begins |
-/// |         | with "{", known dtypes, tensors that fill the data without a gap or an overlap     |
-/// | memory  | the header; tensors are read straight into the caller's memory                     |
+/// | accepts | what the format says, and no more: a header of at most 100 MB that begins with "{", |
+/// |         | dtypes of 1, 2, 4 or 8 bytes, of each tensor its three members and no others, tensors |
+/// |         | that fill the data without a gap or an overlap                                      |
+/// | memory  | the header and its tree, up to 64 times as long; tensors are read straight into the |
+/// |         | caller's memory                                                                     |
 /// | errors  | FileError if it cannot be read; DecodeError with file and tensor for anything else |
 ///
 /// Source: huggingface/safetensors, README.md (format) and tensor.rs (validation).

@@ -88,6 +88,7 @@ public:
     for (const auto& range : ranges_)
       states_.emplace_back(static_cast<Bytes>(range.elements) * size_of(range.element));
     filled_.resize(ranges_.size());
+    has_parameter_.resize(trainer_.model().dag().parameters.size());
   }
 
   void read(const io::CheckedShard& shard, bool is_model) {
@@ -98,7 +99,8 @@ public:
 
   /// Sets the state; throws DecodeError unless everything was there.
   void finish(const std::string& source) {
-    bool complete = parameters_ == trainer_.model().dag().parameters.size();
+    bool complete = std::find(has_parameter_.begin(), has_parameter_.end(), false) ==
+                    has_parameter_.end();
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       complete = complete && covers(ranges_[i], filled_[i]);
     }
@@ -127,11 +129,16 @@ private:
 
   void read_parameter(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
     const graph::Dag& dag = trainer_.model().dag();
-    const Shape& shape = dag.parameter_at(dag.parameter(tensor.name)).spec.shape;
+    const int id = dag.parameter(tensor.name);
+    const Shape& shape = dag.parameter_at(id).spec.shape;
+    if (has_parameter_[static_cast<std::size_t>(id)]) {
+      throw DecodeError("reef::checkpoint: '", tensor.name,
+                        "' is there twice.\n  fix: copy the checkpoint again.");
+    }
+    has_parameter_[static_cast<std::size_t>(id)] = true;
     std::vector<T> values(static_cast<std::size_t>(shape.size()));
     shard.read(tensor.name, {values.data(), shape, element_of<T>});
     trainer_.set_parameter(tensor.name, std::vector<Sum>(values.begin(), values.end()));
-    ++parameters_;
   }
 
   void read_state(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
@@ -160,7 +167,7 @@ private:
   std::vector<optim::StateRange> ranges_;
   std::vector<std::vector<std::byte>> states_;
   std::vector<std::vector<Interval>> filled_;
-  std::size_t parameters_ = 0;
+  std::vector<bool> has_parameter_;
 };
 
 template <class TrainerType>
@@ -313,6 +320,13 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     micro_batches.unused =
         io::value_or<std::vector<std::uint64_t>>(manifest.facts, "unused", {}, source);
     began = io::value_or<std::int64_t>(manifest.facts, "began", 0, source);
+    if (committed < 0 || static_cast<std::uint64_t>(committed) != steps.back() || began < 0 ||
+        began > committed) {
+      throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed,
+                        ", ranks having begun together after step ", began,
+                        ".\n  why: its folder is that of step ", steps.back(),
+                        ".\n  fix: leave a checkpoint's folder its name.");
+    }
   });
   trainer.set_progress(committed, micro_batches, began);
   return io::require<io::Json>(manifest.facts, "user", source);
