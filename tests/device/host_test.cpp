@@ -149,8 +149,16 @@ TEST(HostSpeed, a_slowed_device_sleeps_out_what_its_kernels_would_have_taken) {
   EXPECT_LT(burnt, 2 * kernels);
 }
 
-TEST(HostSpeed, a_slowdown_below_one_is_refused) {
+TEST(HostSpeed, options_without_a_meaning_are_refused) {
+  const double nan = std::nan("");
   EXPECT_THROW(Host({.slowdown = 0.5}), OptionError);
+  EXPECT_THROW(Host({.slowdown = nan}), OptionError);
+  EXPECT_THROW(Host({.link_bytes_per_second = -5}), OptionError);
+  EXPECT_THROW(Host({.link_bytes_per_second = nan}), OptionError);
+  EXPECT_THROW(Host({.link_latency = -1}), OptionError);
+  EXPECT_THROW(Host({.link_latency = 1e300}), OptionError);
+  EXPECT_THROW(Host({.threads = -1}), OptionError);
+  EXPECT_THROW(Host({.threads = 1'000'000}), OptionError);
 }
 
 TEST(HostLink, copies_on_the_device_do_not_take_the_link) {

@@ -51,6 +51,11 @@ TEST(Sink, collects_what_was_written_once_and_with_its_names) {
   EXPECT_EQ(recording.spans.size(), 3U);
 }
 
+TEST(Sink, refuses_more_spans_than_there_can_be) {
+  EXPECT_THROW(trace::Sink(0, {.spans_per_track = ~std::size_t{0}}), OptionError);
+  EXPECT_NO_THROW(trace::Sink(0, {.spans_per_track = 0}));
+}
+
 TEST(Sink, writes_nothing_while_disabled) {
   trace::Sink sink(0, {.spans_per_track = 16, .enabled = false});
   trace::Track& track = sink.track("compute");

@@ -64,18 +64,11 @@ public:
   class Lane;
 
   Host() : Host(Options{}) {}
+  /// Throws OptionError, naming the first option that cannot be, or if there are too few threads.
   explicit Host(Options options)
-      : options_(options),
+      : options_(checked(options)),
         ledger_("the host device", options.memory_bytes),
         pool_(options.threads > 0 ? options.threads : available_cores()) {
-    if (options.threads < 0) {
-      throw OptionError("reef::device::Host: threads is ", options.threads,
-                        ".\n  fix: 0 for as many as there are cores, or more.");
-    }
-    if (!(options.slowdown >= 1 && options.slowdown < 1e6)) {
-      throw OptionError("reef::device::Host: slowdown is ", options.slowdown,
-                        ".\n  fix: 1 for the cores' own speed, or more for a slower device.");
-    }
     warn_of_binding(options.threads);
   }
   Host(const Host&) = delete;
@@ -103,6 +96,26 @@ private:
   using Clock = std::chrono::steady_clock;
 
   static constexpr Bytes huge_page = Bytes{2} << 20;
+  static constexpr int most_threads = 4096;
+
+  static Options checked(Options options) {
+    const auto require = [](bool holds, const char* name, auto value, const char* fix) {
+      if (holds) return;
+      throw OptionError("reef::device::Host: ", name, " is ", value, ".\n  fix: ", fix);
+    };
+    const auto within = [](double value, double least, double most) {
+      return value >= least && value <= most;  // no NaN is
+    };
+    require(options.threads >= 0 && options.threads <= most_threads, "threads", options.threads,
+            "0 for as many as there are cores, or up to 4096.");
+    require(within(options.slowdown, 1, 1e6), "slowdown", options.slowdown,
+            "1 for the cores' own speed, or up to 1e6 for a slower device.");
+    require(within(options.link_bytes_per_second, 0, 1e18), "link_bytes_per_second",
+            options.link_bytes_per_second, "0 for no link, or its bytes per second, up to 1e18.");
+    require(within(options.link_latency, 0, 1e6), "link_latency", options.link_latency,
+            "0, or seconds up to 1e6.");
+    return options;
+  }
 
   static void* obtain(Bytes bytes) {
     const Bytes alignment = bytes >= 2 * huge_page ? huge_page : 64;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -160,8 +161,14 @@ public:
   };
 
   explicit Sink(int rank) : Sink(rank, Options()) {}
+  /// Throws OptionError for more spans than memory can be addressed for.
   Sink(int rank, Options options) : rank_(rank), capacity_(1), enabled_(options.enabled) {
-    while (capacity_ < options.spans_per_track) capacity_ *= 2;
+    constexpr std::size_t most = std::size_t{1} << 32;
+    if (options.spans_per_track > most) {
+      throw OptionError("reef::trace::Sink: spans_per_track is ", options.spans_per_track,
+                        ".\n  fix: up to ", most, "; a track forgets its oldest spans.");
+    }
+    capacity_ = std::bit_ceil(options.spans_per_track);
   }
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/device/detail/doorbell.hpp>
 
 namespace reef::inline v0::device::detail {
@@ -22,18 +23,22 @@ namespace reef::inline v0::device::detail {
 /// |        | not started do not                                                                  |
 class ThreadPool {
 public:
-  /// `threads` counts the caller: 1 makes no thread.
+  /// `threads` counts the caller: 1 makes no thread. Throws OptionError where the system has no more.
   explicit ThreadPool(int threads) {
-    workers_.reserve(static_cast<std::size_t>(threads > 1 ? threads - 1 : 0));
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    try {
+      workers_.reserve(static_cast<std::size_t>(threads > 1 ? threads - 1 : 0));
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::exception& error) {
+      const std::size_t made = workers_.size() + 1;
+      stop();
+      throw OptionError("reef::device: ", made, " of ", threads,
+                        " threads could be made: ", error.what(),
+                        ".\n  fix: fewer threads, or a higher limit (ulimit -u, -v).");
+    }
   }
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
-  ~ThreadPool() {
-    stop_.store(true);
-    bell_.ring();
-    for (std::thread& worker : workers_) worker.join();
-  }
+  ~ThreadPool() { stop(); }
 
   [[nodiscard]] int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
@@ -56,6 +61,12 @@ public:
   }
 
 private:
+  void stop() {
+    stop_.store(true);
+    bell_.ring();
+    for (std::thread& worker : workers_) worker.join();
+  }
+
   // Lives as long as the pool: a helper that leaves may still ring when the caller has returned.
   struct Job {
     void (*call)(void*, std::int64_t) = nullptr;
