@@ -95,6 +95,8 @@ TEST_F(Corpus, names_a_file_that_it_cannot_use_and_the_fix) {
   EXPECT_NE(directory.find("it is a folder"), std::string::npos) << directory;
   EXPECT_NE(message({}).find("no files"), std::string::npos);
   EXPECT_NE(message({good, good}).find("named twice"), std::string::npos);
+  const auto otherwise = good.parent_path() / "." / good.filename();
+  EXPECT_NE(message({good, otherwise}).find("named twice"), std::string::npos);
   EXPECT_NE(message({write("tiny", "abc")}).find("too few"), std::string::npos);
   if (::geteuid() != 0) {
     fs::permissions(good, fs::perms::none);

@@ -152,6 +152,10 @@ TEST_F(TokenFiles, of_no_use_are_told_in_a_sentence) {
   const auto twice = std::vector<fs::path>{folder_ / "a.bin", folder_ / "a.bin"};
   EXPECT_THAT(message<OptionError>([&] { const data::TokenShards shards(twice); }),
               HasSubstr("named twice"));
+  fs::create_symlink(folder_ / "a.bin", folder_ / "b.bin");
+  const auto linked = std::vector<fs::path>{folder_ / "a.bin", folder_ / "b.bin"};
+  EXPECT_THAT(message<OptionError>([&] { const data::TokenShards shards(linked); }),
+              HasSubstr("named twice"));
   EXPECT_THAT(message<OptionError>([&] { data::TokenShards({folder_ / "a.bin"}); }),
               HasSubstr("too few"));
   EXPECT_THAT(message<OptionError>([&] { data::TokenShards({}); }), HasSubstr("no file to train"));

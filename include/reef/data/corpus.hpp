@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/data/detail/distinct_files.hpp>
 #include <reef/io/checksum.hpp>
 
 namespace reef::inline v0::data {
@@ -73,11 +74,7 @@ public:
     if (files.empty()) {
       throw OptionError("reef::data::Corpus: no files.\n  fix: name at least one text file.");
     }
-    std::sort(files.begin(), files.end());
-    if (const auto twice = std::adjacent_find(files.begin(), files.end()); twice != files.end()) {
-      throw OptionError("reef::data::Corpus: '", twice->string(),
-                        "' is named twice.\n  fix: name each file once.");
-    }
+    detail::sort_distinct(files, "Corpus");
     for (std::size_t i = 0; i < files.size(); ++i) {
       const std::vector<std::uint8_t> text = detail::read_text(files[i]);
       std::size_t training = text.size();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/data/detail/distinct_files.hpp>
 #include <reef/data/token_view.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/checksum.hpp>
@@ -118,11 +119,7 @@ public:
   static constexpr std::size_t held_out_share = 10;
 
   explicit TokenShards(std::vector<std::filesystem::path> paths) {
-    std::sort(paths.begin(), paths.end());
-    if (const auto twice = std::adjacent_find(paths.begin(), paths.end()); twice != paths.end()) {
-      throw OptionError("reef::data::TokenShards: '", twice->string(),
-                        "' is named twice.\n  fix: name each file once.");
-    }
+    detail::sort_distinct(paths, "TokenShards");
     for (std::filesystem::path& path : paths) {
       const bool held_out = path.filename().string().find("val") != std::string::npos;
       files_.emplace_back(std::move(path));

@@ -33,7 +33,8 @@ struct BpeFiles {
 
 [[noreturn]] inline void refuse_line(const std::filesystem::path& path, std::size_t line,
                                      const std::string& why) {
-  throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "', line ", line, ": ", why, ".");
+  throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "', line ", line, ": ", why,
+                    ".\n  fix: the files as their tokenizer has written them, unchanged.");
 }
 
 /// Calls f(line without its end, number from 1) for each line of a file.

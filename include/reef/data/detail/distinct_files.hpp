@@ -1,0 +1,28 @@
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::data::detail {
+
+/// Sorts files by their names. Throws OptionError if one is named twice, also by two paths to it: what is
+/// held out of the one would be trained on in the other.
+inline void sort_distinct(std::vector<std::filesystem::path>& files, std::string_view who) {
+  std::sort(files.begin(), files.end());
+  std::set<std::filesystem::path> places;
+  for (const std::filesystem::path& file : files) {
+    std::error_code unknown;  // what cannot be found is refused when it is read
+    const std::filesystem::path place = std::filesystem::weakly_canonical(file, unknown);
+    if (places.insert(unknown ? file : place).second) continue;
+    throw OptionError("reef::data::", who, ": '", file.string(),
+                      "' is named twice.\n  fix: name each file once.");
+  }
+}
+
+}  // namespace reef::inline v0::data::detail
