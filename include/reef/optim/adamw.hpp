@@ -46,11 +46,12 @@ struct AdamW {
   void validate() const {
     const auto& o = options;
     const bool means = o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1 &&
-                       o.epsilon > 0 && std::isfinite(o.epsilon) && std::isfinite(o.weight_decay);
+                       o.epsilon > 0 && std::isfinite(o.epsilon) && o.weight_decay >= 0 &&
+                       o.weight_decay < 1e3;
     if (means) return;
     throw OptionError("reef::optim::AdamW: beta1 = ", o.beta1, ", beta2 = ", o.beta2,
                       ", epsilon = ", o.epsilon, ", weight_decay = ", o.weight_decay,
-                      ".\n  fix: 0 <= beta < 1, epsilon above 0, and a finite decay.");
+                      ".\n  fix: 0 <= beta < 1, epsilon above 0, and a decay from 0 to 1e3.");
   }
 
   template <real T>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <string_view>
 
 #include <reef/core/error.hpp>
@@ -39,11 +38,12 @@ struct Momentum {
 
   /// Throws OptionError for constants with which the rule has no meaning.
   void validate() const {
-    if (options.momentum >= 0 && options.momentum < 1 && std::isfinite(options.weight_decay))
+    if (options.momentum >= 0 && options.momentum < 1 &&
+        (options.weight_decay >= 0 && options.weight_decay < 1e3))
       return;
     throw OptionError("reef::optim::Momentum: momentum = ", options.momentum,
                       ", weight_decay = ", options.weight_decay,
-                      ".\n  fix: 0 <= momentum < 1, and a finite decay.");
+                      ".\n  fix: 0 <= momentum < 1, and a decay from 0 to 1e3.");
   }
 
   template <real T>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <string_view>
 
 #include <reef/core/error.hpp>
@@ -33,9 +32,9 @@ struct Sgd {
 
   /// Throws OptionError for a constant with which the rule has no meaning.
   void validate() const {
-    if (std::isfinite(options.weight_decay)) return;
+    if ((options.weight_decay >= 0 && options.weight_decay < 1e3)) return;
     throw OptionError("reef::optim::Sgd: weight_decay = ", options.weight_decay,
-                      ".\n  fix: a finite decay.");
+                      ".\n  fix: a decay from 0 to 1e3.");
   }
 
   template <real T>
