@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -48,10 +49,14 @@ std::string joined(const std::vector<double>& numbers) {
 Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses)
     : sink_(sink), path_(options.metrics), own_losses_(own_losses) {
   if (!writes) return;
-  for (const auto& path : {options.metrics, options.trace, options.report, options.export_file}) {
+  for (const auto& path : {options.trace, options.report, options.export_file}) {
     if (path.empty()) continue;
-    const std::unique_ptr<std::FILE, Close> probe(std::fopen(path.c_str(), "a"));
-    if (probe == nullptr) refuse(path);
+    if (std::filesystem::is_directory(path)) refuse(path);
+    try {
+      const reef::io::AtomicFile probe(path);  // leaves nothing: who looks finds no half of a file
+    } catch (const reef::Error&) {
+      refuse(path);
+    }
   }
   if (!options.checkpoint.empty()) {
     std::error_code failed;
@@ -59,8 +64,31 @@ Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writ
     if (failed) refuse(options.checkpoint);
     const reef::io::AtomicFile probe(std::filesystem::path(options.checkpoint) / "probe");
   }
-  if (!options.metrics.empty())
-    file_.reset(std::fopen(options.metrics.c_str(), options.resume ? "a" : "w"));
+  if (!options.metrics.empty()) open(options.resume ? "a" : "w");
+}
+
+void Metrics::open(const char* mode) {
+  file_.reset(std::fopen(path_.c_str(), mode));
+  if (file_ == nullptr) refuse(path_);
+}
+
+void Metrics::resume(std::int64_t step, std::uint64_t tokens) {
+  tokens_ = tokens_before_ = tokens;
+  if (file_ == nullptr) return;
+  file_.reset();
+  std::string kept;
+  std::ifstream before(path_);
+  for (std::string line; std::getline(before, line);) {
+    try {
+      const auto json = reef::io::parse_json(line, path_);
+      if (reef::io::value_or<std::int64_t>(json, "step", step + 1, path_) <= step)
+        kept += line + "\n";
+    } catch (const reef::Error&) {  // what a run left that was killed while it wrote
+    }
+  }
+  before.close();
+  reef::io::write_atomically(path_, kept);
+  open("a");
 }
 
 void Metrics::note(const reef::StepResult& result) {
@@ -70,6 +98,7 @@ void Metrics::note(const reef::StepResult& result) {
   to_ = end;
   const auto spans = sink_.collect(recording_);
   const reef::trace::Overlap mine = reef::trace::analyze(spans, begin, end);
+  overlap_ += mine;
   if (result.committed) tokens_ += result.tokens;
   seconds_ = end - from_;
   noted_.push_back(
@@ -98,8 +127,8 @@ void Metrics::write(const Note& note, const double* mean) {
   last_ = result;
   exposed_share_ = result.seconds > 0 ? std::min(1.0, mean[2] / result.seconds) : 0;
   if (result.committed)
-    steps_.push_back(
-        {result.step, static_cast<std::int64_t>(note.tokens), note.seconds, result.loss, rate()});
+    steps_.push_back({result.step, static_cast<std::int64_t>(note.tokens - tokens_before_),
+                      note.seconds, result.loss, rate()});
   write({{"step", result.step},
          {"tokens", note.tokens},
          {"seconds", note.seconds},
@@ -131,6 +160,11 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
                              const std::vector<double>& micro_batches, double validation_loss,
                              const std::string& sample) {
   if (options.trace.empty() && options.report.empty()) return;
+  std::vector<reef::trace::Overlap> overlaps(static_cast<std::size_t>(progress.size()));
+  for (const auto figure : reef::trace::overlap_figures) {
+    const auto all = reef::comm::gather_numbers(progress, "overlap", overlap_.*figure);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) overlaps[rank].*figure = all[rank];
+  }
   const std::vector<std::byte> bytes = reef::trace::encode(recording_);
   const auto texts = reef::comm::gather_texts(
       progress, "recordings",
@@ -147,9 +181,9 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
   report.subtitle = reef::concat(recordings.size(), " ranks, ", last_.step, " steps");
   report.steps = steps_;
   report.validation_loss = validation_loss;
-  for (const auto& recording : recordings) {
-    report.overlaps.push_back(reef::trace::analyze(recording.spans, from_, to_));
-  }
+  report.overlaps = std::move(overlaps);
+  std::uint64_t dropped = 0;
+  for (const auto& recording : recordings) dropped += recording.dropped;
   // The last three steps: what a person can read.
   report.origin = from_;
   report.from = to_ - 3 * last_.seconds;
@@ -165,6 +199,7 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
                   {"micro-batches a step, by rank", joined(micro_batches)},
                   {"learning rate", reef::concat(options.lr)},
                   {"seed", reef::concat(options.seed)}};
+  if (dropped > 0) report.facts.emplace_back("spans no longer recorded", reef::concat(dropped));
   reef::trace::write_report(options.report, report);
 }
 

@@ -26,8 +26,9 @@ public:
   /// own, and the mean over ranks is told.
   Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses);
 
-  /// Tokens that a resumed run has seen before.
-  void set_tokens(std::uint64_t tokens) { tokens_ = tokens_before_ = tokens; }
+  /// The run goes on after that step, with so many tokens before: what the metrics say of later steps, and
+  /// of an end, is cut off.
+  void resume(std::int64_t step, std::uint64_t tokens);
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }
 
@@ -66,6 +67,7 @@ private:
   [[nodiscard]] double rate() const {
     return last_.seconds > 0 ? static_cast<double>(last_.tokens) / last_.seconds : 0;
   }
+  void open(const char* mode);
   void write(const Note& note, const double* mean);
   void write(const reef::io::Json& line);
 
@@ -73,6 +75,7 @@ private:
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   reef::trace::Recording recording_;
+  reef::trace::Overlap overlap_;  // of this rank, over all steps
   std::vector<reef::trace::ReportStep> steps_;
   bool own_losses_;
   std::vector<Note> noted_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -243,6 +244,7 @@ private:
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
       say("resume: no complete checkpoint in " + options_.checkpoint + ", starting anew");
+      metrics_.resume(0, 0);
       return;
     }
     if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != data_.fingerprint()) {
@@ -254,7 +256,12 @@ private:
       throw reef::OptionError(
           "the checkpoint was written with another --batch.\n  fix: give the same.");
     }
-    metrics_.set_tokens(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"));
+    if (reef::io::require<std::int64_t>(*facts, "context", "the checkpoint") != options_.context) {
+      throw reef::OptionError(
+          "the checkpoint was written with another --context.\n  fix: give the same.");
+    }
+    metrics_.resume(committed(),
+                    reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"));
     say(reef::concat("resume: after step ", committed()));
   }
 
@@ -298,9 +305,11 @@ private:
 
   void checkpoint() {
     metrics_.tell(trainer_.progress());
-    const auto folder = reef::checkpoint::save(
-        trainer_, options_.checkpoint,
-        {{"text", data_.fingerprint()}, {"batch", config_.batch}, {"tokens", metrics_.tokens()}});
+    const auto folder = reef::checkpoint::save(trainer_, options_.checkpoint,
+                                               {{"text", data_.fingerprint()},
+                                                {"batch", config_.batch},
+                                                {"context", options_.context},
+                                                {"tokens", metrics_.tokens()}});
     say("checkpoint: " + folder.string());
   }
 
@@ -312,6 +321,12 @@ private:
     const double validation = trainer_.evaluate(static_cast<int>((windows + round - 1) / round));
     say(reef::concat("held-out loss: ", std::to_string(validation), " nats/", tokenizer_.unit(),
                      " after ", committed(), " steps, ", clock_text(metrics_.seconds())));
+
+    if (windows > 0 && !std::isfinite(validation)) {
+      throw reef::NonFiniteError(
+          "the held-out loss after the last step is not finite; nothing is exported.\n"
+          "  fix: a lower learning rate or weight decay, and start from an earlier checkpoint.");
+    }
 
     std::string sample;
     if (first() && options_.prompt_tokens > 0) {

@@ -253,13 +253,44 @@ TEST_F(ReefTrain, bf16_trains_as_fp32_does_but_for_its_rounding) {
 TEST_F(ReefTrain, a_resumed_run_ends_with_the_weights_of_the_undisturbed_one) {
   ASSERT_EQ(train(2, "--steps 8 --export " + path("whole.safetensors")).status, 0);
   // The schedule counts steps, so the first half has the same number of them in mind.
-  const std::string half = "--steps 8 --checkpoint " + path("run") + " --checkpoint-every 4";
+  const std::string half = "--steps 8 --checkpoint " + path("run") +
+                           " --checkpoint-every 4 --metrics " + path("metrics") + " --report " +
+                           path("report.html");
   ASSERT_EQ(train(2, half).status, 0);
   std::filesystem::remove_all(path("run/step-000000008"));
   const Ending resumed = train(2, half + " --resume --export " + path("resumed.safetensors"));
   ASSERT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_THAT(resumed.output, HasSubstr("resume: after step 4"));
   EXPECT_EQ(tensors("resumed.safetensors"), tensors("whole.safetensors"));
+  const auto metrics = lines("metrics");  // those of steps 5 to 8 are of the second run alone
+  ASSERT_EQ(metrics.size(), 9U);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(metrics[i].at("step"), i + 1);
+    EXPECT_EQ(metrics[i].at("tokens"), (i + 1) * 2 * 4 * 16);
+  }
+  EXPECT_EQ(metrics[8].at("summary"), true);
+}
+
+TEST_F(ReefTrain, a_resume_with_another_context_is_refused) {
+  const std::string command = "--steps 2 --checkpoint " + path("run");
+  ASSERT_EQ(train(1, command + " --export " + path("w.safetensors")).status, 0);
+  const std::string from_file = " --init " + path("w.safetensors");
+  const Ending first = train(1, "--steps 2 --checkpoint " + path("other") + from_file);
+  ASSERT_EQ(first.status, 0) << first.output;
+  const Ending ending = train(
+      1, "--steps 4 --resume --context 8 --batch 4 --checkpoint " + path("other") + from_file);
+  EXPECT_NE(ending.status, 0);
+  EXPECT_THAT(ending.output, HasSubstr("with another --context"));
+}
+
+TEST_F(ReefTrain, a_job_that_fails_leaves_no_empty_files) {
+  const Ending ending =
+      train(1, "--steps 20 --lr 1e17 --clip 0 --warmup 0 --report " + path("r.html") + " --trace " +
+                   path("t.json") + " --export " + path("w.safetensors"));
+  EXPECT_NE(ending.status, 0);
+  for (const char* file : {"r.html", "t.json", "w.safetensors"}) {
+    EXPECT_FALSE(std::filesystem::exists(path(file))) << file;
+  }
 }
 
 TEST_F(ReefTrain, starts_from_exported_weights) {
@@ -411,6 +442,8 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--slow 3", "RANK:FACTOR");
   refused("--slow 0:0.5", "RANK:FACTOR");
   refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco, not of acco");
+  refused("--checkpoint-every 5", "--checkpoint-every: needs --checkpoint DIR");
+  refused("--prompt a --prompt-tokens 0", "--prompt: is of a sample");
   refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
   refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
   refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M or fixed:N");

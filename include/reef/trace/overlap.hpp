@@ -129,23 +129,23 @@ inline Overlap analyze(std::span<const Span> spans, Seconds from, Seconds to) {
   return result;
 }
 
+/// What is added up of several.
+inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
+    &Overlap::compute, &Overlap::communication, &Overlap::copy, &Overlap::union_,
+    &Overlap::exposed, &Overlap::exposed_copy,  &Overlap::wall};
+
+/// Of one window after the other.
+inline Overlap& operator+=(Overlap& sum, const Overlap& other) {
+  for (Seconds Overlap::*const figure : overlap_figures) sum.*figure += other.*figure;
+  return sum;
+}
+
 /// The mean over ranks of each figure; zeros for no ranks.
 inline Overlap mean(std::span<const Overlap> ranks) {
   Overlap sum;
-  for (const Overlap& rank : ranks) {
-    sum.compute += rank.compute;
-    sum.communication += rank.communication;
-    sum.copy += rank.copy;
-    sum.union_ += rank.union_;
-    sum.exposed += rank.exposed;
-    sum.exposed_copy += rank.exposed_copy;
-    sum.wall += rank.wall;
-  }
+  for (const Overlap& rank : ranks) sum += rank;
   const double count = ranks.empty() ? 1 : static_cast<double>(ranks.size());
-  for (Seconds* figure : {&sum.compute, &sum.communication, &sum.copy, &sum.union_, &sum.exposed,
-                          &sum.exposed_copy, &sum.wall}) {
-    *figure /= count;
-  }
+  for (Seconds Overlap::*const figure : overlap_figures) sum.*figure /= count;
   return sum;
 }
 

@@ -38,7 +38,7 @@ struct Report {
   std::string subtitle;
   std::vector<ReportStep> steps;
   std::optional<double> validation_loss;
-  std::vector<Overlap> overlaps;  ///< of the whole run, one for each rank
+  std::vector<Overlap> overlaps;  ///< of all steps, one for each rank
   std::vector<Recording> recordings;
   Seconds origin = 0;  ///< when the first step began, by the recordings' clock
   Seconds from = 0;  ///< the stretch of the recordings that the timeline shows; all of it if empty
