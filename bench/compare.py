@@ -26,10 +26,13 @@ def times(path):
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"compare.py: {path} is no result of Google Benchmark: {error}\n"
                  "  fix: run the benchmark with --benchmark_out=FILE --benchmark_out_format=json")
+    failed = [entry["name"] for entry in entries if entry.get("error_occurred")]
+    if failed:
+        sys.exit(f"compare.py: {path}: failed were {', '.join(failed)}\n  fix: run them again, or leave them out.")
     unit = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
     result = {}
     for entry in entries:
-        if entry.get("run_type") == "aggregate" or entry.get("error_occurred"):
+        if entry.get("run_type") == "aggregate":
             continue
         name = entry.get("run_name", entry["name"])
         result.setdefault(name, []).append(entry["real_time"] * unit[entry["time_unit"]])

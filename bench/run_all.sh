@@ -65,7 +65,7 @@ for program in "$programs"/*_bench; do
     optim_overlap | optim_convergence | optim_uneven)   # a script starts them, and writes several files
       ${RUN:-} "$python" "$root/bench/optim/${name#optim_}.py" --build "$programs" --out "$folder/$name" ||
         failed=$((failed + 1)) ;;
-    trace_step) table "$name.jsonl" mpiexec -n 1 "$program" ;;
+    trace_step) table "$name.jsonl" mpiexec -n 2 "$program" ;;
     nn_cuda_kernels)
       if nvidia-smi -L > /dev/null 2>&1; then
         google "$name.json" "$program"

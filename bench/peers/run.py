@@ -23,6 +23,7 @@ before the rounds. Written are NAME.json with every round's figures, and NAME.md
 
 import argparse
 import json
+import math
 import os
 import platform
 import resource
@@ -146,7 +147,9 @@ def compare(options, configuration, precision, layout, weights, tuned):
 
     # The losses, and with them how long a step takes on either side.
     first = {side: peers.run(side, layout, LOSSES, 1) for side in ("reef", "torch")}
-    difference = max(abs(a - b) for a, b in zip(first["reef"]["losses"], first["torch"]["losses"]))
+    pairs = list(zip(first["reef"]["losses"], first["torch"]["losses"]))
+    finite = len(pairs) == LOSSES and all(math.isfinite(a) and math.isfinite(b) for a, b in pairs)
+    difference = max(abs(a - b) for a, b in pairs) if finite else math.inf
     step = sum(statistics.median(first[side]["seconds"]) for side in first)
     steps = max(3, min(10, int(options.row_seconds / options.rounds / step - 1)))
 
@@ -181,7 +184,7 @@ def table(report):
              + ", ".join(f"{key}={value}" for key, value in report["tuned"].items()) + ".",
              "Medians over rounds in tokens/s; ratios are medians of the rounds' own, in brackets the "
              "smallest and largest.",
-             "The ceiling is oneDNN's time for the fp32 products of the linear layers alone, on 2 threads.",
+             "The ceiling is oneDNN's time for the products of the linear layers alone, in fp32, on 2 threads.",
              "Others: the largest share of the cores that other processes took in a run.", "",
              "| configuration | precision | layout | Reef | PyTorch | ratio | Reef of ceiling | PyTorch of "
              "ceiling | steps x rounds | 10 losses within | others |",
