@@ -7,7 +7,8 @@
 
 Each combination is a row: in every round Reef, tuned PyTorch and, for 2t, oneDNN's matrix products run
 once, as processes of their own, each round starting with another. All begin with one safetensors file and
-take the same tokens; a row whose first 10 losses differ by more than 1e-3 is void.
+take the same tokens; a row whose first 10 losses differ by more than 1e-3 is void. Of bf16 it is said too how
+far each side's losses are from its own in fp32: both round, in places of their own.
 
     2t     one process with 2 threads
     2x1    2 processes with 1 thread each: Ddp under mpiexec, DistributedDataParallel over gloo
@@ -140,6 +141,17 @@ def calibrate(options, flags, weights):
     return max(tried, key=lambda one: one["tokens_per_s"])["environment"], tried
 
 
+def from_fp32(options, configuration, layout, weights, tuned, first):
+    """By side: how far its losses are at most from those that it comes to in fp32."""
+    peers = Peers(options, configuration, "fp32", weights)
+    peers.tuned = tuned
+    result = {}
+    for side in first:
+        wide = peers.run(side, layout, LOSSES, 1)["losses"]
+        result[side] = max(abs(a - b) for a, b in zip(first[side]["losses"], wide))
+    return result
+
+
 def compare(options, configuration, precision, layout, weights, tuned):
     peers = Peers(options, configuration, precision, weights)
     peers.tuned = tuned
@@ -168,6 +180,8 @@ def compare(options, configuration, precision, layout, weights, tuned):
            "ratios": [speed(one, "reef") / speed(one, "torch") for one in rounds],
            "commands": {side: " ".join(peers.command(side, layout, steps + 1, 1)) for side in sides},
            "rounds": rounds}
+    if precision == "bf16":
+        row["from_fp32"] = from_fp32(options, configuration, layout, weights, tuned, first)
     row |= {side: middle(lambda one, side=side: speed(one, side)) for side in sides}
     if "ceiling" in sides:
         row["of_ceiling"] = middle(lambda one: speed(one, "reef") / speed(one, "ceiling"))
@@ -198,6 +212,10 @@ def table(report):
             f"{row['torch']:.0f} | {'VOID' if row['void'] else ratio} | {share('of_ceiling')} | "
             f"{share('torch_of_ceiling')} | {row['steps']} x {len(row['rounds'])} | "
             f"{row['loss_difference']:.0e} | {others:.0%} |")
+    if any("from_fp32" in row for row in report["rows"]):
+        lines += ["", "How far ten losses in bf16 are at most from those of the same program in fp32:", ""]
+        lines += [f"- {row['configuration']} {row['layout']}: Reef {row['from_fp32']['reef']:.0e}, PyTorch "
+                  f"{row['from_fp32']['torch']:.0e}" for row in report["rows"] if "from_fp32" in row]
     lines += ["", "PyTorch's settings that were tried, on b256 with 2 threads:", ""]
     lines += [f"- {one['tokens_per_s']:.0f} tokens/s: "
               + ", ".join(f"{key}={value}" for key, value in one["environment"].items())

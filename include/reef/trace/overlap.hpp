@@ -136,7 +136,7 @@ inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
 
 /// Of one window after the other.
 inline Overlap& operator+=(Overlap& sum, const Overlap& other) {
-  for (Seconds Overlap::*const figure : overlap_figures) sum.*figure += other.*figure;
+  for (const auto figure : overlap_figures) sum.*figure += other.*figure;
   return sum;
 }
 
@@ -145,7 +145,7 @@ inline Overlap mean(std::span<const Overlap> ranks) {
   Overlap sum;
   for (const Overlap& rank : ranks) sum += rank;
   const double count = ranks.empty() ? 1 : static_cast<double>(ranks.size());
-  for (Seconds Overlap::*const figure : overlap_figures) sum.*figure /= count;
+  for (const auto figure : overlap_figures) sum.*figure /= count;
   return sum;
 }
 
