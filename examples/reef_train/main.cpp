@@ -234,9 +234,6 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   if (given("--checkpoint-every") && !given("--checkpoint")) {
     refuse("--checkpoint-every", "needs --checkpoint DIR, where the checkpoints are to be");
   }
-  if (given("--prompt") && o.prompt_tokens == 0) {
-    refuse("--prompt", "is of a sample, but --prompt-tokens is 0");
-  }
   if (given("--mix") && o.overlap != "mix")
     refuse("--mix", "is of --overlap mix, not of " + o.overlap);
   if (given("--micro-batches") && given("--accumulate") && !o.accumulation->adapts) {

@@ -39,6 +39,17 @@ std::string joined(const std::vector<double>& numbers) {
   return text;
 }
 
+/// The line of the step that made `step` committed ones; what follows is of a time after it.
+bool ends_at(const std::string& line, std::int64_t step) {
+  try {
+    const auto json = reef::io::parse_json(line, "a line of the metrics");
+    return reef::io::value_or<std::int64_t>(json, "step", -1, "it") == step &&
+           reef::io::value_or<bool>(json, "committed", false, "it");
+  } catch (const reef::Error&) {
+    return false;  // none of ours
+  }
+}
+
 [[noreturn]] void refuse(const std::string& path) {
   throw reef::FileError("cannot write '", path,
                         "'.\n  fix: a path in a directory that you may write.");
@@ -74,20 +85,16 @@ void Metrics::open(const char* mode) {
 
 void Metrics::resume(std::int64_t step, std::uint64_t tokens) {
   tokens_ = tokens_before_ = tokens;
-  if (file_ == nullptr) return;
+  if (file_ == nullptr || !std::filesystem::is_regular_file(path_)) return;  // a pipe keeps nothing
   file_.reset();
   std::string kept;
   std::ifstream before(path_);
-  for (std::string line; std::getline(before, line);) {
-    try {
-      const auto json = reef::io::parse_json(line, path_);
-      if (reef::io::value_or<std::int64_t>(json, "step", step + 1, path_) <= step)
-        kept += line + "\n";
-    } catch (const reef::Error&) {  // what a run left that was killed while it wrote
-    }
+  for (std::string line; std::getline(before, line) && !before.eof();) {
+    kept += line + "\n";
+    if (ends_at(line, step)) break;
   }
   before.close();
-  reef::io::write_atomically(path_, kept);
+  reef::io::write_atomically(std::filesystem::canonical(path_), kept);
   open("a");
 }
 

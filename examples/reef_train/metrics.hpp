@@ -26,8 +26,8 @@ public:
   /// own, and the mean over ranks is told.
   Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses);
 
-  /// The run goes on after that step, with so many tokens before: what the metrics say of later steps, and
-  /// of an end, is cut off.
+  /// The run goes on after that step, with so many tokens before: what the metrics have after its line is
+  /// cut off.
   void resume(std::int64_t step, std::uint64_t tokens);
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }

@@ -244,7 +244,6 @@ private:
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
       say("resume: no complete checkpoint in " + options_.checkpoint + ", starting anew");
-      metrics_.resume(0, 0);
       return;
     }
     if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != data_.fingerprint()) {
@@ -274,12 +273,13 @@ private:
                                 : options_.overlap == "mix" ? 1
                                                             : 0;
     const std::int64_t began = trainer_.progress_state().began;
-    const std::int64_t steps = options_.steps - began;
-    const std::int64_t kept = std::max<std::int64_t>(0, steps - beside) / every * every;
-    if (steps <= 0 || steps - kept <= beside) return;
-    say(reef::concat("warning: the weights at the end will be without the last ", steps - kept,
+    const std::int64_t rounds = std::max<std::int64_t>(0, options_.steps - beside) / every;
+    const std::int64_t kept = std::max(began, rounds * every);
+    if (options_.steps - kept <= beside) return;
+    say(reef::concat("warning: the weights at the end will be without the last ",
+                     options_.steps - kept,
                      " steps, which no exchange of all weights comes after. fix: --steps ",
-                     began + kept + every + beside));
+                     (rounds + 1) * every + beside));
   }
 
   // -- while training ----------------------------------------------------------------------------
@@ -322,12 +322,6 @@ private:
     say(reef::concat("held-out loss: ", std::to_string(validation), " nats/", tokenizer_.unit(),
                      " after ", committed(), " steps, ", clock_text(metrics_.seconds())));
 
-    if (windows > 0 && !std::isfinite(validation)) {
-      throw reef::NonFiniteError(
-          "the held-out loss after the last step is not finite; nothing is exported.\n"
-          "  fix: a lower learning rate or weight decay, and start from an earlier checkpoint.");
-    }
-
     std::string sample;
     if (first() && options_.prompt_tokens > 0) {
       try {
@@ -341,6 +335,11 @@ private:
     const std::vector<double> counts = given();
     metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
     metrics_.write_timeline(trainer_.progress(), options_, counts, validation, sample);
+    if (windows > 0 && !std::isfinite(validation)) {
+      throw reef::NonFiniteError(
+          "the held-out loss after the last step is not finite; no weights are exported.\n"
+          "  fix: a lower learning rate or weight decay, and start from an earlier checkpoint.");
+    }
     if (!options_.export_file.empty() && first()) export_weights();
     for (const auto& file :
          {options_.metrics, options_.trace, options_.report, options_.export_file}) {

@@ -443,7 +443,6 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--slow 0:0.5", "RANK:FACTOR");
   refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco, not of acco");
   refused("--checkpoint-every 5", "--checkpoint-every: needs --checkpoint DIR");
-  refused("--prompt a --prompt-tokens 0", "--prompt: is of a sample");
   refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
   refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
   refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M or fixed:N");

@@ -199,8 +199,8 @@ TEST(Overlapping, memory_per_parameter_is_what_the_table_says) {
 }
 
 TEST(Overlapping, gradients_of_bf16_are_rounded_after_each_micro_batch_and_summed_in_fp32) {
-  // The gradient is x, whatever the weights: three micro-batches of a rank, two of them in the second
-  // stage of Dpu's rounds, and then the ranks'.
+  // The gradient is x, whatever the weights. The first step applies that of the opening: of three
+  // micro-batches of a rank, and then of the ranks.
   using Tested = Trainer<optim::Dpu<optim::Sgd>, precision::Bf16Gradients<precision::Fp32>>;
   constexpr std::int64_t n = 3 * run::norm_block + 5;  // shards of several sizes, and padding
   const comm::Communicator world;

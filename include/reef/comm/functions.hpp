@@ -49,7 +49,15 @@ void all_reduce(Progress& progress, std::string name, std::span<T> data) {
 
 /// Leaves in `output` this rank's shard of the sum of `input` over all ranks. All ranks call it,
 /// with the same name and offsets. Blocks. See ReduceScatterTask.
+template <real T>
+void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
+                    std::span<T> output, std::vector<std::int64_t> offsets) {
+  ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets));
+  run(progress, task);
+}
+/// The same of chunks narrower than their sum: of bf16, summed in fp32.
 template <real T, real Sum>
+  requires(!std::same_as<T, Sum> && std::same_as<Sum, sum_t<T>>)
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
                     std::span<Sum> output, std::vector<std::int64_t> offsets) {
   ReduceScatterTask<T, Sum> task(std::move(name), input, output, std::move(offsets));

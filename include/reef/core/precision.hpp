@@ -12,7 +12,6 @@ namespace reef::inline v0::precision {
 struct Fp32 {
   using policy_tag = PrecisionTag;
   using type = float;
-  using gradient = float;
 };
 
 /// Parameters, activations and their gradients of 2 bytes, for half the memory and, where the
@@ -24,14 +23,12 @@ struct Fp32 {
 struct Bf16 {
   using policy_tag = PrecisionTag;
   using type = Bfloat16;
-  using gradient = float;
 };
 
 /// Everything in 8 bytes: for references, not for speed.
 struct Fp64 {
   using policy_tag = PrecisionTag;
   using type = double;
-  using gradient = double;
 };
 
 /// As Weights, but a parameter's gradient has 2 bytes, where micro-batches are added up and where it
@@ -49,5 +46,23 @@ struct Bf16Gradients {
   using type = typename Weights::type;
   using gradient = Bfloat16;
 };
+
+namespace detail {
+
+template <class P>
+struct GradientOf {
+  using type = sum_t<typename P::type>;
+};
+template <class P>
+  requires requires { typename P::gradient; }
+struct GradientOf<P> {
+  using type = typename P::gradient;
+};
+
+}  // namespace detail
+
+/// What gradients of parameters are kept and sent in: P::gradient, or what they are computed in.
+template <class P>
+using gradient_t = typename detail::GradientOf<P>::type;
 
 }  // namespace reef::inline v0::precision

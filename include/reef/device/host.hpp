@@ -110,8 +110,9 @@ private:
             "0 for as many as there are cores, or up to 4096.");
     require(within(options.slowdown, 1, 1e6), "slowdown", options.slowdown,
             "1 for the cores' own speed, or up to 1e6 for a slower device.");
-    require(within(options.link_bytes_per_second, 0, 1e18), "link_bytes_per_second",
-            options.link_bytes_per_second, "0 for no link, or its bytes per second, up to 1e18.");
+    require(options.link_bytes_per_second == 0 || within(options.link_bytes_per_second, 1, 1e18),
+            "link_bytes_per_second", options.link_bytes_per_second,
+            "0 for no link, or its bytes per second, from 1 to 1e18.");
     require(within(options.link_latency, 0, 1e6), "link_latency", options.link_latency,
             "0, or seconds up to 1e6.");
     return options;

@@ -47,7 +47,7 @@ struct AdamW {
     const auto& o = options;
     const bool means = o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1 &&
                        o.epsilon > 0 && std::isfinite(o.epsilon) && o.weight_decay >= 0 &&
-                       o.weight_decay < 1e3;
+                       o.weight_decay <= 1e3;
     if (means) return;
     throw OptionError("reef::optim::AdamW: beta1 = ", o.beta1, ", beta2 = ", o.beta2,
                       ", epsilon = ", o.epsilon, ", weight_decay = ", o.weight_decay,

@@ -97,7 +97,8 @@ using options_of = typename detail::OptionsOf<O>::type;
 ///
 /// | facts  | `name`: its own, by which a resume knows what was pending; `sharded`: a rank keeps   |
 /// |        | the state of its shards alone; `accepts`: the payloads that its reduction combines;  |
-/// |        | `needs_scalars`: the update uses a number that all gradients decide (the norm)       |
+/// |        | `needs_scalars`: the update uses a number that all gradients decide (the norm); if   |
+/// |        | it is there, `rounds_gradients`: they are kept and sent in plan.gradient (R3)        |
 /// | laws   | P ranks give the bits of one that stands for P (virtual_ranks); the wire carries      |
 /// |        | what the messages of the instructions say                                            |
 /// | models | Ddp, Zero1                                                                           |

@@ -16,7 +16,8 @@ namespace reef::inline v0::optim {
 ///
 /// | state   | per weight: gradient and what leaves and arrives, whole; the rule's states and master     |
 /// |         | weights, / P                                                                               |
-/// | wire    | per rank and step about (P-1)/P n numbers of sum_t<T>, as many of T, and the scalars       |
+/// | wire    | per rank and step about (P-1)/P n numbers of sum_t<T>, or of bf16 with Bf16Gradients, as   |
+/// |         | many of T, and the scalars                                                                 |
 /// | hides   | all of it, if it takes no longer than the micro-batches of a step                         |
 /// | order   | as Ddp; the first `WarmUp` steps are those of Ddp, bit for bit, and nothing overlaps       |
 /// | opening | one gradient at w(WarmUp), taken before the first step that overlaps: applied on time       |

@@ -39,7 +39,7 @@ struct Momentum {
   /// Throws OptionError for constants with which the rule has no meaning.
   void validate() const {
     if (options.momentum >= 0 && options.momentum < 1 &&
-        (options.weight_decay >= 0 && options.weight_decay < 1e3))
+        (options.weight_decay >= 0 && options.weight_decay <= 1e3))
       return;
     throw OptionError("reef::optim::Momentum: momentum = ", options.momentum,
                       ", weight_decay = ", options.weight_decay,

@@ -32,7 +32,7 @@ struct Sgd {
 
   /// Throws OptionError for a constant with which the rule has no meaning.
   void validate() const {
-    if ((options.weight_decay >= 0 && options.weight_decay < 1e3)) return;
+    if (options.weight_decay >= 0 && options.weight_decay <= 1e3) return;
     throw OptionError("reef::optim::Sgd: weight_decay = ", options.weight_decay,
                       ".\n  fix: a decay from 0 to 1e3.");
   }

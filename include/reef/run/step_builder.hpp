@@ -100,7 +100,9 @@ struct StepBuilder {
     }
     add_accumulators("", Life::reserved);
     reduced = accumulators[0].buckets;
-    for (std::size_t b = 0; plan.virtual_ranks > 1 && b < plan.buckets.size(); ++b) {
+    // Gradients that are rounded are folded as they would travel.
+    const bool folds = plan.virtual_ranks > 1 && !plan.rounds_gradients();
+    for (std::size_t b = 0; folds && b < plan.buckets.size(); ++b) {
       reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
                                        Place::device, Life::reserved);
     }

@@ -161,12 +161,12 @@ public:
   };
 
   explicit Sink(int rank) : Sink(rank, Options()) {}
-  /// Throws OptionError for more spans than memory can be addressed for.
+  /// Throws OptionError for more than 2^32 spans a track.
   Sink(int rank, Options options) : rank_(rank), capacity_(1), enabled_(options.enabled) {
     constexpr std::size_t most = std::size_t{1} << 32;
     if (options.spans_per_track > most) {
       throw OptionError("reef::trace::Sink: spans_per_track is ", options.spans_per_track,
-                        ".\n  fix: up to ", most, "; a track forgets its oldest spans.");
+                        ".\n  fix: up to ", most, ", and collect() more often.");
     }
     capacity_ = std::bit_ceil(options.spans_per_track);
   }

@@ -99,8 +99,8 @@ public:
 
   /// Sets the state; throws DecodeError unless everything was there.
   void finish(const std::string& source) {
-    bool complete = std::find(has_parameter_.begin(), has_parameter_.end(), false) ==
-                    has_parameter_.end();
+    bool complete =
+        std::find(has_parameter_.begin(), has_parameter_.end(), false) == has_parameter_.end();
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       complete = complete && covers(ranges_[i], filled_[i]);
     }
@@ -273,11 +273,14 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// or nothing if there is none.
 ///
 /// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, policies, options
-/// and instruction set are the same. Another number of ranks takes its shards from those of before; so
-/// do other counts and another optimizer policy of the same rule, but of overlapping rounds the next step
-/// then begins with a gradient of its own, of the micro-batches whose gradient was pending (where counts
-/// adapt: of new ones); and ranks that step on their own (DiLoCo) begin anew at the outer weights, their
-/// inner states at zero.
+/// and instruction set are the same. Another number of ranks takes its shards from those of before, and so
+/// do other counts. Of overlapping rounds the next step then begins with a gradient of its own, of the
+/// micro-batches whose gradient was pending (where counts adapt: of new ones); ranks that step on their
+/// own (DiLoCo) begin anew at the outer weights, their inner states at zero.
+///
+/// Another optimizer policy of the same rule takes over what it needs, if it is there: Ddp and Zero1 from
+/// each other and from those whose rounds overlap, which keep master weights beside; those from each
+/// other, opening again. It is a DecodeError if it is not there.
 ///
 /// | who    | all ranks, before the first step                                                     |
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |

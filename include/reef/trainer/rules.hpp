@@ -4,6 +4,7 @@
 
 #include <reef/compress/concept.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/precision.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/pipeline/concept.hpp>
 #include <reef/swap/concept.hpp>
@@ -47,11 +48,11 @@ concept scalars_in_time = !(Swap::updates_in_backward && Optim::needs_scalars);
 /// R3. Gradients that are rounded after each micro-batch meet an optimizer that keeps them so.
 ///
 /// An optimizer whose rounds overlap keeps and sends gradients apart from where they are computed; the
-/// others reduce them where the backward leaves them, in fp32.
+/// others reduce them where the backward leaves them, in fp32. Who can says so: `rounds_gradients`.
 template <class Precision, class Optim>
 concept gradients_may_round =
-    std::same_as<typename Precision::gradient, sum_t<typename Precision::type>> ||
-    optim::overlapping_policy<Optim>;
+    std::same_as<precision::gradient_t<Precision>, sum_t<typename Precision::type>> ||
+    requires { requires Optim::rounds_gradients; };
 
 #define REEF_R3_GRADIENTS_MAY_ROUND                                                         \
   "reef R3: this precision rounds gradients to fewer bytes, but this optimizer reduces "    \

@@ -54,7 +54,7 @@ template <class C>
 concept composition_has_code =
     optim::brings_code<typename C::Optim, run::Handlers<typename C::Device>,
                        run::Site<typename C::Device, typename C::Precision::type,
-                                 typename C::Precision::gradient>>;
+                                 precision::gradient_t<typename C::Precision>>>;
 
 }  // namespace detail
 
@@ -99,7 +99,7 @@ public:
   using Device = typename Composition::Device;
   using T = typename Composition::Precision::type;  ///< of parameters
   using Sum = sum_t<T>;  ///< of what is computed from them, of losses, of the optimizer's state
-  using Gradient = typename Composition::Precision::gradient;  ///< of theirs, as kept and sent
+  using Gradient = precision::gradient_t<typename Composition::Precision>;  ///< as kept and sent
   using Rule = typename Optim::Rule;
   using Model = graph::Graph<Device, T>;
   using Options = TrainerOptions<Device, Rule, optim::options_of<Optim>>;

@@ -71,12 +71,13 @@ inline bool Progress::poll_wire() {
   if constexpr (polls_per_round > 1) {
     // MPI does not say whether it moved a part of a message. A test that takes no longer than the
     // shortest of late did not; those that find nothing are no use, and cost system calls where
-    // messages do.
+    // messages do. While every test moves something, the shortest is taken to be 2 us at most.
     for (int i = 1; i < polls_per_round; ++i) {
       const std::int64_t begin = detail::now_ns();
       if (wire_.poll()) return true;
       const std::int64_t took = detail::now_ns() - begin;
-      shortest_poll_ns_ = std::min(took, shortest_poll_ns_ + shortest_poll_ns_ / 64 + 1);
+      shortest_poll_ns_ =
+          std::min({took, shortest_poll_ns_ + shortest_poll_ns_ / 64 + 1, std::int64_t{2000}});
       if (took < 2 * shortest_poll_ns_) return false;
     }
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <map>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -15,13 +15,14 @@ namespace reef::inline v0::data::detail {
 /// held out of the one would be trained on in the other.
 inline void sort_distinct(std::vector<std::filesystem::path>& files, std::string_view who) {
   std::sort(files.begin(), files.end());
-  std::set<std::filesystem::path> places;
+  std::map<std::filesystem::path, std::filesystem::path> named;
   for (const std::filesystem::path& file : files) {
     std::error_code unknown;  // what cannot be found is refused when it is read
     const std::filesystem::path place = std::filesystem::weakly_canonical(file, unknown);
-    if (places.insert(unknown ? file : place).second) continue;
-    throw OptionError("reef::data::", who, ": '", file.string(),
-                      "' is named twice.\n  fix: name each file once.");
+    const auto [first, is_new] = named.emplace(unknown ? file : place, file);
+    if (is_new) continue;
+    throw OptionError("reef::data::", who, ": '", file.string(), "' is named twice, as '",
+                      first->second.string(), "' too.\n  fix: name each file once.");
   }
 }
 

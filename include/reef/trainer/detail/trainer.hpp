@@ -240,7 +240,7 @@ auto Trainer<Policies...>::run_step() -> Phase& {
   if constexpr (overlapping) {
     numbers_[1] = std::exchange(numbers_[0], {});
     if (state_.committed < Optim::warm_up) {
-      pending_ = false;
+      set_pending(false);
       return perform(run::Purpose::warm_up);
     }
     if (!settled_policy)
