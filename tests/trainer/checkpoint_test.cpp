@@ -118,7 +118,7 @@ TEST(Checkpoint, what_cannot_be_is_refused_though_all_checksums_are_right) {
   };
   refused(with("committed", -2), "is of step -2");
   refused(with("committed", 34), "is of step 34");
-  refused(with("began", 3), "began together after step 3");
+  refused(with("began", 3), "its ranks began together after step 3");
 
   // All parameters but the first, and the last one once more in a file of its own.
   const auto& parameters = trainer.model().dag().parameters;

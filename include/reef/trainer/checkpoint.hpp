@@ -323,12 +323,15 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     micro_batches.unused =
         io::value_or<std::vector<std::uint64_t>>(manifest.facts, "unused", {}, source);
     began = io::value_or<std::int64_t>(manifest.facts, "began", 0, source);
-    if (committed < 0 || static_cast<std::uint64_t>(committed) != steps.back() || began < 0 ||
-        began > committed) {
+    if (committed < 0 || static_cast<std::uint64_t>(committed) != steps.back()) {
       throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed,
-                        ", ranks having begun together after step ", began,
-                        ".\n  why: its folder is that of step ", steps.back(),
+                        ", its folder of step ", steps.back(),
                         ".\n  fix: leave a checkpoint's folder its name.");
+    }
+    if (began < 0 || began > committed) {
+      throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed,
+                        ", but its ranks began together after step ", began,
+                        ".\n  fix: copy the checkpoint again.");
     }
   });
   trainer.set_progress(committed, micro_batches, began);
