@@ -71,7 +71,9 @@ RankSource padded_samples() {
 
 template <class Tested>
 class Adaptive : public testing::Test {};
-using AdaptiveTrainers = testing::Types<AccoTrainer, AccoWpTrainer>;
+using RoundingTrainer =
+    Trainer<optim::Acco<optim::AdamW>, precision::Bf16Gradients<precision::Fp32>>;
+using AdaptiveTrainers = testing::Types<AccoTrainer, AccoWpTrainer, RoundingTrainer>;
 TYPED_TEST_SUITE(Adaptive, AdaptiveTrainers);
 
 TYPED_TEST(Adaptive, counts_that_are_given_have_the_bits_of_fixed_ones) {

@@ -82,29 +82,15 @@ namespace reef::test {
 
 namespace {
 
-/// Nearly all of its parameters are the embeddings of `vocabulary` tokens; activations are next to none.
+/// Embeddings of `vocabulary` tokens, and products of channels x channels: activations are next to none.
 template <class T>
-graph::Graph<device::Host, T> wide_model(std::int64_t vocabulary) {
-  constexpr std::int64_t channels = 256;
+graph::Graph<device::Host, T> stack(std::int64_t vocabulary, std::int64_t products,
+                                    std::int64_t channels) {
   graph::Graph<device::Host, T> model(1);
   const Shape shape{1, 1};
   const int tokens = model.input("tokens", {shape, Element::int32});
   const int targets = model.input("targets", {shape, Element::int32});
-  const int x = model.add("embedding", nn::Embedding{vocabulary, 1, channels}, {tokens})[0];
-  const int logits = model.add("head", nn::Linear{16, false, nn::Transpose::no, 0.02}, {x})[0];
-  model.loss(model.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
-  return model;
-}
-
-/// Nearly all of its parameters are in products of 512 x 512.
-template <class T>
-graph::Graph<device::Host, T> deep_model(std::int64_t products) {
-  constexpr std::int64_t channels = 512;
-  graph::Graph<device::Host, T> model(1);
-  const Shape shape{1, 1};
-  const int tokens = model.input("tokens", {shape, Element::int32});
-  const int targets = model.input("targets", {shape, Element::int32});
-  int x = model.add("embedding", nn::Embedding{16, 1, channels}, {tokens})[0];
+  int x = model.add("embedding", nn::Embedding{vocabulary, 1, channels}, {tokens})[0];
   for (std::int64_t i = 0; i < products; ++i) {
     const nn::Linear product{channels, false, nn::Transpose::no, 0.02};
     x = model.add(concat("product ", i), product, {x})[0];
@@ -112,6 +98,18 @@ graph::Graph<device::Host, T> deep_model(std::int64_t products) {
   const int logits = model.add("head", nn::Linear{16, false, nn::Transpose::no, 0.02}, {x})[0];
   model.loss(model.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
   return model;
+}
+
+/// Nearly all of its parameters are embeddings: one tensor.
+template <class T>
+graph::Graph<device::Host, T> wide_model(std::int64_t vocabulary) {
+  return stack<T>(vocabulary, 0, 256);
+}
+
+/// Nearly all of its parameters are in products: as many tensors of one size.
+template <class T>
+graph::Graph<device::Host, T> deep_model(std::int64_t products) {
+  return stack<T>(16, products, 512);
 }
 
 struct Taken {

@@ -256,8 +256,8 @@ TEST(Overlapping, weights_that_are_ahead_are_refused_until_they_are_settled) {
   EXPECT_EQ(trainer.parameter(name), settled);
 }
 
-TEST(Overlapping, a_step_that_is_not_finite_is_skipped_and_the_next_begins_anew) {
-  using Tested = Trainer<optim::Acco<optim::AdamW>>;
+template <class Tested>
+void expect_a_step_that_is_not_finite_to_be_skipped() {
   auto options = small_options<Tested>();
   options.non_finite = optim::NonFinite::skip;
   const comm::Communicator world;
@@ -278,6 +278,13 @@ TEST(Overlapping, a_step_that_is_not_finite_is_skipped_and_the_next_begins_anew)
   trainer.set_parameter(name, whole);
   EXPECT_TRUE(trainer.step().committed);
   EXPECT_NE(trainer.parameter("transformer.wte.weight"), before);
+}
+
+TEST(Overlapping, a_step_that_is_not_finite_is_skipped_and_the_next_begins_anew) {
+  using Acco = optim::Acco<optim::AdamW>;
+  expect_a_step_that_is_not_finite_to_be_skipped<Trainer<Acco>>();
+  using Rounding = precision::Bf16Gradients<precision::Fp32>;
+  expect_a_step_that_is_not_finite_to_be_skipped<Trainer<Acco, Rounding>>();
 }
 
 }  // namespace reef::test
