@@ -19,7 +19,7 @@
 #include <reef/data/token_shards.hpp>
 #include <reef/data/token_view.hpp>
 #include <reef/io/checksum.hpp>
-#include <reef/run/step_code.hpp>
+#include <reef/run/site.hpp>
 
 #include "tokenizer.hpp"
 

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/call_task.hpp>
+#include <reef/comm/collectives.hpp>
+#include <reef/core/tensor_view.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/nn/kernels.hpp>
+#include <reef/run/handlers.hpp>
+#include <reef/run/memory.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::run {
+
+/// Fills the graph's inputs for the samples first_sample, first_sample + 1, ... of one micro-batch, in
+/// host memory, and returns the micro-batch's loss weight: 1, or its count of tokens.
+///
+/// Called on a thread of its own, one call after another; it may take its time. Equal calls give equal
+/// bytes.
+using Source = std::function<double(std::uint64_t first_sample, std::span<const AnyView> inputs)>;
+
+/// Says which of the job's micro-batches a rank's next one is, where its count is its own affair: called
+/// as a Source is. If it is empty, the plan says so.
+using NextMicroBatch = std::function<std::uint64_t()>;
+
+/// What changes from step to step, set between rounds.
+struct StepState {
+  std::uint64_t seed = 0;
+  std::uint64_t micro_batch = 0;  ///< of all ranks, that the steps so far have used up
+  std::int64_t committed = 0;     ///< optimizer steps that changed the weights
+  double learning_rate = 0;
+  double next_learning_rate = 0;  ///< of the step after this one
+  std::int64_t began = 0;         ///< steps after which ranks last began at the same weights
+};
+
+/// One rank's program with all that its code works on. Everything outlives the executor.
+///
+/// It is also the door to the ranks: what a policy's code exchanges, it asks the Site for.
+template <device::device Device, real T, real Gradient = sum_t<T>>
+struct Site {
+  using device_type = Device;
+  using element_type = T;          ///< of weights
+  using sum_type = sum_t<T>;       ///< of what is computed from them, of losses and optimizer state
+  using gradient_type = Gradient;  ///< of their gradients where they are kept and sent
+  using Communication = typename Handlers<Device>::Communication;
+
+  const StepBuilder& builder;  ///< its program is the one before staging: storages keep their ids
+  const Memory<Device>& memory;
+  const graph::Graph<Device, T>& graph;
+  const Source& source;
+  const NextMicroBatch& own_order;  ///< empty: the plan's
+  const StepState& state;
+  std::vector<std::uint64_t>& numbers;  ///< by micro-batch of this rank: which of the job's it is
+
+  [[nodiscard]] const StepPlan& plan() const { return builder.plan; }
+  [[nodiscard]] int rank() const { return builder.rank(); }
+  [[nodiscard]] const schedule::Storage& storage(Value value) const {
+    return memory.program().storages[value.storage];
+  }
+  /// Of what is summed, unless another type is given.
+  template <class U = sum_type>
+  [[nodiscard]] std::int64_t elements(Value value) const {
+    return static_cast<std::int64_t>(storage(value).bytes / sizeof(U));
+  }
+  template <class U = sum_type>
+  [[nodiscard]] U* at(Value value) const {
+    return memory.template at<U>(value.storage);
+  }
+  template <class U = sum_type>
+  [[nodiscard]] std::span<U> span(Value value) const {
+    return {memory.template at<U>(value.storage),
+            static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
+  }
+
+  /// The owner of each shard folds all ranks' chunks of it: comm::ReduceScatterTask.
+  [[nodiscard]] Communication reduce_scatter(std::string name, Value whole, Value shard,
+                                             std::vector<std::int64_t> offsets) const {
+    return {std::make_shared<comm::ReduceScatterTask<Gradient, sum_type>>(
+        std::move(name), span<Gradient>(whole), span(shard), std::move(offsets))};
+  }
+
+  /// Every rank gets the shards of all: comm::AllGatherTask.
+  template <class U>
+  [[nodiscard]] static Communication all_gather(std::string name, std::span<const U> shard,
+                                                std::span<U> whole,
+                                                std::vector<std::int64_t> offsets) {
+    return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole,
+                                                     std::move(offsets))};
+  }
+
+  /// A function of this rank alone, between its messages: comm::CallTask.
+  [[nodiscard]] static Communication call(std::string name, std::function<void()> function) {
+    return {std::make_shared<comm::CallTask>(std::move(name), std::move(function))};
+  }
+
+  /// Code that copies what an instruction reads to what it writes, one by one.
+  [[nodiscard]] typename Handlers<Device>::Code copies(const Instruction& instruction,
+                                                       device::Copy direction) const {
+    struct Range {
+      void* to;
+      const void* from;
+      Bytes bytes;
+    };
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < instruction.writes.size(); ++i) {
+      ranges.push_back({memory.at(instruction.writes[i].storage),
+                        memory.at(instruction.reads[i].storage),
+                        storage(instruction.writes[i]).bytes});
+    }
+    return [ranges = std::move(ranges), direction](typename Device::Lane& lane) {
+      for (const Range& range : ranges) lane.copy(range.to, range.from, range.bytes, direction);
+    };
+  }
+
+  /// Code that adds the gradients of further uses of tied parameters, as StepBuilder::further_uses lists
+  /// them for bucket b, to where the bucket's gradient is.
+  [[nodiscard]] typename Handlers<Device>::Code adds_uses(int b, Value gradient,
+                                                          std::span<const Value> uses) const {
+    struct Addition {
+      Gradient* to;
+      const Gradient* from;
+      std::int64_t elements;
+    };
+    std::vector<Addition> additions;
+    const auto bucket = static_cast<std::size_t>(b);
+    std::size_t next = 0;
+    for (const int use : builder.further_uses(bucket)) {
+      const auto p = static_cast<std::size_t>(plan().dag->use_at(use).parameter);
+      additions.push_back(
+          {at<Gradient>(gradient) + (plan().layout.parameters[p] - plan().buckets[bucket].begin),
+           at<Gradient>(uses[next++]), plan().dag->parameters[p].spec.shape.size()});
+    }
+    return [additions = std::move(additions)](typename Device::Lane& lane) {
+      for (const Addition& a : additions) {
+        nn::Kernels<Device>::template copy_or_add<Gradient>(lane, a.to, a.from, a.elements, true);
+      }
+    };
+  }
+
+  /// Settles which of the job's micro-batches micro-batch j of this rank is now: for its Batch.
+  void take(int j) const {
+    const auto index = static_cast<std::size_t>(j);
+    const auto planned = static_cast<std::uint64_t>(builder.micro_batches[index].number);
+    numbers[index] = own_order ? own_order() : state.micro_batch + planned;
+  }
+
+  /// The global index of the first sample of micro-batch j of this rank, once its Batch has run.
+  [[nodiscard]] std::uint64_t first_sample(int j) const {
+    const graph::Tensor& input = plan().dag->tensor_at(plan().dag->inputs.at(0));
+    const auto samples =
+        static_cast<std::uint64_t>(input.spec.shape.rank() == 0 ? 1 : input.spec.shape[0]);
+    return numbers[static_cast<std::size_t>(j)] * samples;
+  }
+};
+
+}  // namespace reef::inline v0::run
