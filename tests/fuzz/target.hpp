@@ -14,8 +14,9 @@
 #include <reef/core/error.hpp>
 
 // What the fuzz targets share. A target is one function, LLVMFuzzerTestOneInput: it reads hostile
-// bytes, and returns. Reading them, and refusing them by a reef::Error with a text, are both right;
-// everything else (another exception, a crash, a hang, much memory) ends the program.
+// bytes, and returns. Reading them, and refusing them by a reef::Error that says whose it is and what
+// to do, are both right; everything else (another exception, a crash, a hang, much memory) ends the
+// program.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -35,8 +36,9 @@ bool reads(const F& read) {
     read();
     return true;
   } catch (const Error& error) {
-    demand(std::string_view(error.what()).starts_with("reef::"),
-           "an error's text says whose it is");
+    const std::string_view text = error.what();
+    demand(text.starts_with("reef::"), "an error's text says whose it is");
+    demand(text.find("\n  fix: ") != std::string_view::npos, "an error's text says what to do");
     return false;
   }
 }

@@ -53,8 +53,9 @@ TEST(Json, refuses_what_is_no_json_or_is_ambiguous) {
                            "\"\xff\"", "{1:2}", "\"a", "01", "+1"}) {
     EXPECT_NE(parse_error(text), "no error") << text;
   }
-  EXPECT_EQ(parse_error(R"({"a":1,"b":{"a":2},"a":3})"),
-            "reef::io: case.json: the key \"a\" comes twice in one object.");
+  EXPECT_EQ(
+      parse_error(R"({"a":1,"b":{"a":2},"a":3})"),
+      "reef::io: case.json: the key \"a\" comes twice in one object.\n  fix: keep one of the two.");
 }
 
 TEST(Json, refuses_nesting_and_size_beyond_the_limits) {
@@ -62,7 +63,9 @@ TEST(Json, refuses_nesting_and_size_beyond_the_limits) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
   EXPECT_EQ(parse_error(nested(64)), "no error");
-  EXPECT_EQ(parse_error(nested(65)), "reef::io: case.json: it nests deeper than 64.");
+  EXPECT_EQ(parse_error(nested(65)),
+            "reef::io: case.json: it nests deeper than 64.\n  fix: check that it is the file you "
+            "meant.");
   EXPECT_NE(parse_error(nested(1'000'000)), "no error");
   EXPECT_NE(parse_error("[1,2]", {.bytes = 4, .depth = 4}).find("limit"), std::string::npos);
   EXPECT_EQ(parse_error("[1,2]", {.bytes = 5, .depth = 1}), "no error");
@@ -108,9 +111,17 @@ TEST(Require, says_what_is_missing_or_there_instead) {
       R"({"a":{"b":"text"},"n":-3,"f":1.0,"v":[1,"x"],"big":18446744073709551615})", "x");
   EXPECT_EQ(error_of([&] { io::require<int>(root, "a.c", "case.json"); }),
             "reef::io: case.json: 'a.c' is missing; it must be an integer from -2147483648 to "
-            "2147483647.");
-  EXPECT_EQ(error_of([&] { io::require<double>(root, "a.b", "case.json"); }),
-            "reef::io: case.json: 'a.b' must be a number, it is \"text\".");
+            "2147483647.\n  fix: add it, or give a file that has it.");
+  EXPECT_EQ(
+      error_of([&] { io::require<double>(root, "a.b", "case.json"); }),
+      "reef::io: case.json: 'a.b' must be a number, it is \"text\".\n  fix: change it to that, "
+      "or give another file.");
+  const io::JsonSource written("p.json", "measure it again.");
+  EXPECT_EQ(error_of([&] { io::require<double>(root, "a.b", written); }),
+            "reef::io: p.json: 'a.b' must be a number, it is \"text\".\n  fix: measure it again.");
+  EXPECT_EQ(
+      error_of([&] { io::require<bool>(root, "c", written); }),
+      "reef::io: p.json: 'c' is missing; it must be true or false.\n  fix: measure it again.");
   EXPECT_NE(error_of([&] { io::require<unsigned>(root, "n"); }), "no error");
   EXPECT_NE(error_of([&] { io::require<int>(root, "f"); }), "no error");
   EXPECT_NE(error_of([&] { io::require<bool>(root, "n"); }), "no error");

@@ -86,7 +86,8 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
       read(with(field, value));
       ADD_FAILURE() << field << " was read as " << value;
     } catch (const DecodeError& error) {
-      EXPECT_THAT(error.what(), AllOf(HasSubstr(field), HasSubstr(path().string())));
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr(field), HasSubstr(path().string()), HasSubstr("\n  fix: ")));
     }
   }
   EXPECT_EQ(read(with("n_inner", "null")).channels, 768);

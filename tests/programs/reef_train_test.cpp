@@ -473,7 +473,7 @@ TEST_F(ReefTrain, what_fails_on_the_way_ends_with_its_sentence_and_no_signal) {
 TEST_F(ReefTrain, a_model_that_cannot_be_ends_with_a_sentence) {
   const Ending ending = train(1, "--model 1x3x16");
   EXPECT_NE(ending.status, 0);
-  EXPECT_THAT(ending.output, HasSubstr("channels is 16, expected a multiple of heads"));
+  EXPECT_THAT(ending.output, HasSubstr("channels is 16.\n  fix: a multiple of heads"));
 }
 
 TEST_F(ReefTrain, a_model_that_does_not_fit_the_device_says_how_much_it_needs_and_what_for) {

@@ -20,20 +20,21 @@ inline NetworkShape read_network(const std::string& path, int ranks) {
   const io::Json root = io::read_json(path);
   const auto matrix = [&](const char* key, double unit) {
     const auto rows = io::require<std::vector<std::vector<double>>>(root, key, path);
-    const auto refuse = [&](const std::string& why) {
-      throw DecodeError("reef::comm::read_network: ", path, ": ", key, why);
+    const auto refuse = [&](const std::string& why, const char* fix) {
+      throw DecodeError("reef::comm::read_network: ", path, ": ", key, why, ".\n  fix: ", fix);
     };
     const auto wanted = static_cast<std::size_t>(ranks);
     if (rows.size() < wanted) {
-      refuse(concat(" has ", rows.size(), " devices, but there are ", ranks,
-                    " ranks.\n  fix: fewer ranks, or a case with more devices."));
+      refuse(concat(" has ", rows.size(), " devices, but there are ", ranks, " ranks"),
+             "fewer ranks, or a case with more devices.");
     }
     std::vector<double> values;
     values.reserve(wanted * wanted);
     for (std::size_t row = 0; row < wanted; ++row) {
       if (rows[row].size() != rows.size()) {
-        refuse(concat("[", row, "] has ", rows[row].size(), " numbers; the matrix is square, with ",
-                      rows.size(), "."));
+        refuse(concat("[", row, "] has ", rows[row].size(), " numbers in a matrix of ", rows.size(),
+                      " rows"),
+               "a row for each device, with a number for each device.");
       }
       for (std::size_t column = 0; column < wanted; ++column) {
         values.push_back(rows[row][column] * unit);

@@ -2,10 +2,21 @@
 
 #include <concepts>
 #include <stdexcept>
+#include <string>
 
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0 {
+
+namespace detail {
+
+/// A zero byte, out of a file that is quoted, would end what(), and the fix is said last.
+inline std::string without_zeros(std::string text) {
+  for (char& c : text) c = c == '\0' ? '?' : c;
+  return text;
+}
+
+}  // namespace detail
 
 /// The root of everything that Reef throws. The text says what happened, why, and the fix; it is
 /// given in pieces: throw OptionError("n is ", n, ", at least 1.").
@@ -16,7 +27,8 @@ class Error : public std::runtime_error {
 public:
   template <class... Pieces>
     requires(sizeof...(Pieces) > 0 && (std::constructible_from<TextPiece, const Pieces&> && ...))
-  explicit Error(const Pieces&... pieces) : std::runtime_error(concat(pieces...)) {}
+  explicit Error(const Pieces&... pieces)
+      : std::runtime_error(detail::without_zeros(concat(pieces...))) {}
 };
 
 /// An option, argument or environment variable that cannot be used. Nothing was changed.

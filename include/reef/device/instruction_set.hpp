@@ -53,8 +53,8 @@ inline InstructionSet initial_instruction_set() {
     if (name_of(set) != wanted) continue;
     return set < best ? set : best;
   }
-  throw OptionError("reef::device: REEF_INSTRUCTION_SET=", wanted,
-                    " is none of sse2, avx2, avx512.");
+  throw OptionError("reef::device: REEF_INSTRUCTION_SET is ", wanted,
+                    ".\n  fix: sse2, avx2 or avx512, or leave it unset.");
 }
 
 inline std::atomic<InstructionSet>& current_instruction_set() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +26,21 @@ using Json = nlohmann::json;
 struct JsonLimits {
   Bytes bytes = 64_MiB;
   int depth = 64;
+};
+
+/// Where JSON came from: what errors call it, and their fix. Without one, errors tell how to mend the
+/// text by hand, as is right for files that people write; what a program wrote is copied or made
+/// again. A parameter: it holds no text of its own.
+struct JsonSource {
+  template <std::convertible_to<std::string_view> Name>
+  JsonSource(const Name& called, std::string_view instead = {}) : name(called), fix(instead) {}
+
+  [[nodiscard]] std::string_view fix_or(std::string_view by_hand) const {
+    return fix.empty() ? by_hand : fix;
+  }
+
+  std::string_view name;
+  std::string_view fix;
 };
 
 namespace detail {
@@ -59,6 +75,7 @@ public:
   bool key(string_t& x) override {
     if (open_.back()->contains(x)) {
       why_ = concat("the key \"", x, "\" comes twice in one object");
+      fix_ = "keep one of the two.";
       return false;
     }
     key_ = std::move(x);
@@ -80,6 +97,7 @@ public:
   }
 
   [[nodiscard]] const std::string& why() const { return why_; }
+  [[nodiscard]] std::string_view fix() const { return fix_; }
   [[nodiscard]] std::optional<std::size_t> byte() const { return byte_; }
 
 private:
@@ -96,6 +114,7 @@ private:
   bool open(Json container) {
     if (static_cast<int>(open_.size()) == depth_) {
       why_ = concat("it nests deeper than ", depth_);
+      fix_ = "check that it is the file you meant.";
       return false;
     }
     open_.push_back(place(std::move(container)));
@@ -111,33 +130,38 @@ private:
   std::vector<Json*> open_;  // a container is not moved while one inside it is open
   std::string key_;
   std::string why_;
+  std::string_view fix_ = "correct it there; if the file was cut off, copy it again.";
   std::optional<std::size_t> byte_;
 };
 
 }  // namespace detail
 
-/// The value that `text` holds; `source` is what errors call it.
+/// The value that `text` holds.
 ///
 /// | errors | DecodeError with source, line, column and what was expected there: text that is no |
 /// |        | JSON, a key twice in one object, nesting or size beyond the limits                 |
-inline Json parse_json(std::string_view text, std::string_view source, JsonLimits limits = {}) {
+inline Json parse_json(std::string_view text, JsonSource source, JsonLimits limits = {}) {
   if (text.size() > limits.bytes) {
-    throw DecodeError("reef::io: ", source, " has ", format_bytes(text.size()),
-                      ", more than the limit of ", format_bytes(limits.bytes), ".");
+    throw DecodeError("reef::io: ", source.name, " has ", format_bytes(text.size()),
+                      ", more than the limit of ", format_bytes(limits.bytes),
+                      ".\n  fix: check that it is the file you meant.");
   }
   Json value;
   detail::StrictSax sax(value, limits.depth);
   if (!Json::sax_parse(text.begin(), text.end(), &sax)) {
-    const std::string place =
-        sax.byte().has_value() ? detail::place_of(text, source, *sax.byte()) : std::string(source);
-    throw DecodeError("reef::io: ", place, ": ", sax.why(), ".");
+    const std::string place = sax.byte().has_value()
+                                  ? detail::place_of(text, source.name, *sax.byte())
+                                  : std::string(source.name);
+    throw DecodeError("reef::io: ", place, ": ", sax.why(), ".\n  fix: ", source.fix_or(sax.fix()));
   }
   return value;
 }
 
-/// The value that a file holds. Errors as parse_json, and FileError if it cannot be read.
-inline Json read_json(const std::filesystem::path& path, JsonLimits limits = {}) {
-  return parse_json(read_file(path, limits.bytes), path.string(), limits);
+/// The value that a file holds; `fix` as in JsonSource. Errors as parse_json, and FileError if it
+/// cannot be read.
+inline Json read_json(const std::filesystem::path& path, JsonLimits limits = {},
+                      std::string_view fix = {}) {
+  return parse_json(read_file(path, limits.bytes), {path.string(), fix}, limits);
 }
 
 namespace detail {
@@ -233,13 +257,14 @@ inline const Json* find_at(const Json& root, std::string_view path) {
 }
 
 template <class T>
-T convert_or_throw(const Json& found, std::string_view path, std::string_view source) {
+T convert_or_throw(const Json& found, std::string_view path, JsonSource source) {
   T value{};
   if (!convert(found, value)) {
     std::string shown = found.dump(-1, ' ', false, Json::error_handler_t::replace);
     if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-    throw DecodeError("reef::io: ", source, ": '", path, "' must be ", expectation<T>(), ", it is ",
-                      shown, ".");
+    throw DecodeError("reef::io: ", source.name, ": '", path, "' must be ", expectation<T>(),
+                      ", it is ", shown,
+                      ".\n  fix: ", source.fix_or("change it to that, or give another file."));
   }
   return value;
 }
@@ -251,11 +276,12 @@ T convert_or_throw(const Json& found, std::string_view path, std::string_view so
 /// T is bool, an integer, a floating-point type, std::string, a vector of these, or Json. Throws
 /// DecodeError with source, path, and what is there instead.
 template <class T>
-T require(const Json& root, std::string_view path, std::string_view source = "JSON") {
+T require(const Json& root, std::string_view path, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path);
   if (found == nullptr) {
-    throw DecodeError("reef::io: ", source, ": '", path, "' is missing; it must be ",
-                      detail::expectation<T>(), ".");
+    throw DecodeError("reef::io: ", source.name, ": '", path, "' is missing; it must be ",
+                      detail::expectation<T>(),
+                      ".\n  fix: ", source.fix_or("add it, or give a file that has it."));
   }
   return detail::convert_or_throw<T>(*found, path, source);
 }
@@ -263,7 +289,7 @@ T require(const Json& root, std::string_view path, std::string_view source = "JS
 /// The value at a dotted path, or `otherwise` where nothing or null is there. What is there and is
 /// no T is an error all the same.
 template <class T>
-T value_or(const Json& root, std::string_view path, T otherwise, std::string_view source = "JSON") {
+T value_or(const Json& root, std::string_view path, T otherwise, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path);
   if (found == nullptr || found->is_null()) return otherwise;
   return detail::convert_or_throw<T>(*found, path, source);

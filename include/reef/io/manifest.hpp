@@ -24,6 +24,10 @@
 
 namespace reef::inline v0::io {
 
+/// What to do about a checkpoint of which any part is damaged.
+inline constexpr std::string_view checkpoint_fix =
+    "copy the checkpoint again, or remove its folder to resume from the one before.";
+
 /// What a folder of safetensors shards holds: facts that its owner chooses, and every shard with
 /// its checksums, under a checksum of its own. It is written last, so a folder with a manifest is
 /// complete.
@@ -48,22 +52,23 @@ inline Json to_json(const Shard& shard) {
 /// The shard that to_json wrote, its tensors by name. Throws DecodeError, also for a file that is
 /// not a plain name: a manifest names files of its own folder alone.
 inline Shard shard_from_json(const Json& json, std::string_view source) {
+  const JsonSource written(source, checkpoint_fix);
+  const auto refuse = [&](const std::string& why) {
+    throw DecodeError("reef::io: ", source, ": ", why, ".\n  fix: ", checkpoint_fix);
+  };
   Shard shard;
-  shard.file = require<std::string>(json, "file", source);
-  shard.bytes = require<Bytes>(json, "bytes", source);
-  shard.header_crc32c = require<std::uint32_t>(json, "header_crc32c", source);
+  shard.file = require<std::string>(json, "file", written);
+  shard.bytes = require<Bytes>(json, "bytes", written);
+  shard.header_crc32c = require<std::uint32_t>(json, "header_crc32c", written);
   if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
       shard.file.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-    throw DecodeError("reef::io: ", source, ": the shard ", json_string(shard.file),
-                      " is no file of its folder.\n  fix: copy the checkpoint again.");
+    refuse(concat("the shard ", json_string(shard.file), " is no file of its folder"));
   }
-  const auto tensors = require<Json>(json, "tensors", source);
-  if (!tensors.is_object()) {
-    throw DecodeError("reef::io: ", source, ": 'tensors' is no object.");
-  }
+  const auto tensors = require<Json>(json, "tensors", written);
+  if (!tensors.is_object()) refuse("'tensors' is no object");
   for (const auto& [name, checksum] : tensors.items()) {
     shard.tensors.push_back(
-        {name, detail::convert_or_throw<std::uint32_t>(checksum, name, source)});
+        {name, detail::convert_or_throw<std::uint32_t>(checksum, name, written)});
   }
   return shard;
 }
@@ -82,20 +87,21 @@ inline std::uint32_t crc32c_of_manifest(Json manifest) {
 /// The manifest that a file holds, its own checksum aside. Throws DecodeError if it is none, or names a
 /// shard twice.
 inline Manifest manifest_from_json(const Json& json, const std::string& source) {
-  if (value_or<std::string>(json, "format", "", source) != "reef.checkpoint" ||
-      require<int>(json, "version", source) != Manifest::version) {
+  const JsonSource written(source, checkpoint_fix);
+  if (value_or<std::string>(json, "format", "", written) != "reef.checkpoint" ||
+      require<int>(json, "version", written) != Manifest::version) {
     throw DecodeError("reef::io: ", source, " is no manifest of version ", Manifest::version,
                       ".\n  fix: read it with the Reef that wrote it.");
   }
   Manifest manifest;
-  manifest.facts = require<Json>(json, "facts", source);
+  manifest.facts = require<Json>(json, "facts", written);
   std::set<std::string> names;
-  for (const Json& shard : require<std::vector<Json>>(json, "shards", source)) {
+  for (const Json& shard : require<std::vector<Json>>(json, "shards", written)) {
     manifest.shards.push_back(shard_from_json(shard, source));
     const std::string& name = manifest.shards.back().file;
     if (names.insert(name).second) continue;
     throw DecodeError("reef::io: ", source, ": the shard ", json_string(name),
-                      " is named twice.\n  fix: copy the checkpoint again.");
+                      " is named twice.\n  fix: ", checkpoint_fix);
   }
   return manifest;
 }
@@ -116,18 +122,18 @@ inline void write_manifest(const std::filesystem::path& folder, const Manifest& 
 /// damaged.
 inline Manifest read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / Manifest::file;
-  const Json json = read_json(path);
+  const Json json = read_json(path, {}, checkpoint_fix);
   const std::string source = concat("'", path.string(), "'");
+  const JsonSource written(source, checkpoint_fix);
   // First, where there is one: of what is damaged nothing else is worth telling.
   const bool sealed = json.is_object() && json.contains("crc32c");
   if (sealed &&
-      require<std::uint32_t>(json, "crc32c", source) != detail::crc32c_of_manifest(json)) {
+      require<std::uint32_t>(json, "crc32c", written) != detail::crc32c_of_manifest(json)) {
     throw DecodeError("reef::io: ", source,
-                      " is damaged: its checksum differs.\n  fix: copy the checkpoint again, or "
-                      "remove its folder to resume from the one before.");
+                      " is damaged: its checksum differs.\n  fix: ", checkpoint_fix);
   }
   Manifest manifest = manifest_from_json(json, source);
-  if (!sealed) require<std::uint32_t>(json, "crc32c", source);
+  if (!sealed) require<std::uint32_t>(json, "crc32c", written);
   return manifest;
 }
 
@@ -198,9 +204,8 @@ public:
 
 private:
   [[noreturn]] void refuse(const std::string& why) const {
-    throw DecodeError(
-        "reef::io: '", file_.path().string(), "': ", why,
-        ".\n  fix: copy the checkpoint again, or remove its folder to resume from the one before.");
+    throw DecodeError("reef::io: '", file_.path().string(), "': ", why,
+                      ".\n  fix: ", checkpoint_fix);
   }
 
   SafetensorsFile file_;

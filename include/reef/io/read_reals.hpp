@@ -60,7 +60,8 @@ void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::sp
       tensor.bytes() != to.size() * detail::dtype_bytes(tensor.dtype)) {
     throw DecodeError("reef::io: '", file.path().string(), "': tensor '", tensor.name, "' is ",
                       tensor.dtype, " ", detail::shape_text(tensor.shape), ", where ", to.size(),
-                      " real numbers are needed (F64, F32, BF16 or F16).");
+                      " real numbers are needed (F64, F32, BF16 or F16).\n  fix: store it as one "
+                      "of these, and read as many as it has.");
   }
   if (tensor.dtype == detail::dtype_of(element_of<T>)) {
     file.read(tensor, std::as_writable_bytes(to));

@@ -144,8 +144,9 @@ public:
     header_crc32c_ =
         crc32c(std::as_bytes(std::span(header)), crc32c(std::as_bytes(std::span(&length, 1))));
     if (!header.starts_with('{')) refuse("its header does not begin with '{'");
-    read_header(parse_json(header, concat("the header of '", path.string(), "'"),
-                           {.bytes = max_header_bytes, .depth = 8}));
+    const std::string source = concat("the header of '", path.string(), "'");
+    const JsonSource written(source, other_file);
+    read_header(parse_json(header, written, {.bytes = max_header_bytes, .depth = 8}), written);
   }
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
@@ -204,14 +205,15 @@ public:
   }
 
 private:
+  static constexpr std::string_view other_file =
+      "check that it is the safetensors file you meant, and copy it again.";
+
   [[noreturn]] void refuse(const std::string& why) const {
-    throw DecodeError(
-        "reef::io: cannot read '", file_.path().string(), "': ", why,
-        ".\n  fix: check that it is the safetensors file you meant, and copy it again.");
+    throw DecodeError("reef::io: cannot read '", file_.path().string(), "': ", why,
+                      ".\n  fix: ", other_file);
   }
 
-  void read_header(const Json& header) {
-    const std::string source = concat("the header of '", file_.path().string(), "'");
+  void read_header(const Json& header, JsonSource source) {
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         if (!entry.is_object()) refuse("its __metadata__ is no object");
@@ -240,7 +242,7 @@ private:
     for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
   }
 
-  StoredTensor read_entry(const std::string& name, const Json& entry, const std::string& source) {
+  StoredTensor read_entry(const std::string& name, const Json& entry, JsonSource source) {
     if (!entry.is_object() || entry.size() != 3) {
       refuse(concat("entry '", name, "' is no object of dtype, shape and data_offsets"));
     }

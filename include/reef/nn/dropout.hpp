@@ -14,7 +14,7 @@ namespace reef::inline v0::nn {
 inline void check_dropout_rate(float rate) {
   if (rate >= 0 && rate < 1) return;
   throw OptionError("reef::nn: the dropout rate is ", rate,
-                    ", expected at least 0 and less than 1.");
+                    ".\n  fix: at least 0 and less than 1.");
 }
 
 /// Zeroes elements at random while training, and scales the others up.

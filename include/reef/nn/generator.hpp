@@ -156,7 +156,7 @@ public:
     for (std::size_t i = 0; i < sequence.size(); ++i) {
       if (sequence[i] >= 0 && sequence[i] < vocabulary()) continue;
       throw OptionError("reef::nn::Generator: token ", i, " of the prompt is ", sequence[i],
-                        ", expected 0 to ", vocabulary() - 1, ".");
+                        ".\n  fix: tokens from 0 to ", vocabulary() - 1, ".");
     }
     // The last T tokens, at the front of the window: no position looks at what follows.
     const auto length = std::min(sequence.size(), static_cast<std::size_t>(context()));

@@ -40,7 +40,7 @@ struct GptConfig {
   void check() const {
     const auto require = [](bool fits, const char* member, std::int64_t value, const char* range) {
       if (fits) return;
-      throw OptionError("reef::nn::GptConfig: ", member, " is ", value, ", expected ", range, ".");
+      throw OptionError("reef::nn::GptConfig: ", member, " is ", value, ".\n  fix: ", range, ".");
     };
     constexpr std::int64_t tokens = std::int64_t{1} << 31;  // they are int32
     require(layers >= 1 && layers <= 100'000, "layers", layers, "1 to 100000");

@@ -44,7 +44,7 @@ struct Profile {
       if (entry.name == name) return entry;
     }
     throw OptionError("reef::profile: there is no operator '", name, "' among the profile's ",
-                      operators.size(), ".");
+                      operators.size(), ".\n  fix: the profile of the graph that has it.");
   }
 
   friend bool operator==(const Profile&, const Profile&) = default;

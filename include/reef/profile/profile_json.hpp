@@ -36,22 +36,26 @@ inline io::Json to_json(const Profile& profile) {
           {"operators", std::move(operators)}};
 }
 
+/// What to do about a file that says no profile.
+inline constexpr std::string_view profile_fix = "measure it again.";
+
 /// The profile that the JSON says. Throws DecodeError, naming `source` and the member at fault.
 inline Profile from_json(const io::Json& json, std::string_view source = "profile") {
-  const auto format = io::require<std::string>(json, "format", source);
+  const io::JsonSource written(source, profile_fix);
+  const auto format = io::require<std::string>(json, "format", written);
   if (format != profile_format) {
     throw DecodeError("reef::profile: ", source, " has the format '", format, "', expected '",
-                      profile_format, "'. Measure it again.");
+                      profile_format, "'.\n  fix: ", profile_fix);
   }
   Profile profile;
-  profile.device = io::require<std::string>(json, "device", source);
-  profile.measured = io::require<bool>(json, "measured", source);
-  profile.threads = io::require<int>(json, "threads", source);
-  const auto operators = io::require<std::vector<io::Json>>(json, "operators", source);
+  profile.device = io::require<std::string>(json, "device", written);
+  profile.measured = io::require<bool>(json, "measured", written);
+  profile.threads = io::require<int>(json, "threads", written);
+  const auto operators = io::require<std::vector<io::Json>>(json, "operators", written);
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const std::string place = concat(source, ", operator ", i);
     const auto read = [&]<class T>(T& target, const char* member) {
-      target = io::require<T>(operators[i], member, place);
+      target = io::require<T>(operators[i], member, {place, profile_fix});
     };
     OperatorProfile& entry = profile.operators.emplace_back();
     read(entry.name, "name");
@@ -76,7 +80,7 @@ inline void save(const Profile& profile, const std::filesystem::path& path) {
 
 /// Reads what save wrote. Throws FileError or DecodeError.
 inline Profile load(const std::filesystem::path& path) {
-  return from_json(io::read_json(path), path.string());
+  return from_json(io::read_json(path, {}, profile_fix), path.string());
 }
 
 }  // namespace reef::inline v0::profile

@@ -53,7 +53,8 @@ inline std::int64_t offset_after(const std::string& name, std::size_t at) {
   const char* const last = name.data() + name.size();
   const auto [end, error] = std::from_chars(name.data() + at, last, value);
   if (error != std::errc() || end != last || value < 0) {
-    throw DecodeError("reef::checkpoint: '", name, "' is no name of an optimizer's state.");
+    throw DecodeError("reef::checkpoint: '", name,
+                      "' is no name of an optimizer's state.\n  fix: ", io::checkpoint_fix);
   }
   return value;
 }
@@ -148,7 +149,8 @@ private:
       const std::int64_t begin = offset_after(tensor.name, stem.size());
       const std::int64_t size = tensor.shape[0];
       if (begin > std::numeric_limits<std::int64_t>::max() - size) {
-        throw DecodeError("reef::checkpoint: '", tensor.name, "' begins beyond any model.");
+        throw DecodeError("reef::checkpoint: '", tensor.name,
+                          "' begins beyond any model.\n  fix: ", io::checkpoint_fix);
       }
       const std::int64_t from = std::max(begin, ranges_[i].begin);
       const std::int64_t to = std::min(begin + size, ranges_[i].begin + ranges_[i].elements);

@@ -31,10 +31,16 @@ struct BpeFiles {
   std::vector<Merge> merges;
 };
 
+/// `where` goes on behind the file's name.
+[[noreturn]] inline void refuse_tokenizer(
+    const std::filesystem::path& path, const std::string& where, const std::string& why,
+    std::string_view fix = "the files as their tokenizer has written them, unchanged.") {
+  throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "'", where, why,
+                    ".\n  fix: ", fix);
+}
 [[noreturn]] inline void refuse_line(const std::filesystem::path& path, std::size_t line,
                                      const std::string& why) {
-  throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "', line ", line, ": ", why,
-                    ".\n  fix: the files as their tokenizer has written them, unchanged.");
+  refuse_tokenizer(path, concat(", line ", line, ": "), why);
 }
 
 /// Calls f(line without its end, number from 1) for each line of a file.
@@ -118,21 +124,19 @@ inline bool bytes_of_base64(std::string_view text, std::string& bytes) {
 inline void require_bytes(const BpeFiles& files, const std::filesystem::path& path) {
   for (int b = 0; b < 256; ++b) {
     if (files.ids.contains(std::string(1, static_cast<char>(b)))) continue;
-    throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "' has no token for byte ", b,
-                      ".\n  fix: a byte-level vocabulary has a token for each of the 256 bytes.");
+    refuse_tokenizer(path, " has ", concat("no token for byte ", b),
+                     "a byte-level vocabulary has a token for each of the 256 bytes.");
   }
 }
 
 /// vocab.json: an object of tokens in their visible form and ids, each of 0 to n - 1 once.
 inline BpeFiles read_vocabulary(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& token, const std::string& why) {
-    throw DecodeError("reef::data::BpeTokenizer: '", path.string(), "': token \"", token, "\" ",
-                      why, ".");
+    refuse_tokenizer(path, concat(": token \"", token, "\" "), why);
   };
   const io::Json json = io::read_json(path);
   if (!json.is_object()) {
-    throw DecodeError("reef::data::BpeTokenizer: '", path.string(),
-                      "' is no object of tokens and ids.\n  fix: name GPT-2's vocab.json.");
+    refuse_tokenizer(path, " is ", "no object of tokens and ids", "name GPT-2's vocab.json.");
   }
   BpeFiles files;
   files.tokens.resize(json.size());

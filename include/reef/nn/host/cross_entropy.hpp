@@ -126,7 +126,7 @@ private:
         std::find_if(targets, end, [V](std::int32_t target) { return target < -1 || target >= V; });
     if (bad == end) return;
     throw DecodeError("reef::nn: target ", *bad, " at row ", bad - targets, " is outside [-1, ", V,
-                      "). Does the tokenizer belong to the model?");
+                      ").\n  fix: the tokenizer that belongs to the model.");
   }
 };
 

@@ -84,7 +84,7 @@ private:
     if (bad == end) return;
     throw DecodeError("reef::nn: token ", *bad, " at place ", bad - tokens,
                       " is outside the vocabulary of ", V,
-                      ". Does the tokenizer belong to the model?");
+                      ".\n  fix: the tokenizer that belongs to the model.");
   }
 };
 
