@@ -21,6 +21,14 @@ struct Momentum {
   struct Options {
     double momentum = 0.9;
     double weight_decay = 0;
+
+    /// Throws OptionError for constants with which `rule` has no meaning.
+    void validate(std::string_view rule) const {
+      if (momentum >= 0 && momentum < 1 && weight_decay >= 0 && weight_decay <= 1e3) return;
+      throw OptionError("reef::optim::", rule, ": momentum = ", momentum,
+                        ", weight_decay = ", weight_decay,
+                        ".\n  fix: 0 <= momentum < 1, and a decay from 0 to 1e3.");
+    }
   };
 
   static constexpr std::string_view name = "momentum";
@@ -36,15 +44,7 @@ struct Momentum {
   Momentum() = default;
   explicit Momentum(Options o) : options(o) {}
 
-  /// Throws OptionError for constants with which the rule has no meaning.
-  void validate() const {
-    if (options.momentum >= 0 && options.momentum < 1 &&
-        (options.weight_decay >= 0 && options.weight_decay <= 1e3))
-      return;
-    throw OptionError("reef::optim::Momentum: momentum = ", options.momentum,
-                      ", weight_decay = ", options.weight_decay,
-                      ".\n  fix: 0 <= momentum < 1, and a decay from 0 to 1e3.");
-  }
+  void validate() const { options.validate("Momentum"); }
 
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {

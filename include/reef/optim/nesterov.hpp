@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include <reef/core/error.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/momentum.hpp>
 
 namespace reef::inline v0::optim {
 
@@ -20,10 +20,7 @@ namespace reef::inline v0::optim {
 /// Source: Sutskever et al., On the importance of initialization and momentum in deep learning, 2013,
 /// section 2, in the variable of Bengio et al., arXiv 1212.0901, section 3.5.
 struct Nesterov {
-  struct Options {
-    double momentum = 0.9;
-    double weight_decay = 0;
-  };
+  using Options = Momentum::Options;
 
   static constexpr std::string_view name = "nesterov";
   static constexpr int states = 1;
@@ -38,15 +35,7 @@ struct Nesterov {
   Nesterov() = default;
   explicit Nesterov(Options o) : options(o) {}
 
-  /// Throws OptionError for constants with which the rule has no meaning.
-  void validate() const {
-    if (options.momentum >= 0 && options.momentum < 1 &&
-        (options.weight_decay >= 0 && options.weight_decay <= 1e3))
-      return;
-    throw OptionError("reef::optim::Nesterov: momentum = ", options.momentum,
-                      ", weight_decay = ", options.weight_decay,
-                      ".\n  fix: 0 <= momentum < 1, and a decay from 0 to 1e3.");
-  }
+  void validate() const { options.validate("Nesterov"); }
 
   template <real T>
   [[nodiscard]] Coefficients<T> coefficients(std::int64_t /*t*/, double lr, bool decays) const {
