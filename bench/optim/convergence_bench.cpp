@@ -23,18 +23,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <reef/comm/environment.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
 #include <reef/data/sampler.hpp>
 
 #include "optim/links.hpp"
+#include "optim/ranks_main.hpp"
 #include "optim/recipes.hpp"
 #include "optim/small_model.hpp"
 #include "support/measure.hpp"
@@ -84,15 +83,14 @@ void add_noise(Training& training, std::uint64_t seed, double deviation) {
   }
 }
 
-int train(const Text& text, const std::string& recipe, std::uint64_t seed, std::int64_t steps,
-          bool fan_in, double noise) {
+void train(const Text& text, const std::string& recipe, std::uint64_t seed, std::int64_t steps,
+           bool fan_in, double noise) {
   const Communicator world;
   const auto training =
       recipe_of(recipe).make(setting_of(text, seed, steps, world.size(), fan_in), world);
   if (noise > 0) add_noise(*training, seed, noise);
-  const std::int64_t windows = reef::data::Validation(text.held_out, context).windows();
-  const std::int64_t in_round = training->plan().micro_batches_in_all() * batch;
-  const auto rounds = static_cast<int>((windows + in_round - 1) / in_round);
+  const int rounds =
+      rounds_over(reef::data::Validation(text.held_out, context).windows(), *training);
   for (std::int64_t step = 0; step <= steps; ++step) {
     const double loss = step == 0 ? 0 : training->step().loss;
     if (step % 20 != 0 && step != steps) continue;
@@ -109,10 +107,9 @@ int train(const Text& text, const std::string& recipe, std::uint64_t seed, std::
         static_cast<long long>(training->model().dag().parameter_count()), text.training.size(),
         text.held_out.size(), static_cast<long long>(text.vocabulary));
   }
-  return 0;
 }
 
-int time_all(const Text& text, int rounds, const std::vector<std::string>& names) {
+void time_all(const Text& text, int rounds, const std::vector<std::string>& names) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
   const auto setting = [&](int micro_batches, NetworkShape links) {
@@ -143,10 +140,9 @@ int time_all(const Text& text, int rounds, const std::vector<std::string>& names
       }
     }
   }
-  return 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+void run(const std::vector<std::string>& arguments) {
   if (arguments.size() == 7 && arguments[0] == "train") {
     return train(Text(arguments[1]), arguments[2], std::strtoull(arguments[3].c_str(), nullptr, 10),
                  std::atoll(arguments[4].c_str()), arguments[5] == "fan-in",
@@ -165,11 +161,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const reef::comm::Environment environment(argc, argv);
-    return run({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "optim_convergence_bench: %s\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return reef_bench::ranks_main(argc, argv, "optim_convergence_bench", run);
 }

@@ -17,16 +17,15 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <reef/comm/environment.hpp>
 #include <reef/core/error.hpp>
 
 #include "optim/gpt_setting.hpp"
 #include "optim/links.hpp"
+#include "optim/ranks_main.hpp"
 #include "optim/recipes.hpp"
 #include "optim/row.hpp"
 #include "support/measure.hpp"
@@ -37,7 +36,7 @@ using namespace reef_bench;
 using reef::comm::Communicator;
 using reef::comm::NetworkShape;
 
-int run(double ratio, int rounds, const std::vector<Row>& rows) {
+void time_all(double ratio, int rounds, const std::vector<Row>& rows) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
   const NetworkShape links =
@@ -73,18 +72,18 @@ int run(double ratio, int rounds, const std::vector<Row>& rows) {
       std::fflush(stdout);
     }
   }
-  return 0;
+}
+
+void run(const std::vector<std::string>& arguments) {
+  if (arguments.size() < 3) {
+    throw reef::OptionError("usage: optim_overlap_bench RATIO ROUNDS RECIPE:B...");
+  }
+  time_all(std::atof(arguments[0].c_str()), std::atoi(arguments[1].c_str()),
+           {arguments.begin() + 2, arguments.end()});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const reef::comm::Environment environment(argc, argv);
-    if (argc < 4) throw reef::OptionError("usage: optim_overlap_bench RATIO ROUNDS RECIPE:B...");
-    return run(std::atof(argv[1]), std::atoi(argv[2]), {argv + 3, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "optim_overlap_bench: %s\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return reef_bench::ranks_main(argc, argv, "optim_overlap_bench", run);
 }

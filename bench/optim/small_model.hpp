@@ -89,4 +89,10 @@ inline Model small_model(std::int64_t vocabulary, bool fan_in) {
   return g;
 }
 
+/// The rounds of evaluation that see each window of so many at least once.
+inline int rounds_over(std::int64_t windows, const Training& training) {
+  const std::int64_t in_round = training.plan().micro_batches_in_all() * batch;
+  return static_cast<int>((windows + in_round - 1) / in_round);
+}
+
 }  // namespace reef_bench

@@ -19,18 +19,17 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <reef/comm/environment.hpp>
 #include <reef/core/error.hpp>
 #include <reef/data/sampler.hpp>
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/sink.hpp>
 
 #include "optim/gpt_setting.hpp"
+#include "optim/ranks_main.hpp"
 #include "optim/recipes.hpp"
 #include "optim/row.hpp"
 #include "optim/small_model.hpp"
@@ -45,7 +44,7 @@ double slowdown_of(const Communicator& ranks, double slowdown) {
   return ranks.rank() == ranks.size() - 1 ? slowdown : 1;
 }
 
-int time_all(double slowdown, int steps, const std::vector<Row>& rows) {
+void time_all(double slowdown, int steps, const std::vector<Row>& rows) {
   constexpr int warm_up = 5;
   const Communicator world;
   for (const Row& row : rows) {
@@ -78,7 +77,6 @@ int time_all(double slowdown, int steps, const std::vector<Row>& rows) {
         static_cast<unsigned long long>(taken - before), end - begin, found.compute);
     std::fflush(stdout);
   }
-  return 0;
 }
 
 /// The r-th of as many parts of about the same length.
@@ -90,8 +88,8 @@ std::vector<std::uint8_t> part_of(const std::vector<std::uint8_t>& text, int r, 
   return {at(r), at(r + 1)};
 }
 
-int train(const Text& text, double slowdown, std::uint64_t samples, std::uint64_t seed, bool own,
-          const Row& row) {
+void train(const Text& text, double slowdown, std::uint64_t samples, std::uint64_t seed, bool own,
+           const Row& row) {
   const Communicator world;
   const std::vector<std::uint8_t> mine =
       own ? part_of(text.training, world.rank(), world.size()) : text.training;
@@ -124,12 +122,11 @@ int train(const Text& text, double slowdown, std::uint64_t samples, std::uint64_
   std::int64_t steps = 0;
   for (; learnt < samples; ++steps) learnt += training->step().samples;
   std::uint64_t mine_taken = taken;
-  const std::int64_t in_round = training->plan().micro_batches_in_all() * batch;
   std::vector<double> losses;
   for (std::size_t part = 0; part < held_out.size(); ++part) {
     evaluated = part;
     const std::int64_t windows = reef::data::Validation(held_out[part], context).windows();
-    losses.push_back(training->evaluate(static_cast<int>((windows + in_round - 1) / in_round)));
+    losses.push_back(training->evaluate(rounds_over(windows, *training)));
   }
   std::printf("{\"rank\": %d, \"taken\": %llu, \"steps\": %lld, \"samples\": %llu, \"held_out\": [",
               world.rank(), static_cast<unsigned long long>(mine_taken),
@@ -138,10 +135,9 @@ int train(const Text& text, double slowdown, std::uint64_t samples, std::uint64_
     std::printf("%s%.6f", part == 0 ? "" : ", ", losses[part]);
   }
   std::printf("]}\n");
-  return 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+void run(const std::vector<std::string>& arguments) {
   if (arguments.size() >= 4 && arguments[0] == "time") {
     return time_all(std::atof(arguments[1].c_str()), std::atoi(arguments[2].c_str()),
                     {arguments.begin() + 3, arguments.end()});
@@ -161,11 +157,5 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const reef::comm::Environment environment(argc, argv);
-    return run({argv + 1, argv + argc});
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "optim_uneven_bench: %s\n", error.what());
-    return EXIT_FAILURE;
-  }
+  return reef_bench::ranks_main(argc, argv, "optim_uneven_bench", run);
 }
