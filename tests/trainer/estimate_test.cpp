@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -10,9 +15,55 @@
 
 #include "../support/small_gpt.hpp"
 
+// A Host obtains all its memory from the aligned operator new that does not throw, and books the device's
+// alone: what is obtained and not booked is pinned. The operators that go with it must be replaced too.
+namespace {
+
+std::mutex obtained_mutex;
+std::map<void*, std::size_t>& obtained() {
+  static auto* const blocks = new std::map<void*, std::size_t>;  // outlives every device
+  return *blocks;
+}
+
+void* aligned_block(std::size_t bytes, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  void* const data = aligned_block(bytes, alignment);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  void* const data = aligned_block(bytes, alignment);
+  const std::lock_guard lock(obtained_mutex);
+  if (data != nullptr) obtained()[data] = bytes;
+  return data;
+}
+void operator delete(void* data, std::align_val_t /*alignment*/) noexcept {
+  {
+    const std::lock_guard lock(obtained_mutex);
+    obtained().erase(data);
+  }
+  std::free(data);
+}
+void operator delete(void* data, std::size_t /*bytes*/, std::align_val_t alignment) noexcept {
+  operator delete(data, alignment);
+}
+
 namespace reef::test {
 
 namespace {
+
+Bytes bytes_obtained() {
+  const std::lock_guard lock(obtained_mutex);
+  Bytes sum = 0;
+  for (const auto& [data, bytes] : obtained()) sum += bytes;
+  return sum;
+}
 
 /// What was estimated before a Trainer was there is what its counters show afterwards.
 template <class Tested>
@@ -26,6 +77,7 @@ StepEstimate expect_the_counters(typename Tested::Options options) {
       Tested::estimate(nn::gpt<Device, typename Tested::T>(small_config(), 1), options,
                        world.size(), world.rank(), counts);
 
+  const Bytes obtained_before = bytes_obtained();
   Tested trainer(nn::gpt<Device, typename Tested::T>(small_config(), 1), small_source(), options,
                  {}, world);
   const auto programs = Tested::programs(trainer.model(), options, world.size(), counts);
@@ -33,6 +85,8 @@ StepEstimate expect_the_counters(typename Tested::Options options) {
             schedule::hash_of(std::vector{trainer.program()}));
   trainer.step();
   EXPECT_EQ(estimate.device_bytes, trainer.device().memory().peak);
+  EXPECT_EQ(estimate.host_bytes,
+            bytes_obtained() - obtained_before - trainer.device().memory().used);
   const comm::Cost before = trainer.progress().meter().operations();
   trainer.step();
   const comm::Cost sent = trainer.progress().meter().operations() - before;
@@ -76,6 +130,7 @@ TEST(Estimate, is_what_the_counters_show_afterwards) {
   } else {
     EXPECT_EQ(ddp.sent, 0U);
   }
+  EXPECT_GT(ddp.host_bytes, 0U);
   EXPECT_LT(ddp.host_bytes, 4096U);  // scalars
   EXPECT_NE(ddp.text().find("optimizer state"), std::string::npos);
 }
