@@ -59,7 +59,7 @@ public:
     introduce();
     if (!options_.init.empty()) load(options_.init);
     if (options_.resume) resume();
-    if (alone) tell_what_is_lost();
+    if constexpr (alone) tell_what_is_lost();
     first_step_ = committed();
     taken_before_ = trainer_.taken();
     for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
@@ -265,21 +265,20 @@ private:
   }
 
   /// Steps after the last exchange of all weights change those of their rank alone; where exchanges
-  /// overlap, so do the steps that they run beside.
+  /// overlap, so do the steps that they run beside, which no other --steps would save.
   void tell_what_is_lost() {
-    const std::int64_t every = options_.sync_every;
-    const std::int64_t beside = options_.overlap == "eager"
-                                    ? every * (options_.fragments - 1) / options_.fragments + 1
-                                : options_.overlap == "mix" ? 1
-                                                            : 0;
-    const std::int64_t began = trainer_.progress_state().began;
-    const std::int64_t rounds = std::max<std::int64_t>(0, options_.steps - beside) / every;
-    const std::int64_t kept = std::max(began, rounds * every);
-    if (options_.steps - kept <= beside) return;
-    say(reef::concat("warning: the weights at the end will be without the last ",
-                     options_.steps - kept,
-                     " steps, which no exchange of all weights comes after. fix: --steps ",
-                     (rounds + 1) * every + beside));
+    const auto lost = [&](std::int64_t steps) {
+      return TrainerType::Optim::unexchanged(trainer_.plan(), trainer_.progress_state().began,
+                                             steps);
+    };
+    const std::int64_t steps = options_.steps;
+    for (std::int64_t more = steps + 1; more <= steps + 2 * options_.sync_every; ++more) {
+      if (lost(more) >= lost(steps)) continue;
+      say(reef::concat("warning: the weights at the end will be without the last ", lost(steps),
+                       " steps, which no exchange of all weights comes after. fix: --steps ",
+                       more));
+      return;
+    }
   }
 
   // -- while training ----------------------------------------------------------------------------

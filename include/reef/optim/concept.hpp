@@ -137,6 +137,8 @@ concept overlapping_policy = optimizer_policy<O> &&
 /// | members  | plan(plan, options) sets plan.exchange; turns(plan): how many programs there are;       |
 /// |          | turn_after(plan, began, committed): which of them, builder.turn, the next step runs, the |
 /// |          | same on every rank. `began`: after how many steps ranks last began at the same weights   |
+/// |          | unexchanged(plan, began, steps): how many of the last of that many steps no exchange of  |
+/// |          | all weights comes after                                                                  |
 /// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits it      |
 /// | purposes | add() also writes a settling, which leaves the outer weights in builder.exchanged       |
 /// | models   | DiLoCo                                                                                   |
@@ -146,6 +148,7 @@ concept periodic_policy =
       O::plan(plan, options);
       { O::turns(plan) } -> std::convertible_to<int>;
       { O::turn_after(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<int>;
+      { O::unexchanged(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
       requires !O::settled;
     };
 

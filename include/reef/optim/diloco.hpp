@@ -121,6 +121,10 @@ struct DiLoCo {
   static int turn_after(const run::StepPlan& plan, std::int64_t began, std::int64_t committed) {
     return detail::turn_after(plan.exchange, began, committed);
   }
+  static std::int64_t unexchanged(const run::StepPlan& plan, std::int64_t began,
+                                  std::int64_t steps) {
+    return detail::unexchanged(plan.exchange, began, steps);
+  }
 
   static void reserve(run::StepBuilder& builder) {
     detail::OuterProgram::reserve(builder, Inner::states, Outer::states);

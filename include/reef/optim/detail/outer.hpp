@@ -61,6 +61,11 @@ inline std::int64_t counted(const run::Exchange& exchange, std::int64_t committe
   return committed + (exchange.overlap == run::Exchange::Overlap::none ? 1 : 0);
 }
 
+/// Of eager rounds: how many steps after those that it takes fragment f leaves.
+inline std::int64_t leaves_after(const run::Exchange& exchange, int fragment) {
+  return std::int64_t{exchange.every} * fragment / exchange.fragments;
+}
+
 /// Which outer step of the fragment it is, from 1, that the step after `committed` ones takes.
 inline std::int64_t outer_step(const run::Exchange& exchange, int fragment,
                                std::int64_t committed) {
@@ -80,11 +85,21 @@ inline int turn_after(const run::Exchange& exchange, std::int64_t began, std::in
   const std::int64_t taken = eager ? now / every * every : now;
   if (taken <= began) return 0;
   for (int f = 0; f < exchange.fragments; ++f) {
-    const std::int64_t due =
-        eager ? taken + every * f / exchange.fragments : first_due(exchange, f);
+    const std::int64_t due = eager ? taken + leaves_after(exchange, f) : first_due(exchange, f);
     if (now >= due && (now - due) % every == 0) return f + 1;
   }
   return 0;
+}
+
+/// How many of the last of `steps` steps no exchange of all fragments comes after: not all outer
+/// weights have them.
+inline std::int64_t unexchanged(const run::Exchange& exchange, std::int64_t began,
+                                std::int64_t steps) {
+  const bool eager = exchange.overlap == run::Exchange::Overlap::eager;
+  const std::int64_t last = eager ? leaves_after(exchange, exchange.fragments - 1) : 0;
+  const std::int64_t rounds =
+      std::max<std::int64_t>(0, counted(exchange, steps - 1) - last) / exchange.every;
+  return steps - std::max(began, rounds * exchange.every);
 }
 
 /// Writes the programs of ranks that step on their own, and exchange a fragment of the weights now

@@ -1,0 +1,60 @@
+#include <reef/optim/diloco.hpp>
+
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+#include <reef/optim/adamw.hpp>
+
+namespace {
+
+using namespace reef;
+using Overlap = run::Exchange::Overlap;
+
+std::int64_t unexchanged(run::Exchange exchange, std::int64_t began, std::int64_t steps) {
+  run::StepPlan plan;
+  plan.exchange = exchange;
+  return optim::DiLoCo<optim::AdamW>::unexchanged(plan, began, steps);
+}
+
+int turn_after(run::Exchange exchange, std::int64_t began, std::int64_t committed) {
+  run::StepPlan plan;
+  plan.exchange = exchange;
+  return optim::DiLoCo<optim::AdamW>::turn_after(plan, began, committed);
+}
+
+TEST(DiLoCo, a_run_leaves_out_the_steps_that_no_exchange_of_all_fragments_comes_after) {
+  EXPECT_EQ(unexchanged({10, 1, Overlap::none}, 0, 40), 0);
+  EXPECT_EQ(unexchanged({10, 1, Overlap::none}, 0, 49), 9);
+  EXPECT_EQ(unexchanged({10, 4, Overlap::none}, 0, 48), 8) << "the last fragment was due after 40";
+  EXPECT_EQ(unexchanged({10, 1, Overlap::mix}, 0, 40), 10) << "the exchange is beside step 41";
+  EXPECT_EQ(unexchanged({10, 1, Overlap::mix}, 0, 41), 1);
+  EXPECT_EQ(unexchanged({10, 2, Overlap::eager}, 0, 45), 15)
+      << "half of 40's leaves beside step 46";
+  EXPECT_EQ(unexchanged({10, 2, Overlap::eager}, 0, 46), 6);
+  EXPECT_EQ(unexchanged({10, 1, Overlap::none}, 43, 49), 6) << "a resume begins at equal weights";
+  EXPECT_EQ(unexchanged({10, 1, Overlap::none}, 43, 43), 0);
+}
+
+TEST(DiLoCo, what_is_left_out_follows_the_last_turn_of_the_last_fragment) {
+  for (const Overlap overlap : {Overlap::none, Overlap::mix, Overlap::eager}) {
+    for (int every = 1; every <= 7; ++every) {
+      for (int fragments = 1; fragments <= every; ++fragments) {
+        for (std::int64_t began = 0; began <= 2 * every; ++began) {
+          const run::Exchange exchange{every, fragments, overlap};
+          std::int64_t kept = began;
+          for (std::int64_t steps = began; steps <= began + 4 * every; ++steps) {
+            EXPECT_EQ(unexchanged(exchange, began, steps), steps - kept)
+                << every << ' ' << fragments << ' ' << began << ' ' << steps;
+            if (turn_after(exchange, began, steps) != fragments) continue;
+            kept = overlap == Overlap::none  ? steps + 1
+                   : overlap == Overlap::mix ? steps
+                                             : steps / every * every;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
