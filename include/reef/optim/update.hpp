@@ -133,6 +133,17 @@ void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel,
   }
 }
 
+/// Adds the code of Publish: the master weights that an owner keeps, rounded as they leave.
+template <class Handlers, class Site>
+void add_publish_code(Handlers& handlers, const Site& site) {
+  using T = typename Site::element_type;
+  using Lane = typename Handlers::Lane;
+  handlers.on_lane("Publish", [&site](const schedule::Instruction& i) -> typename Handlers::Code {
+    return [kernel = PublishKernel<T>{site.template at<T>(i.writes[0]), site.at(i.reads[0])},
+            n = site.elements(i.reads[0])](Lane& lane) { transform_vectors<T>(lane, n, kernel); };
+  });
+}
+
 }  // namespace detail
 
 /// Adds the code of Update: the rule on each run of weights that decay or do not, with the gradient

@@ -212,12 +212,7 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
     };
   });
 
-  handlers.on_lane("Publish", [&site](const Instruction& i) -> Code {
-    return [kernel = PublishKernel<T>{site.template at<T>(i.writes[0]), site.at(i.reads[0])},
-            n = site.elements(i.reads[0])](DeviceLane& lane) {
-      transform_vectors<T>(lane, n, kernel);
-    };
-  });
+  add_publish_code(handlers, site);
 }
 
 }  // namespace reef::inline v0::optim::detail

@@ -55,7 +55,6 @@ void add_outgoing_code(Handlers& handlers, const Site& site, const char* kind, R
 /// Adds the code of what OverlappingStep appends.
 template <Ahead ahead, class Handlers, class Site, class Rule>
 void add_overlapping_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
-  using T = typename Site::element_type;
   using DeviceLane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
   add_exchange_code(handlers, site);
@@ -77,12 +76,7 @@ void add_overlapping_code(Handlers& handlers, const Site& site, Rule rule, Updat
       return site.copies(i, device::Copy::on_device);
     });
   }
-  handlers.on_lane("Publish", [&site](const schedule::Instruction& i) -> Code {
-    return [kernel = PublishKernel<T>{site.template at<T>(i.writes[0]), site.at(i.reads[0])},
-            n = site.elements(i.reads[0])](DeviceLane& lane) {
-      transform_vectors<T>(lane, n, kernel);
-    };
-  });
+  add_publish_code(handlers, site);
 }
 
 }  // namespace reef::inline v0::optim::detail
