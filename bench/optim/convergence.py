@@ -15,6 +15,7 @@ beside a step.
     equal samples   every recipe makes --steps steps
     equal time      every recipe makes as many steps as fit into the time of Ddp's, and its learning rate falls
                     over that many. A step's time is measured in this run, in interleaved rounds on slow links
+    time to loss    of that time, the share after which the held-out loss is what Ddp's is at its end
 
 The corpus is the licences of Debian 12 in /usr/share/common-licenses, in the order of their names; a text of
 another SHA-256 is refused unless it is given by --corpus.
@@ -106,6 +107,11 @@ def gaps(runs, recipe):
     return found
 
 
+def share_to_loss(curve, loss):
+    """The share of its steps after which a run is at that loss; None if it never is."""
+    return next((point[0] / curve[-1][0] for point in curve if point[2] <= loss), None)
+
+
 def spread(values):
     return f"{statistics.mean(values):+.4f} [{min(values):+.4f}, {max(values):+.4f}]"
 
@@ -154,14 +160,23 @@ def table(report):
                   f"A micro-batch takes c = {1e3 * times['c']:.2f} ms, an exchange of the model m = "
                   f"{1e3 * times['m']:.2f} ms, over links of {times['bytes_per_s'] / 1e6:.1f} MB/s each way: half of "
                   "a step's micro-batches, the longest",
-                  "that ACCO hides with this batch. Steps: medians of interleaved rounds.", "",
-                  "| recipe | ms a step | steps in the time | held-out loss | gap to Ddp |", "|---|--:|--:|--:|--:|"]
+                  "that ACCO hides with this batch. Steps: medians of interleaved rounds. Time to loss: the share of "
+                  "the time after which a run",
+                  "is where Ddp ends, its learning rate falling over all of it; of how many seeds, where not of all.", "",
+                  "| recipe | ms a step | steps in the time | held-out loss | gap to Ddp | time to loss |",
+                  "|---|--:|--:|--:|--:|--:|"]
         for recipe, of in ended.items():
-            losses = {seed: run["loss"] for seed, run in of.items()}
-            apart = [losses[seed] - ended["ddp"][seed]["loss"] for seed in losses]
+            losses = {seed: run["curve"][-1][2] for seed, run in of.items()}
+            last = {seed: ended["ddp"][seed]["curve"][-1][2] for seed in losses}
+            apart = [losses[seed] - last[seed] for seed in losses]
+            shares = [share_to_loss(run["curve"], last[seed]) for seed, run in of.items()]
+            reached = [share for share in shares if share is not None]
+            to_loss = (f"{statistics.mean(reached):.2f} [{min(reached):.2f}, {max(reached):.2f}]" if reached else "")
+            if len(reached) < len(shares):
+                to_loss = f"{to_loss} {len(reached)} of {len(shares)}".strip()
             lines.append(f"| {recipe} | {1e3 * times['step_s'][recipe]:.2f} | "
                          f"{next(iter(of.values()))['steps']} | {statistics.mean(losses.values()):.4f} | "
-                         f"{'' if recipe == 'ddp' else spread(apart)} |")
+                         f"{'' if recipe == 'ddp' else spread(apart)} | {to_loss} |")
     return "\n".join(lines) + "\n"
 
 
@@ -278,7 +293,7 @@ def main():
                         continue
                     curve = (runs[recipe][seed] if steps == options.steps
                              else bench.train(recipe, seed, steps)[0])
-                    ended[recipe][seed] = {"steps": steps, "loss": curve[-1][2]}
+                    ended[recipe][seed] = {"steps": steps, "curve": curve}
                     keep(options, report)
             write(options, report)
     print(table(report))
