@@ -59,6 +59,14 @@ if(REEF_SANITIZE)
   target_link_options(reef_own INTERFACE -fsanitize=${REEF_SANITIZE})
 endif()
 
+# g++ that collects its garbage from 1 GiB on, not 128 MiB, takes a sixth less time for a Trainer and a
+# quarter more memory.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(reef_own INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=1048576>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=--param=ggc-min-heapsize=1048576>)
+endif()
+
 # -- CUDA language -----------------------------------------------------------------------------
 
 # reef::cuda needs no CUDA language; our own .cu files do.
