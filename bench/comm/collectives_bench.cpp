@@ -1,22 +1,20 @@
 // Every collective beside MPI's own, on arrays where a Trainer keeps its tensors.
 //
-//   mpiexec -n 2 build/release/bench/comm_collectives_bench [BYTES...]
+//   mpiexec -n 2 build/release/bench/comm_collectives_bench [--benchmark_filter=all_reduce.*/64MiB]
 //
 // Ours sum in rank order, MPI's promise none. "read": straight from the other ranks' memory; "slots":
 // through shared memory, as where the system forbids that; "messages": MPI messages, as between nodes.
-// The roof is a memcpy of as many bytes on all ranks at once. Medians over rounds in which the ways
-// take turns; times are the slowest rank's. "against" is a way's time over the best of ours, "of roof"
-// the roof's time over its own. Run it with 2 ranks bound to a core each: ranks that share a core
-// measure the scheduler.
+// The roof is a memcpy of as many bytes on all ranks at once; of a barrier, an atomic in shared memory
+// that all ranks increment and spin on. A time is the slowest rank's, the median of some calls in a row:
+// each way has a Progress object of its own, and MPI's calls none beside them. Run it with 2 ranks bound
+// to a core each: ranks that share a core measure the scheduler.
 
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <cstdint>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,245 +24,260 @@
 #include <reef/comm/gather.hpp>
 #include <reef/device/host.hpp>
 
-#include "support/measure.hpp"
+#include "support/ranks.hpp"
 
 namespace {
 
 using namespace reef;
 using namespace reef::comm;
-using reef_bench::median;
+using reef_bench::Contender;
 
 constexpr int blocks = 3;
-constexpr int rounds_per_block = 5;
+constexpr int calls_a_block = 5;
+constexpr int barriers_a_call = 200;
 
-enum class By { reading, slots, messages, mpi, memory };
+enum class By { reading, slots, messages };
 
-struct Way {
-  std::string name;
-  By by;
-  std::function<void()> run;
-  std::vector<double> seconds{};
-};
-
-/// Arrays in the memory of a device, as a Trainer has them.
-class Arrays {
-public:
-  explicit Arrays(Bytes bytes)
-      : count(bytes / sizeof(float)),
-        memory_{device_.allocate(bytes, "array"), device_.allocate(bytes, "sum"),
-                device_.allocate(bytes, "copy")} {
-    for (int i = 0; i < 3; ++i) std::fill_n(array(i).data(), count, 0.0F);
-  }
-  [[nodiscard]] std::span<float> array(int i) const {
-    return {static_cast<float*>(memory_[i].data()), count};
-  }
-
-  std::size_t count;
-
-private:
-  device::Host device_{{.threads = 1}};
-  device::Host::Buffer memory_[3];
-};
-
-class Bench {
-public:
-  void run(Bytes bytes) {
-    const Arrays arrays(bytes);
-    const auto n = static_cast<std::int64_t>(arrays.count);
-    const int ranks = world_.size();
-    const int me = world_.rank();
-    const auto offsets = even_offsets(n, ranks);
-    const auto begin = static_cast<std::size_t>(offsets[static_cast<std::size_t>(me)]);
-    const auto length = static_cast<std::size_t>(offsets[static_cast<std::size_t>(me) + 1]) - begin;
-    const std::span<float> data = arrays.array(0);
-    const std::span<float> other = arrays.array(1);
-    const std::span<float> shard = data.subspan(begin, length);
-    const int count = static_cast<int>(n);
-    std::vector<int> counts;
-    std::vector<int> places;
-    for (int rank = 0; rank < ranks; ++rank) {
+/// What one size needs, in the memory of a device, as a Trainer has it.
+struct Setting {
+  explicit Setting(Bytes bytes)
+      : count(static_cast<int>(bytes / sizeof(float))),
+        memory{device.allocate(bytes, "array"), device.allocate(bytes, "sum"),
+               device.allocate(bytes, "copy")} {
+    for (const auto& buffer : memory) std::fill_n(reef_bench::floats_of(buffer), count, 0.0F);
+    for (int rank = 0; rank < world.size(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
       places.push_back(static_cast<int>(offsets[at]));
       counts.push_back(static_cast<int>(offsets[at + 1] - offsets[at]));
     }
-    const Way roof{"memcpy", By::memory,
-                   [&, bytes] { std::memcpy(arrays.array(2).data(), data.data(), bytes); }};
-    const auto mpi = [](std::string name, std::function<void()> run) {
-      return Way{std::move(name), By::mpi, std::move(run)};
-    };
-    const auto wait = [](MPI_Request request) { MPI_Wait(&request, MPI_STATUS_IGNORE); };
-
-    // Reductions of the whole array, as a data-parallel step needs them.
-    std::vector<Way> sums;
-    sums.push_back(mpi("MPI_Allreduce", [&, count] {
-      MPI_Allreduce(data.data(), other.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    }));
-    for (const int chunk : {count, 1 << 18, 1 << 21}) {
-      if (chunk > count) continue;
-      const std::string how = chunk == count ? "" : concat(", ", chunk >> 18, " MiB at a time");
-      sums.push_back(mpi("MPI_Allreduce in place" + how, [&, count, chunk] {
-        for (int at = 0; at < count; at += chunk) {
-          MPI_Allreduce(MPI_IN_PLACE, data.data() + at, std::min(chunk, count - at), MPI_FLOAT,
-                        MPI_SUM, MPI_COMM_WORLD);
-        }
-      }));
-    }
-    sums.push_back(mpi("MPI_Iallreduce in place, MPI_Wait", [&, count, wait] {
-      MPI_Request request = MPI_REQUEST_NULL;
-      MPI_Iallreduce(MPI_IN_PLACE, data.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
-                     &request);
-      wait(request);
-    }));
-
-    ReduceScatterTask<float> reduce("reduce", std::span<const float>(data), shard, offsets);
-    AllGatherTask<float> gather_all("gather", std::span<const float>(shard), data, offsets);
-    AllReduceTask<float> sum("sum", data, ranks);
-    compare("reduce-scatter and all-gather", bytes, ours([&](Progress& progress) {
-              comm::run(progress, reduce);
-              comm::run(progress, gather_all);
-            }),
-            sums, roof);
-    compare("all-reduce", bytes, ours([&](Progress& progress) { comm::run(progress, sum); }), sums,
-            roof);
-    compare("reduce-scatter", bytes, ours([&](Progress& progress) { comm::run(progress, reduce); }),
-            {mpi("MPI_Reduce_scatter",
-                 [&] {
-                   MPI_Reduce_scatter(data.data(), other.data(), counts.data(), MPI_FLOAT, MPI_SUM,
-                                      MPI_COMM_WORLD);
-                 }),
-             mpi("MPI_Ireduce_scatter, MPI_Wait",
-                 [&] {
-                   MPI_Request request = MPI_REQUEST_NULL;
-                   MPI_Ireduce_scatter(data.data(), other.data(), counts.data(), MPI_FLOAT, MPI_SUM,
-                                       MPI_COMM_WORLD, &request);
-                   wait(request);
-                 })},
-            roof);
-    compare("all-gather", bytes, ours([&](Progress& progress) { comm::run(progress, gather_all); }),
-            {mpi("MPI_Allgatherv in place",
-                 [&] {
-                   MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, data.data(), counts.data(),
-                                  places.data(), MPI_FLOAT, MPI_COMM_WORLD);
-                 })},
-            roof);
-    compare("broadcast", bytes,
-            ours([&](Progress& progress) { broadcast(progress, "broadcast", 0, data); }),
-            {mpi("MPI_Bcast",
-                 [&, count] { MPI_Bcast(data.data(), count, MPI_FLOAT, 0, MPI_COMM_WORLD); })},
-            roof);
-    compare("gather", bytes, ours([&](Progress& progress) {
-              gather<float>(progress, "gather to 0", 0, shard, data, offsets);
-            }),
-            {mpi("MPI_Gatherv in place",
-                 [&, me] {
-                   MPI_Gatherv(me == 0 ? MPI_IN_PLACE : static_cast<const void*>(shard.data()),
-                               static_cast<int>(length), MPI_FLOAT, data.data(), counts.data(),
-                               places.data(), MPI_FLOAT, 0, MPI_COMM_WORLD);
-                 })},
-            roof);
-    SendTask there("transfer", 1, data);
-    ReceiveTask here("transfer", 0, data);
-    compare("send and receive", bytes, ours([&](Progress& progress) {
-              if (progress.rank() == 0) comm::run(progress, there);
-              if (progress.rank() == 1) comm::run(progress, here);
-            }),
-            {mpi("MPI_Send, MPI_Recv",
-                 [&, count, me] {
-                   if (me == 0) MPI_Send(data.data(), count, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
-                   if (me == 1) {
-                     MPI_Recv(data.data(), count, MPI_FLOAT, 0, 0, MPI_COMM_WORLD,
-                              MPI_STATUS_IGNORE);
-                   }
-                 })},
-            roof);
   }
 
-  [[nodiscard]] const Communicator& world() const { return world_; }
-
-private:
-  /// One Progress object at a time. Collective.
-  void use(By by) {
-    progress_.reset();
-    ProgressOptions options;
-    options.deadline = 120;
-    options.transport = by == By::messages ? Transport::messages : Transport::window;
-    options.read_peers = by == By::reading;
-    progress_ = std::make_unique<Progress>(world_, options);
+  [[nodiscard]] std::span<float> array(int i) const {
+    return {reef_bench::floats_of(memory[i]), static_cast<std::size_t>(count)};
+  }
+  [[nodiscard]] std::span<float> part() const {
+    const auto me = static_cast<std::size_t>(world.rank());
+    const auto begin = static_cast<std::size_t>(offsets[me]);
+    return array(0).subspan(begin, static_cast<std::size_t>(offsets[me + 1]) - begin);
   }
 
-  std::vector<Way> ours(const std::function<void(Progress&)>& work) {
-    std::vector<Way> ways;
-    for (const auto& [name, by] : {std::pair{"reef, read", By::reading},
-                                   {"reef, slots", By::slots},
-                                   {"reef, messages", By::messages}}) {
-      ways.push_back({name, by, [this, work] { work(*progress_); }});
-    }
-    return ways;
-  }
-
-  double slowest(double mine) const {
-    double result = 0;
-    MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return result;
-  }
-
-  void compare(const char* operation, Bytes bytes, std::vector<Way> ways,
-               const std::vector<Way>& rivals, Way roof) {
-    ways.insert(ways.end(), rivals.begin(), rivals.end());
-    ways.push_back(std::move(roof));
-    for (int block = 0; block < blocks; ++block) {
-      for (Way& way : ways) {
-        if (way.by == By::mpi || way.by == By::memory) {
-          progress_.reset();
-        } else {
-          use(way.by);
-          if (way.by == By::reading && !progress_->reads_peers()) {
-            way.name = "reef, read (refused by the system: slots)";
-          }
-        }
-        for (int round = -1; round < rounds_per_block; ++round) {
-          MPI_Barrier(MPI_COMM_WORLD);
-          const double took = slowest(reef_bench::seconds_of(way.run));
-          if (round >= 0) way.seconds.push_back(took);  // the first one grows buffers
-        }
-      }
-    }
-    progress_.reset();
-    if (world_.rank() == 0) print(operation, bytes, ways);
-  }
-
-  static void print(const char* operation, Bytes bytes, const std::vector<Way>& ways) {
-    double best = 1e9;
-    for (const Way& way : ways) {
-      if (way.by != By::mpi && way.by != By::memory) best = std::min(best, median(way.seconds));
-    }
-    const double roof = median(ways.back().seconds);
-    std::printf("\n| %s, %s | ms | against | of roof |\n|---|---|---|---|\n", operation,
-                format_bytes(bytes).c_str());
-    for (const Way& way : ways) {
-      const double seconds = median(way.seconds);
-      std::printf("| %s%s | %.3f | %.2f | %.2f |\n", way.by == By::memory ? "roof: " : "",
-                  way.name.c_str(), seconds * 1e3, seconds / best, roof / seconds);
-    }
-    std::fflush(stdout);
-  }
-
-  Communicator world_;
-  std::unique_ptr<Progress> progress_;
+  int count;
+  Communicator world;
+  device::Host device{{.threads = 1}};
+  device::Host::Buffer memory[3];
+  std::vector<std::int64_t> offsets = even_offsets(count, world.size());
+  std::vector<int> counts, places;
+  std::span<float> data = array(0);
+  std::span<float> other = array(1);
+  std::span<float> shard = part();
+  ReduceScatterTask<float> reduce{"reduce", std::span<const float>(data), shard, offsets};
+  AllGatherTask<float> gather_all{"gather", std::span<const float>(shard), data, offsets};
+  AllReduceTask<float> sum{"sum", data, world.size()};
+  SendTask there{"transfer", 1, data};
+  ReceiveTask here{"transfer", 0, data};
 };
+
+struct Rival {
+  std::string name;
+  std::function<void()> run;
+};
+
+struct Operation {
+  std::function<void(Progress&)> ours;
+  std::vector<Rival> rivals;
+};
+
+void wait(MPI_Request request) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
+
+/// Sums of the whole array, as a data-parallel step needs them.
+std::vector<Rival> sums(const Setting& s) {
+  std::vector<Rival> rivals;
+  rivals.push_back({"MPI_Allreduce", [&s] {
+                      MPI_Allreduce(s.data.data(), s.other.data(), s.count, MPI_FLOAT, MPI_SUM,
+                                    MPI_COMM_WORLD);
+                    }});
+  for (const int chunk : {s.count, 1 << 18, 1 << 21}) {
+    if (chunk > s.count) continue;
+    const std::string how = chunk == s.count ? "" : concat("_by_", chunk >> 18, "MiB");
+    rivals.push_back({"MPI_Allreduce_in_place" + how, [&s, chunk] {
+                        for (int at = 0; at < s.count; at += chunk) {
+                          MPI_Allreduce(MPI_IN_PLACE, s.data.data() + at,
+                                        std::min(chunk, s.count - at), MPI_FLOAT, MPI_SUM,
+                                        MPI_COMM_WORLD);
+                        }
+                      }});
+  }
+  rivals.push_back({"MPI_Iallreduce_in_place", [&s] {
+                      MPI_Request request = MPI_REQUEST_NULL;
+                      MPI_Iallreduce(MPI_IN_PLACE, s.data.data(), s.count, MPI_FLOAT, MPI_SUM,
+                                     MPI_COMM_WORLD, &request);
+                      wait(request);
+                    }});
+  return rivals;
+}
+
+Operation reduce_scatter_and_all_gather(Setting& s) {
+  return {[&s](Progress& progress) {
+            comm::run(progress, s.reduce);
+            comm::run(progress, s.gather_all);
+          },
+          sums(s)};
+}
+
+Operation sum(Setting& s) {
+  return {[&s](Progress& progress) { comm::run(progress, s.sum); }, sums(s)};
+}
+
+Operation scatter(Setting& s) {
+  return {[&s](Progress& progress) { comm::run(progress, s.reduce); },
+          {{"MPI_Reduce_scatter",
+            [&s] {
+              MPI_Reduce_scatter(s.data.data(), s.other.data(), s.counts.data(), MPI_FLOAT, MPI_SUM,
+                                 MPI_COMM_WORLD);
+            }},
+           {"MPI_Ireduce_scatter", [&s] {
+              MPI_Request request = MPI_REQUEST_NULL;
+              MPI_Ireduce_scatter(s.data.data(), s.other.data(), s.counts.data(), MPI_FLOAT,
+                                  MPI_SUM, MPI_COMM_WORLD, &request);
+              wait(request);
+            }}}};
+}
+
+Operation collect(Setting& s) {
+  return {[&s](Progress& progress) { comm::run(progress, s.gather_all); },
+          {{"MPI_Allgatherv_in_place", [&s] {
+              MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, s.data.data(), s.counts.data(),
+                             s.places.data(), MPI_FLOAT, MPI_COMM_WORLD);
+            }}}};
+}
+
+Operation spread(Setting& s) {
+  return {
+      [&s](Progress& progress) { broadcast(progress, "broadcast", 0, s.data); },
+      {{"MPI_Bcast", [&s] { MPI_Bcast(s.data.data(), s.count, MPI_FLOAT, 0, MPI_COMM_WORLD); }}}};
+}
+
+Operation collect_on_0(Setting& s) {
+  return {[&s](Progress& progress) {
+            gather<float>(progress, "gather to 0", 0, s.shard, s.data, s.offsets);
+          },
+          {{"MPI_Gatherv_in_place", [&s] {
+              const bool root = s.world.rank() == 0;
+              MPI_Gatherv(root ? MPI_IN_PLACE : static_cast<const void*>(s.shard.data()),
+                          static_cast<int>(s.shard.size()), MPI_FLOAT, s.data.data(),
+                          s.counts.data(), s.places.data(), MPI_FLOAT, 0, MPI_COMM_WORLD);
+            }}}};
+}
+
+Operation transfer(Setting& s) {
+  return {[&s](Progress& progress) {
+            if (progress.rank() == 0) comm::run(progress, s.there);
+            if (progress.rank() == 1) comm::run(progress, s.here);
+          },
+          {{"MPI_Send_and_Recv", [&s] {
+              if (s.world.rank() == 0) {
+                MPI_Send(s.data.data(), s.count, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
+              }
+              if (s.world.rank() == 1) {
+                MPI_Recv(s.data.data(), s.count, MPI_FLOAT, 0, 0, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
+              }
+            }}}};
+}
+
+/// Seconds of a call, once buffers have grown.
+double typical(const std::function<void()>& work) {
+  std::vector<double> seconds;
+  for (int call = -1; call < calls_a_block; ++call) {
+    const double took = reef_bench::slowest_seconds_of(work);
+    if (call >= 0) seconds.push_back(took);
+  }
+  return reef_bench::median(seconds);
+}
+
+double typical(benchmark::State& state, const Communicator& world, By by,
+               const std::function<void(Progress&)>& work) {
+  ProgressOptions options;
+  options.deadline = 120;
+  options.transport = by == By::messages ? Transport::messages : Transport::window;
+  options.read_peers = by == By::reading;
+  Progress progress(world, options);
+  if (by == By::reading && !progress.reads_peers()) {
+    state.SetLabel("refused by the system: slots");
+  }
+  return typical([&] { work(progress); });
+}
+
+const std::vector<std::pair<std::string, By>> ways{
+    {"read", By::reading}, {"slots", By::slots}, {"messages", By::messages}};
+
+void compare(benchmark::State& state, Bytes bytes, By by, Operation (*make)(Setting&)) {
+  Setting setting(bytes);
+  const Operation operation = make(setting);
+  const auto copy = [&] { std::memcpy(setting.array(2).data(), setting.data.data(), bytes); };
+  std::vector<Contender> contenders{{"roof", [&] { return typical(copy); }}};
+  for (const Rival& rival : operation.rivals) {
+    contenders.push_back({rival.name, [&rival] { return typical(rival.run); }});
+  }
+  reef_bench::compare(state, [&] { return typical(state, setting.world, by, operation.ours); },
+                      contenders, {.bytes = static_cast<double>(bytes)});
+}
+
+void collective(const std::string& name, Bytes bytes, Operation (*make)(Setting&)) {
+  const std::string size =
+      bytes < (Bytes{1} << 20) ? concat(bytes >> 10, "KiB") : concat(bytes >> 20, "MiB");
+  for (const auto& [way, by] : ways) {
+    reef_bench::add(concat(name, "/", way, "/", size), blocks,
+                    [=, by = by](benchmark::State& state) { compare(state, bytes, by, make); });
+  }
+}
+
+std::function<void()> in_a_row(const std::function<void()>& one) {
+  return [one] {
+    for (int i = 0; i < barriers_a_call; ++i) one();
+  };
+}
+
+void barrier_by(benchmark::State& state, By by) {
+  const Communicator world;
+  reef_bench::SharedNumber arrivals;
+  std::uint64_t all = 0;
+  const auto spin = [&] {
+    all += static_cast<std::uint64_t>(world.size());
+    arrivals.arrive(all);
+  };
+  const auto ours = [](Progress& progress) { in_a_row([&] { barrier(progress, "barrier"); })(); };
+  const auto mpi = [] { MPI_Barrier(MPI_COMM_WORLD); };
+  const auto later = [] {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    wait(request);
+  };
+  reef_bench::compare(
+      state, [&] { return typical(state, world, by, ours) / barriers_a_call; },
+      {{"roof", [&] { return typical(in_a_row(spin)) / barriers_a_call; }},
+       {"MPI_Barrier", [&] { return typical(in_a_row(mpi)) / barriers_a_call; }},
+       {"MPI_Ibarrier", [&] { return typical(in_a_row(later)) / barriers_a_call; }}},
+      {});
+}
+
+void register_all() {
+  for (const Bytes bytes : {Bytes{64} << 20, Bytes{4} << 20, Bytes{64} << 10}) {
+    collective("reduce_scatter_and_all_gather", bytes, reduce_scatter_and_all_gather);
+    collective("all_reduce", bytes, sum);
+    collective("reduce_scatter", bytes, scatter);
+    collective("all_gather", bytes, collect);
+    collective("broadcast", bytes, spread);
+    collective("gather", bytes, collect_on_0);
+    collective("send_and_receive", bytes, transfer);
+  }
+  for (const auto& [way, by] : ways) {
+    reef_bench::add(
+        "barrier/" + way, blocks, [by = by](benchmark::State& state) { barrier_by(state, by); },
+        benchmark::kMicrosecond);
+  }
+}
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const Environment environment(argc, argv);
-  Bench bench;
-  if (bench.world().size() < 2) {
-    std::fprintf(stderr, "collectives_bench: one rank has nobody to talk to; start 2.\n");
-    return 2;
-  }
-  std::vector<Bytes> sizes;
-  for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
-  if (sizes.empty()) sizes = {Bytes{64} << 20, Bytes{4} << 20, Bytes{64} << 10};
-  for (const Bytes bytes : sizes) bench.run(bytes);
-  return 0;
-}
+int main(int argc, char** argv) { return reef_bench::run_on_ranks(argc, argv, register_all); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,18 +37,24 @@ struct Amount {
   double items = 0;
 };
 
+/// What a round measures beside its times, by name.
+using Notes = std::map<std::string, std::vector<double>>;
+
 /// Runs all in turn, once per iteration after one round that is not counted; each round starts with
 /// another, and the time of an entry is that of ours.
 ///
 /// | of_NAME      | median over rounds of (contender's seconds * share / ours): of_roof is the part of  |
 /// |              | the roof that is reached, of_RIVAL above 1 says that ours is faster                  |
 /// | GB/s, GFLOP/s, M/s | of `amount`, by the median of ours                                           |
+/// | notes        | medians over rounds, under their names                                            |
 inline void compare(benchmark::State& state, const std::function<double()>& ours,
-                    const std::vector<Contender>& contenders, const Amount& amount) {
+                    const std::vector<Contender>& contenders, const Amount& amount,
+                    Notes* notes = nullptr) {
   std::vector<double> own;
   std::vector<std::vector<double>> ratios(contenders.size());
   ours();
   for (const Contender& contender : contenders) contender.seconds();
+  if (notes != nullptr) notes->clear();
   std::size_t round = 0;
   for (auto _ : state) {
     std::vector<double> took(contenders.size() + 1);
@@ -69,14 +76,17 @@ inline void compare(benchmark::State& state, const std::function<double()>& ours
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     state.counters["of_" + contenders[i].name] = median(ratios[i]);
   }
+  if (notes == nullptr) return;
+  for (const auto& [name, values] : *notes) state.counters[name] = median(values);
 }
 
 /// Registers `body` under a name; `rounds` are its iterations.
 inline void add(const std::string& name, int rounds,
-                const std::function<void(benchmark::State&)>& body) {
+                const std::function<void(benchmark::State&)>& body,
+                benchmark::TimeUnit unit = benchmark::kMillisecond) {
   benchmark::RegisterBenchmark(name.c_str(), [body](benchmark::State& state) { body(state); })
       ->UseManualTime()
-      ->Unit(benchmark::kMillisecond)
+      ->Unit(unit)
       ->Iterations(rounds);
 }
 
@@ -144,14 +154,15 @@ void split(Bench::Host::Lane& lane, std::int64_t n, const F& function) {
                 [&](std::int64_t part) { function(n * part / parts, n * (part + 1) / parts); });
 }
 
-/// The main of a program whose benchmarks `register_all` registers.
-inline int run(int argc, char** argv, void (*register_all)()) {
+/// The main of a program whose benchmarks `register_all` registers; `display` instead of the usual one.
+inline int run(int argc, char** argv, void (*register_all)(),
+               benchmark::BenchmarkReporter* display = nullptr) {
   register_all();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::AddCustomContext("instruction_set",
                               std::string(reef::device::name_of(reef::device::instruction_set())));
-  benchmark::RunSpecifiedBenchmarks();
+  benchmark::RunSpecifiedBenchmarks(display);
   benchmark::Shutdown();
   return 0;
 }
