@@ -1,27 +1,28 @@
 // What the next number of a counter costs that ranks share, beside MPI's own way.
 //
-//   mpiexec -n 2 build/release/bench/comm_counter_bench [NUMBERS]
+//   mpiexec -n 2 build/release/bench/comm_counter_bench
 //
 // Every rank takes numbers in turns with computing (a busy loop of that length): as with micro-batches.
-// "wait" is the time in the call that takes a number, of the ranks but 0, whose numbers come from another
-// process; "per number" is the whole turn's over its computing, which is also where a progress thread
-// takes its share of the cores. Rivals: MPI_Fetch_and_op and MPI_Win_flush on a window of rank 0, memory
-// that MPI allocates (shared, if it can) or that the program does; a message that asks and one that
-// answers when the number is needed, over the link that the last rows emulate, is the model.
+// A time is a wait in the call that takes a number, the median of the ranks but 0, whose numbers come from
+// another process. Beside it, of each way: "95_us", which 95 % of the waits stay below; "turn_us", what a
+// whole turn takes over its computing, which is also where a progress thread takes its share of the cores.
+// Rivals: MPI_Fetch_and_op and MPI_Win_flush on a window of rank 0, memory that MPI allocates (shared, if
+// it can) or that the program does. "asking": a message that asks and one that answers when the number is
+// needed, over the link that is emulated. The roof: an atomic in shared memory; over a link, what of
+// asking does not hide behind a turn's computing.
 
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <reef/comm/functions.hpp>
 #include <reef/comm/shared_counter.hpp>
 
-#include "support/measure.hpp"
+#include "support/ranks.hpp"
 
 namespace {
 
@@ -77,80 +78,76 @@ void compute(Seconds seconds) {
   }
 }
 
-class Bench {
-public:
-  explicit Bench(int numbers) : numbers_(numbers) {}
+/// Median wait for a number, of the ranks but 0.
+double wait_for(const std::function<std::uint64_t()>& next, Seconds turn, const std::string& who,
+                reef_bench::Notes& notes) {
+  const int numbers = turn == 0 ? 10'000 : 40;
+  std::vector<double> waits;
+  std::uint64_t last = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begin = reef_bench::now();
+  for (int i = 0; i < numbers; ++i) {
+    compute(turn);
+    waits.push_back(reef_bench::seconds_of([&] { last = std::max(last, next()); }));
+  }
+  const double over = (reef_bench::now() - begin) / numbers - turn;
+  const bool other = reef_bench::rank() != 0;
+  const auto note = [&](const char* what, double seconds) {
+    notes[who + what].push_back(reef_bench::slowest(seconds) * 1e6);
+  };
+  note("95_us", other ? reef_bench::quantile(waits, 0.95) : 0);
+  note("turn_us", over);
+  return reef_bench::slowest(other ? reef_bench::median(waits) : 0);
+}
 
-  void run() {
-    say("| | computing ms | wait us, median | 95 %% | us per number over computing |\n"
-        "|---|--:|--:|--:|--:|\n");
-    for (const Seconds turn : {0.0, 1e-3, 10e-3, 50e-3}) {
-      for (const bool allocates : {true, false}) {
-        Window window(world_, allocates);
-        const char* const what = allocates ? "rival: MPI_Fetch_and_op, MPI_Win_allocate"
-                                           : "rival: MPI_Fetch_and_op, MPI_Win_create";
-        if (window.usable) {
-          row(what, turn, [&] { return window.next(); });
-        } else {
-          say("| %s | %.0f | refused by this MPI | | |\n", what, turn * 1e3);
-        }
-      }
-      Progress progress(world_, {});
-      SharedCounter counter(progress, "numbers");
-      row("SharedCounter", turn, [&] { return counter.next(); });
+void bench(benchmark::State& state, Seconds turn, Seconds latency) {
+  const Communicator world;
+  ProgressOptions options;
+  if (latency > 0) options.network = NetworkShape::uniform(world.size(), latency, 1e9);
+  reef_bench::Notes notes;
+  reef_bench::SharedNumber number;
+  std::vector<reef_bench::Contender> contenders{
+      {"roof", [&] {
+         const double shared = wait_for([&] { return number.next(); }, turn, "roof_", notes);
+         return std::max(shared, 2 * latency - turn);
+       }}};
+  if (latency > 0) contenders.push_back({"asking", [&] { return 2 * latency; }});
+  std::string refused;
+  for (const bool allocates : {true, false}) {
+    if (latency > 0) continue;  // windows know no emulated links
+    const std::string name = allocates ? "MPI_Win_allocate" : "MPI_Win_create";
+    if (!Window(world, allocates).usable) {
+      refused += (refused.empty() ? "refused by this MPI: " : ", ") + name;
+      continue;
     }
-    const Seconds latency = 20e-3;
-    for (const Seconds turn : {10e-3, 50e-3}) {
-      ProgressOptions options;
-      options.network = NetworkShape::uniform(world_.size(), latency, 1e9);
-      Progress progress(world_, options);
-      SharedCounter counter(progress, "numbers");
-      row("SharedCounter over a link of 20 ms", turn, [&] { return counter.next(); });
-      say("| model: asking when it is needed, 2 latencies | %.0f | %.0f | | |\n", turn * 1e3,
-          2 * latency * 1e6);
-    }
+    contenders.push_back({name, [&, allocates, name] {
+                            Window window(world, allocates);
+                            return wait_for([&] { return window.next(); }, turn, name + "_", notes);
+                          }});
   }
+  state.SetLabel(refused);
+  reef_bench::compare(
+      state,
+      [&] {
+        Progress progress(world, options);
+        SharedCounter counter(progress, "numbers");
+        return wait_for([&] { return counter.next(); }, turn, "", notes);
+      },
+      contenders, {}, &notes);
+}
 
-private:
-  void row(const char* what, Seconds turn, const std::function<std::uint64_t()>& next) {
-    const int count = turn == 0 ? 100 * numbers_ : numbers_;
-    std::vector<double> waits;
-    std::uint64_t last = 0;
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double begin = reef_bench::now();
-    for (int i = 0; i < count; ++i) {
-      compute(turn);
-      waits.push_back(reef_bench::seconds_of([&] { last = std::max(last, next()); }));
-    }
-    const double took = (reef_bench::now() - begin) / count - turn;
-    const bool other = world_.rank() != 0;
-    const double typical = slowest(other ? reef_bench::median(waits) : 0);
-    const double most = slowest(other ? reef_bench::quantile(waits, 0.95) : 0);
-    say("| %s | %.0f | %.1f | %.1f | %.1f |\n", what, turn * 1e3, typical * 1e6, most * 1e6,
-        slowest(took) * 1e6);
+void register_all() {
+  const auto add = [](const std::string& name, Seconds turn, Seconds latency) {
+    reef_bench::add(
+        name, 5, [=](benchmark::State& state) { bench(state, turn, latency); },
+        benchmark::kMicrosecond);
+  };
+  for (const int turn : {0, 1, 10, 50}) add(concat("next/computing_ms:", turn), turn * 1e-3, 0);
+  for (const int turn : {10, 50}) {
+    add(concat("next_over_20ms/computing_ms:", turn), turn * 1e-3, 20e-3);
   }
-
-  double slowest(double mine) const {
-    double result = 0;
-    MPI_Allreduce(&mine, &result, 1, MPI_DOUBLE, MPI_MAX, world_.handle());
-    return result;
-  }
-
-  template <class... Args>
-  void say(const char* format, Args... args) const {
-    if (world_.rank() != 0) return;
-    std::printf(format, args...);
-    std::fflush(stdout);
-  }
-
-  Communicator world_;
-  int numbers_;
-};
+}
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const Environment environment(argc, argv);
-  Bench(argc > 1 ? std::max(1, std::atoi(argv[1])) : 100).run();
-  return 0;
-}
+int main(int argc, char** argv) { return reef_bench::run_on_ranks(argc, argv, register_all); }
