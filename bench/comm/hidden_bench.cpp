@@ -1,6 +1,6 @@
 // How much of a 64 MiB all-reduce hides behind computing, on a link that is the bottleneck.
 //
-//   bench/comm/hidden.sh build/release/bench     (root: it makes a network namespace, and removes it)
+//   bench/comm/hidden.sh build/release/bench FOLDER     (root: it makes a network namespace, and removes it)
 //
 //     hidden = (communication alone + compute alone - together) / communication alone
 //
@@ -9,33 +9,37 @@
 // what a careful user does by hand. The roof is 100 %; a blocking all-reduce is 0 %. The floor of the
 // time alone is what the link takes for 2 (P - 1) / P arrays from each rank, all over one loopback.
 // Moving the bytes takes processor time too, on the same cores, and that cannot hide: so the slower the
-// link, the more of its time hides. Medians over rounds in which the ways take turns, a rival in every
-// fourth; times are the slowest rank's; compute alone is the mean of before and after.
+// link, the more of its time hides. A time is that of both together, the slowest rank's; compute alone is
+// the mean of before and after. The ways take turns, a rival in every fourth round.
 
 #include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 
-#include "support/measure.hpp"
+#include "support/ranks.hpp"
 
 namespace {
 
 using namespace reef;
 using namespace reef::comm;
-using reef_bench::median;
 using reef_bench::seconds_of;
 
 constexpr std::size_t array_bytes = std::size_t{64} << 20;
+
+// What the program is given before Google Benchmark's arguments.
+int rounds = 11;
+double link_bytes_per_second = 0.5e9;
 
 /// Arithmetic in registers, counted in steps of about a microsecond.
 class Compute {
@@ -74,128 +78,125 @@ private:
 
 /// One way to reduce: alone, and with compute of `seconds` meanwhile.
 struct Way {
-  std::string name;
   std::function<void()> alone;
   std::function<void(double seconds)> together;
-  std::vector<double> alone_s{}, compute_s{}, together_s{}, hidden{};
+  std::function<void()> start;            ///< all ranks have come
+  std::function<double(double)> slowest;  ///< of the ranks' seconds
 };
 
 class Bench {
 public:
-  int main(int rounds, double link_bytes_per_second) {
-    Way ours{"reef::comm::AllReduceTask", {}, {}};
-    std::vector<Way> rivals(2);
-    rivals[0].name = "rival: MPI_Iallreduce, compute, MPI_Wait";
-    rivals[1].name = "rival: MPI_Iallreduce, MPI_Test every 1 ms";
-    for (std::size_t i = 0; i < rivals.size(); ++i) {
-      const double period = i == 0 ? 1e9 : 1e-3;
-      rivals[i].alone = [this] { reduce_by_mpi([](MPI_Request&) {}); };
-      rivals[i].together = [this, period](double seconds) {
-        reduce_by_mpi([&](MPI_Request& request) {
-          compute_.run(seconds, period, [&] {
-            int done = 0;
-            if (period < 1) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-          });
-        });
-      };
-    }
-    for (int round = 0; round < rounds; ++round) {
-      {
-        ProgressOptions options;
-        options.transport = Transport::messages;
-        Progress progress(world_, options);
-        AllReduceTask<float> task("gradient", std::span(data_), progress.size());
-        ours.alone = [&] { comm::run(progress, task); };
-        ours.together = [&](double seconds) {
-          progress.submit(progress.queue("reduce"), task);
-          compute_.run(seconds, 1e9, [] {});
-          progress.wait(task);
-        };
-        measure(
-            ours, [&] { barrier(progress, "start"); },
-            [&](double mine) {
-              const auto all = gather_numbers(progress, "slowest", mine);
-              return *std::max_element(all.begin(), all.end());
-            });
-      }
-      for (Way& rival : rivals) {
-        if (round % 4 != 0) continue;
-        measure(
-            rival, [] { MPI_Barrier(MPI_COMM_WORLD); },
-            [](double mine) {
-              double slowest = 0;
-              MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-              return slowest;
-            });
-      }
-    }
-    if (world_.rank() != 0) return 0;
+  void run(benchmark::State& state) {
     const double ranks = world_.size();
     const double floor = 2 * (ranks - 1) * static_cast<double>(array_bytes) / link_bytes_per_second;
-    std::printf(
-        "| %.0f ranks, median of %d (rivals: of %zu) | alone ms | compute ms | together ms | hidden %% (least .. "
-        "most) |\n",
-        ranks, rounds, rivals[0].hidden.size());
-    std::printf("|---|---|---|---|---|\n");
-    print(ours);
-    for (const Way& rival : rivals) print(rival);
-    std::printf("| roof: the link alone, all of it hidden | %.0f | | | 100 |\n", floor * 1e3);
-    return 0;
+    reef_bench::compare(
+        state, [this] { return ours(); },
+        {{"roof", [=] { return floor; }},
+         {"MPI_Wait", seldom([this] { return mpi("MPI_Wait_", 1e9); })},
+         {"MPI_Test", seldom([this] { return mpi("MPI_Test_", 1e-3); })}},
+        {.bytes = static_cast<double>(array_bytes)}, &notes_);
+    for (const char* const who : {"", "MPI_Wait_", "MPI_Test_"}) {
+      const std::string name = concat(who, "hidden_");
+      const auto& hidden = notes_[name + "percent"];
+      if (hidden.empty()) continue;
+      state.counters[name + "least"] = *std::min_element(hidden.begin(), hidden.end());
+      state.counters[name + "most"] = *std::max_element(hidden.begin(), hidden.end());
+    }
+    state.counters["link_ms"] = floor * 1e3;
   }
 
 private:
-  template <class Meanwhile>
-  void reduce_by_mpi(Meanwhile&& meanwhile) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallreduce(MPI_IN_PLACE, data_.data(), static_cast<int>(data_.size()), MPI_FLOAT, MPI_SUM,
-                   MPI_COMM_WORLD, &request);
-    meanwhile(request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  /// In the first round that counts, and each fourth after it; between, what it was.
+  static std::function<double()> seldom(std::function<double()> way) {
+    return [way = std::move(way), calls = 0, last = 0.0]() mutable {
+      if (calls++ % 4 == 1) last = way();
+      return last;
+    };
   }
 
-  template <class Start, class Slowest>
-  void measure(Way& way, Start&& start, Slowest&& slowest) {
+  /// While a Progress object lives, it alone calls MPI: this serves where threads may not share it.
+  double ours() {
+    ProgressOptions options;
+    options.transport = Transport::messages;
+    Progress progress(world_, options);
+    AllReduceTask<float> task("gradient", std::span(data_), progress.size());
+    return measure("", {[&] { comm::run(progress, task); },
+                        [&](double seconds) {
+                          progress.submit(progress.queue("reduce"), task);
+                          compute_.run(seconds, 1e9, [] {});
+                          progress.wait(task);
+                        },
+                        [&] { barrier(progress, "start"); },
+                        [&](double mine) {
+                          const auto all = gather_numbers(progress, "slowest", mine);
+                          return *std::max_element(all.begin(), all.end());
+                        }});
+  }
+
+  /// With MPI_Test after each `period` of the compute.
+  double mpi(const std::string& who, double period) {
+    const auto reduce = [this](const std::function<void(MPI_Request&)>& meanwhile) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Iallreduce(MPI_IN_PLACE, data_.data(), static_cast<int>(data_.size()), MPI_FLOAT, MPI_SUM,
+                     MPI_COMM_WORLD, &request);
+      meanwhile(request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    };
+    return measure(who, {[&] { reduce([](MPI_Request&) {}); },
+                         [&](double seconds) {
+                           reduce([&](MPI_Request& request) {
+                             compute_.run(seconds, period, [&] {
+                               int done = 0;
+                               if (period < 1) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+                             });
+                           });
+                         },
+                         [] { MPI_Barrier(MPI_COMM_WORLD); }, reef_bench::slowest});
+  }
+
+  double measure(const std::string& who, const Way& way) {
     const auto timed = [&](const std::function<void()>& work) {
-      start();
-      return slowest(seconds_of(work));
+      way.start();
+      return way.slowest(seconds_of(work));
     };
-    if (way.alone_s.empty()) timed(way.alone);  // buffers grow and connections open once
+    if (notes_[who + "alone_ms"].empty()) timed(way.alone);  // connections open once
     const double alone = timed(way.alone);
-    start();
+    way.start();
     compute_.calibrate();  // anew: a virtual machine's cores change their speed
-    const auto compute_alone = [&] {
-      return timed([&] { compute_.run(alone, 1e-3, [] {}); });
-    };
+    const auto compute_alone = [&] { return timed([&] { compute_.run(alone, 1e-3, [] {}); }); };
     const double before = compute_alone();
     const double together = timed([&] { way.together(alone); });
     const double compute = (before + compute_alone()) / 2;
-    way.alone_s.push_back(alone);
-    way.compute_s.push_back(compute);
-    way.together_s.push_back(together);
-    way.hidden.push_back(100 * (alone + compute - together) / alone);
-  }
-
-  static void print(const Way& way) {
-    const auto [least, most] = std::minmax_element(way.hidden.begin(), way.hidden.end());
-    std::printf("| %s | %.0f | %.0f | %.0f | %.1f (%.1f .. %.1f) |\n", way.name.c_str(),
-                median(way.alone_s) * 1e3, median(way.compute_s) * 1e3,
-                median(way.together_s) * 1e3, median(way.hidden), *least, *most);
+    notes_[who + "alone_ms"].push_back(alone * 1e3);
+    notes_[who + "compute_ms"].push_back(compute * 1e3);
+    notes_[who + "hidden_percent"].push_back(100 * (alone + compute - together) / alone);
+    return together;
   }
 
   Communicator world_;
   Compute compute_;
   std::vector<float> data_ = std::vector<float>(array_bytes / sizeof(float), 0.0F);
+  reef_bench::Notes notes_;
 };
+
+void register_all() {
+  reef_bench::add("all_reduce_beside_compute/64MiB", rounds,
+                  [](benchmark::State& state) { Bench().run(state); });
+}
 
 }  // namespace
 
-/// hidden_bench ROUNDS LINK_BYTES_PER_SECOND
+/// hidden_bench [ROUNDS LINK_BYTES_PER_SECOND] [--benchmark_...]
 int main(int argc, char** argv) {
   const Environment environment(argc, argv);
-  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 11;
-  const double link = argc > 2 ? std::atof(argv[2]) : 0.5e9;
-  const int result = Bench().main(rounds, link);
-  std::fflush(stdout);
+  if (argc > 2 && argv[1][0] != '-') {
+    rounds = std::max(1, std::atoi(argv[1]));
+    link_bytes_per_second = std::atof(argv[2]);
+    argv[2] = argv[0];
+    argc -= 2;
+    argv += 2;
+  }
+  const int result = reef_bench::run_on_ranks(argc, argv, register_all);
 #if defined(MPICH_VERSION)
   // Over TCP it does not always come back from MPI_Finalize.
   MPI_Barrier(MPI_COMM_WORLD);

@@ -1,32 +1,28 @@
 // What the trace costs a training: a step with a sink against a step without, and the bits of both.
 //
-//   mpiexec -n 2 build/release/bench/trace_step_bench [--rounds N] [--steps N] > RESULT.json
+//   mpiexec -n 2 build/release/bench/trace_step_bench     (or -n 1)
 //
-// Two trainers of one GPT, alike but for the sink, take turns: so many steps of the one, of the
-// other, who is first changing from round to round. The ratio of a round is its traced steps over its
-// plain ones; what is printed is the median of these ratios, with the quarters of their distribution.
-// A second pair, both plain, says what the method itself tells apart. The sink is collected after
-// each step, in the timed part, as a program that shows figures does.
+// Two trainers of one GPT, alike but for the sink, take turns, a step each; who is first changes from
+// round to round. The roof is the step without: of_roof is the median over rounds of plain over traced,
+// with the quarters of its distribution. A second pair, both plain, says what the method itself tells apart. The sink is collected after each step, in the timed part, as a program that shows figures
+// does. It fails where the two do not come to the same bits.
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include <reef/comm/environment.hpp>
 #include <reef/comm/gather.hpp>
+#include <reef/core/error.hpp>
 #include <reef/data/sampler.hpp>
 #include <reef/device/host.hpp>
-#include <reef/io/json.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/trainer.hpp>
 
-#include "support/measure.hpp"
+#include "support/ranks.hpp"
 
 namespace {
 
@@ -69,14 +65,13 @@ struct Side {
                                        source, ranks);
   }
 
-  /// Seconds that the slowest rank took, and the loss of the last step.
-  Seconds run(int steps) {
+  /// Seconds that the slowest rank took for a step. The trainer's own door to the ranks serves, which
+  /// other threads may not pass everywhere.
+  Seconds step() {
     const Seconds begin = trace::now();
-    for (int i = 0; i < steps; ++i) {
-      loss = trainer->step().loss;
-      recording.spans.clear();
-      spans += sink.collect(recording).size();
-    }
+    loss = trainer->step().loss;
+    recording.spans.clear();
+    spans += sink.collect(recording).size();
     const auto all = comm::gather_numbers(trainer->progress(), "seconds", trace::now() - begin);
     return *std::max_element(all.begin(), all.end());
   }
@@ -88,70 +83,41 @@ struct Side {
   std::size_t spans = 0;
 };
 
-struct Figures {
-  std::vector<double> ratios;
-  std::vector<double> plain;  // seconds a step
-  double spans_per_step = 0;
-  bool same_bits = true;
-};
-
-Figures compare(const comm::Communicator& ranks, bool traced, int rounds, int steps) {
-  Side plain(ranks, false);
-  Side other(ranks, traced);
-  plain.run(3);
-  other.run(3);
-  other.spans = 0;
-  Figures figures;
-  for (int round = 0; round < rounds; ++round) {
-    Seconds a = 0;
-    Seconds b = 0;
-    if (round % 2 == 0) a = plain.run(steps);
-    b = other.run(steps);
-    if (round % 2 == 1) a = plain.run(steps);
-    figures.ratios.push_back(b / a);
-    figures.plain.push_back(a / steps);
-    figures.same_bits = figures.same_bits && plain.loss == other.loss;
+void check_bits(const Side& a, const Side& b) {
+  bool same = a.loss == b.loss;
+  for (const graph::Parameter& parameter : a.trainer->model().dag().parameters) {
+    same = same && a.trainer->parameter(parameter.name) == b.trainer->parameter(parameter.name);
   }
-  for (const graph::Parameter& parameter : plain.trainer->model().dag().parameters) {
-    figures.same_bits = figures.same_bits && plain.trainer->parameter(parameter.name) ==
-                                                 other.trainer->parameter(parameter.name);
-  }
-  figures.spans_per_step = static_cast<double>(other.spans) / rounds / steps;
-  return figures;
+  if (!same) throw Error("trace_step_bench: the two trainers do not come to the same bits.");
 }
 
-io::Json line(const Figures& figures, const char* what, int ranks, int rounds, int steps) {
-  return {{"name", what},
-          {"ranks", ranks},
-          {"rounds", rounds},
-          {"steps_a_round", steps},
-          {"spans_a_step", figures.spans_per_step},
-          {"plain_ms_a_step", 1e3 * quantile(figures.plain, 0.5)},
-          {"ratio_median", quantile(figures.ratios, 0.5)},
-          {"ratio_quarter", quantile(figures.ratios, 0.25)},
-          {"ratio_three_quarters", quantile(figures.ratios, 0.75)},
-          {"same_bits", figures.same_bits}};
+void bench(benchmark::State& state, bool traced) {
+  const comm::Communicator ranks;
+  Side plain(ranks, false);
+  Side other(ranks, traced);
+  for (int i = 0; i < 2; ++i) {
+    plain.step();
+    other.step();
+  }
+  other.spans = 0;
+  std::vector<double> plain_seconds;
+  std::vector<double> seconds;
+  reef_bench::compare(state, [&] { return seconds.emplace_back(other.step()); },
+                      {{"roof", [&] { return plain_seconds.emplace_back(plain.step()); }}}, {});
+  check_bits(plain, other);
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < seconds.size(); ++i) ratios.push_back(plain_seconds[i] / seconds[i]);
+  state.counters["of_roof_quarter"] = quantile(ratios, 0.25);
+  state.counters["of_roof_three_quarters"] = quantile(ratios, 0.75);
+  state.counters["spans_a_step"] =
+      static_cast<double>(other.spans) / static_cast<double>(seconds.size());
+}
+
+void register_all() {
+  reef_bench::add("step/traced", 400, [](benchmark::State& state) { bench(state, true); });
+  reef_bench::add("step/plain", 400, [](benchmark::State& state) { bench(state, false); });
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const comm::Environment environment(argc, argv);
-  const comm::Communicator ranks;
-  int rounds = 400;
-  int steps = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string option = argv[i];
-    (option == "--rounds" ? rounds : steps) = std::max(1, std::atoi(argv[i + 1]));
-  }
-  bool same_bits = true;
-  for (const bool traced : {true, false}) {
-    const Figures figures = compare(ranks, traced, rounds, steps);
-    same_bits = same_bits && figures.same_bits;
-    if (ranks.rank() != 0) continue;
-    const char* what = traced ? "step_traced_over_plain" : "step_plain_over_plain";
-    std::printf("%s\n", line(figures, what, ranks.size(), rounds, steps).dump().c_str());
-    std::fflush(stdout);
-  }
-  return same_bits ? 0 : 1;
-}
+int main(int argc, char** argv) { return reef_bench::run_on_ranks(argc, argv, register_all, 1); }
