@@ -6,10 +6,11 @@
 #   bench/run_all.sh [FOLDER]            all into FOLDER, by default bench/results
 #   BENCH=build/release/bench ONLY='optim|core' RUN=/usr/bin/nice bench/run_all.sh
 #
-# Each program leaves one file in FOLDER: NAME.json, which compare.py reads, or a table of its own, NAME.md;
-# summary.md is made of the former. What cannot run here is named with its reason; the exit status counts what
-# failed. Link shaping (comm_hidden) needs root, a GPU's kernels a GPU. PyTorch's figures, optim_adamw_torch and
-# peers/run.py, need python3-torch. RUN is set before each command: what keeps others away meanwhile.
+# Each program leaves NAME.json in FOLDER, which compare.py reads, or, where a script of bench/optim or bench/peers
+# starts it, files of its own; summary.md is made of the former. What cannot run here is named with its reason; the
+# exit status counts what failed. Link shaping (comm_hidden) needs root, a GPU's kernels a GPU. PyTorch's figures,
+# optim_adamw_torch and peers/run.py, need python3-torch. RUN is set before each command: what keeps others away
+# meanwhile.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/bench/results}
@@ -32,13 +33,14 @@ table() {
   if ${RUN:-} "$@" > "$file.part"; then mv "$file.part" "$file"; else lose "$file" "$*"; fi
 }
 
-# FILE PROGRAM: keeps what Google Benchmark writes.
+# FILE COMMAND...: keeps what Google Benchmark writes.
 google() {
   file=$folder/$1
-  if ${RUN:-} "$2" --benchmark_out="$file.part" --benchmark_out_format=json > /dev/null; then
+  shift
+  if ${RUN:-} "$@" --benchmark_out="$file.part" --benchmark_out_format=json > /dev/null; then
     mv "$file.part" "$file"
   else
-    lose "$file" "$2"
+    lose "$file" "$*"
   fi
 }
 
@@ -58,14 +60,12 @@ for program in "$programs"/*_bench; do
       if [ "$(id -u)" != 0 ] || ! command -v tc > /dev/null; then
         skip "shaping a link needs root and iproute2"
       else
-        table "$name.md" sh "$root/bench/comm/hidden.sh" "$programs" 11
+        ${RUN:-} sh "$root/bench/comm/hidden.sh" "$programs" "$folder" || failed=$((failed + 1))
       fi ;;
-    comm_collectives) table "$name.md" mpiexec -n 2 "$program" 67108864 ;;
-    comm_waiting | comm_counter) table "$name.md" mpiexec -n 2 "$program" ;;
+    comm_* | trace_step) google "$name.json" mpiexec -n 2 "$program" ;;
     optim_overlap | optim_convergence | optim_uneven)   # a script starts them, and writes several files
       ${RUN:-} "$python" "$root/bench/optim/${name#optim_}.py" --build "$programs" --out "$folder/$name" ||
         failed=$((failed + 1)) ;;
-    trace_step) table "$name.jsonl" mpiexec -n 2 "$program" ;;
     nn_cuda_kernels)
       if nvidia-smi -L > /dev/null 2>&1; then
         google "$name.json" "$program"
