@@ -1,72 +1,34 @@
-// Forward and backward of a GPT through the graph, on all cores of the host. Two rivals in the same
-// run: matrix products of as many operations (`of_gemm`: 1 would be a model made of nothing else),
-// and the same graph cut at every node, where nothing lies in place and every tensor has memory of
-// its own (`planned:0`): what planning saves in time and in bytes.
+// Forward and backward of a GPT through the graph, on all cores of the host.
+//
+//   roof       matrix products of as many operations: a model made of nothing else
+//   unplanned  the same graph cut at every node, where nothing lies in place and every tensor has memory
+//              of its own: what planning saves in time and in bytes
 //
 //   b256   6 layers, 6 heads, 384 channels, vocabulary 256, T = 256, B = 4
 //   tiny   4 layers, 4 heads, 128 channels, vocabulary 256, T = 128, B = 8
+//   plan   what planning itself costs, of the smallest GPT-2 as one segment; its roof copies the graph
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
-
-#include <benchmark/benchmark.h>
 
 #include <reef/graph/measure.hpp>
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 
-#include "support/measure.hpp"
+#include "support/compare.hpp"
 
 namespace {
 
 using namespace reef;
 using device::Host;
 
-Host& host() {
-  static Host device;
-  return device;
-}
-
-Host::Lane& lane() {
-  static Host::Lane compute(host(), "compute");
-  return compute;
-}
-
-double seconds(const auto& function) {
-  return reef_bench::seconds_of([&] {
-    lane().submit([&](Host::Lane& own) { function(own); });
-    lane().synchronize();
-  });
-}
-
-/// Operations per second of the best of some square matrix products.
-double gemm_speed() {
-  static const double speed = [] {
-    constexpr std::int64_t n = 1024;
-    const Host::Buffer memory = host().allocate(3 * n * n * sizeof(float), "gemm");
-    float* const a = static_cast<float*>(memory.data());
-    std::fill(a, a + 3 * n * n, 0.5F);
-    double best = 1e9;
-    for (int i = 0; i < 10; ++i) {
-      best =
-          std::min(best, seconds([&](Host::Lane& own) {
-                     nn::Kernels<Host>::gemm<float>(own, nn::Transpose::no, nn::Transpose::no, n, n,
-                                                    n, 1, a, n, a + n * n, n, 0, a + 2 * n * n, n);
-                   }));
-    }
-    return 2.0 * n * n * n / best;
-  }();
-  return speed;
-}
-
 /// A graph with memory for one micro-batch, cut as given.
 class Model {
 public:
-  Model(const nn::GptConfig& config, bool planned)
-      : graph_(nn::gpt<Host, float>(config, host().threads())), bindings_(graph_.dag()) {
+  Model(Host& host, const nn::GptConfig& config, bool planned)
+      : host_(host), graph_(nn::gpt<Host, float>(config, host.threads())), bindings_(graph_.dag()) {
     const graph::Dag& dag = graph_.dag();
     const int step = planned ? dag.node_count() : 1;
     Bytes workspace = 0;
@@ -131,7 +93,7 @@ public:
 private:
   void* make(Bytes bytes) {
     if (bytes == 0) return nullptr;
-    memory_.push_back(host().allocate(bytes, "model"));
+    memory_.push_back(host_.allocate(bytes, "model"));
     bytes_ += bytes;
     return memory_.back().data();
   }
@@ -139,6 +101,7 @@ private:
     if (entry == nullptr) entry = make(bytes);
   }
 
+  Host& host_;
   graph::Graph<Host, float> graph_;
   graph::SegmentBindings bindings_;
   std::vector<graph::Segment> segments_;
@@ -148,19 +111,32 @@ private:
 };
 
 void train(benchmark::State& state, const nn::GptConfig& config) {
-  Model model(config, state.range(0) != 0);
-  const auto step = [&](Host::Lane& own) { model.step(own); };
-  seconds(step);
-  double best = 1e9;
-  for (auto _ : state) {
-    const double time = seconds(step);
-    best = std::min(best, time);
-    state.SetIterationTime(time);
-  }
-  const double tokens = static_cast<double>(config.batch * config.context);
-  state.counters["tokens_per_s"] = tokens / best;
-  state.counters["of_gemm"] = model.flops() / best / gemm_speed();
-  state.counters["activation_MiB"] = static_cast<double>(model.activation_bytes) / (1 << 20);
+  reef_bench::Bench bench(0);
+  Model planned(bench.host, config, true);
+  Model unplanned(bench.host, config, false);
+  constexpr std::int64_t n = 1024;
+  const Host::Buffer memory = bench.floats(3 * n * n);
+  float* const a = reef_bench::floats_of(memory);
+  const auto product = [a](Host::Lane& lane) {
+    nn::Kernels<Host>::gemm<float>(lane, nn::Transpose::no, nn::Transpose::no, n, n, n, 1, a, n,
+                                   a + n * n, n, 0, a + 2 * n * n, n);
+  };
+  const double flops = planned.flops();
+  reef_bench::Notes notes;
+  const auto step = [&] {
+    const double took = bench.seconds([&](Host::Lane& lane) { planned.step(lane); });
+    notes["tokens_per_s"].push_back(static_cast<double>(config.batch * config.context) / took);
+    return took;
+  };
+  reef_bench::compare(
+      state, step,
+      {{"roof", [&] { return bench.seconds(product); }, flops / (2.0 * n * n * n)},
+       {"unplanned",
+        [&] { return bench.seconds([&](Host::Lane& lane) { unplanned.step(lane); }); }}},
+      {.flops = flops}, &notes);
+  const auto mebibytes = [](Bytes bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  state.counters["activation_MiB"] = mebibytes(planned.activation_bytes);
+  state.counters["unplanned_activation_MiB"] = mebibytes(unplanned.activation_bytes);
 }
 
 nn::GptConfig shape(std::int64_t layers, std::int64_t heads, std::int64_t channels,
@@ -175,19 +151,23 @@ nn::GptConfig shape(std::int64_t layers, std::int64_t heads, std::int64_t channe
   return config;
 }
 
-void tiny(benchmark::State& state) { train(state, shape(4, 4, 128, 128, 8)); }
-void b256(benchmark::State& state) { train(state, shape(6, 6, 384, 256, 4)); }
-
-BENCHMARK(tiny)->ArgName("planned")->Arg(1)->Arg(0)->UseManualTime()->MinTime(2);
-BENCHMARK(b256)->ArgName("planned")->Arg(1)->Arg(0)->UseManualTime()->MinTime(4);
-
-/// What planning itself costs, of the smallest GPT-2 as one segment.
 void plan(benchmark::State& state) {
   const auto g = nn::gpt<Host, float>({}, 2);
-  for (auto _ : state) benchmark::DoNotOptimize(graph::plan_segment(g.dag()).saved_bytes);
+  const auto ours = [&] { benchmark::DoNotOptimize(graph::plan_segment(g.dag()).saved_bytes); };
+  const auto copy = [&] {
+    const graph::Dag dag = g.dag();
+    benchmark::DoNotOptimize(dag.nodes.data());
+  };
+  reef_bench::compare(state, reef_bench::repeated(20, ours),
+                      {{"roof", reef_bench::repeated(20, copy)}}, {});
 }
-BENCHMARK(plan)->Unit(benchmark::kMillisecond);
+
+void register_all() {
+  reef_bench::add("tiny", 15, [](auto& state) { train(state, shape(4, 4, 128, 128, 8)); });
+  reef_bench::add("b256", 5, [](auto& state) { train(state, shape(6, 6, 384, 256, 4)); });
+  reef_bench::add("plan", 15, plan);
+}
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return reef_bench::run(argc, argv, register_all); }
