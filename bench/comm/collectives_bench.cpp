@@ -33,7 +33,7 @@ using namespace reef::comm;
 using reef_bench::Contender;
 
 constexpr int blocks = 3;
-constexpr int calls_a_block = 5;
+constexpr int calls_a_block = 3;
 constexpr int barriers_a_call = 200;
 
 enum class By { reading, slots, messages };
