@@ -50,4 +50,17 @@ TEST(Crc32c, is_the_same_bit_by_bit_by_table_by_instruction_and_in_parts) {
   }
 }
 
+TEST(Crc32c, of_many_bytes_is_that_of_the_table) {
+  std::vector<std::byte> bytes(3 * 6 * 1024 + 20);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(random_bits({2, 0, 0, 0}, i));
+  }
+  for (std::size_t begin = 0; begin < 9; ++begin) {
+    for (std::size_t size = 6 * 1024 - 9; begin + size <= bytes.size(); size += 509) {
+      const auto part = std::span<const std::byte>(bytes).subspan(begin, size);
+      EXPECT_EQ(io::crc32c(part), ~io::detail::crc32c_portable(~0U, part.data(), size)) << size;
+    }
+  }
+}
+
 }  // namespace
