@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +78,49 @@ TEST_F(Manifest, every_damaged_byte_of_a_shard_is_noticed_and_named) {
       EXPECT_NE(std::string(error.what()).find((folder_ / "a").string()), std::string::npos)
           << error.what();
     }
+  }
+}
+
+TEST_F(Manifest, a_tensor_of_many_pieces_is_written_read_and_checked_by_pieces) {
+  constexpr Bytes piece = io::piece_bytes;
+  w_.resize(2 * piece / sizeof(float) + 5);
+  for (std::size_t i = 0; i < w_.size(); ++i) w_[i] = static_cast<float>(i);
+  const auto bytes = std::as_bytes(std::span(w_));
+  const Shape shape{static_cast<std::int64_t>(w_.size())};
+  std::vector<Bytes> offsets;
+  const std::vector<io::NamedSource> sources{
+      {"w", shape, Element::float32, [&](Bytes offset, std::span<std::byte> room) {
+         offsets.push_back(offset);
+         std::ranges::copy(bytes.subspan(offset, room.size()), room.begin());
+         return std::span<const std::byte>(room);
+       }}};
+  const io::Shard shard = io::stream_safetensors(folder_ / "a", sources);
+  const std::vector<Bytes> expected{0, piece, 2 * piece};
+  EXPECT_EQ(offsets, expected);
+  EXPECT_EQ(shard.tensors.at(0).crc32c, io::crc32c(bytes));
+
+  std::vector<float> whole(w_.size());
+  const auto read = [&] {
+    const io::CheckedShard checked(folder_.path(), shard);
+    checked.read("w", {whole.data(), shape, Element::float32});
+    std::vector<std::byte> room(piece);
+    std::vector<std::byte> joined;
+    checked.read(
+        "w", shape, Element::float32, [&](Bytes, Bytes) { return room.data(); },
+        [&](Bytes offset, std::span<const std::byte> part) {
+          EXPECT_EQ(offset, joined.size());
+          joined.insert(joined.end(), part.begin(), part.end());
+        });
+    EXPECT_TRUE(std::ranges::equal(joined, bytes));
+  };
+  read();
+  EXPECT_EQ(whole, w_);
+  const std::string good = io::read_file(folder_ / "a", 4 * piece);
+  for (const Bytes at : {good.size() - bytes.size(), good.size() - piece, good.size() - 1}) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
+    reef::test::write_file(folder_ / "a", bad);
+    EXPECT_THROW(read(), DecodeError) << at;
   }
 }
 

@@ -142,6 +142,7 @@ public:
         fail("write", errno);
       }
       bytes = bytes.subspan(static_cast<std::size_t>(written));
+      start_writeback(written);
     }
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
@@ -163,6 +164,18 @@ public:
   }
 
 private:
+  // The disk works while the next bytes are made, and commit has less to wait for. A hint: what it does
+  // not start, commit does.
+  void start_writeback([[maybe_unused]] ::ssize_t written) {
+#if defined(__linux__)
+    constexpr ::off_t portion = ::off_t{8} << 20;
+    written_ += written;
+    if (temporary_.empty() || written_ - started_ < portion) return;
+    ::sync_file_range(file_.get(), started_, written_ - started_, SYNC_FILE_RANGE_WRITE);
+    started_ = written_;
+#endif
+  }
+
   void discard() {
     file_.close();
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -177,6 +190,8 @@ private:
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   detail::Descriptor file_;
+  ::off_t written_ = 0;
+  ::off_t started_ = 0;  ///< on their way to the disk
 };
 
 /// Writes a whole file atomically: AtomicFile in one call.

@@ -188,21 +188,43 @@ public:
 
   /// Reads a tensor of the view's element type and shape, and compares its checksum.
   void read(std::string_view name, const AnyView& to) const {
-    file_.read(name, to);
-    const auto found = std::lower_bound(
-        expected_.tensors.begin(), expected_.tensors.end(), name,
-        [](const TensorChecksum& tensor, std::string_view n) { return tensor.name < n; });
-    if (found == expected_.tensors.end() || found->name != name) {
-      refuse(concat("the manifest has no checksum of tensor '", name, "'"));
+    auto* const data = static_cast<std::byte*>(to.data());
+    read(
+        name, to.shape(), to.element(), [data](Bytes offset, Bytes) { return data + offset; },
+        [](Bytes, std::span<const std::byte>) {});
+  }
+
+  /// The same by pieces of at most piece_bytes: each is read to room(offset, size), and then goes from
+  /// there to each(offset, bytes). Their checksum is compared at the end: until then trust none.
+  template <class Room, class Each>
+  void read(std::string_view name, const Shape& shape, Element element, const Room& room,
+            const Each& each) const {
+    const StoredTensor& tensor = file_.at(name, shape, element);
+    const std::uint32_t expected = checksum_of(name);
+    std::uint32_t crc = 0;
+    for (Bytes offset = 0; offset < tensor.bytes(); offset += piece_bytes) {
+      const Bytes size = std::min(piece_bytes, tensor.bytes() - offset);
+      const std::span<std::byte> piece(room(offset, size), static_cast<std::size_t>(size));
+      file_.read(tensor, offset, piece);
+      crc = crc32c(piece, crc);
+      each(offset, piece);
     }
-    const std::span bytes(static_cast<const std::byte*>(to.data()),
-                          static_cast<std::size_t>(to.bytes()));
-    if (crc32c(bytes) != found->crc32c) {
+    if (crc != expected) {
       refuse(concat("tensor '", name, "' is damaged: its checksum differs"));
     }
   }
 
 private:
+  [[nodiscard]] std::uint32_t checksum_of(std::string_view name) const {
+    const auto found = std::lower_bound(
+        expected_.tensors.begin(), expected_.tensors.end(), name,
+        [](const TensorChecksum& checksum, std::string_view n) { return checksum.name < n; });
+    if (found == expected_.tensors.end() || found->name != name) {
+      refuse(concat("the manifest has no checksum of tensor '", name, "'"));
+    }
+    return found->crc32c;
+  }
+
   [[noreturn]] void refuse(const std::string& why) const {
     throw DecodeError("reef::io: '", file_.path().string(), "': ", why,
                       ".\n  fix: ", checkpoint_fix);

@@ -33,6 +33,10 @@ static_assert(std::endian::native == std::endian::little,
 
 using Metadata = std::map<std::string, std::string>;
 
+/// What goes to or comes from a file at once, so that it is still in a core's cache when its checksum
+/// is taken.
+inline constexpr Bytes piece_bytes = Bytes{1} << 18;
+
 /// A tensor in a safetensors file.
 struct StoredTensor {
   std::string name;
@@ -173,6 +177,20 @@ public:
     return *tensor;
   }
 
+  /// The same; it must have that shape and element type.
+  [[nodiscard]] const StoredTensor& at(std::string_view name, const Shape& shape,
+                                       Element element) const {
+    const StoredTensor& tensor = at(name);
+    std::array<std::int64_t, Shape::max_rank> extents{};
+    const auto wanted = detail::extents_of(shape, extents);
+    if (tensor.dtype != detail::dtype_of(element) || !std::ranges::equal(tensor.shape, wanted)) {
+      refuse(concat("tensor '", tensor.name, "' is ", tensor.dtype, " ",
+                    detail::shape_text(tensor.shape), ", where ", detail::dtype_of(element), " ",
+                    detail::shape_text(wanted), " is needed"));
+    }
+    return tensor;
+  }
+
   /// Reads a tensor's bytes; `to` has exactly its size.
   void read(const StoredTensor& tensor, std::span<std::byte> to) const {
     if (to.size() != tensor.bytes()) {
@@ -192,16 +210,8 @@ public:
 
   /// Reads a tensor that must have the view's element type and shape into the view.
   void read(std::string_view name, const AnyView& to) const {
-    const StoredTensor& tensor = at(name);
-    std::array<std::int64_t, Shape::max_rank> extents{};
-    const auto wanted = detail::extents_of(to.shape(), extents);
-    if (tensor.dtype != detail::dtype_of(to.element()) ||
-        !std::ranges::equal(tensor.shape, wanted)) {
-      refuse(concat("tensor '", tensor.name, "' is ", tensor.dtype, " ",
-                    detail::shape_text(tensor.shape), ", where ", detail::dtype_of(to.element()),
-                    " ", detail::shape_text(wanted), " is needed"));
-    }
-    read(tensor, {static_cast<std::byte*>(to.data()), static_cast<std::size_t>(to.bytes())});
+    read(at(name, to.shape(), to.element()),
+         {static_cast<std::byte*>(to.data()), static_cast<std::size_t>(to.bytes())});
   }
 
 private:
@@ -293,6 +303,17 @@ struct NamedView {
   AnyView view;
 };
 
+/// A tensor that is not in memory as a whole: `bytes(offset, room)` says as many bytes of it as `room`
+/// has, from byte `offset` on, in `room` or wherever they are until the next call.
+struct NamedSource {
+  std::string name;
+  Shape shape;
+  Element element = Element::float32;
+  std::function<std::span<const std::byte>(Bytes offset, std::span<std::byte> room)> bytes;
+
+  [[nodiscard]] Bytes size() const { return static_cast<Bytes>(shape.size()) * size_of(element); }
+};
+
 /// Writes tensors to a safetensors file, atomically, and returns what they add up to.
 ///
 /// Wider elements come first and then smaller names, so equal tensors give equal files in whatever
@@ -300,8 +321,10 @@ struct NamedView {
 ///
 /// | errors | OptionError for a name that comes twice, is "__metadata__" or is no UTF-8; |
 /// |        | FileError as AtomicFile. An older file of that name is unchanged           |
-inline Shard write_safetensors(const std::filesystem::path& path,
-                               std::span<const NamedView> tensors, const Metadata& metadata = {}) {
+/// | memory | one piece and the header                                                   |
+inline Shard stream_safetensors(const std::filesystem::path& path,
+                                std::span<const NamedSource> tensors,
+                                const Metadata& metadata = {}) {
   const auto check_text = [&](std::string_view text, const char* what) {
     for (std::size_t i = 0; i < text.size();) {
       const std::size_t length = detail::utf8_length(text.substr(i));
@@ -312,15 +335,15 @@ inline Shard write_safetensors(const std::filesystem::path& path,
       i += length;
     }
   };
-  std::vector<const NamedView*> order;
-  for (const NamedView& tensor : tensors) order.push_back(&tensor);
-  std::sort(order.begin(), order.end(), [](const NamedView* a, const NamedView* b) {
-    const Bytes wide_a = size_of(a->view.element());
-    const Bytes wide_b = size_of(b->view.element());
+  std::vector<const NamedSource*> order;
+  for (const NamedSource& tensor : tensors) order.push_back(&tensor);
+  std::sort(order.begin(), order.end(), [](const NamedSource* a, const NamedSource* b) {
+    const Bytes wide_a = size_of(a->element);
+    const Bytes wide_b = size_of(b->element);
     return wide_a != wide_b ? wide_a > wide_b : a->name < b->name;
   });
   std::map<std::string_view, int> names;
-  for (const NamedView* tensor : order) {
+  for (const NamedSource* tensor : order) {
     check_text(tensor->name, "name");
     if (tensor->name == "__metadata__" || ++names[tensor->name] > 1) {
       throw OptionError("reef::io::write_safetensors: '", path.string(), "': the name '",
@@ -342,18 +365,18 @@ inline Shard write_safetensors(const std::filesystem::path& path,
     header += '}';
   }
   Bytes offset = 0;
-  for (const NamedView* tensor : order) {
+  for (const NamedSource* tensor : order) {
     std::array<std::int64_t, Shape::max_rank> extents{};
     if (header.size() > 1) header += ',';
     append_json_string(header, tensor->name);
-    header.append(":{\"dtype\":\"").append(detail::dtype_of(tensor->view.element()));
+    header.append(":{\"dtype\":\"").append(detail::dtype_of(tensor->element));
     header += "\",\"shape\":[";
-    for (const std::int64_t extent : detail::extents_of(tensor->view.shape(), extents)) {
+    for (const std::int64_t extent : detail::extents_of(tensor->shape, extents)) {
       if (header.back() != '[') header += ',';
       header += std::to_string(extent);
     }
     header += concat("],\"data_offsets\":[", offset);
-    offset += tensor->view.bytes();
+    offset += tensor->size();
     header += concat(",", offset, "]}");
   }
   header += '}';
@@ -368,14 +391,33 @@ inline Shard write_safetensors(const std::filesystem::path& path,
   shard.header_crc32c = crc32c(std::as_bytes(std::span(header)), crc32c(length_bytes));
   file.write(length_bytes);
   file.write(header);
-  for (const NamedView* tensor : order) {
-    const std::span bytes(static_cast<const std::byte*>(tensor->view.data()),
-                          static_cast<std::size_t>(tensor->view.bytes()));
-    shard.tensors.push_back({tensor->name, crc32c(bytes)});
-    file.write(bytes);
+  std::vector<std::byte> piece(static_cast<std::size_t>(piece_bytes));
+  for (const NamedSource* tensor : order) {
+    std::uint32_t crc = 0;
+    for (Bytes at = 0; at < tensor->size(); at += piece_bytes) {
+      const Bytes size = std::min(piece_bytes, tensor->size() - at);
+      const auto bytes = tensor->bytes(at, std::span(piece).first(static_cast<std::size_t>(size)));
+      crc = crc32c(bytes, crc);
+      file.write(bytes);
+    }
+    shard.tensors.push_back({tensor->name, crc});
   }
   file.commit();
   return shard;
+}
+
+/// The same of tensors in memory.
+inline Shard write_safetensors(const std::filesystem::path& path,
+                               std::span<const NamedView> tensors, const Metadata& metadata = {}) {
+  std::vector<NamedSource> sources;
+  for (const auto& [name, view] : tensors) {
+    const auto* const data = static_cast<const std::byte*>(view.data());
+    sources.push_back(
+        {name, view.shape(), view.element(), [data](Bytes offset, std::span<const std::byte> room) {
+           return std::span(data + offset, room.size());
+         }});
+  }
+  return stream_safetensors(path, sources, metadata);
 }
 
 }  // namespace reef::inline v0::io
