@@ -78,19 +78,61 @@ TEST(Checkpoint, a_directory_without_a_complete_checkpoint_gives_nothing) {
   EXPECT_FALSE(checkpoint::resume(trainer, folder.path()).has_value());
 }
 
-TEST(Checkpoint, a_damaged_file_is_refused_on_every_rank) {
+TEST(Checkpoint, a_damaged_file_is_refused_on_every_rank_and_the_trainer_stays_as_it_was) {
   const SharedFolder folder("damaged");
   train_and_save(folder.path(), 1);
-  if (world_rank() == 0) {
-    std::fstream file(folder.path() / "step-000000001" / "model.safetensors",
-                      std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(-5, std::ios::end);
-    file.put('x');
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
   const comm::Communicator world;
   Tested trainer = small_trainer<Tested>(options(), world);
-  EXPECT_THROW(checkpoint::resume(trainer, folder.path()), FileError);
+  const auto flip_last = [&](const char* name) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank() == 0) {
+      std::fstream file(folder.path() / "step-000000001" / name,
+                        std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(-1, std::ios::end);
+      const int last = file.get();
+      file.seekp(-1, std::ios::end);
+      file.put(static_cast<char>(last ^ 1));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  };
+  for (const char* name : {"model.safetensors", "optimizer-0.safetensors"}) {
+    flip_last(name);
+    EXPECT_THROW(checkpoint::resume(trainer, folder.path()), FileError) << name;
+    flip_last(name);
+  }
+  Tested fresh = small_trainer<Tested>(options(), world);
+  EXPECT_EQ(outcome_of(trainer, 2), outcome_of(fresh, 2));
+}
+
+TEST(Checkpoint, tensors_of_many_pieces_go_between_devices_and_buckets) {
+  using Replicated = Trainer<optim::Ddp<optim::AdamW>>;
+  nn::GptConfig config = small_config();
+  config.channels = 180;  // one tensor of 4 * 180 * 180 elements, and one bucket of them all
+  config.layers = 1;
+  const SharedFolder folder("pieces");
+  const comm::Communicator world;
+  const auto run = [&](Bytes bucket_bytes, Bytes device_bytes, bool resumes) {
+    Replicated::Options changed = small_options<Replicated>();
+    changed.clip_norm = 0;  // the norm is summed by buckets
+    changed.bucket_bytes = bucket_bytes;
+    changed.device.memory_bytes =
+        device_bytes;  // if there is a limit, its memory is not the host's
+    Replicated trainer = small_trainer<Replicated>(changed, world, config);
+    if (resumes) {
+      EXPECT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
+    } else {
+      outcome_of(trainer, 1);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    checkpoint::save(trainer, folder.path());
+    return outcome_of(trainer, 1).weights;
+  };
+  constexpr Bytes whole = Bytes{1} << 30;
+  const auto undisturbed = run(whole, 0, false);
+  EXPECT_EQ(run(500'000, 0, true), undisturbed);
+  EXPECT_EQ(run(700'000, whole, true), undisturbed);
+  EXPECT_EQ(run(whole, whole, true), undisturbed);
+  EXPECT_EQ(run(whole, 0, true), undisturbed);
 }
 
 TEST(Checkpoint, what_cannot_be_is_refused_though_all_checksums_are_right) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <span>
 #include <string>
@@ -117,6 +118,22 @@ TEST(Overlapping, an_estimate_at_rate_zero_is_the_weights_so_that_acco_is_ddp_in
   EXPECT_EQ(acco.losses[1], ddp.losses[1]);
   EXPECT_EQ(acco.losses[3], ddp.losses[3]);
   EXPECT_NE(acco.losses[2], ddp.losses[2]) << "the step that does not count is no test otherwise";
+}
+
+TEST(Overlapping, a_damaged_checkpoint_leaves_no_gradient_pending) {
+  using Acco = Trainer<optim::Acco<optim::AdamW>>;
+  const SharedFolder folder("damaged");
+  const comm::Communicator world;
+  Acco saved = small_trainer<Acco>(small_options<Acco>(), world);
+  saved.step();
+  checkpoint::save(saved, folder.path());
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() == 0)
+    std::filesystem::resize_file(folder.path() / "step-000000001" / "model.safetensors", 9);
+  MPI_Barrier(MPI_COMM_WORLD);
+  Acco trainer = small_trainer<Acco>(small_options<Acco>(), world);
+  EXPECT_THROW(checkpoint::resume(trainer, folder.path()), FileError);
+  EXPECT_FALSE(trainer.pending());
 }
 
 TEST(Overlapping, a_resume_by_another_optimizer_goes_on_from_weights_and_states_alone) {

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,13 +17,12 @@
 #include <reef/graph/hash.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/trainer/detail/agreement.hpp>
+#include <reef/trainer/detail/loader.hpp>
 #include <reef/trainer/trainer.hpp>
 
 namespace reef::inline v0::checkpoint {
 
 namespace detail {
-
-inline constexpr const char* model_stem = "model";
 
 /// Runs `work` on every rank and throws on all what it failed of on any: nobody goes on alone.
 template <class F>
@@ -44,133 +42,6 @@ void together(comm::Progress& progress, const std::string& what, const F& work) 
   first = comm::broadcast_text(progress, what + " (failure)", std::move(first));
   if (!first.empty()) throw FileError(first);
 }
-
-/// A range's tensor is named after it and where it begins: "state.0.from.8192".
-inline std::string stem_of(const optim::StateRange& range) { return range.name + ".from."; }
-
-inline std::int64_t offset_after(const std::string& name, std::size_t at) {
-  std::int64_t value = 0;
-  const char* const last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(name.data() + at, last, value);
-  if (error != std::errc() || end != last || value < 0) {
-    throw DecodeError("reef::checkpoint: '", name,
-                      "' is no name of an optimizer's state.\n  fix: ", io::checkpoint_fix);
-  }
-  return value;
-}
-
-/// The tensors of one file of a checkpoint, copied out of a trainer.
-class Shard {
-public:
-  /// Memory for the elements of a tensor, to be filled.
-  void* add(const std::string& name, const Shape& shape, Element element) {
-    values_.emplace_back(static_cast<Bytes>(shape.size()) * size_of(element));
-    tensors_.push_back({name, {values_.back().data(), shape, element}});
-    return values_.back().data();
-  }
-  [[nodiscard]] bool empty() const { return tensors_.empty(); }
-  [[nodiscard]] io::Json write(const std::filesystem::path& path) const {
-    return io::to_json(io::write_safetensors(path, tensors_));
-  }
-
-private:
-  std::vector<std::vector<std::byte>> values_;  // moving a vector leaves its bytes where they are
-  std::vector<io::NamedView> tensors_;
-};
-
-/// Fills a trainer from the shards of a checkpoint, whatever the number of ranks that wrote it.
-template <class TrainerType>
-class Loader {
-  using T = typename TrainerType::T;
-  using Sum = typename TrainerType::Sum;
-
-public:
-  explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
-    for (const auto& range : ranges_)
-      states_.emplace_back(static_cast<Bytes>(range.elements) * size_of(range.element));
-    filled_.resize(ranges_.size());
-    has_parameter_.resize(trainer_.model().dag().parameters.size());
-  }
-
-  void read(const io::CheckedShard& shard, bool is_model) {
-    for (const io::StoredTensor& tensor : shard.file().tensors()) {
-      is_model ? read_parameter(shard, tensor) : read_state(shard, tensor);
-    }
-  }
-
-  /// Sets the state; throws DecodeError unless everything was there.
-  void finish(const std::string& source) {
-    bool complete =
-        std::find(has_parameter_.begin(), has_parameter_.end(), false) == has_parameter_.end();
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      complete = complete && covers(ranges_[i], filled_[i]);
-    }
-    if (!complete) {
-      throw DecodeError("reef::checkpoint::resume: ", source,
-                        " does not hold all parameters and state of this model and optimizer.\n"
-                        "  fix: resume with those that the run was started with.");
-    }
-    for (std::size_t i = 0; i < ranges_.size(); ++i)
-      trainer_.set_state(ranges_[i], states_[i].data());
-  }
-
-private:
-  using Interval = std::pair<std::int64_t, std::int64_t>;
-
-  // Each element of the range was there once.
-  static bool covers(const optim::StateRange& range, std::vector<Interval>& parts) {
-    std::sort(parts.begin(), parts.end());
-    std::int64_t next = range.begin;
-    for (const auto& [from, to] : parts) {
-      if (from != next) return false;
-      next = to;
-    }
-    return next == range.begin + range.elements;
-  }
-
-  void read_parameter(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
-    const graph::Dag& dag = trainer_.model().dag();
-    const int id = dag.parameter(tensor.name);
-    const Shape& shape = dag.parameter_at(id).spec.shape;
-    if (has_parameter_[static_cast<std::size_t>(id)]) {
-      throw DecodeError("reef::checkpoint: '", tensor.name,
-                        "' is there twice.\n  fix: copy the checkpoint again.");
-    }
-    has_parameter_[static_cast<std::size_t>(id)] = true;
-    std::vector<T> values(static_cast<std::size_t>(shape.size()));
-    shard.read(tensor.name, {values.data(), shape, element_of<T>});
-    trainer_.set_parameter(tensor.name, std::vector<Sum>(values.begin(), values.end()));
-  }
-
-  void read_state(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      const std::string stem = stem_of(ranges_[i]);
-      if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
-      const std::int64_t begin = offset_after(tensor.name, stem.size());
-      const std::int64_t size = tensor.shape[0];
-      if (begin > std::numeric_limits<std::int64_t>::max() - size) {
-        throw DecodeError("reef::checkpoint: '", tensor.name,
-                          "' begins beyond any model.\n  fix: ", io::checkpoint_fix);
-      }
-      const std::int64_t from = std::max(begin, ranges_[i].begin);
-      const std::int64_t to = std::min(begin + size, ranges_[i].begin + ranges_[i].elements);
-      if (from >= to) continue;
-      const Element element = ranges_[i].element;
-      const auto bytes = static_cast<std::ptrdiff_t>(size_of(element));
-      std::vector<std::byte> values(static_cast<Bytes>(size) * size_of(element));
-      shard.read(tensor.name, {values.data(), Shape{size}, element});
-      std::copy(values.begin() + (from - begin) * bytes, values.begin() + (to - begin) * bytes,
-                states_[i].begin() + (from - ranges_[i].begin) * bytes);
-      filled_[i].emplace_back(from, to);
-    }
-  }
-
-  TrainerType& trainer_;
-  std::vector<optim::StateRange> ranges_;
-  std::vector<std::vector<std::byte>> states_;
-  std::vector<std::vector<Interval>> filled_;
-  std::vector<bool> has_parameter_;
-};
 
 template <class TrainerType>
 void require_same_run(const TrainerType& trainer, const io::Json& facts,
@@ -216,28 +87,32 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
   });
   io::Json shards = io::Json::array();
   detail::together(trainer.progress(), "writing a checkpoint", [&] {
+    const auto write = [&](const std::string& stem, const std::vector<io::NamedSource>& tensors) {
+      shards.push_back(
+          io::to_json(io::stream_safetensors(folder / io::free_shard_name(folder, stem), tensors)));
+    };
     if (first) {
-      detail::Shard model;
+      std::vector<io::NamedSource> model;
       for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
-        const auto values = trainer.parameter(parameter.name);
-        auto* const to =
-            static_cast<T*>(model.add(parameter.name, parameter.spec.shape, element_of<T>));
-        std::transform(values.begin(), values.end(), to, [](auto value) { return T(value); });
+        model.push_back({parameter.name, parameter.spec.shape, element_of<T>,
+                         [&](Bytes offset, std::span<std::byte> room) {
+                           return trainer.parameter_bytes(parameter.name, offset, room);
+                         }});
       }
-      shards.push_back(model.write(folder / io::free_shard_name(folder, detail::model_stem)));
+      write(detail::model_stem, model);
     }
-    detail::Shard optimizer;
+    std::vector<io::NamedSource> optimizer;
     for (const auto& range : trainer.state_ranges()) {
       using Kept = optim::StateRange::Kept;
       const bool equal = range.kept == Kept::whole || (range.kept == Kept::ahead && !range.own);
       if (!first && equal) continue;
-      trainer.copy_state(range, optimizer.add(concat(detail::stem_of(range), range.begin),
-                                              Shape{range.elements}, range.element));
+      optimizer.push_back({concat(detail::stem_of(range), range.begin), Shape{range.elements},
+                           range.element,
+                           [&trainer, range](Bytes offset, std::span<std::byte> room) {
+                             return trainer.state_bytes(range, offset, room);
+                           }});
     }
-    if (first || !optimizer.empty()) {
-      shards.push_back(optimizer.write(
-          folder / io::free_shard_name(folder, concat("optimizer-", trainer.rank()))));
-    }
+    if (first || !optimizer.empty()) write(concat("optimizer-", trainer.rank()), optimizer);
   });
 
   const auto texts = comm::gather_texts(trainer.progress(), "checkpoint shards", shards.dump());
@@ -285,8 +160,11 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// other, opening again. It is a DecodeError if it is not there.
 ///
 /// | who    | all ranks, before the first step                                                     |
+/// | cost   | every file is read twice: all is checked before anything of the trainer changes      |
+/// | memory | a piece of a tensor, whatever the model's size                                       |
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
-/// |        | seed or element; the trainer's weights are then unspecified                          |
+/// |        | seed or element: the trainer is unchanged. Only if a file has changed until it is    |
+/// |        | read again, its weights and state are unspecified                                    |
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                                const std::filesystem::path& directory) {
@@ -302,7 +180,10 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   std::int64_t committed = 0;
   std::int64_t began = 0;
   comm::CounterState micro_batches;
-  detail::together(trainer.progress(), "reading a checkpoint", [&] {
+  io::Json user;
+  std::optional<detail::Loader<Trainer<Policies...>>> loader;
+  const bool was_pending = trainer.pending();
+  const auto check = [&] {
     manifest = io::read_manifest(folder);
     detail::require_same_run(trainer, manifest.facts, source);
     const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, source);
@@ -314,12 +195,8 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                         was("optimizer", std::string(Trainer<Policies...>::Optim::name)) &&
                         was("gradient", std::string(name_of(trainer.plan().gradient))) &&
                         counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts);
-    detail::Loader loader(trainer);
-    for (const io::Shard& shard : manifest.shards) {
-      loader.read(io::CheckedShard(folder, shard),
-                  shard.file.starts_with(concat(detail::model_stem, ".")));
-    }
-    loader.finish(source);
+    loader.emplace(trainer);
+    loader->check(folder, manifest.shards, source);
     committed = io::require<std::int64_t>(manifest.facts, "committed", source);
     micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", source);
     micro_batches.unused =
@@ -335,9 +212,18 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                         ", but its ranks began together after step ", began,
                         ".\n  fix: copy the checkpoint again.");
     }
-  });
+    user = io::require<io::Json>(manifest.facts, "user", source);
+  };
+  try {
+    detail::together(trainer.progress(), "reading a checkpoint", check);
+  } catch (...) {
+    trainer.set_pending(was_pending);
+    throw;
+  }
+  detail::together(trainer.progress(), "reading a checkpoint again",
+                   [&] { loader->fill(folder, manifest.shards); });
   trainer.set_progress(committed, micro_batches, began);
-  return io::require<io::Json>(manifest.facts, "user", source);
+  return user;
 }
 
 }  // namespace reef::inline v0::checkpoint

@@ -202,20 +202,33 @@ public:
   /// Throws OptionError where the committed weights are on their owners alone: settle() comes first.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
+  /// Some of its elements, from `first` on.
+  void set_parameter(std::string_view name, std::int64_t first, std::span<const Sum> values);
 
   using StateRange = optim::StateRange;
 
-  /// The optimizer's state on this rank as it is, and a part of it copied out or in: range.elements
-  /// numbers of type range.element. What is pending or ahead is there only while it is kept; of weights
-  /// that are ahead only when settled.
+  /// The optimizer's state on this rank as it is, and some bytes of a range copied in: it is
+  /// range.elements numbers of type range.element. What is pending or ahead is there only while it is
+  /// kept; of weights that are ahead only when settled.
   [[nodiscard]] std::vector<StateRange> state_ranges() const;
-  void copy_state(const StateRange& range, void* to);
-  void set_state(const StateRange& range, const void* from);
+  void set_state(const StateRange& range, Bytes offset, std::span<const std::byte> bytes);
 
-  /// A part that is of type Sum.
+  /// As many bytes of a parameter or a range as `room` has, from byte `offset` on: where they are until
+  /// the next step, or in `room` if the host cannot read them there.
+  [[nodiscard]] std::span<const std::byte> parameter_bytes(std::string_view name, Bytes offset,
+                                                           std::span<std::byte> room);
+  [[nodiscard]] std::span<const std::byte> state_bytes(const StateRange& range, Bytes offset,
+                                                       std::span<std::byte> room);
+
+  /// A range's memory, if the host can read and write it; else null.
+  [[nodiscard]] std::byte* host_memory(const StateRange& range) const;
+
+  /// A range that is of type Sum.
   [[nodiscard]] std::vector<Sum> state(const StateRange& range) {
     std::vector<Sum> values(static_cast<std::size_t>(range.elements));
-    copy_state(range, values.data());
+    const auto room = std::as_writable_bytes(std::span(values));
+    const auto bytes = state_bytes(range, 0, room);
+    if (bytes.data() != room.data()) std::copy(bytes.begin(), bytes.end(), room.begin());
     return values;
   }
 
@@ -363,7 +376,7 @@ private:
   void set_elements(std::size_t p, std::int64_t first, std::span<const Sum> values);
   void set_master(std::int64_t begin, std::span<const Sum> values);
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
-  void transfer(const StateRange& range, void* to, const void* from, device::Copy direction);
+  void require_settled(std::string_view name) const;
   static const optim::Verdict& verdict_of(const Phase& phase) {
     return *phase.memory().template at<const optim::Verdict>(phase.site().builder.verdict);
   }

@@ -68,13 +68,18 @@ auto Trainer<Policies...>::address_of(std::string_view name,
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {
+void Trainer<Policies...>::require_settled(std::string_view name) const {
   if (!settled_policy && pending_ && !exchanged_) {
     throw OptionError(
         "reef::Trainer::parameter: '", name,
         "' is not here as it was committed, but ahead of that.\n  why: this optimizer "
         "leaves committed weights on their owners.\n  fix: settle() on all ranks first.");
   }
+}
+
+template <class... Policies>
+auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {
+  require_settled(name);
   const auto [from, count] = address_of(name, builder().weights);
   std::vector<T> values(static_cast<std::size_t>(count));
   copy(values.data(), from, values.size() * sizeof(T), device::Copy::to_host);
@@ -86,27 +91,54 @@ auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> 
 }
 
 template <class... Policies>
+auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
+                                           std::span<std::byte> room)
+    -> std::span<const std::byte> {
+  require_settled(name);
+  const auto* const from =
+      reinterpret_cast<const std::byte*>(address_of(name, builder().weights).first) + offset;
+  if (!device_.discrete()) return {from, room.size()};
+  copy(room.data(), from, room.size(), device::Copy::to_host);
+  return room;
+}
+
+template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
   const std::int64_t count = address_of(name, builder().weights).second;
   if (static_cast<std::int64_t>(values.size()) != count) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " were given.");
   }
-  const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   for (std::int64_t begin = 0; begin < count; begin += staged_elements) {
-    set_elements(
-        p, begin,
+    set_parameter(
+        name, begin,
         values.subspan(static_cast<std::size_t>(begin),
                        static_cast<std::size_t>(std::min(staged_elements, count - begin))));
   }
 }
 
-/// Elements of parameter p from `first` on, at most staged_elements of them.
+template <class... Policies>
+void Trainer<Policies...>::set_parameter(std::string_view name, std::int64_t first,
+                                         std::span<const Sum> values) {
+  const std::int64_t count = address_of(name, builder().weights).second;
+  if (first < 0 || first > count || static_cast<std::int64_t>(values.size()) > count - first) {
+    throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
+                     values.size(), " after ", first, " were given.");
+  }
+  set_elements(static_cast<std::size_t>(plan_.dag->parameter(name)), first, values);
+}
+
+/// Elements of parameter p from `first` on.
 template <class... Policies>
 void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
                                         std::span<const Sum> values) {
   const std::string& name = plan_.dag->parameters[p].name;
-  const std::vector<T> rounded(values.begin(), values.end());
+  const auto rounded = [&] {
+    if constexpr (std::is_same_v<T, Sum>)
+      return values;
+    else
+      return std::vector<T>(values.begin(), values.end());
+  }();
   copy(address_of(name, builder().weights).first + first, rounded.data(),
        rounded.size() * sizeof(T), device::Copy::to_device);
   set_master(plan_.layout.parameters[p] + first, values);
@@ -142,29 +174,38 @@ std::vector<optim::StateRange> Trainer<Policies...>::state_ranges() const {
 }
 
 template <class... Policies>
-void Trainer<Policies...>::copy_state(const StateRange& range, void* to) {
-  transfer(range, to, memory().at(range.storage), device::Copy::to_host);
+std::byte* Trainer<Policies...>::host_memory(const StateRange& range) const {
+  const bool on_device = builder().program.storages[range.storage].place == schedule::Place::device;
+  return on_device && device_.discrete() ? nullptr : memory().template at<std::byte>(range.storage);
 }
 
 template <class... Policies>
-void Trainer<Policies...>::set_state(const StateRange& range, const void* from) {
-  transfer(range, memory().at(range.storage), from, device::Copy::to_device);
+auto Trainer<Policies...>::state_bytes(const StateRange& range, Bytes offset,
+                                       std::span<std::byte> room) -> std::span<const std::byte> {
+  if (const std::byte* const here = host_memory(range)) return {here + offset, room.size()};
+  copy(room.data(), memory().template at<std::byte>(range.storage) + offset, room.size(),
+       device::Copy::to_host);
+  return room;
 }
 
-/// Between the caller's memory and where the range is, on the device or not.
 template <class... Policies>
-void Trainer<Policies...>::transfer(const StateRange& range, void* to, const void* from,
-                                    device::Copy direction) {
-  const Bytes bytes = static_cast<Bytes>(range.elements) * size_of(range.element);
-  if (builder().program.storages[range.storage].place == schedule::Place::device) {
-    copy(to, from, bytes, direction);
+void Trainer<Policies...>::set_state(const StateRange& range, Bytes offset,
+                                     std::span<const std::byte> bytes) {
+  if (std::byte* const here = host_memory(range)) {
+    std::memcpy(here + offset, bytes.data(), bytes.size());
   } else {
-    std::memcpy(to, from, bytes);
+    copy(memory().template at<std::byte>(range.storage) + offset, bytes.data(), bytes.size(),
+         device::Copy::to_device);
   }
 }
 
+/// Between the host and the device; no lane has work between steps.
 template <class... Policies>
 void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
+  if (!device_.discrete()) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return;
+  }
   auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
   lane.submit([=](typename Device::Lane& self) { self.copy(to, from, bytes, direction); });
   lane.synchronize();

@@ -1,0 +1,190 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/shape.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/io/manifest.hpp>
+#include <reef/optim/concept.hpp>
+
+namespace reef::inline v0::checkpoint::detail {
+
+inline constexpr const char* model_stem = "model";
+
+/// A range's tensor is named after it and where it begins: "state.0.from.8192".
+inline std::string stem_of(const optim::StateRange& range) { return range.name + ".from."; }
+
+inline std::int64_t offset_after(const std::string& name, std::size_t at) {
+  std::int64_t value = 0;
+  const char* const last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data() + at, last, value);
+  if (error != std::errc() || end != last || value < 0) {
+    throw DecodeError("reef::checkpoint: '", name,
+                      "' is no name of an optimizer's state.\n  fix: ", io::checkpoint_fix);
+  }
+  return value;
+}
+
+/// Fills a trainer from the shards of a checkpoint, whatever the number of ranks that wrote it. Every
+/// shard is read twice: first all is checked, and the trainer unchanged if something is wrong; then it
+/// is filled. So it needs memory for a piece of a tensor alone.
+template <class TrainerType>
+class Loader {
+  using T = typename TrainerType::T;
+  using Sum = typename TrainerType::Sum;
+
+public:
+  explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
+    filled_.resize(ranges_.size());
+    has_parameter_.resize(trainer_.model().dag().parameters.size());
+  }
+
+  void check(const std::filesystem::path& folder, const std::vector<io::Shard>& shards,
+             const std::string& source) {
+    for (const io::Shard& shard : shards) read(folder, shard);
+    bool complete =
+        std::find(has_parameter_.begin(), has_parameter_.end(), false) == has_parameter_.end();
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      complete = complete && covers(ranges_[i], filled_[i]);
+    }
+    if (!complete) {
+      throw DecodeError("reef::checkpoint::resume: ", source,
+                        " does not hold all parameters and state of this model and optimizer.\n"
+                        "  fix: resume with those that the run was started with.");
+    }
+    checked_ = true;
+  }
+
+  /// After check. Parameters first: they set the master weights too, which the state has exactly.
+  void fill(const std::filesystem::path& folder, const std::vector<io::Shard>& shards) {
+    for (const bool model : {true, false}) {
+      for (const io::Shard& shard : shards) {
+        if (is_model(shard) == model) read(folder, shard);
+      }
+    }
+  }
+
+private:
+  using Interval = std::pair<std::int64_t, std::int64_t>;
+
+  static bool is_model(const io::Shard& shard) {
+    return shard.file.starts_with(concat(model_stem, "."));
+  }
+
+  // Each element of the range was there once.
+  static bool covers(const optim::StateRange& range, std::vector<Interval>& parts) {
+    std::sort(parts.begin(), parts.end());
+    std::int64_t next = range.begin;
+    for (const auto& [from, to] : parts) {
+      if (from != next) return false;
+      next = to;
+    }
+    return next == range.begin + range.elements;
+  }
+
+  void read(const std::filesystem::path& folder, const io::Shard& expected) {
+    const io::CheckedShard shard(folder, expected);
+    for (const io::StoredTensor& tensor : shard.file().tensors()) {
+      is_model(expected) ? read_parameter(shard, tensor) : read_state(shard, tensor);
+    }
+  }
+
+  void read_parameter(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
+    const graph::Dag& dag = trainer_.model().dag();
+    const int id = dag.parameter(tensor.name);
+    if (!checked_ && has_parameter_[static_cast<std::size_t>(id)]) {
+      throw DecodeError("reef::checkpoint: '", tensor.name,
+                        "' is there twice.\n  fix: copy the checkpoint again.");
+    }
+    has_parameter_[static_cast<std::size_t>(id)] = true;
+    const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
+      if (!checked_) return;
+      const auto* const data = static_cast<const T*>(static_cast<const void*>(bytes.data()));
+      const std::span values(data, bytes.size() / sizeof(T));
+      const auto first = static_cast<std::int64_t>(offset / sizeof(T));
+      if constexpr (std::is_same_v<T, Sum>) {
+        trainer_.set_parameter(tensor.name, first, values);
+      } else {
+        trainer_.set_parameter(tensor.name, first, std::vector<Sum>(values.begin(), values.end()));
+      }
+    };
+    shard.read(
+        tensor.name, dag.parameter_at(id).spec.shape, element_of<T>,
+        [&](Bytes, Bytes size) { return piece(size); }, set);
+  }
+
+  void read_state(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const optim::StateRange& range = ranges_[i];
+      const std::string stem = stem_of(range);
+      if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
+      const std::int64_t begin = offset_after(tensor.name, stem.size());
+      const std::int64_t size = tensor.shape[0];
+      if (begin > std::numeric_limits<std::int64_t>::max() - size) {
+        throw DecodeError("reef::checkpoint: '", tensor.name,
+                          "' begins beyond any model.\n  fix: ", io::checkpoint_fix);
+      }
+      const std::int64_t from = std::max(begin, range.begin);
+      const std::int64_t to = std::min(begin + size, range.begin + range.elements);
+      if (from >= to) continue;
+      read_part(shard, tensor, range, begin);
+      filled_[i].emplace_back(from, to);
+    }
+  }
+
+  /// What the range has of a tensor that holds the elements from `begin` on: straight to where it is, if
+  /// the host can write there, and the piece is of the range alone.
+  void read_part(const io::CheckedShard& shard, const io::StoredTensor& tensor,
+                 const optim::StateRange& range, std::int64_t begin) {
+    const auto width = static_cast<std::int64_t>(size_of(range.element));
+    // Both in bytes of the tensor.
+    const std::int64_t first = (range.begin - begin) * width;
+    const std::int64_t last = first + range.elements * width;
+    std::byte* const memory = checked_ ? trainer_.host_memory(range) : nullptr;
+    const auto room = [&](Bytes offset, Bytes size) {
+      const auto at = static_cast<std::int64_t>(offset);
+      const bool inside = first <= at && at + static_cast<std::int64_t>(size) <= last;
+      return memory != nullptr && inside ? memory + (at - first) : piece(size);
+    };
+    const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
+      if (!checked_ || bytes.data() != piece_.data()) return;
+      const auto at = static_cast<std::int64_t>(offset);
+      const std::int64_t from = std::max(at, first);
+      const std::int64_t to = std::min(at + static_cast<std::int64_t>(bytes.size()), last);
+      if (from >= to) return;
+      trainer_.set_state(
+          range, static_cast<Bytes>(from - first),
+          bytes.subspan(static_cast<std::size_t>(from - at), static_cast<std::size_t>(to - from)));
+    };
+    shard.read(tensor.name, Shape{tensor.shape[0]}, range.element, room, set);
+  }
+
+  std::byte* piece(Bytes size) {
+    piece_.resize(std::max(piece_.size(), static_cast<std::size_t>(size)));
+    return piece_.data();
+  }
+
+  TrainerType& trainer_;
+  std::vector<optim::StateRange> ranges_;
+  std::vector<std::vector<Interval>> filled_;
+  std::vector<bool> has_parameter_;
+  std::vector<std::byte> piece_;
+  bool checked_ = false;
+};
+
+}  // namespace reef::inline v0::checkpoint::detail
