@@ -15,6 +15,7 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #endif
 
@@ -228,6 +229,32 @@ TEST(HostLane, idle_lanes_burn_no_core) {
   }
   EXPECT_LT(burnt, 0.02);
 }
+
+#if defined(__linux__) && defined(SYS_sched_getattr)
+// 0 where the kernel does not say: it has no time slices of a thread's own before 6.12.
+std::uint64_t time_slice_ns(Host& device, device::Priority priority) {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } attributes{};
+  Host::Lane lane(device, "lane", priority);
+  lane.submit(
+      [&](Host::Lane&) { syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0); });
+  lane.synchronize();
+  return attributes.runtime;
+}
+
+TEST(HostLane, one_of_high_priority_asks_for_the_shortest_time_slice) {
+  Host device({.threads = 1});
+  const std::uint64_t usual = time_slice_ns(device, device::Priority::normal);
+  if (usual == 0) GTEST_SKIP() << "this kernel has no time slices of a thread's own";
+  EXPECT_EQ(time_slice_ns(device, device::Priority::high), 100'000U);
+  EXPECT_GT(usual, 100'000U);
+}
+#endif
 
 TEST(HostPool, every_part_runs_once_whatever_the_number_of_threads) {
   for (const int threads : {1, 2, 3, 7}) {

@@ -24,6 +24,10 @@ struct MemoryReport {
 /// Where a copy goes. Both ends of `on_device` are device memory.
 enum class Copy { to_device, to_host, on_device };
 
+/// Whether a lane goes first where others of the device want the same cores or engines: for short work
+/// that others wait for.
+enum class Priority { normal, high };
+
 /// A place that computes: memory with a budget, and lanes that run what they are given in order.
 ///
 ///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
@@ -32,7 +36,8 @@ enum class Copy { to_device, to_host, on_device };
 ///
 /// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError       |
 /// | PinnedBuffer | host memory that copies are fast from                                          |
-/// | Lane         | made of (device, name), belongs to one device; submit from any thread          |
+/// | Lane         | made of (device, name, priority), belongs to one device; submit from any       |
+/// |              | thread                                                                         |
 /// | Event        | counts completions: record on one lane, wait on others, synchronize on a host  |
 /// |              | thread; made of (device), used for ever                                        |
 /// | lifetime     | the device outlives its buffers, lanes and events; an event outlives its users |
@@ -52,7 +57,7 @@ concept device =
     std::movable<typename D::Buffer> && std::movable<typename D::PinnedBuffer> &&
     std::constructible_from<D, typename D::Options> &&
     std::constructible_from<typename D::Event, D&> &&
-    std::constructible_from<typename D::Lane, D&, std::string> &&
+    std::constructible_from<typename D::Lane, D&, std::string, Priority> &&
     requires(typename D::Buffer& buffer, typename D::PinnedBuffer& pinned) {
       { buffer.data() } -> std::same_as<void*>;
       { buffer.bytes() } -> std::same_as<Bytes>;
@@ -70,7 +75,7 @@ concept device =
       lane.submit(function);
       lane.synchronize();
       lane.record(event);
-  lane.stamp(time);
+      lane.stamp(time);
       lane.wait(event, std::uint64_t{1});
       lane.copy(to, from, bytes, Copy::to_device);
       lane.fill_zero(to, bytes);

@@ -18,7 +18,6 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #endif
 
 #include <reef/core/error.hpp>
@@ -26,6 +25,7 @@
 #include <reef/device/concept.hpp>
 #include <reef/device/cores.hpp>
 #include <reef/device/detail/doorbell.hpp>
+#include <reef/device/detail/scheduling.hpp>
 #include <reef/device/detail/thread_pool.hpp>
 #include <reef/device/detail/worker.hpp>
 #include <reef/device/memory.hpp>
@@ -279,9 +279,11 @@ private:
 /// | life   | the destructor runs what is queued, then joins; it swallows an unclaimed exception  |
 class Host::Lane {
 public:
-  Lane(Host& device, std::string lane_name)
-      : device_(device),
-        worker_(*this, std::move(lane_name), device.failed_lanes_, sharpen_timers) {}
+  Lane(Host& device, std::string lane_name, Priority priority = Priority::normal)
+      : device_(device), worker_(*this, std::move(lane_name), device.failed_lanes_, [priority] {
+          detail::wake_on_time();  // emulated links end on time
+          if (priority == Priority::high) detail::go_first();
+        }) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
@@ -375,13 +377,6 @@ private:
     const auto begin = Clock::now();
     std::this_thread::sleep_for(owed_);
     owed_ -= Clock::now() - begin;  // a late wake-up is made good
-  }
-
-  // Emulated links end on time: to 1 us, not 50.
-  static void sharpen_timers() {
-#if defined(__linux__)
-    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-#endif
   }
 
   Host& device_;

@@ -54,7 +54,10 @@ struct Lanes {
       if (schedule::communicates(lane)) {
         queues[i] = &progress.queue(name);
       } else {
-        lanes[i] = std::make_unique<Lane>(device, name);
+        // What is not the model's computing is short, and the next communication waits for it.
+        lanes[i] = std::make_unique<Lane>(
+            device, name,
+            lane == schedule::Lane::compute ? device::Priority::normal : device::Priority::high);
         if (sink != nullptr) tracks[i] = &sink->track(name);
       }
     }

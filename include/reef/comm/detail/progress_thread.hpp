@@ -12,16 +12,17 @@
 #include <thread>
 #include <vector>
 
-#include <reef/comm/detail/scheduling.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/text.hpp>
+#include <reef/device/detail/scheduling.hpp>
 
 namespace reef::inline v0::comm {
 
 // -- the progress thread -----------------------------------------------------------------------
 
 inline void Progress::serve() {
-  detail::wake_on_time();
+  device::detail::wake_on_time();
+  device::detail::go_first();
   std::int64_t last = detail::now_ns();
   while (!leave_) {
     const std::int64_t now = detail::now_ns();

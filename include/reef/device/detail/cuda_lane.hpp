@@ -8,11 +8,13 @@
 
 #include <cuda_runtime.h>
 
+#include <reef/device/concept.hpp>
 #include <reef/device/detail/cuda_blas.hpp>
 #include <reef/device/detail/cuda_device.hpp>
 #include <reef/device/detail/cuda_error.hpp>
 #include <reef/device/detail/cuda_event.hpp>
 #include <reef/device/detail/cuda_memory.hpp>
+#include <reef/device/detail/scheduling.hpp>
 #include <reef/device/detail/worker.hpp>
 #include <reef/trace/span.hpp>
 
@@ -30,12 +32,14 @@ namespace reef::inline v0::device {
 /// |        | an unclaimed exception                                                               |
 class Cuda::Lane {
 public:
-  Lane(Cuda& device, std::string lane_name)
+  Lane(Cuda& device, std::string lane_name, Priority priority = Priority::normal)
       : device_(device),
-        stream_(device),
-        worker_(*this, std::move(lane_name), device.failed_lanes_, [ordinal = device.ordinal()] {
-          detail::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice", ordinal);
-        }) {}
+        stream_(device, priority),
+        worker_(*this, std::move(lane_name), device.failed_lanes_,
+                [priority, ordinal = device.ordinal()] {
+                  detail::check_cuda(cudaSetDevice(ordinal), "cudaSetDevice", ordinal);
+                  if (priority == Priority::high) detail::go_first();
+                }) {}
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
   ~Lane() {
@@ -113,10 +117,15 @@ public:
 private:
   // A stream, and an event by which a host thread sleeps until the stream has done its work.
   struct Stream {
-    explicit Stream(Cuda& device) {
+    Stream(Cuda& device, Priority priority) {
       const detail::CudaDeviceScope scope(device.ordinal());
-      detail::check_cuda(cudaStreamCreateWithFlags(&get, cudaStreamNonBlocking),
-                         "cudaStreamCreateWithFlags", device.ordinal());
+      int lowest = 0;
+      int highest = 0;
+      detail::check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest),
+                         "cudaDeviceGetStreamPriorityRange", device.ordinal());
+      detail::check_cuda(cudaStreamCreateWithPriority(&get, cudaStreamNonBlocking,
+                                                      priority == Priority::high ? highest : 0),
+                         "cudaStreamCreateWithPriority", device.ordinal());
       const cudaError_t code =
           cudaEventCreateWithFlags(&drained, cudaEventDisableTiming | cudaEventBlockingSync);
       if (code != cudaSuccess) {

@@ -8,17 +8,22 @@
 #include <unistd.h>
 #endif
 
-// How the operating system treats the progress thread.
+// How the operating system treats the calling thread. Where something is not to be had nothing changes.
 
-namespace reef::inline v0::comm::detail {
+namespace reef::inline v0::device::detail {
 
-/// Asks for the calling thread to be woken on time, also on a core that another thread computes on:
-/// timers end to 1 us instead of 50, and its time slice is the shortest, which Linux from 6.12 on lets
-/// go before longer ones. Needs no rights; where it is not to be had nothing changes.
+/// It is woken on time: timers end to 1 us instead of 50.
 inline void wake_on_time() {
 #if defined(__linux__)
   prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-#if defined(SYS_sched_setattr)
+#endif
+}
+
+/// When it wakes on a core that another thread computes on, it goes first: its time slice is the
+/// shortest, which Linux from 6.12 on lets go before longer ones. Needs no rights, and takes no more
+/// than its share.
+inline void go_first() {
+#if defined(__linux__) && defined(SYS_sched_setattr)
   struct {  // sched_attr of <linux/sched/types.h>, which does not go with <sched.h>
     std::uint32_t size, policy;
     std::uint64_t flags;
@@ -31,7 +36,6 @@ inline void wake_on_time() {
   attributes.runtime = 100'000;
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 #endif
-#endif
 }
 
-}  // namespace reef::inline v0::comm::detail
+}  // namespace reef::inline v0::device::detail
