@@ -139,7 +139,7 @@ private:
       if (entries[i].name == name) return static_cast<int>(i);
     }
     throw ShapeError("reef::graph: there is no ", what, " '", name, "' among the graph's ",
-                     entries.size(), ".");
+                     entries.size(), ".\n  fix: give a name that the graph has.");
   }
 
   template <class Entry>
