@@ -14,7 +14,8 @@ beside a step.
 
     equal samples   every recipe makes --steps steps
     equal time      every recipe makes as many steps as fit into the time of Ddp's, and its learning rate falls
-                    over that many. A step's time is measured in this run, in interleaved rounds on slow links
+                    over that many. A step's time is measured in this run, in interleaved rounds on slow links and
+                    a device that sleeps until it is --slowdown times as slow: without, a micro-batch is too short
     time to loss    of that time, the share after which the held-out loss is what Ddp's is at its end
 
 The corpus is the licences of Debian 12 in /usr/share/common-licenses, in the order of their names; a text of
@@ -87,8 +88,8 @@ class Bench:
         print(f"  {recipe}, seed {seed}, {steps} steps: {curve[-1][2]:.4f}", flush=True)
         return curve, lines[-1]
 
-    def times(self, rounds, recipes):
-        lines = self.run("core", "time", self.path, rounds, *recipes)
+    def times(self, rounds, slowdown, recipes):
+        lines = self.run("core", "time", self.path, rounds, slowdown, *recipes)
         middle = lambda key, of: statistics.median(line[key] for line in lines if key in line and of(line))
         result = {key: middle(key, lambda line: True) for key in ("c", "m", "bytes_per_s")}
         result["step_s"] = {recipe: middle("step_s", lambda line: line["recipe"] == recipe)
@@ -157,12 +158,13 @@ def table(report):
     if "times" in report:
         times, ended = report["times"], report["equal_time"]
         lines += ["", "## Equal time: that of Ddp's steps, over slow links", "",
-                  f"A micro-batch takes c = {1e3 * times['c']:.2f} ms, an exchange of the model m = "
-                  f"{1e3 * times['m']:.2f} ms, over links of {times['bytes_per_s'] / 1e6:.1f} MB/s each way: half of "
-                  "a step's micro-batches, the longest",
+                  f"A micro-batch takes c = {1e3 * times['c']:.2f} ms, on a device {report['slowdown']:g} times as "
+                  "slow as this one, which sleeps for the rest; an exchange",
+                  f"of the model m = {1e3 * times['m']:.2f} ms, over links of {times['bytes_per_s'] / 1e6:.1f} MB/s "
+                  "each way: half of a step's micro-batches, the longest",
                   "that ACCO hides with this batch. Steps: medians of interleaved rounds. Time to loss: the share of "
                   "the time after which a run",
-                  "is where Ddp ends, its learning rate falling over all of it; of how many seeds, where not of all.", "",
+                  "is where Ddp ends, its learning rate falling over all of it; of how many seeds, if not all.", "",
                   "| recipe | ms a step | steps in the time | held-out loss | gap to Ddp | time to loss |",
                   "|---|--:|--:|--:|--:|--:|"]
         for recipe, of in ended.items():
@@ -248,6 +250,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=2, help="1, 2, 4 or 8")
     parser.add_argument("--rounds", type=int, default=5, help="of the steps that are timed; 0: no equal time")
+    parser.add_argument("--slowdown", type=float, default=10, help="of the device on which steps are timed")
     parser.add_argument("--init", choices=["fan-in", "gpt2"], default="fan-in", help="the first weights")
     parser.add_argument("--resume", action="store_true", help="with the runs that OUT.json has")
     parser.add_argument("--corpus", type=Path, help="another text than the licences")
@@ -263,7 +266,8 @@ def main():
     report = {"command": " ".join(["python3 bench/optim/convergence.py", *asked]),
               "processor": processor(), "system": platform.platform(), "compiler": compiler,
               "corpus": {"what": what, "bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()},
-              "init": options.init, "ranks": options.ranks, "steps": options.steps, "seeds": seeds, "runs": {}}
+              "init": options.init, "slowdown": options.slowdown, "ranks": options.ranks, "steps": options.steps,
+              "seeds": seeds, "runs": {}}
     if options.resume and options.out.with_suffix(".json").exists():
         before = json.loads(options.out.with_suffix(".json").read_text())
         if [key for key in report if key != "runs" and report[key] != before.get(key)]:
@@ -283,7 +287,7 @@ def main():
         write(options, report)
         if options.rounds:
             if "times" not in report:
-                report["times"] = bench.times(options.rounds, TIMED)
+                report["times"] = bench.times(options.rounds, options.slowdown, TIMED)
             times = report["times"]["step_s"]
             ended = report.setdefault("equal_time", {})
             for recipe in TIMED:

@@ -1,7 +1,7 @@
 // How far the recipes come: held-out loss of one small model, every recipe on exactly the same samples.
 //
 //   mpiexec -n 2 build/release/bench/optim_convergence_bench train CORPUS RECIPE SEED STEPS INIT NOISE
-//   mpiexec --bind-to core -n 2 build/release/bench/optim_convergence_bench time CORPUS ROUNDS RECIPE...
+//   mpiexec --bind-to core -n 2 build/release/bench/optim_convergence_bench time CORPUS ROUNDS SLOWDOWN RECIPE...
 //
 // convergence.py starts it, and makes tables and a plot of what it prints: lines of JSON.
 //
@@ -16,7 +16,9 @@
 //     NOISE     deviation of what is added to the weights before the first step
 //
 // `time`: seconds of steps over links on which an exchange of the model takes half of a step's micro-batches,
-// the longest that every recipe can hide; the links are emulated, and change no bit of what is learnt.
+// the longest that every recipe can hide; the links are emulated, and change no bit of what is learnt. The
+// device is SLOWDOWN times as slow as this one, and sleeps for the rest: half a millisecond, which a
+// micro-batch takes here, is no longer than a few wake-ups of the threads that communicate.
 
 #include <mpi.h>
 
@@ -109,13 +111,15 @@ void train(const Text& text, const std::string& recipe, std::uint64_t seed, std:
   }
 }
 
-void time_all(const Text& text, int rounds, const std::vector<std::string>& names) {
+void time_all(const Text& text, int rounds, double slowdown,
+              const std::vector<std::string>& names) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
   const auto setting = [&](int micro_batches, NetworkShape links) {
     Setting result = setting_of(text, 1, 1000, world.size(), true);
     result.micro_batches = micro_batches;
     result.network = std::move(links);
+    result.slowdown = slowdown;
     return result;
   };
   const int of_rank = micro_batches_of_step / world.size();
@@ -148,14 +152,13 @@ void run(const std::vector<std::string>& arguments) {
                  std::atoll(arguments[4].c_str()), arguments[5] == "fan-in",
                  std::atof(arguments[6].c_str()));
   }
-  if (arguments.size() >= 4 && arguments[0] == "time") {
+  if (arguments.size() >= 5 && arguments[0] == "time") {
     return time_all(Text(arguments[1]), std::atoi(arguments[2].c_str()),
-                    {arguments.begin() + 3, arguments.end()});
+                    std::atof(arguments[3].c_str()), {arguments.begin() + 4, arguments.end()});
   }
   throw reef::OptionError(
       "usage: optim_convergence_bench train CORPUS RECIPE SEED STEPS INIT NOISE | time CORPUS "
-      "ROUNDS "
-      "RECIPE...");
+      "ROUNDS SLOWDOWN RECIPE...");
 }
 
 }  // namespace
