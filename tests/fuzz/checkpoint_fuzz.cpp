@@ -191,7 +191,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::size_t line = std::min(input.find('\n'), input.size());
   checkpoint.set(input.substr(0, line), input.substr(std::min(line + 1, input.size())));
   Trainer trainer;
-  reef::checkpoint::detail::Loader loader(trainer);
+  reef::checkpoint::detail::Loader loader(trainer, trainer.state_ranges());
   std::vector<io::Shard> shards;
   const bool is_good = reef::fuzz::reads([&] {
     shards = {checkpoint.shard("optimizer-0.safetensors"), checkpoint.shard("model.safetensors")};

@@ -38,6 +38,22 @@ TEST(AtomicFile, appears_whole_under_its_name_and_leaves_nothing_beside_it) {
   EXPECT_EQ(files_in(folder.path()), 1);
 }
 
+TEST(AtomicFile, that_is_long_has_all_that_was_written_in_parts) {
+  const reef::test::TemporaryFolder folder;
+  std::string part(3'000'001, ' ');
+  io::AtomicFile file(folder / "a");
+  std::string all;
+  for (int i = 0; i < 8; ++i) {
+    for (std::size_t at = 0; at < part.size(); ++at) {
+      part[at] = static_cast<char>((at * 31 + static_cast<std::size_t>(i)) % 251);
+    }
+    file.write(part);
+    all += part;
+  }
+  file.commit();
+  EXPECT_TRUE(io::read_file(folder / "a", Bytes{1} << 30) == all);
+}
+
 TEST(AtomicFile, without_commit_leaves_the_old_file_and_removes_its_own) {
   const reef::test::TemporaryFolder folder;
   io::write_atomically(folder / "a", "old");

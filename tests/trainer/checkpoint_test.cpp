@@ -48,7 +48,7 @@ TEST(Checkpoint, ddp_with_other_buckets_takes_over_the_state) {
   const SharedFolder folder("buckets");
   const comm::Communicator world;
   const auto run = [&](Bytes bucket_bytes, bool save) {
-    Replicated::Options changed = small_options<Replicated>();
+    typename Replicated::Options changed = small_options<Replicated>();
     changed.clip_norm = 0;  // the norm is summed by buckets
     changed.bucket_bytes = bucket_bytes;
     Replicated trainer = small_trainer<Replicated>(changed, world);
@@ -104,15 +104,15 @@ TEST(Checkpoint, a_damaged_file_is_refused_on_every_rank_and_the_trainer_stays_a
   EXPECT_EQ(outcome_of(trainer, 2), outcome_of(fresh, 2));
 }
 
-TEST(Checkpoint, tensors_of_many_pieces_go_between_devices_and_buckets) {
-  using Replicated = Trainer<optim::Ddp<optim::AdamW>>;
+template <class Replicated>
+void expect_the_same_between_devices_and_buckets() {
   nn::GptConfig config = small_config();
-  config.channels = 180;  // one tensor of 4 * 180 * 180 elements, and one bucket of them all
+  config.channels = 204;  // one tensor of 4 * 204 * 204 elements, and one bucket of them all
   config.layers = 1;
   const SharedFolder folder("pieces");
   const comm::Communicator world;
   const auto run = [&](Bytes bucket_bytes, Bytes device_bytes, bool resumes) {
-    Replicated::Options changed = small_options<Replicated>();
+    typename Replicated::Options changed = small_options<Replicated>();
     changed.clip_norm = 0;  // the norm is summed by buckets
     changed.bucket_bytes = bucket_bytes;
     changed.device.memory_bytes =
@@ -133,6 +133,15 @@ TEST(Checkpoint, tensors_of_many_pieces_go_between_devices_and_buckets) {
   EXPECT_EQ(run(700'000, whole, true), undisturbed);
   EXPECT_EQ(run(whole, whole, true), undisturbed);
   EXPECT_EQ(run(whole, 0, true), undisturbed);
+}
+
+TEST(Checkpoint, tensors_of_many_pieces_go_between_devices_and_buckets) {
+  expect_the_same_between_devices_and_buckets<Trainer<optim::Ddp<optim::AdamW>>>();
+}
+
+TEST(Checkpoint, tensors_of_many_pieces_go_between_them_in_bf16_too) {
+  expect_the_same_between_devices_and_buckets<
+      Trainer<precision::Bf16, optim::Ddp<optim::AdamW>>>();
 }
 
 TEST(Checkpoint, what_cannot_be_is_refused_though_all_checksums_are_right) {
@@ -161,6 +170,15 @@ TEST(Checkpoint, what_cannot_be_is_refused_though_all_checksums_are_right) {
   refused(with("committed", -2), "is of step -2");
   refused(with("committed", 34), "is of step 34");
   refused(with("began", 3), "its ranks began together after step 3");
+  for (const std::vector<std::uint64_t>& unused :
+       {std::vector<std::uint64_t>{1, 1}, {std::uint64_t{1} << 40}}) {
+    io::Manifest manifest = good;
+    manifest.facts["unused"] = unused;
+    refused(manifest, "unused micro-batches that do not rise");
+  }
+  io::Manifest without_user = good;
+  without_user.facts.erase("user");
+  refused(without_user, "'user' is missing");
 
   // All parameters but the first, and the last one once more in a file of its own.
   const auto& parameters = trainer.model().dag().parameters;

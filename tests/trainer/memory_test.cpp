@@ -19,8 +19,10 @@
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/linear.hpp>
+#include <reef/trainer/checkpoint.hpp>
 
 #include "../support/overlapping_trainers.hpp"
+#include "../support/ranks.hpp"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define REEF_TEST_HOOKS 1
@@ -118,27 +120,40 @@ struct Taken {
 };
 
 template <class Tested>
-Taken taken_by(typename Tested::Model model) {
-  Taken result{static_cast<double>(model.dag().parameter_count()), 0};
+typename Tested::Options options_of() {
   typename Tested::Options options;
   options.device.threads = 1;
   options.bucket_bytes = 1 << 20;
   // A window between ranks is shared memory, which no allocator sees: messages.
   options.communication.transport = comm::Transport::messages;
-  const auto source = [](std::uint64_t, std::span<const AnyView> inputs) {
-    for (const AnyView& input : inputs) input.as<std::int32_t>().span()[0] = 1;
-    return 1.0;
-  };
+  return options;
+}
+
+double ones(std::uint64_t, std::span<const AnyView> inputs) {
+  for (const AnyView& input : inputs) input.as<std::int32_t>().span()[0] = 1;
+  return 1.0;
+}
+
+/// Bytes at most, beyond what there was before it, that `work` takes.
+template <class F>
+double taken_while([[maybe_unused]] F&& work) {
 #if defined(REEF_TEST_HOOKS)
   const std::int64_t before = live;
   peak = before;
-  {
-    Tested trainer(std::move(model), source, std::move(options));
-    for (int i = 0; i < 3; ++i) trainer.step();
-  }
-  result.bytes = static_cast<double>(peak - before);
+  work();
+  return static_cast<double>(peak - before);
+#else
+  return 0;
 #endif
-  return result;
+}
+
+template <class Tested>
+Taken taken_by(typename Tested::Model model) {
+  const auto parameters = static_cast<double>(model.dag().parameter_count());
+  return {parameters, taken_while([&] {
+            Tested trainer(std::move(model), ones, options_of<Tested>());
+            for (int i = 0; i < 3; ++i) trainer.step();
+          })};
 }
 
 template <class Tested>
@@ -184,6 +199,22 @@ TEST(Memory, of_acco_with_gradients_of_bf16) {
 
 TEST(Memory, of_dpu_is_that_of_acco) {
   expect_table<Trainer<optim::Dpu<optim::AdamW, 1>>>(4 + 4 + 4 + adamw / ranks());
+}
+
+TEST(Memory, of_a_checkpoint_does_not_grow_with_the_model) {
+#if !defined(REEF_TEST_HOOKS)
+  GTEST_SKIP() << "the allocator cannot be hooked here";
+#endif
+  using Tested = Trainer<optim::Acco<optim::AdamW>>;
+  const SharedFolder folder("memory");
+  const std::int64_t vocabulary = 64 << 10;  // 64 MiB of weights in one tensor
+  {
+    Tested trainer(wide_model<float>(vocabulary), ones, options_of<Tested>());
+    trainer.step();
+    EXPECT_LT(taken_while([&] { checkpoint::save(trainer, folder.path()); }), 4e6);
+  }
+  Tested trainer(wide_model<float>(vocabulary), ones, options_of<Tested>());
+  EXPECT_LT(taken_while([&] { checkpoint::resume(trainer, folder.path()); }), 4e6);
 }
 
 }  // namespace

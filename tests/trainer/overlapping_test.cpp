@@ -136,6 +136,28 @@ TEST(Overlapping, a_damaged_checkpoint_leaves_no_gradient_pending) {
   EXPECT_FALSE(trainer.pending());
 }
 
+TEST(Overlapping, a_checkpoint_that_is_refused_changes_nothing_between_steps) {
+  using Predicted = Trainer<optim::DpuPredicted<optim::AdamW>>;
+  const SharedFolder folder("refused");
+  const comm::Communicator world;
+  Predicted saved = small_trainer<Predicted>(small_options<Predicted>(), world);
+  saved.step();
+  checkpoint::save(saved, folder.path());
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() == 0)
+    std::filesystem::resize_file(folder.path() / "step-000000001" / "model.safetensors", 9);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const auto run = [&](bool tries) {
+    Predicted trainer = small_trainer<Predicted>(small_options<Predicted>(), world);
+    trainer.step();
+    if (tries) {
+      EXPECT_THROW(checkpoint::resume(trainer, folder.path()), FileError);
+    }
+    return outcome_of(trainer, 2);
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
 TEST(Overlapping, a_resume_by_another_optimizer_goes_on_from_weights_and_states_alone) {
   using Acco = Trainer<optim::Acco<optim::AdamW>>;
   using Predicted = Trainer<optim::DpuPredicted<optim::AdamW>>;

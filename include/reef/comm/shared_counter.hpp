@@ -24,6 +24,13 @@ struct CounterState {
   std::uint64_t next = 0;               ///< no rank was given this one, or one above
   std::vector<std::uint64_t> unused{};  ///< given to a rank that has not used them yet; ascending
 
+  /// Whether a counter can be in it: else a number would be given twice.
+  [[nodiscard]] bool possible() const {
+    const bool rises =
+        std::adjacent_find(unused.begin(), unused.end(), std::greater_equal<>{}) == unused.end();
+    return rises && (unused.empty() || unused.back() < next);
+  }
+
   friend bool operator==(const CounterState&, const CounterState&) = default;
 };
 
@@ -146,9 +153,7 @@ private:
           "is to go on from states that differ from rank to rank.\n  fix: give all ranks the "
           "state that state() told all of them.");
     }
-    const bool rising = std::adjacent_find(state.unused.begin(), state.unused.end(),
-                                           std::greater_equal<>{}) == state.unused.end();
-    if (!rising || (!state.unused.empty() && state.unused.back() >= state.next)) {
+    if (!state.possible()) {
       refuse(
           "cannot go on from a state whose unused numbers do not rise, or reach `next`.\n  why: "
           "a number would be given twice.\n  fix: give the state that state() told.");

@@ -12,8 +12,10 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0::io {
 

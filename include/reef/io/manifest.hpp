@@ -15,8 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/checksum.hpp>
 #include <reef/io/json.hpp>

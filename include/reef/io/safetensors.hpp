@@ -397,6 +397,11 @@ inline Shard stream_safetensors(const std::filesystem::path& path,
     for (Bytes at = 0; at < tensor->size(); at += piece_bytes) {
       const Bytes size = std::min(piece_bytes, tensor->size() - at);
       const auto bytes = tensor->bytes(at, std::span(piece).first(static_cast<std::size_t>(size)));
+      if (bytes.size() != size) {
+        throw OptionError("reef::io::stream_safetensors: '", path.string(), "': tensor '",
+                          tensor->name, "' gave ", bytes.size(), " bytes where it has ", size,
+                          ".\n  fix: as many as `room` has.");
+      }
       crc = crc32c(bytes, crc);
       file.write(bytes);
     }

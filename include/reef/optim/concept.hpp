@@ -8,6 +8,7 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/policy.hpp>
+#include <reef/core/units.hpp>
 #include <reef/device/transform.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/run/step_builder.hpp>
@@ -62,6 +63,8 @@ struct StateRange {
   Kept kept = Kept::shard;
   bool master = false;  ///< the weights that those of the model are rounded from
   bool own = false;     ///< of what is ahead: other weights on each rank, named after it
+
+  [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }
 };
 
 /// Of an optimizer policy that has no options beside its rule's.

@@ -48,7 +48,7 @@ void require_same_run(const TrainerType& trainer, const io::Json& facts,
                       const std::string& source) {
   const auto expect = [&](const char* fact, const auto& wanted) {
     using Fact = std::remove_cvref_t<decltype(wanted)>;
-    if (io::require<Fact>(facts, fact, source) == wanted) return;
+    if (io::require<Fact>(facts, fact, {source, io::checkpoint_fix}) == wanted) return;
     throw DecodeError("reef::checkpoint::resume: ", source, " was written with another ", fact,
                       ".\n  fix: resume with the options that the run was started with, or give "
                       "another directory.");
@@ -160,11 +160,12 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// other, opening again. It is a DecodeError if it is not there.
 ///
 /// | who    | all ranks, before the first step                                                     |
-/// | cost   | every file is read twice: all is checked before anything of the trainer changes      |
+/// | cost   | what a rank needs is read twice: all is checked before anything of the trainer       |
+/// |        | changes                                                                              |
 /// | memory | a piece of a tensor, whatever the model's size                                       |
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
-/// |        | seed or element: the trainer is unchanged. Only if a file has changed until it is    |
-/// |        | read again, its weights and state are unspecified                                    |
+/// |        | seed or element: the trainer is unchanged. Only if the second reading fails, its     |
+/// |        | weights and state are unspecified                                                    |
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                                const std::filesystem::path& directory) {
@@ -181,27 +182,28 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   std::int64_t began = 0;
   comm::CounterState micro_batches;
   io::Json user;
+  bool pending = false;
   std::optional<detail::Loader<Trainer<Policies...>>> loader;
-  const bool was_pending = trainer.pending();
-  const auto check = [&] {
+  detail::together(trainer.progress(), "reading a checkpoint", [&] {
     manifest = io::read_manifest(folder);
     detail::require_same_run(trainer, manifest.facts, source);
-    const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, source);
-    const bool adapts = io::value_or<bool>(manifest.facts, "adapts", false, source);
+    const io::JsonSource written(source, io::checkpoint_fix);
+    const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, written);
+    const bool adapts = io::value_or<bool>(manifest.facts, "adapts", false, written);
     const auto was = [&](const char* fact, const std::string& now) {
-      return io::value_or<std::string>(manifest.facts, fact, now, source) == now;
+      return io::value_or<std::string>(manifest.facts, fact, now, written) == now;
     };
-    trainer.set_pending(io::value_or<bool>(manifest.facts, "pending", false, source) &&
-                        was("optimizer", std::string(Trainer<Policies...>::Optim::name)) &&
-                        was("gradient", std::string(name_of(trainer.plan().gradient))) &&
-                        counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts);
-    loader.emplace(trainer);
+    pending = io::value_or<bool>(manifest.facts, "pending", false, written) &&
+              was("optimizer", std::string(Trainer<Policies...>::Optim::name)) &&
+              was("gradient", std::string(name_of(trainer.plan().gradient))) &&
+              counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts;
+    loader.emplace(trainer, trainer.state_ranges(pending));
     loader->check(folder, manifest.shards, source);
-    committed = io::require<std::int64_t>(manifest.facts, "committed", source);
-    micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", source);
+    committed = io::require<std::int64_t>(manifest.facts, "committed", written);
+    micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", written);
     micro_batches.unused =
-        io::value_or<std::vector<std::uint64_t>>(manifest.facts, "unused", {}, source);
-    began = io::value_or<std::int64_t>(manifest.facts, "began", 0, source);
+        io::value_or<std::vector<std::uint64_t>>(manifest.facts, "unused", {}, written);
+    began = io::value_or<std::int64_t>(manifest.facts, "began", 0, written);
     if (committed < 0 || static_cast<std::uint64_t>(committed) != steps.back()) {
       throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed,
                         ", its folder of step ", steps.back(),
@@ -210,16 +212,15 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     if (began < 0 || began > committed) {
       throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed,
                         ", but its ranks began together after step ", began,
-                        ".\n  fix: copy the checkpoint again.");
+                        ".\n  fix: ", io::checkpoint_fix);
     }
-    user = io::require<io::Json>(manifest.facts, "user", source);
-  };
-  try {
-    detail::together(trainer.progress(), "reading a checkpoint", check);
-  } catch (...) {
-    trainer.set_pending(was_pending);
-    throw;
-  }
+    if (!micro_batches.possible()) {
+      throw DecodeError("reef::checkpoint::resume: ", source, " has unused micro-batches that do ",
+                        "not rise, or reach the next one.\n  fix: ", io::checkpoint_fix);
+    }
+    user = io::require<io::Json>(manifest.facts, "user", written);
+  });
+  trainer.set_pending(pending);
   detail::together(trainer.progress(), "reading a checkpoint again",
                    [&] { loader->fill(folder, manifest.shards); });
   trainer.set_progress(committed, micro_batches, began);

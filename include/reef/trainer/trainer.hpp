@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -209,22 +211,28 @@ public:
 
   /// The optimizer's state on this rank as it is, and some bytes of a range copied in: it is
   /// range.elements numbers of type range.element. What is pending or ahead is there only while it is
-  /// kept; of weights that are ahead only when settled.
-  [[nodiscard]] std::vector<StateRange> state_ranges() const;
+  /// kept; of weights that are ahead only when settled. Throws ShapeError for bytes beyond the range.
+  [[nodiscard]] std::vector<StateRange> state_ranges() const {
+    return state_ranges(pending_, exchanged_);
+  }
   void set_state(const StateRange& range, Bytes offset, std::span<const std::byte> bytes);
 
   /// As many bytes of a parameter or a range as `room` has, from byte `offset` on: where they are until
-  /// the next step, or in `room` if the host cannot read them there.
+  /// the next step, or in `room` if the host cannot read them there. Throws ShapeError beyond its end.
   [[nodiscard]] std::span<const std::byte> parameter_bytes(std::string_view name, Bytes offset,
                                                            std::span<std::byte> room);
   [[nodiscard]] std::span<const std::byte> state_bytes(const StateRange& range, Bytes offset,
                                                        std::span<std::byte> room);
 
   /// A range's memory, if the host can read and write it; else null.
-  [[nodiscard]] std::byte* host_memory(const StateRange& range) const;
+  [[nodiscard]] std::byte* host_memory(const StateRange& range);
 
-  /// A range that is of type Sum.
+  /// A range; throws OptionError unless it is of type Sum.
   [[nodiscard]] std::vector<Sum> state(const StateRange& range) {
+    if (range.element != element_of<Sum>) {
+      throw OptionError("reef::Trainer::state: '", range.name, "' is of type ",
+                        name_of(range.element), ".\n  fix: state_bytes.");
+    }
     std::vector<Sum> values(static_cast<std::size_t>(range.elements));
     const auto room = std::as_writable_bytes(std::span(values));
     const auto bytes = state_bytes(range, 0, room);
@@ -239,6 +247,10 @@ public:
   void set_pending(bool pending) {
     pending_ = pending;
     exchanged_ = pending && !settled_policy;
+  }
+  /// The state that there is after set_pending(pending).
+  [[nodiscard]] std::vector<StateRange> state_ranges(bool pending) const {
+    return state_ranges(pending, pending && !settled_policy);
   }
 
   /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
@@ -377,6 +389,8 @@ private:
   void set_master(std::int64_t begin, std::span<const Sum> values);
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
   void require_settled(std::string_view name) const;
+  std::vector<StateRange> state_ranges(bool pending, bool exchanged) const;
+  static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);
   static const optim::Verdict& verdict_of(const Phase& phase) {
     return *phase.memory().template at<const optim::Verdict>(phase.site().builder.verdict);
   }

@@ -40,8 +40,8 @@ inline std::int64_t offset_after(const std::string& name, std::size_t at) {
   return value;
 }
 
-/// Fills a trainer from the shards of a checkpoint, whatever the number of ranks that wrote it. Every
-/// shard is read twice: first all is checked, and the trainer unchanged if something is wrong; then it
+/// Fills a trainer from the shards of a checkpoint, whatever the number of ranks that wrote it. What it
+/// takes is read twice: first all is checked, and the trainer unchanged if something is wrong; then it
 /// is filled. So it needs memory for a piece of a tensor alone.
 template <class TrainerType>
 class Loader {
@@ -49,7 +49,9 @@ class Loader {
   using Sum = typename TrainerType::Sum;
 
 public:
-  explicit Loader(TrainerType& trainer) : trainer_(trainer), ranges_(trainer.state_ranges()) {
+  /// `ranges` are the state to be filled.
+  Loader(TrainerType& trainer, std::vector<optim::StateRange> ranges)
+      : trainer_(trainer), ranges_(std::move(ranges)) {
     filled_.resize(ranges_.size());
     has_parameter_.resize(trainer_.model().dag().parameters.size());
   }
@@ -105,13 +107,15 @@ private:
   }
 
   void read_parameter(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
-    const graph::Dag& dag = trainer_.model().dag();
-    const int id = dag.parameter(tensor.name);
-    if (!checked_ && has_parameter_[static_cast<std::size_t>(id)]) {
-      throw DecodeError("reef::checkpoint: '", tensor.name,
-                        "' is there twice.\n  fix: copy the checkpoint again.");
+    const auto& parameters = trainer_.model().dag().parameters;
+    const auto found = std::ranges::find(parameters, tensor.name, &graph::Parameter::name);
+    const auto id = static_cast<std::size_t>(found - parameters.begin());
+    if (found == parameters.end() || (!checked_ && has_parameter_[id])) {
+      throw DecodeError("reef::checkpoint: '", tensor.name, "' is ",
+                        found == parameters.end() ? "no parameter of the model" : "there twice",
+                        ".\n  fix: ", io::checkpoint_fix);
     }
-    has_parameter_[static_cast<std::size_t>(id)] = true;
+    has_parameter_[id] = true;
     const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
       if (!checked_) return;
       const auto* const data = static_cast<const T*>(static_cast<const void*>(bytes.data()));
@@ -124,16 +128,18 @@ private:
       }
     };
     shard.read(
-        tensor.name, dag.parameter_at(id).spec.shape, element_of<T>,
+        tensor.name, found->spec.shape, element_of<T>,
         [&](Bytes, Bytes size) { return piece(size); }, set);
   }
 
   void read_state(const io::CheckedShard& shard, const io::StoredTensor& tensor) {
+    std::vector<const optim::StateRange*> takers;
+    std::int64_t begin = 0;
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
       const optim::StateRange& range = ranges_[i];
       const std::string stem = stem_of(range);
       if (!tensor.name.starts_with(stem) || tensor.shape.size() != 1) continue;
-      const std::int64_t begin = offset_after(tensor.name, stem.size());
+      begin = offset_after(tensor.name, stem.size());
       const std::int64_t size = tensor.shape[0];
       if (begin > std::numeric_limits<std::int64_t>::max() - size) {
         throw DecodeError("reef::checkpoint: '", tensor.name,
@@ -142,36 +148,49 @@ private:
       const std::int64_t from = std::max(begin, range.begin);
       const std::int64_t to = std::min(begin + size, range.begin + range.elements);
       if (from >= to) continue;
-      read_part(shard, tensor, range, begin);
+      takers.push_back(&range);
       filled_[i].emplace_back(from, to);
     }
+    if (!takers.empty()) read_parts(shard, tensor, begin, takers);
   }
 
-  /// What the range has of a tensor that holds the elements from `begin` on: straight to where it is, if
-  /// the host can write there, and the piece is of the range alone.
-  void read_part(const io::CheckedShard& shard, const io::StoredTensor& tensor,
-                 const optim::StateRange& range, std::int64_t begin) {
-    const auto width = static_cast<std::int64_t>(size_of(range.element));
-    // Both in bytes of the tensor.
-    const std::int64_t first = (range.begin - begin) * width;
-    const std::int64_t last = first + range.elements * width;
-    std::byte* const memory = checked_ ? trainer_.host_memory(range) : nullptr;
+  /// What ranges have of a tensor that holds the elements from `begin` on: straight to where it is, if
+  /// the host can write there, and the piece is of one range alone.
+  void read_parts(const io::CheckedShard& shard, const io::StoredTensor& tensor, std::int64_t begin,
+                  const std::vector<const optim::StateRange*>& takers) {
+    const Element element = takers.front()->element;
+    const auto width = static_cast<std::int64_t>(size_of(element));
+    // Where a range lies, in bytes of the tensor.
+    const auto first_of = [&](const optim::StateRange& range) {
+      return (range.begin - begin) * width;
+    };
+    const auto last_of = [&](const optim::StateRange& range) {
+      return first_of(range) + range.elements * width;
+    };
     const auto room = [&](Bytes offset, Bytes size) {
       const auto at = static_cast<std::int64_t>(offset);
-      const bool inside = first <= at && at + static_cast<std::int64_t>(size) <= last;
-      return memory != nullptr && inside ? memory + (at - first) : piece(size);
+      for (const optim::StateRange* const range : takers) {
+        const bool inside =
+            first_of(*range) <= at && at + static_cast<std::int64_t>(size) <= last_of(*range);
+        std::byte* const memory = checked_ && inside ? trainer_.host_memory(*range) : nullptr;
+        if (memory != nullptr) return memory + (at - first_of(*range));
+      }
+      return piece(size);
     };
     const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
       if (!checked_ || bytes.data() != piece_.data()) return;
       const auto at = static_cast<std::int64_t>(offset);
-      const std::int64_t from = std::max(at, first);
-      const std::int64_t to = std::min(at + static_cast<std::int64_t>(bytes.size()), last);
-      if (from >= to) return;
-      trainer_.set_state(
-          range, static_cast<Bytes>(from - first),
-          bytes.subspan(static_cast<std::size_t>(from - at), static_cast<std::size_t>(to - from)));
+      for (const optim::StateRange* const range : takers) {
+        const std::int64_t from = std::max(at, first_of(*range));
+        const std::int64_t to =
+            std::min(at + static_cast<std::int64_t>(bytes.size()), last_of(*range));
+        if (from >= to) continue;
+        trainer_.set_state(*range, static_cast<Bytes>(from - first_of(*range)),
+                           bytes.subspan(static_cast<std::size_t>(from - at),
+                                         static_cast<std::size_t>(to - from)));
+      }
     };
-    shard.read(tensor.name, Shape{tensor.shape[0]}, range.element, room, set);
+    shard.read(tensor.name, Shape{tensor.shape[0]}, element, room, set);
   }
 
   std::byte* piece(Bytes size) {

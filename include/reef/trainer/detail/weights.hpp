@@ -3,7 +3,12 @@
 // The members of Trainer that copy weights and state in and out. Included by trainer.hpp alone.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -95,8 +100,9 @@ auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
                                            std::span<std::byte> room)
     -> std::span<const std::byte> {
   require_settled(name);
-  const auto* const from =
-      reinterpret_cast<const std::byte*>(address_of(name, builder().weights).first) + offset;
+  const auto [begin, count] = address_of(name, builder().weights);
+  require_inside(name, offset, room.size(), static_cast<Bytes>(count) * sizeof(T));
+  const auto* const from = reinterpret_cast<const std::byte*>(begin) + offset;
   if (!device_.discrete()) return {from, room.size()};
   copy(room.data(), from, room.size(), device::Copy::to_host);
   return room;
@@ -164,17 +170,26 @@ void Trainer<Policies...>::set_master(std::int64_t begin, std::span<const Sum> v
 }
 
 template <class... Policies>
-std::vector<optim::StateRange> Trainer<Policies...>::state_ranges() const {
+std::vector<optim::StateRange> Trainer<Policies...>::state_ranges(bool pending,
+                                                                  bool exchanged) const {
   std::vector<StateRange> ranges = Optim::state(builder());
-  std::erase_if(ranges, [this](const StateRange& range) {
-    return (range.kept == StateRange::Kept::pending && !pending_) ||
-           (range.kept == StateRange::Kept::ahead && !exchanged_);
+  std::erase_if(ranges, [pending, exchanged](const StateRange& range) {
+    return (range.kept == StateRange::Kept::pending && !pending) ||
+           (range.kept == StateRange::Kept::ahead && !exchanged);
   });
   return ranges;
 }
 
 template <class... Policies>
-std::byte* Trainer<Policies...>::host_memory(const StateRange& range) const {
+void Trainer<Policies...>::require_inside(std::string_view name, Bytes offset, std::size_t bytes,
+                                          Bytes all) {
+  if (offset <= all && bytes <= all - offset) return;
+  throw ShapeError("reef::Trainer: '", name, "' has ", all, " bytes, not ", bytes, " after ",
+                   offset, ".\n  fix: the bytes that it has.");
+}
+
+template <class... Policies>
+std::byte* Trainer<Policies...>::host_memory(const StateRange& range) {
   const bool on_device = builder().program.storages[range.storage].place == schedule::Place::device;
   return on_device && device_.discrete() ? nullptr : memory().template at<std::byte>(range.storage);
 }
@@ -182,6 +197,7 @@ std::byte* Trainer<Policies...>::host_memory(const StateRange& range) const {
 template <class... Policies>
 auto Trainer<Policies...>::state_bytes(const StateRange& range, Bytes offset,
                                        std::span<std::byte> room) -> std::span<const std::byte> {
+  require_inside(range.name, offset, room.size(), range.bytes());
   if (const std::byte* const here = host_memory(range)) return {here + offset, room.size()};
   copy(room.data(), memory().template at<std::byte>(range.storage) + offset, room.size(),
        device::Copy::to_host);
@@ -191,8 +207,9 @@ auto Trainer<Policies...>::state_bytes(const StateRange& range, Bytes offset,
 template <class... Policies>
 void Trainer<Policies...>::set_state(const StateRange& range, Bytes offset,
                                      std::span<const std::byte> bytes) {
+  require_inside(range.name, offset, bytes.size(), range.bytes());
   if (std::byte* const here = host_memory(range)) {
-    std::memcpy(here + offset, bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), here + offset);
   } else {
     copy(memory().template at<std::byte>(range.storage) + offset, bytes.data(), bytes.size(),
          device::Copy::to_device);
@@ -202,6 +219,7 @@ void Trainer<Policies...>::set_state(const StateRange& range, Bytes offset,
 /// Between the host and the device; no lane has work between steps.
 template <class... Policies>
 void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
+  if (bytes == 0) return;
   if (!device_.discrete()) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     return;
