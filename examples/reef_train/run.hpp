@@ -264,8 +264,9 @@ private:
     say(reef::concat("resume: after step ", committed()));
   }
 
-  /// Steps after the last exchange of all weights change those of their rank alone; where exchanges
-  /// overlap, so do the steps that they run beside, which no other --steps would save.
+  /// Steps after a fragment's last exchange change it on their rank alone. Some do whatever --steps is,
+  /// where exchanges overlap or fragments take turns: a warning is for what a longer run loses less of.
+  /// A shorter one that does has one a whole number of rounds later, or ends before all are exchanged.
   void tell_what_is_lost() {
     const auto lost = [&](std::int64_t steps) {
       return TrainerType::Optim::unexchanged(trainer_.plan(), trainer_.progress_state().began,
@@ -274,9 +275,9 @@ private:
     const std::int64_t steps = options_.steps;
     for (std::int64_t more = steps + 1; more <= steps + 2 * options_.sync_every; ++more) {
       if (lost(more) >= lost(steps)) continue;
-      say(reef::concat("warning: the weights at the end will be without the last ", lost(steps),
-                       " steps, which no exchange of all weights comes after. fix: --steps ",
-                       more));
+      say(reef::concat("warning: not all weights at the end will have the last ", lost(steps),
+                       " steps, since their exchange comes later. fix: --steps ", more,
+                       ", where it is ", lost(more)));
       return;
     }
   }

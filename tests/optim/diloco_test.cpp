@@ -1,6 +1,9 @@
 #include <reef/optim/diloco.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -23,10 +26,15 @@ int turn_after(run::Exchange exchange, std::int64_t began, std::int64_t committe
   return optim::DiLoCo<optim::AdamW>::turn_after(plan, began, committed);
 }
 
-TEST(DiLoCo, a_run_leaves_out_the_steps_that_no_exchange_of_all_fragments_comes_after) {
+TEST(DiLoCo, a_run_leaves_out_the_steps_since_the_oldest_of_the_last_exchanges) {
   EXPECT_EQ(unexchanged({10, 1, Overlap::none}, 0, 40), 0);
   EXPECT_EQ(unexchanged({10, 1, Overlap::none}, 0, 49), 9);
-  EXPECT_EQ(unexchanged({10, 4, Overlap::none}, 0, 48), 8) << "the last fragment was due after 40";
+  EXPECT_EQ(unexchanged({10, 4, Overlap::none}, 0, 40), 8) << "the first fragment was due after 32";
+  EXPECT_EQ(unexchanged({10, 4, Overlap::none}, 0, 42), 7) << "the second after 35";
+  EXPECT_EQ(unexchanged({10, 4, Overlap::none}, 0, 48), 8) << "the last after 40";
+  EXPECT_EQ(unexchanged({10, 4, Overlap::none}, 0, 50), 8);
+  EXPECT_EQ(unexchanged({10, 4, Overlap::none}, 0, 9), 9) << "the last was never due";
+  EXPECT_EQ(unexchanged({10, 4, Overlap::mix}, 0, 42), 10) << "42's leaves beside step 43";
   EXPECT_EQ(unexchanged({10, 1, Overlap::mix}, 0, 40), 10) << "the exchange is beside step 41";
   EXPECT_EQ(unexchanged({10, 1, Overlap::mix}, 0, 41), 1);
   EXPECT_EQ(unexchanged({10, 2, Overlap::eager}, 0, 45), 15)
@@ -36,20 +44,23 @@ TEST(DiLoCo, a_run_leaves_out_the_steps_that_no_exchange_of_all_fragments_comes_
   EXPECT_EQ(unexchanged({10, 1, Overlap::none}, 43, 43), 0);
 }
 
-TEST(DiLoCo, what_is_left_out_follows_the_last_turn_of_the_last_fragment) {
+TEST(DiLoCo, what_is_left_out_follows_the_last_turns_of_all_fragments) {
   for (const Overlap overlap : {Overlap::none, Overlap::mix, Overlap::eager}) {
     for (int every = 1; every <= 7; ++every) {
       for (int fragments = 1; fragments <= every; ++fragments) {
         for (std::int64_t began = 0; began <= 2 * every; ++began) {
           const run::Exchange exchange{every, fragments, overlap};
-          std::int64_t kept = began;
+          std::vector<std::int64_t> kept(static_cast<std::size_t>(fragments), began);
           for (std::int64_t steps = began; steps <= began + 4 * every; ++steps) {
-            EXPECT_EQ(unexchanged(exchange, began, steps), steps - kept)
+            EXPECT_EQ(unexchanged(exchange, began, steps),
+                      steps - *std::min_element(kept.begin(), kept.end()))
                 << every << ' ' << fragments << ' ' << began << ' ' << steps;
-            if (turn_after(exchange, began, steps) != fragments) continue;
-            kept = overlap == Overlap::none  ? steps + 1
-                   : overlap == Overlap::mix ? steps
-                                             : steps / every * every;
+            const int turn = turn_after(exchange, began, steps);
+            if (turn == 0) continue;
+            kept[static_cast<std::size_t>(turn - 1)] = overlap == Overlap::none ? steps + 1
+                                                       : overlap == Overlap::mix
+                                                           ? steps
+                                                           : steps / every * every;
           }
         }
       }

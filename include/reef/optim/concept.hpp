@@ -140,8 +140,8 @@ concept overlapping_policy = optimizer_policy<O> &&
 /// | members  | plan(plan, options) sets plan.exchange; turns(plan): how many programs there are;       |
 /// |          | turn_after(plan, began, committed): which of them, builder.turn, the next step runs, the |
 /// |          | same on every rank. `began`: after how many steps ranks last began at the same weights   |
-/// |          | unexchanged(plan, began, steps): how many of the last of that many steps no exchange of  |
-/// |          | all weights comes after                                                                  |
+/// |          | unexchanged(plan, began, steps): how many of the last of that many steps not all of the  |
+/// |          | committed weights have, since the exchange of some comes later                           |
 /// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits it      |
 /// | purposes | add() also writes a settling, which leaves the outer weights in builder.exchanged       |
 /// | models   | DiLoCo                                                                                   |

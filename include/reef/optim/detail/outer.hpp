@@ -91,15 +91,26 @@ inline int turn_after(const run::Exchange& exchange, std::int64_t began, std::in
   return 0;
 }
 
-/// How many of the last of `steps` steps no exchange of all fragments comes after: not all outer
-/// weights have them.
+/// After how many steps the weights were those that fragment f's last exchange within `steps` steps
+/// brought to all ranks.
+inline std::int64_t exchanged(const run::Exchange& exchange, int fragment, std::int64_t began,
+                              std::int64_t steps) {
+  const bool eager = exchange.overlap == run::Exchange::Overlap::eager;
+  const std::int64_t late = eager ? leaves_after(exchange, fragment) : 0;
+  const std::int64_t first = eager ? exchange.every : first_due(exchange, fragment);
+  const std::int64_t since = counted(exchange, steps - 1) - late - first;
+  return since < 0 ? began : std::max(began, first + since / exchange.every * exchange.every);
+}
+
+/// How many of the last of `steps` steps not all outer weights have: those since the fragment whose
+/// last exchange is the longest ago.
 inline std::int64_t unexchanged(const run::Exchange& exchange, std::int64_t began,
                                 std::int64_t steps) {
-  const bool eager = exchange.overlap == run::Exchange::Overlap::eager;
-  const std::int64_t last = eager ? leaves_after(exchange, exchange.fragments - 1) : 0;
-  const std::int64_t rounds =
-      std::max<std::int64_t>(0, counted(exchange, steps - 1) - last) / exchange.every;
-  return steps - std::max(began, rounds * exchange.every);
+  std::int64_t oldest = steps;
+  for (int f = 0; f < exchange.fragments; ++f) {
+    oldest = std::min(oldest, exchanged(exchange, f, began, steps));
+  }
+  return steps - oldest;
 }
 
 /// Writes the programs of ranks that step on their own, and exchange a fragment of the weights now
