@@ -36,8 +36,8 @@ enum class Priority { normal, high };
 ///
 /// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError       |
 /// | PinnedBuffer | host memory that copies are fast from                                          |
-/// | Lane         | made of (device, name, priority), belongs to one device; submit from any       |
-/// |              | thread                                                                         |
+/// | Lane         | made of (device, name, priority), or without: normal; belongs to one device;   |
+/// |              | submit from any thread. The priority changes when, never what                  |
 /// | Event        | counts completions: record on one lane, wait on others, synchronize on a host  |
 /// |              | thread; made of (device), used for ever                                        |
 /// | lifetime     | the device outlives its buffers, lanes and events; an event outlives its users |
@@ -57,6 +57,7 @@ concept device =
     std::movable<typename D::Buffer> && std::movable<typename D::PinnedBuffer> &&
     std::constructible_from<D, typename D::Options> &&
     std::constructible_from<typename D::Event, D&> &&
+    std::constructible_from<typename D::Lane, D&, std::string> &&
     std::constructible_from<typename D::Lane, D&, std::string, Priority> &&
     requires(typename D::Buffer& buffer, typename D::PinnedBuffer& pinned) {
       { buffer.data() } -> std::same_as<void*>;
