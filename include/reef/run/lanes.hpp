@@ -54,10 +54,10 @@ struct Lanes {
       if (schedule::communicates(lane)) {
         queues[i] = &progress.queue(name);
       } else {
-        // What is not the model's computing is short, and the next communication waits for it.
+        // The next communication waits for updates; copies have a link, or engines, of their own.
         lanes[i] = std::make_unique<Lane>(
             device, name,
-            lane == schedule::Lane::compute ? device::Priority::normal : device::Priority::high);
+            lane == schedule::Lane::update ? device::Priority::high : device::Priority::normal);
         if (sink != nullptr) tracks[i] = &sink->track(name);
       }
     }
