@@ -35,7 +35,7 @@
 #include <reef/data/sampler.hpp>
 
 #include "optim/links.hpp"
-#include "optim/ranks_main.hpp"
+#include "support/ranks_main.hpp"
 #include "optim/recipes.hpp"
 #include "optim/small_model.hpp"
 #include "support/measure.hpp"

@@ -25,7 +25,7 @@
 
 #include "optim/gpt_setting.hpp"
 #include "optim/links.hpp"
-#include "optim/ranks_main.hpp"
+#include "support/ranks_main.hpp"
 #include "optim/recipes.hpp"
 #include "optim/row.hpp"
 #include "support/measure.hpp"

@@ -29,7 +29,7 @@
 #include <reef/trace/sink.hpp>
 
 #include "optim/gpt_setting.hpp"
-#include "optim/ranks_main.hpp"
+#include "support/ranks_main.hpp"
 #include "optim/recipes.hpp"
 #include "optim/row.hpp"
 #include "optim/small_model.hpp"

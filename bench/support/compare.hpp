@@ -154,12 +154,16 @@ void split(Bench::Host::Lane& lane, std::int64_t n, const F& function) {
                 [&](std::int64_t part) { function(n * part / parts, n * (part + 1) / parts); });
 }
 
-/// The main of a program whose benchmarks `register_all` registers; `display` instead of the usual one.
+/// The main of a program whose benchmarks `register_all` registers; `display` instead of the usual one,
+/// of a process that says nothing, as another does.
 inline int run(int argc, char** argv, void (*register_all)(),
                benchmark::BenchmarkReporter* display = nullptr) {
   register_all();
   benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  if (argc > 1) {
+    if (display == nullptr) benchmark::ReportUnrecognizedArguments(argc, argv);
+    return 1;
+  }
   benchmark::AddCustomContext("instruction_set",
                               std::string(reef::device::name_of(reef::device::instruction_set())));
   benchmark::RunSpecifiedBenchmarks(display);

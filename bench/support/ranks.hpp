@@ -13,9 +13,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include <reef/comm/environment.hpp>
-
 #include "support/compare.hpp"
+#include "support/ranks_main.hpp"
 
 /// Benchmarks of several ranks, which mpiexec starts: all run the same rounds together, rank 0 reports.
 ///
@@ -93,11 +92,10 @@ private:
   std::ostream nowhere_{nullptr};
 };
 
-/// The main of a program for `least` to `most` ranks. All take the same arguments; rank 0 alone prints,
-/// and writes what --benchmark_out names.
-inline int run_on_ranks(int argc, char** argv, void (*register_all)(), int least = 2,
-                        int most = INT_MAX) {
-  const reef::comm::Environment environment(argc, argv);
+/// Runs the benchmarks on `least` to `most` ranks, while MPI runs. All take the same arguments; rank 0
+/// alone prints, and writes what --benchmark_out names. The result is an exit status, the same on all.
+inline int measure_on_ranks(int argc, char** argv, void (*register_all)(), int least = 2,
+                            int most = INT_MAX) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks < least || ranks > most) {
@@ -119,6 +117,14 @@ inline int run_on_ranks(int argc, char** argv, void (*register_all)(), int least
   Silence silence;
   return run(static_cast<int>(words.size()), arguments.data(), register_all,
              rank() == 0 ? nullptr : &silence);
+}
+
+/// The main of a program that does this and no more.
+inline int run_on_ranks(int argc, char** argv, void (*register_all)(), int least = 2,
+                        int most = INT_MAX) {
+  return ranks_main(argc, argv, argv[0], [=](int count, char** words) {
+    return measure_on_ranks(count, words, register_all, least, most);
+  });
 }
 
 }  // namespace reef_bench

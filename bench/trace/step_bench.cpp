@@ -4,8 +4,9 @@
 //
 // Two trainers of one GPT, alike but for the sink, take turns, a step each; who is first changes from
 // round to round. The roof is the step without: of_roof is the median over rounds of plain over traced,
-// with the quarters of its distribution. A second pair, both plain, says what the method itself tells apart. The sink is collected after each step, in the timed part, as a program that shows figures
-// does. It fails where the two do not come to the same bits.
+// with the quarters of its distribution. A second pair, both plain, says what the method itself tells
+// apart. The sink is collected after each step, in the timed part, as a program that shows figures does.
+// It fails where the two do not come to the same bits.
 
 #include <algorithm>
 #include <memory>
