@@ -6,8 +6,9 @@
 // through shared memory, as where the system forbids that; "messages": MPI messages, as between nodes.
 // The roof is a memcpy of as many bytes on all ranks at once; of a barrier, an atomic in shared memory
 // that all ranks increment and spin on. A time is the slowest rank's, the median of some calls in a row:
-// each way has a Progress object of its own, and MPI's calls none beside them. Run it with 2 ranks bound
-// to a core each: ranks that share a core measure the scheduler.
+// each way has a Progress object of its own, and MPI's calls none beside them. Before and after a call of
+// any way, outside its time, ranks meet by MPI's own. Run it with 2 ranks bound to a core each: ranks that
+// share a core measure the scheduler.
 
 #include <mpi.h>
 

@@ -184,27 +184,29 @@ void register_all() {
                   [](benchmark::State& state) { Bench().run(state); });
 }
 
+/// [ROUNDS LINK_BYTES_PER_SECOND] [--benchmark_...]
+int measure(int argc, char** argv) {
+  if (argc > 2 && argv[1][0] != '-') {
+    rounds = std::max(1, std::atoi(argv[1]));
+    link_bytes_per_second = std::atof(argv[2]);
+    argv[2] = argv[0];
+    argc -= 2;
+    argv += 2;
+  }
+  const int result =
+      reef_bench::measure_on_ranks(argc, argv, register_all, {.threads = MPI_THREAD_SERIALIZED});
+#if defined(MPICH_VERSION)
+  // Over TCP it does not always come back from MPI_Finalize.
+  MPI_Barrier(MPI_COMM_WORLD);
+  usleep(200'000);
+  _exit(result);
+#else
+  return result;
+#endif
+}
+
 }  // namespace
 
-/// hidden_bench [ROUNDS LINK_BYTES_PER_SECOND] [--benchmark_...]
 int main(int argc, char** argv) {
-  return reef_bench::ranks_main(
-      argc, argv, "comm_hidden_bench", [](int count, char** words) -> int {
-        if (count > 2 && words[1][0] != '-') {
-          rounds = std::max(1, std::atoi(words[1]));
-          link_bytes_per_second = std::atof(words[2]);
-          words[2] = words[0];
-          count -= 2;
-          words += 2;
-        }
-        const int result = reef_bench::measure_on_ranks(count, words, register_all);
-#if defined(MPICH_VERSION)
-        // Over TCP it does not always come back from MPI_Finalize.
-        MPI_Barrier(MPI_COMM_WORLD);
-        usleep(200'000);
-        _exit(result);
-#else
-    return result;
-#endif
-      });
+  return reef_bench::ranks_main(argc, argv, "comm_hidden_bench", measure);
 }

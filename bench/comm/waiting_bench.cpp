@@ -257,4 +257,6 @@ void register_all() {
 
 }  // namespace
 
-int main(int argc, char** argv) { return reef_bench::run_on_ranks(argc, argv, register_all, 2, 2); }
+int main(int argc, char** argv) {
+  return reef_bench::run_on_ranks(argc, argv, register_all, {.most = 2});
+}

@@ -92,16 +92,36 @@ private:
   std::ostream nowhere_{nullptr};
 };
 
-/// Runs the benchmarks on `least` to `most` ranks, while MPI runs. All take the same arguments; rank 0
-/// alone prints, and writes what --benchmark_out names. The result is an exit status, the same on all.
-inline int measure_on_ranks(int argc, char** argv, void (*register_all)(), int least = 2,
-                            int most = INT_MAX) {
+/// What a program asks of the ranks that it runs on.
+struct RanksNeeded {
+  int least = 2;
+  int most = INT_MAX;
+  int threads =
+      MPI_THREAD_MULTIPLE;  ///< where main calls MPI beside a Progress object, or there are two
+};
+
+/// Runs the benchmarks, while MPI runs. All ranks take the same arguments; rank 0 alone prints, and
+/// writes what --benchmark_out names. The result is an exit status, the same on all.
+inline int measure_on_ranks(int argc, char** argv, void (*register_all)(),
+                            const RanksNeeded& needed = {}) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks < least || ranks > most) {
+  if (ranks < needed.least || ranks > needed.most) {
     if (rank() == 0) {
       std::fprintf(stderr, "%s: %d ranks are not what it measures.\n  fix: mpiexec -n %d\n",
-                   argv[0], ranks, least);
+                   argv[0], ranks, needed.least);
+    }
+    return 2;
+  }
+  int threads = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&threads);
+  if (threads < needed.threads) {
+    if (rank() == 0) {
+      std::fprintf(
+          stderr,
+          "%s: this MPI grants thread level %d, but several threads of it call MPI at once, "
+          "which takes level %d.\n  fix: an MPI that grants MPI_THREAD_MULTIPLE\n",
+          argv[0], threads, needed.threads);
     }
     return 2;
   }
@@ -120,10 +140,10 @@ inline int measure_on_ranks(int argc, char** argv, void (*register_all)(), int l
 }
 
 /// The main of a program that does this and no more.
-inline int run_on_ranks(int argc, char** argv, void (*register_all)(), int least = 2,
-                        int most = INT_MAX) {
-  return ranks_main(argc, argv, argv[0], [=](int count, char** words) {
-    return measure_on_ranks(count, words, register_all, least, most);
+inline int run_on_ranks(int argc, char** argv, void (*register_all)(),
+                        const RanksNeeded& needed = {}) {
+  return ranks_main(argc, argv, argv[0], [&](int count, char** words) {
+    return measure_on_ranks(count, words, register_all, needed);
   });
 }
 

@@ -66,8 +66,7 @@ struct Side {
                                        source, ranks);
   }
 
-  /// Seconds that the slowest rank took for a step. The trainer's own door to the ranks serves, which
-  /// other threads may not pass everywhere.
+  /// Seconds that the slowest rank took for a step.
   Seconds step() {
     const Seconds begin = trace::now();
     loss = trainer->step().loss;
@@ -121,4 +120,6 @@ void register_all() {
 
 }  // namespace
 
-int main(int argc, char** argv) { return reef_bench::run_on_ranks(argc, argv, register_all, 1); }
+int main(int argc, char** argv) {
+  return reef_bench::run_on_ranks(argc, argv, register_all, {.least = 1});
+}
