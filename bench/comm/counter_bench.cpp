@@ -3,9 +3,10 @@
 //   mpiexec -n 2 build/release/bench/comm_counter_bench
 //
 // Every rank takes numbers in turns with computing (a busy loop of that length): as with micro-batches.
-// A time is a wait in the call that takes a number, the median of the ranks but 0, whose numbers come from
-// another process. Beside it, of each way: "95_us", which 95 % of the waits stay below; "turn_us", what a
-// whole turn takes over its computing, which is also where a progress thread takes its share of the cores.
+// A time is a rank's median wait in the call that takes a number: the largest of the ranks but 0, whose
+// numbers come from another process. Beside it, of each way, the largest too: "95_us", which 95 % of the
+// waits stay below; "turn_us", of all ranks, what a whole turn takes over its computing, which is also
+// where a progress thread takes its share of the cores.
 // Rivals: MPI_Fetch_and_op and MPI_Win_flush on a window of rank 0, memory that MPI allocates (shared, if
 // it can) or that the program does. "asking": a message that asks and one that answers when the number is
 // needed, over the link that is emulated. The roof: an atomic in shared memory; over a link, what of
@@ -44,9 +45,12 @@ public:
       code = MPI_Win_create(memory_.data(), bytes, sizeof(std::uint64_t), MPI_INFO_NULL,
                             world.handle(), &window_);
     }
-    // Open MPI 4.1 refuses where threads may call it and no network card does the work.
-    usable = code == MPI_SUCCESS;
-    MPI_Barrier(world.handle());
+    // Open MPI 4.1 refuses where threads may call it and no network card does the work. What one rank was
+    // refused all leave out: they must call alike.
+    const int mine = code == MPI_SUCCESS ? 1 : 0;
+    int all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, world.handle());
+    usable = all == 1;
     if (usable) MPI_Win_lock_all(0, window_);
   }
   Window(const Window&) = delete;
@@ -78,7 +82,7 @@ void compute(Seconds seconds) {
   }
 }
 
-/// Median wait for a number, of the ranks but 0.
+/// The largest of the median waits for a number of the ranks but 0.
 double wait_for(const std::function<std::uint64_t()>& next, Seconds turn, const std::string& who,
                 reef_bench::Notes& notes) {
   const int numbers = turn == 0 ? 10'000 : 40;
