@@ -14,6 +14,7 @@ results=${2:?"$usage"}
 rounds=${3:-11}
 megabits=${4:-250}
 failed=0
+mkdir -p "$results"
 space=reef-bench-$$
 
 ip netns add "$space"
@@ -24,20 +25,22 @@ ip netns exec "$space" tc qdisc add dev lo root tbf rate "${megabits}mbit" burst
 bytes=$((megabits * 125000))
 
 run() { # name, suffix, launcher...
-  program=$folder/${1}_bench${2} file=$results/$1$2.json
+  program=$folder/${1}_bench${2} file=$results/$1$2.json said=$results/$1$2.stderr.part
   shift 2
   if [ ! -x "$program" ]; then
     echo "no $program, left out"
     return
   fi
   if ip netns exec "$space" timeout 900 "$@" -n 2 "$program" "$rounds" "$bytes" \
-    --benchmark_context=megabits="$megabits" --benchmark_out="$file.part" --benchmark_out_format=json 2>/dev/null; then
+    --benchmark_context=megabits="$megabits" --benchmark_out="$file.part" --benchmark_out_format=json 2> "$said"; then
     mv "$file.part" "$file"
   else
-    echo "$program: exit status $?"
+    echo "$program: exit status $?" >&2
+    cat "$said" >&2
     rm -f "$file.part"
     failed=$((failed + 1))
   fi
+  rm -f "$said"
 }
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
