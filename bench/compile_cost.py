@@ -47,8 +47,8 @@ def best(command, directory, runs):
 
 
 def plain(entry, compiler):
-    """The compile command without ccache and without the -O1 that saves our own build time."""
-    words = [word for word in shlex.split(entry["command"]) if word != "-O1"]
+    """The compile command without ccache, the -O1 and the late garbage collection that save our own build time."""
+    words = [word for word in shlex.split(entry["command"]) if word != "-O1" and not word.startswith("--param=ggc")]
     while "ccache" in words[0]:
         words = words[1:]
     if compiler:
