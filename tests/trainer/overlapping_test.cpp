@@ -120,17 +120,23 @@ TEST(Overlapping, an_estimate_at_rate_zero_is_the_weights_so_that_acco_is_ddp_in
   EXPECT_NE(acco.losses[2], ddp.losses[2]) << "the step that does not count is no test otherwise";
 }
 
-TEST(Overlapping, a_damaged_checkpoint_leaves_no_gradient_pending) {
-  using Acco = Trainer<optim::Acco<optim::AdamW>>;
-  const SharedFolder folder("damaged");
-  const comm::Communicator world;
-  Acco saved = small_trainer<Acco>(small_options<Acco>(), world);
+/// A checkpoint after one step, whose weights are cut off.
+template <class Tested>
+void save_damaged(const SharedFolder& folder, const comm::Communicator& world) {
+  Tested saved = small_trainer<Tested>(small_options<Tested>(), world);
   saved.step();
   checkpoint::save(saved, folder.path());
   MPI_Barrier(MPI_COMM_WORLD);
   if (world_rank() == 0)
     std::filesystem::resize_file(folder.path() / "step-000000001" / "model.safetensors", 9);
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST(Overlapping, a_damaged_checkpoint_leaves_no_gradient_pending) {
+  using Acco = Trainer<optim::Acco<optim::AdamW>>;
+  const SharedFolder folder("damaged");
+  const comm::Communicator world;
+  save_damaged<Acco>(folder, world);
   Acco trainer = small_trainer<Acco>(small_options<Acco>(), world);
   EXPECT_THROW(checkpoint::resume(trainer, folder.path()), FileError);
   EXPECT_FALSE(trainer.pending());
@@ -140,13 +146,7 @@ TEST(Overlapping, a_checkpoint_that_is_refused_changes_nothing_between_steps) {
   using Predicted = Trainer<optim::DpuPredicted<optim::AdamW>>;
   const SharedFolder folder("refused");
   const comm::Communicator world;
-  Predicted saved = small_trainer<Predicted>(small_options<Predicted>(), world);
-  saved.step();
-  checkpoint::save(saved, folder.path());
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (world_rank() == 0)
-    std::filesystem::resize_file(folder.path() / "step-000000001" / "model.safetensors", 9);
-  MPI_Barrier(MPI_COMM_WORLD);
+  save_damaged<Predicted>(folder, world);
   const auto run = [&](bool tries) {
     Predicted trainer = small_trainer<Predicted>(small_options<Predicted>(), world);
     trainer.step();
