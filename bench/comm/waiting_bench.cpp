@@ -6,8 +6,8 @@
 // what rank 0 or another thread does at its end. The bound is 20 ms. The roof is a sleep; the rivals are
 // MPI's own blocking calls and the loop that a careful user writes around MPI_Test.
 //
-// link/...: transfers over one emulated link, the slowest rank's time, beside the model, latency + bytes /
-// bandwidth: of_model is 0.97 at least. The roof: one thread that waits for another, which sleeps for
+// link/...: transfers over one emulated link, the slowest rank's time. The roof is the model, latency + bytes
+// / bandwidth, and of_roof is 0.97 at least. The rival: one thread that waits for another, which sleeps for
 // that time, its last 50 us awake.
 
 #include <mpi.h>
@@ -193,7 +193,7 @@ void add_wait(const std::string& name, const ProgressOptions& options,
 }
 
 /// Seconds until another thread has told this one that the time is over.
-double seconds_of_sleep(Seconds model) {
+double seconds_of_hand_over(Seconds model) {
   std::binary_semaphore over(0);
   std::binary_semaphore begun(0);
   double begin = 0;
@@ -223,8 +223,10 @@ void link(benchmark::State& state, Seconds latency, double bandwidth, Bytes byte
       if (waits_here()) receive(progress, "shaped", 0, std::span(data));
     });
   };
-  const auto roof = [&] { return reef_bench::slowest(waits_here() ? seconds_of_sleep(model) : 0); };
-  reef_bench::compare(state, ours, {{"model", [=] { return model; }}, {"roof", roof}},
+  const auto rival = [&] {
+    return reef_bench::slowest(waits_here() ? seconds_of_hand_over(model) : 0);
+  };
+  reef_bench::compare(state, ours, {{"roof", [=] { return model; }}, {"hand_over", rival}},
                       {.bytes = static_cast<double>(bytes)});
   state.counters["model_ms"] = model * 1e3;
 }

@@ -136,6 +136,25 @@ TEST(ShapedLinks, a_message_arrives_no_earlier_than_the_link_allows_and_waiting_
   }
 }
 
+TEST(ShapedLinks, who_waits_is_not_woken_for_every_piece) {
+  const Communicator world;
+  if (world.size() == 1) GTEST_SKIP() << "no link";
+  constexpr int pieces = 32;
+  ProgressOptions options = shaped(NetworkShape::uniform(world.size(), 1e-3, 10e6));
+  options.piece_bytes = 64 << 10;
+  Progress progress(world, options);
+  std::vector<char> data(pieces * options.piece_bytes);
+  if (world.rank() == 0) send(progress, "pieces", 1, std::span(data));
+  if (world.rank() != 1) return;
+  rusage before{};
+  getrusage(RUSAGE_THREAD, &before);
+  receive(progress, "pieces", 0, std::span(data));
+  rusage after{};
+  getrusage(RUSAGE_THREAD, &after);
+  // Asleep, called before the last piece, and perhaps asleep again for a moment.
+  EXPECT_LT(after.ru_nvcsw - before.ru_nvcsw, pieces / 2);
+}
+
 TEST(ShapedLinks, each_ordered_pair_has_its_own_link) {
   const Communicator world;
   if (world.size() == 1) GTEST_SKIP() << "no link";

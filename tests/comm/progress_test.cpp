@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <span>
@@ -72,6 +73,31 @@ TEST_P(ProgressThread, a_task_starts_when_it_is_ready_and_says_when_it_is_comple
   EXPECT_TRUE(called);
   EXPECT_TRUE(task.complete());
   EXPECT_EQ(data, std::vector<float>(100, static_cast<float>(world.size())));
+}
+
+TEST_P(ProgressThread, a_task_that_is_told_starts_when_it_is_woken) {
+  Progress progress(world, patient(GetParam()));
+  std::vector<float> data(100, 1);
+  AllReduceTask<float> task("told", std::span(data), world.size());
+  std::atomic<bool> open{false};
+  std::atomic<int> asked{0};
+  const auto ready = [&] {
+    ++asked;
+    return open.load();
+  };
+  constexpr int rounds = 3;
+  for (int i = 1; i <= rounds; ++i) {
+    open = false;
+    asked = 0;
+    progress.submit(progress.queue("q"), task, ready, {}, Readiness::told);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    // Every 4 ms at the most, and by whom else it is woken; polled, every 50 us at first.
+    EXPECT_LT(asked.load(), 50);
+    open = true;
+    progress.wake();
+    progress.wait(task);
+  }
+  EXPECT_EQ(data[0], static_cast<float>(std::pow(world.size(), rounds)));
 }
 
 TEST_P(ProgressThread, a_queue_keeps_its_order) {

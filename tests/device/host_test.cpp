@@ -15,6 +15,7 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -231,28 +232,39 @@ TEST(HostLane, idle_lanes_burn_no_core) {
 }
 
 #if defined(__linux__) && defined(SYS_sched_getattr)
-// 0 where the kernel does not say: it has no time slices of a thread's own before 6.12.
-std::uint64_t time_slice_ns(Host& device, device::Priority priority) {
-  struct {
-    std::uint32_t size, policy;
-    std::uint64_t flags;
-    std::int32_t nice;
-    std::uint32_t priority;
-    std::uint64_t runtime, deadline, period;
-  } attributes{};
+struct Scheduling {
+  std::uint32_t size, policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t
+      slice_ns;  // 0 where the kernel does not say: before 6.12 no thread has one of its own
+  std::uint64_t deadline, period;
+};
+
+Scheduling scheduling_of_a_lane(Host& device, device::Priority priority) {
+  Scheduling result{};
   Host::Lane lane(device, "lane", priority);
-  lane.submit(
-      [&](Host::Lane&) { syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0); });
+  lane.submit([&](Host::Lane&) { syscall(SYS_sched_getattr, 0, &result, sizeof result, 0); });
   lane.synchronize();
-  return attributes.runtime;
+  return result;
 }
 
 TEST(HostLane, one_of_high_priority_asks_for_the_shortest_time_slice) {
   Host device({.threads = 1});
-  const std::uint64_t usual = time_slice_ns(device, device::Priority::normal);
+  const std::uint64_t usual = scheduling_of_a_lane(device, device::Priority::normal).slice_ns;
   if (usual == 0) GTEST_SKIP() << "this kernel has no time slices of a thread's own";
-  EXPECT_EQ(time_slice_ns(device, device::Priority::high), 100'000U);
+  EXPECT_EQ(scheduling_of_a_lane(device, device::Priority::high).slice_ns, 100'000U);
   EXPECT_GT(usual, 100'000U);
+}
+
+TEST(HostLane, one_of_high_priority_has_the_larger_share_where_the_process_may) {
+  Host device({.threads = 1});
+  bool may = false;
+  std::thread([&may] { may = setpriority(PRIO_PROCESS, 0, -10) == 0; }).join();
+  const std::int32_t usual = scheduling_of_a_lane(device, device::Priority::normal).nice;
+  const std::int32_t high = scheduling_of_a_lane(device, device::Priority::high).nice;
+  EXPECT_EQ(high, may ? std::min(usual, -10) : usual);
 }
 #endif
 

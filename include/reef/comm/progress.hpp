@@ -38,7 +38,8 @@ namespace reef::inline v0::comm {
 /// | calls    | while it lives nobody else calls MPI, unless MPI grants MPI_THREAD_MULTIPLE; errors     |
 /// |          | on MPI_COMM_WORLD and MPI_COMM_SELF are returned meanwhile, not fatal                   |
 /// | polling  | at once while something moves, else after a nap of 1/32 of the wait so far, 50 us to    |
-/// |          | 8 ms; it sleeps between signs of life when there is no task                             |
+/// |          | 8 ms, or of 4 ms at least where all tasks wait for what wakes it; it sleeps between      |
+/// |          | signs of life when there is no task                                                     |
 /// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a slow  |
 /// |          | rank is late, not dead. See ProgressOptions                                             |
 /// | errors   | MpiError, DeadlineError, or what a callback threw, out of wait() and the next submit(); |
@@ -94,12 +95,13 @@ public:
 
   /// Appends `task` to the queue. Returns at once; any thread.
   ///
-  /// `ready` is asked on the progress thread, about every nap, before the task starts: what it must
-  /// wait for elsewhere. `completed` is called there when the task is done, before wait() returns.
-  /// Both are short, never block, and may submit other tasks. Throws OptionError if the task is in
-  /// flight, or sends to a rank that is not there.
+  /// `ready` is asked on the progress thread, before the task starts: what it must wait for elsewhere.
+  /// Where it is `told`, whoever makes it true calls wake(), and until then this naps for longer.
+  /// `completed` is called there when the task is done, before wait() returns. Both are short, never
+  /// block, and may submit other tasks. Throws OptionError if the task is in flight, or sends to a rank
+  /// that is not there.
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
-              std::function<void()> completed = {}) {
+              std::function<void()> completed = {}, Readiness readiness = Readiness::polled) {
     check_submission(task);
     {
       const std::scoped_lock lock(mutex_);
@@ -107,6 +109,7 @@ public:
       task.progress_ = this;
       task.ready_ = std::move(ready);
       task.completed_ = std::move(completed);
+      task.readiness_ = readiness;
       task.next_ = nullptr;
       task.asked_ = queue.head_ == nullptr && !task.ready_ ? detail::now_ns() : 0;
       task.state_.store(Task::State::queued, std::memory_order_release);
@@ -122,7 +125,16 @@ public:
   /// the progress thread.
   void wait(const Task& task) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&task] { return !task.in_flight(); });
+    while (task.in_flight()) {
+      const std::int64_t until = awake_until_;
+      if (detail::now_ns() >= until) {
+        changed_.wait(lock);
+        continue;
+      }
+      lock.unlock();
+      while (task.in_flight() && detail::now_ns() < until) std::this_thread::yield();
+      lock.lock();
+    }
     if (task.state_ == Task::State::failed) rethrow();
   }
 
@@ -241,6 +253,10 @@ private:
   bool poll_wire();
   /// Gives every queue's first task a turn.
   bool step();
+  /// How long, in ns, nothing is missed by who does not look, and is not woken.
+  [[nodiscard]] std::int64_t quiet() const;
+  /// Calls who waits for a task whose last message is about to arrive. Until when to rest, at most.
+  std::int64_t call_ahead(std::int64_t arrival);
   void start(Queue& queue, Task& task);
   void complete(Queue& queue, Task& task);
   /// All ranks take part; a call is this rank's alone and counts by its own name.
@@ -290,7 +306,8 @@ private:
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<detail::ClaimDesk>> desks_;
   std::uint64_t tasks_ = 0;
-  std::exception_ptr given_up_;  // what give_up was given
+  std::int64_t awake_until_ = 0;  // who waits does so awake: a task is about to end
+  std::exception_ptr given_up_;   // what give_up was given
   std::exception_ptr failure_;
   std::string failure_text_;
   bool told_ = false;
@@ -314,6 +331,9 @@ private:
   std::int64_t next_beat_ = 0;
   std::int64_t next_watch_ = 0;
   std::int64_t quiet_until_ = 0;
+  std::int64_t called_for_ = 0;  // the arrival
+  bool ending_ = false;          // a task awaits its last message
+  bool looks_ = false;           // a task waits for what nobody tells
   std::int64_t parting_ = 0;
   bool failed_ = false;
   bool reported_ = false;  // by another rank

@@ -22,6 +22,10 @@ namespace detail {
 void retire(Task& task, Progress& progress) noexcept;  // defined in progress.hpp
 }  // namespace detail
 
+/// How a task that waits to be ready comes to be asked: about every nap, or when whoever made it ready calls
+/// Progress::wake().
+enum class Readiness : std::uint8_t { polled, told };
+
 /// One operation of the progress thread, prepared once and submitted as often as one likes.
 ///
 /// | owner  | the caller; the task and its buffers stay where they are while it is in flight        |
@@ -85,6 +89,8 @@ private:
   virtual void start(const detail::Station& station) = 0;
   virtual bool advance() = 0;  // true if something moved
   [[nodiscard]] virtual bool done() const = 0;
+  /// One message more and it is done: whoever waits for the task is called a moment before that.
+  [[nodiscard]] virtual bool one_left() const { return false; }
   virtual void missing(std::vector<int>& ranks) const = 0;  // who has not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
   [[nodiscard]] virtual int peer() const { return -1; }  // point to point: the other rank
@@ -96,6 +102,7 @@ private:
   Progress* progress_ = nullptr;
   Task* next_ = nullptr;
   std::function<bool()> ready_;
+  Readiness readiness_ = Readiness::polled;
   std::function<void()> completed_;
   trace::Links links_;
   int tag_ = 0;

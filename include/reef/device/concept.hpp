@@ -33,6 +33,7 @@ enum class Priority { normal, high };
 ///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
 ///     f, g submitted to one lane: g starts after f     wait(e, n) starts after completion n of e
 ///     copy: the bytes of `from` when the lane gets there are those of `to` before what follows
+///     on_host: lanes are threads of the host, and what one records has happened when record returns
 ///
 /// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError       |
 /// | PinnedBuffer | host memory that copies are fast from                                          |
@@ -47,6 +48,7 @@ template <class D>
 concept device =
     requires(D& device, const D& constant, Bytes bytes, std::string_view what) {
       { D::name } -> std::convertible_to<std::string_view>;
+      { D::on_host } -> std::convertible_to<bool>;
       typename D::Options;
       { device.allocate(bytes, what) } -> std::same_as<typename D::Buffer>;
       { device.allocate_pinned(bytes, what) } -> std::same_as<typename D::PinnedBuffer>;

@@ -48,6 +48,7 @@ class Host {
 public:
   using policy_tag = DeviceTag;
   static constexpr std::string_view name = "host";
+  static constexpr bool on_host = true;
 
   struct Options {
     Bytes memory_bytes = 0;            ///< 0: as much as there is

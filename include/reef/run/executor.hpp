@@ -442,7 +442,8 @@ private:
           if (step.communication.begin) step.communication.begin();
           return true;
         },
-        [&step] { step.event->signal(); });
+        [&step] { step.event->signal(); },
+        Device::on_host ? comm::Readiness::told : comm::Readiness::polled);
   }
 
   comm::Progress& progress_;

@@ -24,8 +24,8 @@ namespace reef::inline v0::comm::detail {
 /// Who yields a core that another thread computes on gets it back after that one's time slice, some
 /// milliseconds; who wakes from a nap gets it at once, and costs that thread more than itself. So for a
 /// second after a yield that took half a millisecond it naps where it would yield, and naps are twice as
-/// long. On links that take their time there is nothing to find so soon: there it naps at once, and as
-/// long as the caller says that nothing is missed.
+/// long. Where there is nothing to find so soon, on links that take their time or while all tasks wait for
+/// what wakes it, it naps at once, and as long as the caller says that nothing is missed.
 class Naps {
 public:
   /// Ends a nap, or the next one before it begins: who wakes while the thread looks is not missed. Any
@@ -54,6 +54,12 @@ public:
     woken_.store(false);  // what it was woken for is seen by the look that follows
   }
 
+  /// Nobody else computes on this core, as far as it has noticed.
+  [[nodiscard]] bool alone() const { return now_ns() >= shared_until_; }
+
+  /// What is awaited awake, at most.
+  static constexpr std::int64_t spin_ns = 50'000;
+
 private:
   /// How long to nap; 0 after it has yielded instead, or when there is something to look at.
   std::int64_t nap_of(std::int64_t now, std::int64_t beat, std::int64_t arrival, std::int64_t quiet,
@@ -79,7 +85,6 @@ private:
 
   static constexpr std::int64_t slice_ns = 500'000;
   static constexpr std::int64_t shared_ns = 1'000'000'000;
-  static constexpr std::int64_t spin_ns = 50'000;
   static constexpr std::int64_t longest_ns = 8'000'000;
 
   std::mutex mutex_;

@@ -125,16 +125,20 @@ public:
     return delayed_.empty() ? never_ns : delayed_.front().not_before;
   }
 
-  /// How long, in ns, nothing is lost by not looking at what MPI has yet to move: on shaped links as
-  /// long as they take for what MPI moves between two looks, 1 ms at most; else 0.
+  /// How long, in ns, little is lost by not looking at what MPI has yet to move. Where nothing is on its way
+  /// 4 ms, since MPI may have kept what it calls sent; on shaped links 1 ms, or so often within the time of
+  /// each message that MPI has moved it when it may be seen; else 0.
   [[nodiscard]] std::int64_t quiet() const {
+    if (requests_.empty()) return to_ns(4e-3);
     if (shape_.empty()) return 0;
     Seconds quiet = 1e-3;
     for (const Slot& slot : slots_) {
-      const auto bytes = static_cast<double>(std::min<Bytes>(slot.expected.bytes, fragment));
+      const Bytes bytes = slot.expected.bytes;
       const int from = slot.receive ? slot.peer : rank_;
       const int to = slot.receive ? rank_ : slot.peer;
-      quiet = std::min(quiet, bytes / shape_.bandwidth(from, to));
+      const Seconds latency = slot.receive ? shape_.latency(from, to) : 0;
+      const Seconds time = latency + static_cast<double>(bytes) / shape_.bandwidth(from, to);
+      quiet = std::min(quiet, time / static_cast<double>(handshake + divide_up(bytes, fragment)));
     }
     return to_ns(quiet);
   }
@@ -164,7 +168,9 @@ public:
   }
 
 private:
-  static constexpr Bytes fragment = 32 << 10;  ///< of a long message, in shared memory
+  // MPI moves a long message in shared memory by fragments, after agreeing with the receiver: so many looks.
+  static constexpr Bytes fragment = 32 << 10;
+  static constexpr Bytes handshake = 3;
 
   struct Slot {
     Receiver* owner;

@@ -44,6 +44,7 @@ class Cuda {
 public:
   using policy_tag = DeviceTag;
   static constexpr std::string_view name = "cuda";
+  static constexpr bool on_host = false;
 
   struct Options {
     int ordinal = 0;            ///< which of the devices that CUDA_VISIBLE_DEVICES leaves
