@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -253,6 +254,22 @@ TEST_F(Safetensors, names_that_the_format_cannot_hold_are_refused_before_anythin
   }
   EXPECT_THROW(io::write_safetensors(path_, {}, {{"k", "\x80"}}), OptionError);
   EXPECT_EQ(io::read_file(path_, 10), "old");
+}
+
+TEST_F(Safetensors, a_source_that_gives_less_than_it_has_leaves_the_old_file) {
+  io::write_atomically(path_, "old");
+  const std::vector<std::byte> zeros(16);
+  const auto with = [&](std::size_t bytes) {
+    return std::vector<io::NamedSource>{
+        {"x", Shape{4}, Element::float32,
+         [&zeros, bytes](Bytes, std::span<std::byte>) { return std::span(zeros).first(bytes); }}};
+  };
+  EXPECT_THROW(io::stream_safetensors(path_, with(15)), OptionError);
+  EXPECT_EQ(io::read_file(path_, 10), "old");
+  io::stream_safetensors(path_, with(16));
+  std::vector<float> x(4, 1);
+  io::SafetensorsFile(path_).read("x", TensorView<float>(x.data(), {4}));
+  EXPECT_EQ(x, std::vector<float>(4, 0));
 }
 
 }  // namespace

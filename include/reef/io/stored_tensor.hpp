@@ -1,0 +1,110 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/shape.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::io {
+
+static_assert(std::endian::native == std::endian::little,
+              "reef::io: safetensors files are little-endian, as the memory must be.");
+
+using Metadata = std::map<std::string, std::string>;
+
+/// What goes to or comes from a file at once, so that it is still in a core's cache when its checksum
+/// is taken.
+inline constexpr Bytes piece_bytes = Bytes{1} << 18;
+
+/// A tensor in a safetensors file.
+struct StoredTensor {
+  std::string name;
+  std::string dtype;  // "F32", "BF16", ...
+  std::vector<std::int64_t> shape;
+  Bytes begin = 0;  // counted from the end of the header
+  Bytes end = 0;
+
+  [[nodiscard]] Bytes bytes() const { return end - begin; }
+};
+
+/// What a tensor's bytes add up to.
+struct TensorChecksum {
+  std::string name;
+  std::uint32_t crc32c = 0;
+
+  friend bool operator==(const TensorChecksum&, const TensorChecksum&) = default;
+};
+
+/// A written safetensors file, and what its parts must add up to when they are read again.
+struct Shard {
+  std::string file;  // without its folder
+  Bytes bytes = 0;
+  std::uint32_t header_crc32c = 0;
+  std::vector<TensorChecksum> tensors;
+
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+namespace detail {
+
+/// Bytes of an element of that dtype; 0 for one that we do not know.
+constexpr Bytes dtype_bytes(std::string_view dtype) {
+  constexpr std::array<std::pair<std::string_view, Bytes>, 15> known{{{"BOOL", 1},
+                                                                      {"U8", 1},
+                                                                      {"I8", 1},
+                                                                      {"F8_E5M2", 1},
+                                                                      {"F8_E4M3", 1},
+                                                                      {"I16", 2},
+                                                                      {"U16", 2},
+                                                                      {"F16", 2},
+                                                                      {"BF16", 2},
+                                                                      {"I32", 4},
+                                                                      {"U32", 4},
+                                                                      {"F32", 4},
+                                                                      {"F64", 8},
+                                                                      {"I64", 8},
+                                                                      {"U64", 8}}};
+  for (const auto& [name, bytes] : known) {
+    if (name == dtype) return bytes;
+  }
+  return 0;
+}
+
+constexpr std::string_view dtype_of(Element element) {
+  switch (element) {
+    case Element::float32: return "F32";
+    case Element::float64: return "F64";
+    case Element::int32: return "I32";
+    case Element::uint8: return "U8";
+    case Element::bfloat16: return "BF16";
+  }
+  return "?";
+}
+
+inline std::string shape_text(std::span<const std::int64_t> shape) {
+  std::string text = "(";
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
+  }
+  return text + ")";
+}
+
+inline std::span<const std::int64_t> extents_of(const Shape& shape,
+                                                std::array<std::int64_t, Shape::max_rank>& to) {
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) to[axis] = shape[axis];
+  return std::span(to).first(shape.rank());
+}
+
+}  // namespace detail
+
+}  // namespace reef::inline v0::io
