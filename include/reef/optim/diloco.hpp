@@ -11,6 +11,7 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/outer.hpp>
 #include <reef/optim/detail/outer_code.hpp>
+#include <reef/optim/detail/turns.hpp>
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/sgd.hpp>
 

@@ -12,6 +12,7 @@
 #include <reef/optim/decision.hpp>
 #include <reef/optim/detail/outer.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
+#include <reef/optim/detail/turns.hpp>
 #include <reef/optim/update.hpp>
 
 namespace reef::inline v0::optim::detail {
