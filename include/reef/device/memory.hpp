@@ -80,7 +80,7 @@ private:
       text += concat(separator, name, " ", format_bytes(held));
       separator = ", ";
     }
-    return text + ". Give the device more memory, or make micro-batch, model or slots smaller.";
+    return text + ".\n  fix: give the device more memory, or make micro-batch, model or slots smaller.";
   }
 
   mutable std::mutex mutex_;
