@@ -12,3 +12,6 @@
 #include <reef/io/mapped_file.hpp>
 #include <reef/io/read_reals.hpp>
 #include <reef/io/safetensors.hpp>
+#include <reef/io/safetensors_file.hpp>
+#include <reef/io/safetensors_writer.hpp>
+#include <reef/io/stored_tensor.hpp>
