@@ -242,29 +242,55 @@ struct Scheduling {
   std::uint64_t deadline, period;
 };
 
-Scheduling scheduling_of_a_lane(Host& device, device::Priority priority) {
-  Scheduling result{};
-  Host::Lane lane(device, "lane", priority);
-  lane.submit([&](Host::Lane&) { syscall(SYS_sched_getattr, 0, &result, sizeof result, 0); });
-  lane.synchronize();
-  return result;
-}
+struct LaneScheduling : testing::Test {
+  void SetUp() override {
+    const Scheduling here = current();
+    if (here.size == 0) GTEST_SKIP() << "the system does not say how it treats a thread";
+    if (here.policy != 0) GTEST_SKIP() << "the user has chosen a policy: it is left alone";
+  }
 
-TEST(HostLane, one_of_high_priority_asks_for_the_shortest_time_slice) {
-  Host device({.threads = 1});
-  const std::uint64_t usual = scheduling_of_a_lane(device, device::Priority::normal).slice_ns;
+  static Scheduling current() {
+    Scheduling result{};
+    syscall(SYS_sched_getattr, 0, &result, sizeof result, 0);
+    return result;
+  }
+  /// What `look` sees on a lane of that priority.
+  template <class Look>
+  Scheduling on_a_lane(device::Priority priority, Look look) {
+    Scheduling result{};
+    Host::Lane lane(device, "lane", priority);
+    lane.submit([&](Host::Lane&) { result = look(); });
+    lane.synchronize();
+    return result;
+  }
+
+  Host device{{.threads = 1}};
+};
+
+TEST_F(LaneScheduling, high_priority_asks_for_the_shortest_time_slice) {
+  const std::uint64_t usual = on_a_lane(device::Priority::normal, current).slice_ns;
   if (usual == 0) GTEST_SKIP() << "this kernel has no time slices of a thread's own";
-  EXPECT_EQ(scheduling_of_a_lane(device, device::Priority::high).slice_ns, 100'000U);
+  EXPECT_EQ(on_a_lane(device::Priority::high, current).slice_ns, 100'000U);
   EXPECT_GT(usual, 100'000U);
 }
 
-TEST(HostLane, one_of_high_priority_has_the_larger_share_where_the_process_may) {
-  Host device({.threads = 1});
+TEST_F(LaneScheduling, high_priority_has_a_larger_share_where_the_process_may) {
+  const std::int32_t usual = on_a_lane(device::Priority::normal, current).nice;
+  const std::int32_t larger = std::max(usual - 10, -20);
   bool may = false;
-  std::thread([&may] { may = setpriority(PRIO_PROCESS, 0, -10) == 0; }).join();
-  const std::int32_t usual = scheduling_of_a_lane(device, device::Priority::normal).nice;
-  const std::int32_t high = scheduling_of_a_lane(device, device::Priority::high).nice;
-  EXPECT_EQ(high, may ? std::min(usual, -10) : usual);
+  std::thread([&] { may = setpriority(PRIO_PROCESS, 0, larger) == 0; }).join();
+  EXPECT_EQ(on_a_lane(device::Priority::high, current).nice, may ? larger : usual);
+}
+
+TEST_F(LaneScheduling, threads_that_a_lane_of_high_priority_makes_are_treated_as_usual) {
+  const Scheduling usual = on_a_lane(device::Priority::normal, current);
+  const Scheduling made = on_a_lane(device::Priority::high, [] {
+    Scheduling result{};
+    std::thread([&] { result = current(); }).join();
+    return result;
+  });
+  EXPECT_EQ(made.slice_ns, usual.slice_ns);
+  EXPECT_GE(made.nice, std::min(usual.nice, 0));
 }
 #endif
 

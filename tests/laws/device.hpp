@@ -206,8 +206,14 @@ TYPED_TEST_P(DeviceLaws, an_event_counts_completions) {
   EXPECT_FALSE(event.ready(1));
   EXPECT_EQ(event.epoch(), 0U);
   for (std::uint64_t round = 1; round <= 20; ++round) {
-    lane.submit([&](Lane& l) { l.record(event); });
+    bool at_once = true;
+    lane.submit([&](Lane& l) {
+      l.record(event);
+      if constexpr (TypeParam::Device::on_host) at_once = event.ready(round);
+    });
     event.synchronize(round);
+    lane.synchronize();
+    EXPECT_TRUE(at_once);
     EXPECT_TRUE(event.ready(round));
     EXPECT_FALSE(event.ready(round + 1));
     EXPECT_EQ(event.epoch(), round);

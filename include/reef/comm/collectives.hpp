@@ -52,7 +52,7 @@ private:
   }
   bool advance() final { return exchange_->advance(); }
   [[nodiscard]] bool done() const final { return exchange_->done(); }
-  [[nodiscard]] bool one_left() const final { return exchange_->one_left(); }
+  [[nodiscard]] detail::Awaited awaited() const final { return exchange_->awaited(); }
   void missing(std::vector<int>& ranks) const final { exchange_->missing(ranks); }
   [[nodiscard]] Bytes payload() const final {
     return static_cast<Bytes>(plan_.offsets.back()) * plan_.element;

@@ -57,7 +57,7 @@ private:
   }
   bool advance() final { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const final { return pending_ == 0; }
-  [[nodiscard]] bool one_left() const final { return pending_ == 1; }
+  [[nodiscard]] Awaited awaited() const final { return {this, pending_}; }
   void missing(std::vector<int>& ranks) const final { ranks.assign(1, peer_); }
   [[nodiscard]] Bytes payload() const final { return bytes_; }
   [[nodiscard]] int peer() const final { return peer_; }

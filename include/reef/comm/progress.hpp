@@ -96,7 +96,8 @@ public:
   /// Appends `task` to the queue. Returns at once; any thread.
   ///
   /// `ready` is asked on the progress thread, before the task starts: what it must wait for elsewhere.
-  /// Where it is `told`, whoever makes it true calls wake(), and until then this naps for longer.
+  /// Where it is `told`, whoever makes it true calls wake(), and until then this naps for longer, up to
+  /// 8 ms: so late it is where nobody calls.
   /// `completed` is called there when the task is done, before wait() returns. Both are short, never
   /// block, and may submit other tasks. Throws OptionError if the task is in flight, or sends to a rank
   /// that is not there.
@@ -110,6 +111,7 @@ public:
       task.ready_ = std::move(ready);
       task.completed_ = std::move(completed);
       task.readiness_ = readiness;
+      task.awake_until_ = 0;
       task.next_ = nullptr;
       task.asked_ = queue.head_ == nullptr && !task.ready_ ? detail::now_ns() : 0;
       task.state_.store(Task::State::queued, std::memory_order_release);
@@ -122,11 +124,13 @@ public:
   }
 
   /// Blocks until the task's last submission is complete; throws what went wrong. Any thread but
-  /// the progress thread.
+  /// the progress thread. It sleeps, and on shaped links yields for the last 100 us, so that it goes on
+  /// when the task is done and not when it has been woken.
   void wait(const Task& task) {
     std::unique_lock lock(mutex_);
+    ++task.waiters_;
     while (task.in_flight()) {
-      const std::int64_t until = awake_until_;
+      const std::int64_t until = task.awake_until_;
       if (detail::now_ns() >= until) {
         changed_.wait(lock);
         continue;
@@ -135,6 +139,7 @@ public:
       while (task.in_flight() && detail::now_ns() < until) std::this_thread::yield();
       lock.lock();
     }
+    --task.waiters_;
     if (task.state_ == Task::State::failed) rethrow();
   }
 
@@ -182,6 +187,12 @@ private:
 
   struct Overdue {
     std::string text;
+  };
+
+  /// A running task of which all messages are here.
+  struct Ending {
+    Task* task;
+    std::int64_t at;  // when the last of them may be seen
   };
 
   /// Throws the failure, if there is one. Under the lock.
@@ -253,10 +264,10 @@ private:
   bool poll_wire();
   /// Gives every queue's first task a turn.
   bool step();
-  /// How long, in ns, nothing is missed by who does not look, and is not woken.
+  /// How long, in ns, who is not woken may leave off looking.
   [[nodiscard]] std::int64_t quiet() const;
-  /// Calls who waits for a task whose last message is about to arrive. Until when to rest, at most.
-  std::int64_t call_ahead(std::int64_t arrival);
+  /// Calls who waits for a task that is about to be done. Until when to rest, at most.
+  std::int64_t call_ahead();
   void start(Queue& queue, Task& task);
   void complete(Queue& queue, Task& task);
   /// All ranks take part; a call is this rank's alone and counts by its own name.
@@ -306,8 +317,7 @@ private:
   std::vector<std::unique_ptr<Queue>> queues_;
   std::vector<std::unique_ptr<detail::ClaimDesk>> desks_;
   std::uint64_t tasks_ = 0;
-  std::int64_t awake_until_ = 0;  // who waits does so awake: a task is about to end
-  std::exception_ptr given_up_;   // what give_up was given
+  std::exception_ptr given_up_;  // what give_up was given
   std::exception_ptr failure_;
   std::string failure_text_;
   bool told_ = false;
@@ -323,6 +333,7 @@ private:
   detail::FlightRecorder recorder_;
   std::unordered_map<std::uint64_t, std::uint32_t> own_;
   std::vector<Queue*> turn_;
+  std::vector<Ending> endings_;
   std::vector<int> missing_;
   std::vector<std::string> dumps_;
   std::int64_t pause_ns_ =
@@ -331,9 +342,7 @@ private:
   std::int64_t next_beat_ = 0;
   std::int64_t next_watch_ = 0;
   std::int64_t quiet_until_ = 0;
-  std::int64_t called_for_ = 0;  // the arrival
-  bool ending_ = false;          // a task awaits its last message
-  bool looks_ = false;           // a task waits for what nobody tells
+  bool looks_ = false;  // a task waits for what nobody tells
   std::int64_t parting_ = 0;
   bool failed_ = false;
   bool reported_ = false;  // by another rank

@@ -22,7 +22,7 @@ namespace detail {
 void retire(Task& task, Progress& progress) noexcept;  // defined in progress.hpp
 }  // namespace detail
 
-/// How a task that waits to be ready comes to be asked: about every nap, or when whoever made it ready calls
+/// How a task that waits to be ready comes to be asked: after every nap, or when whoever made it ready calls
 /// Progress::wake().
 enum class Readiness : std::uint8_t { polled, told };
 
@@ -89,8 +89,8 @@ private:
   virtual void start(const detail::Station& station) = 0;
   virtual bool advance() = 0;  // true if something moved
   [[nodiscard]] virtual bool done() const = 0;
-  /// One message more and it is done: whoever waits for the task is called a moment before that.
-  [[nodiscard]] virtual bool one_left() const { return false; }
+  /// Where it can tell, whoever waits for the task is called a moment before the last message.
+  [[nodiscard]] virtual detail::Awaited awaited() const { return {}; }
   virtual void missing(std::vector<int>& ranks) const = 0;  // who has not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
   [[nodiscard]] virtual int peer() const { return -1; }  // point to point: the other rank
@@ -111,6 +111,8 @@ private:
   std::int64_t begin_ = 0;
   std::int64_t moved_ = 0;
   std::uint64_t record_ = 0;
+  mutable int waiters_ = 0;       // in wait(); this and the next under Progress's mutex
+  std::int64_t awake_until_ = 0;  // they wait awake: it is about to be done
 };
 
 }  // namespace reef::inline v0::comm

@@ -112,13 +112,14 @@ private:
   }
   bool advance() override { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const override { return pending_ == 0; }
+  [[nodiscard]] Awaited awaited() const override { return {this, pending_}; }
   void missing(std::vector<int>& ranks) const override { ranks.assign(1, desk); }
   [[nodiscard]] Bytes payload() const override { return sizeof answer_.number; }
   [[nodiscard]] int peer() const override { return desk; }
 
   Header claim_;
   Allotment answer_;
-  int pending_ = 0;
+  std::uint64_t pending_ = 0;
   bool moved_ = false;
 };
 

@@ -17,7 +17,7 @@ public:
                      Kind kind, std::string_view name) = 0;
   virtual bool advance() = 0;  ///< true if something moved
   [[nodiscard]] virtual bool done() const = 0;
-  [[nodiscard]] virtual bool one_left() const { return false; }  ///< message, and it is done
+  [[nodiscard]] virtual Awaited awaited() const { return {}; }
   virtual void missing(std::vector<int>& ranks) const = 0;  ///< who has not arrived
 
 protected:

@@ -57,7 +57,9 @@ public:
   }
 
   [[nodiscard]] bool done() const override { return remaining_ == 0 && produced_ == own_; }
-  [[nodiscard]] bool one_left() const override { return remaining_ == 1; }
+  [[nodiscard]] Awaited awaited() const override {
+    return {this, static_cast<std::uint64_t>(remaining_)};
+  }
 
   /// The ranks that sent nothing yet; if all have sent something, those that still owe or take.
   void missing(std::vector<int>& ranks) const override {

@@ -51,7 +51,7 @@ public:
       changed_.wait_for(lock, std::chrono::nanoseconds(nap), [this] { return woken_.load(); });
       napping_.store(false);
     }
-    woken_.store(false);  // what it was woken for is seen by the look that follows
+    woken_.exchange(false);  // what it was woken for is seen by the look that follows
   }
 
   /// Nobody else computes on this core, as far as it has noticed.

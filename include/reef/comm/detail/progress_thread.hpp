@@ -46,7 +46,8 @@ inline void Progress::serve() {
     } catch (...) {
       fail("a callback threw what is no std::exception", Why::thrown);
     }
-    naps_.rest(moved, next_beat_, call_ahead(wire_.next_arrival()), quiet(), [this] { return busy(); });
+    naps_.rest(moved, farewell_ ? detail::never_ns : next_beat_, call_ahead(), quiet(),
+               [this] { return busy(); });
   }
   wire_.cancel(detail::to_ns(0.1));  // the receives of claims that nobody will make
 }
@@ -95,7 +96,7 @@ inline bool Progress::step() {
     }
   }
   bool moved = false;
-  ending_ = false;
+  endings_.clear();
   looks_ = false;
   for (Queue* const queue : turn_) {
     Task& task = *queue->head_;  // only this thread takes tasks off
@@ -116,28 +117,36 @@ inline bool Progress::step() {
       moved = true;
     } else {
       // In shared memory the others do not say when they have moved something.
-      looks_ = looks_ || window_ != nullptr;
-      ending_ = ending_ || task.one_left();
+      looks_ = looks_ || (is_collective(task) && window_ != nullptr);
+      const detail::Awaited awaited = task.awaited();
+      if (awaited.receiver == nullptr) continue;
+      const std::int64_t at = wire_.last_arrival(*awaited.receiver, awaited.messages);
+      if (at != detail::never_ns) endings_.push_back({&task, at});
     }
   }
   return moved;
 }
 
-inline std::int64_t Progress::quiet() const { return looks_ ? 0 : wire_.quiet(); }
+inline std::int64_t Progress::quiet() const { return looks_ || farewell_ ? 0 : wire_.quiet(); }
 
-inline std::int64_t Progress::call_ahead(std::int64_t arrival) {
-  // Waking takes 10 to 40 us: it begins that much before the arrival, and lasts to a little after it.
+inline std::int64_t Progress::call_ahead() {
+  // Waking takes 10 to 40 us: it begins that much before the end, and lasts to a little after it.
   constexpr std::int64_t ahead = 80'000;
   constexpr std::int64_t late = 20'000;
-  if (!ending_ || arrival == detail::never_ns || arrival == called_for_) return arrival;
-  if (!naps_.alone()) return arrival;  // who wakes on a shared core should not do so twice
-  if (arrival - detail::now_ns() > ahead) return arrival - ahead + detail::Naps::spin_ns;
-  called_for_ = arrival;
-  {
-    const std::scoped_lock lock(mutex_);
-    awake_until_ = arrival + late;
+  std::int64_t arrival = wire_.next_arrival();
+  if (endings_.empty() || !naps_.alone()) return arrival;  // on a shared core nobody should wake twice
+  const std::int64_t now = detail::now_ns();
+  bool called = false;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [task, at] : endings_) {
+    if (now < at - ahead) {
+      arrival = std::min(arrival, at - ahead + detail::Naps::spin_ns);
+    } else if (task->awake_until_ < at) {
+      task->awake_until_ = at + late;
+      called = called || task->waiters_ > 0;
+    }
   }
-  changed_.notify_all();
+  if (called) changed_.notify_all();
   return arrival;
 }
 
@@ -278,6 +287,7 @@ inline std::string Progress::overdue(const Queue& queue, const Task& task, std::
 inline void Progress::fail(std::string text, Why why) noexcept {
   if (failed_) return;
   failed_ = true;
+  endings_.clear();  // whoever waits for these is told, and may destroy them
   reported_ = why == Why::reported;
   try {
     if (why == Why::mismatch || why == Why::deadline) {

@@ -12,6 +12,12 @@ namespace reef::inline v0::comm::detail {
 class Aside;
 class WindowChannel;
 
+/// What a running task yet awaits, as far as it can tell.
+struct Awaited {
+  const Receiver* receiver = nullptr;  ///< whose messages
+  std::uint64_t messages = 0;          ///< sent or received, not yet delivered
+};
+
 /// What a running task sees of the rank that it runs on. Progress thread only.
 struct Station {
   Wire& wire;

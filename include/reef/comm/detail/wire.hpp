@@ -125,9 +125,26 @@ public:
     return delayed_.empty() ? never_ns : delayed_.front().not_before;
   }
 
-  /// How long, in ns, little is lost by not looking at what MPI has yet to move. Where nothing is on its way
-  /// 4 ms, since MPI may have kept what it calls sent; on shaped links 1 ms, or so often within the time of
-  /// each message that MPI has moved it when it may be seen; else 0.
+  /// When the last of the `messages` that `receiver` awaits may be seen, if all of them are here already;
+  /// else never_ns.
+  [[nodiscard]] std::int64_t last_arrival(const Receiver& receiver, std::uint64_t messages) const {
+    if (messages > delayed_.size()) return never_ns;
+    std::int64_t last = 0;
+    std::uint64_t here = 0;
+    for (const Slot& slot : delayed_) {
+      if (slot.owner != &receiver) continue;
+      last = std::max(last, slot.not_before);
+      ++here;
+    }
+    return here > 0 && here == messages ? last : never_ns;
+  }
+
+  /// How long, in ns, it does no harm not to look at what MPI has yet to move.
+  ///
+  /// | nothing on its way | 4 ms: MPI may have kept a part of what it calls sent                         |
+  /// | shaped links       | at most 1 ms, and so often within the time of every message that MPI can    |
+  /// |                    | have moved it by the time at which it may be seen                            |
+  /// | else               | 0                                                                            |
   [[nodiscard]] std::int64_t quiet() const {
     if (requests_.empty()) return to_ns(4e-3);
     if (shape_.empty()) return 0;
