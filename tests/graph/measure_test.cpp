@@ -54,7 +54,7 @@ TEST(Estimate, counts_the_operations_of_a_gpt_as_the_literature_does) {
 
 TEST(Estimate, takes_the_slower_of_operations_and_memory) {
   const auto g = nn::gpt<Host, float>(small(), 1);
-  const auto& add = graph::estimate(g.dag(), {1e15, 1e9}).at("transformer.h.0.attn.residual");
+  const auto add = graph::estimate(g.dag(), {1e15, 1e9}).at("transformer.h.0.attn.residual");
   EXPECT_DOUBLE_EQ(add.forward_s, 3.0 * 128 * 64 * 4 / 1e9);
   EXPECT_THROW(graph::estimate(g.dag(), 0), OptionError);
   EXPECT_THROW(graph::estimate(g.dag(), {1, -1}), OptionError);
