@@ -139,11 +139,12 @@ inline std::int64_t Progress::call_ahead() {
   bool called = false;
   const std::scoped_lock lock(mutex_);
   for (const auto& [task, at] : endings_) {
+    if (task->waiters_ == 0) continue;
     if (now < at - ahead) {
       arrival = std::min(arrival, at - ahead + detail::Naps::spin_ns);
     } else if (task->awake_until_ < at) {
       task->awake_until_ = at + late;
-      called = called || task->waiters_ > 0;
+      called = true;
     }
   }
   if (called) changed_.notify_all();
