@@ -39,12 +39,13 @@ inline double mean_over_ranks(double mine) {
 /// What some steps of a training came to.
 struct Steps {
   std::vector<double> seconds;  ///< of each, on the slowest rank
+  double wall = 0;  ///< seconds a step by the clock: steps of which now one rank's is longer, now another's
   double exposed = 0;  ///< seconds a step in which a rank communicates and computes nothing
   double sent = 0;     ///< bytes a step, of a rank
   double samples = 0;  ///< a step, of all ranks
 };
 
-/// Steps after others that are not counted; exposed and sent are means over ranks.
+/// Steps after others that are not counted; wall, exposed and sent are means over ranks.
 inline Steps time_steps(const Recipe& recipe, Setting setting,
                         const reef::comm::Communicator& ranks, int steps) {
   constexpr int warm_up = 2;
@@ -66,12 +67,14 @@ inline Steps time_steps(const Recipe& recipe, Setting setting,
       result.samples += static_cast<double>(step.samples) / steps;
     }
     const double end = now();
+    result.wall = (end - begin) / steps;
     const auto sent = training->progress().meter().operations() - before;
     sink.collect(recording);
     result.exposed = reef::trace::analyze(recording.spans, begin, end).exposed / steps;
     result.sent = static_cast<double>(sent.bytes) / steps;
   }
   result.seconds = slowest(std::move(result.seconds));
+  result.wall = mean_over_ranks(result.wall);
   result.exposed = mean_over_ranks(result.exposed);
   result.sent = mean_over_ranks(result.sent);
   return result;

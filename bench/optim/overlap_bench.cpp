@@ -11,7 +11,8 @@
 //              RECIPE:B:adaptive takes B and further ones while it communicates
 //
 // c and m are read anew in every round, in which all recipes take turns, each round beginning with
-// another. Seconds are the slowest rank's.
+// another. Seconds are the slowest rank's; wall is a step's share of the clock's time, whichever rank is the
+// slowest in it: of adaptive recipes and those without other ranks, whose ranks do not go in step.
 
 #include <mpi.h>
 
@@ -56,15 +57,16 @@ void time_all(double ratio, int rounds, const std::vector<Row>& rows) {
       const Row& row = rows[(i + static_cast<std::size_t>(round) * 5) % rows.size()];
       Setting one = gpt_setting(row.micro_batches, row.alone ? NetworkShape() : links);
       one.accumulation = row.accumulation;
-      const Steps steps =
-          time_steps(recipe_of(row.recipe), std::move(one), row.alone ? self : world, 4);
+      const bool in_step = row.mode.empty();
+      const Steps steps = time_steps(recipe_of(row.recipe), std::move(one),
+                                     row.alone ? self : world, in_step ? 4 : 12);
       if (!prints) continue;
       std::printf(
           "{\"round\": %d, \"recipe\": \"%s\", \"micro_batches\": %d, \"mode\": \"%s\", "
           "\"samples\": %g, "
-          "\"exposed_s\": %.6f, \"sent\": %.0f, \"seconds\": [",
+          "\"exposed_s\": %.6f, \"sent\": %.0f, \"wall\": %.6f, \"seconds\": [",
           round, row.recipe.c_str(), row.micro_batches, row.mode.c_str(), steps.samples,
-          steps.exposed, steps.sent);
+          steps.exposed, steps.sent, steps.wall);
       for (std::size_t s = 0; s < steps.seconds.size(); ++s) {
         std::printf("%s%.6f", s == 0 ? "" : ", ", steps.seconds[s]);
       }

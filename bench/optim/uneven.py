@@ -8,7 +8,7 @@
 Written are NAME.md and NAME.json, for --out NAME. uneven_bench.cpp says what is measured, convergence.py what
 the corpus is. The slow rank sleeps after each kernel, so that neither takes the other's core.
 
-    idle    the share of the wall time in which a rank computes nothing, from its trace
+    idle    the share of the wall time in which a rank's lane `compute` waits, from its trace
     B       micro-batches of a step on each rank; 2+: one a stage and as many more as it takes while a stage
             communicates, which it does until the slow rank has given its own
     own     each rank draws from its own half of the text; whole: both from all of it

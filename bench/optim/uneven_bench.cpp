@@ -8,7 +8,7 @@
 // The last rank sleeps after each kernel, SLOWDOWN - 1 times as long as that took.
 //
 //     time     a line for each rank: micro-batches it gave in STEPS steps that begin after five others, and
-//              the seconds of them in which it computes, from its trace
+//              the seconds of them in which its lane `compute` does, from its trace
 //     train    the small model until SAMPLES sequences are learnt: held-out losses of each part of the text.
 //              PARTS own: rank r draws from the r-th part only; whole: every rank from all of it
 
@@ -68,6 +68,10 @@ void time_all(double slowdown, int steps, const std::vector<Row>& rows) {
     for (int i = 0; i < steps; ++i) training->step();
     const double end = now();
     sink.collect(recording);
+    const auto elsewhere = [&](const reef::trace::Span& span) {
+      return recording.tracks.at(span.track) != "compute";
+    };
+    std::erase_if(recording.spans, elsewhere);
     const reef::trace::Overlap found = reef::trace::analyze(recording.spans, begin, end);
     std::printf(
         "{\"recipe\": \"%s\", \"mode\": \"%s\", \"micro_batches\": %d, \"rank\": %d, \"steps\": "

@@ -36,6 +36,16 @@ TEST(Concat, spells_a_real_number_in_the_digits_that_read_back) {
   EXPECT_EQ(concat(1.0 / 3), "0.3333333333333333");
 }
 
+TEST(InQuotes, shows_what_is_no_text_by_its_bytes_and_of_what_is_long_the_beginning) {
+  EXPECT_EQ(in_quotes("abc"), "'abc'");
+  EXPECT_EQ(in_quotes(""), "''");
+  EXPECT_EQ(in_quotes("\033[2J\n\x7f"), "'\\x1b[2J\\x0a\\x7f'");
+  EXPECT_EQ(in_quotes(std::string_view("a\0b", 3)), "'a\\x00b'");
+  EXPECT_EQ(in_quotes("\u00e9"), "'\u00e9'");
+  EXPECT_EQ(in_quotes("abcdef", 6), "'abcdef'");
+  EXPECT_EQ(in_quotes("abcdefg", 6), "'abcdef'...");
+}
+
 TEST(Error, is_made_of_pieces_and_copies_keep_the_text) {
   const OptionError error("n is ", 0, ", at least 1.");
   const OptionError copy = error;

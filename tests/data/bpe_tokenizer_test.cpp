@@ -230,6 +230,9 @@ TEST_F(TokenizerFiles, of_ranks_are_refused_with_the_line_that_is_wrong) {
   EXPECT_THAT(refusal_of_ranks(replaced(good, "Ig== 1\n", "Ig8v 1\n")),
               HasSubstr("has no token for byte 34"));
   EXPECT_THAT(refusal_of_ranks(""), HasSubstr("has no token for byte 0"));
+  const std::string long_line = refusal_of_ranks("\033[2J" + std::string(1 << 20, '!'));
+  EXPECT_THAT(long_line, HasSubstr("'\\x1b[2J!!!"));
+  EXPECT_LT(long_line.size(), 500U);
   EXPECT_THROW((void)BpeTokenizer::read_tiktoken(folder_ / "missing"), FileError);
 }
 
@@ -244,9 +247,9 @@ TEST_F(TokenizerFiles, of_vocabulary_and_merges_are_refused_with_what_is_wrong) 
   EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"a\":65"), merges),
               HasSubstr("has the id 65 of another token"));
   EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"a\":64000"), merges),
-              HasSubstr("token \"a\" has the id 64000, expected 0 to 1256"));
-  EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"a\":-1"), merges), HasSubstr("id -1"));
-  EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"a\":\"x\""), merges), HasSubstr("\"a\""));
+              HasSubstr("token 'a' has the id '64000', expected 0 to 1256"));
+  EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"a\":-1"), merges), HasSubstr("id '-1'"));
+  EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"a\":\"x\""), merges), HasSubstr("'a'"));
   EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"\":64"), merges), HasSubstr("is empty"));
   EXPECT_THAT(refusal(replaced(vocabulary, "\"a\":64", "\"a b\":64"), merges),
               HasSubstr("a character that stands for no byte"));

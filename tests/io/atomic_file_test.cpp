@@ -98,6 +98,24 @@ TEST(AtomicFile, says_which_path_fails_and_why) {
   EXPECT_EQ(files_in(folder.path()), 1);
 }
 
+TEST(AtomicFile, what_a_crash_has_left_under_its_temporary_name_is_in_nobodys_way) {
+  const reef::test::TemporaryFolder folder;
+  std::string last;
+  {
+    io::AtomicFile probe(folder / "a");
+    for (const auto& entry : fs::directory_iterator(folder.path())) last = entry.path().string();
+  }
+  const std::size_t dot = last.rfind('.');
+  ASSERT_NE(dot, std::string::npos);
+  for (int next = 1; next <= 3; ++next) {
+    std::ofstream(last.substr(0, dot + 1) + std::to_string(std::stoi(last.substr(dot + 1)) + next))
+        << "left";
+  }
+  io::write_atomically(folder / "a", "new");
+  EXPECT_EQ(content(folder / "a"), "new");
+  EXPECT_EQ(files_in(folder.path()), 4);
+}
+
 TEST(AtomicFile, a_file_that_may_not_grow_is_an_error_and_not_a_short_file) {
   const reef::test::TemporaryFolder folder;
   const pid_t child = ::fork();

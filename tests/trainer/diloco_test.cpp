@@ -581,6 +581,34 @@ TEST(DiLoCo, begins_anew_at_the_outer_weights_on_another_number_of_ranks) {
   }
 }
 
+TEST(DiLoCo, begins_anew_at_the_outer_weights_where_they_are_exchanged_in_another_way) {
+  using Local = Tested<optim::AdamW>;
+  const comm::Communicator world;
+  const auto begun = every<optim::AdamW>(4, 2, Overlap::eager);
+  const SharedFolder folder("diloco-other");
+  std::vector<double> saved;
+  {
+    Local trainer = bowl<Local>(begun, world);
+    for (int step = 0; step < 5; ++step) trainer.step();  // the second fragment is to leave
+    checkpoint::save(trainer, folder.path());
+    saved = weights_of(trainer);
+  }
+  for (const auto& other :
+       {every<optim::AdamW>(4, 1, Overlap::eager), every<optim::AdamW>(6, 3, Overlap::eager),
+        every<optim::AdamW>(4, 2, Overlap::mix), every<optim::AdamW>(4, 1, Overlap::none)}) {
+    Local trainer = bowl<Local>(other, world);
+    ASSERT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
+    EXPECT_FALSE(trainer.pending()) << "differences of fragments that it does not have";
+    EXPECT_EQ(trainer.progress_state().committed, 5);
+    EXPECT_EQ(trainer.turn(), 0);
+    EXPECT_EQ(weights_of(trainer), saved);
+    trainer.step();
+    EXPECT_EQ(weights_of(trainer), saved) << "nothing that was under way arrives";
+    for (int step = 0; step < 4 * other.sync.every; ++step) trainer.step();
+    EXPECT_NE(weights_of(trainer), saved);
+  }
+}
+
 TEST(DiLoCo, skips_on_the_rank_alone_whose_step_is_not_finite) {
   using Local = Tested<optim::AdamW>;
   const comm::Communicator world;

@@ -259,6 +259,20 @@ TEST(Trainer, refuses_ranks_with_different_plans) {
   }
 }
 
+TEST(Trainer, refuses_a_model_that_is_made_for_fewer_threads_than_its_device_has) {
+  Options options = small_options<Zero1Trainer>();
+  options.device.threads = 2;
+  const comm::Communicator self(MPI_COMM_SELF);
+  const run::Source none = [](std::uint64_t, std::span<const AnyView>) { return 0.0; };
+  try {
+    const Zero1Trainer trainer(nn::gpt<device::Host, float>(small_config(), 1), none, options, {},
+                               self);
+    ADD_FAILURE() << "no OptionError";
+  } catch (const OptionError& error) {
+    EXPECT_NE(std::string(error.what()).find("the device has 2 threads"), std::string::npos);
+  }
+}
+
 TEST(Trainer, names_the_option_that_cannot_be) {
   const auto refused = [](auto change, const char* word) {
     Options options = small_options<Zero1Trainer>();
@@ -273,6 +287,9 @@ TEST(Trainer, names_the_option_that_cannot_be) {
   refused([](Options& o) { o.micro_batches = {}; }, "micro_batches");
   refused([](Options& o) { o.micro_batches = {0}; }, "micro_batches");
   refused([](Options& o) { o.virtual_ranks = 0; }, "virtual_ranks");
+  refused([](Options& o) { o.device.threads = -5; }, "threads is -5");
+  refused([](Options& o) { o.communication.piece_bytes = 0; }, "piece_bytes");
+  refused([](Options& o) { o.communication.heartbeat = 0; }, "heartbeat");
   refused(
       [](Options& o) {
         o.micro_batches = {1, 2};

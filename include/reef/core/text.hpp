@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -73,6 +74,23 @@ namespace detail {
 }
 
 }  // namespace detail
+
+/// Bytes of a file or a message as a text shows them: in quotes, what is no printable character of ASCII
+/// nor a byte of UTF-8 as \xHH, and of what is longer than `most` bytes the first so many and "...".
+[[nodiscard]] inline std::string in_quotes(std::string_view bytes, std::size_t most = 60) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "'";
+  for (const char c : bytes.substr(0, most)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      text += c;
+    } else {
+      text.append({'\\', 'x', digits[byte >> 4], digits[byte & 15]});
+    }
+  }
+  text += bytes.size() > most ? "'..." : "'";
+  return text;
+}
 
 /// The pieces in a row: concat("rank ", 3, " of ", ranks). One small call, whatever the pieces: it
 /// compiles several times faster than a sum of strings.

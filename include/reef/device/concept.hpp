@@ -33,6 +33,7 @@ enum class Priority { normal, high };
 ///     memory().used = sum of the living buffers        memory().peak >= memory().used at any time
 ///     f, g submitted to one lane: g starts after f     wait(e, n) starts after completion n of e
 ///     copy: the bytes of `from` when the lane gets there are those of `to` before what follows
+///     threads: that a kernel of any lane has, at most
 ///     on_host: lanes are threads of the host, and what one records has happened when record returns
 ///
 /// | Buffer       | device memory, aligned to 64 bytes, freed by its destructor; MemoryError       |
@@ -54,6 +55,7 @@ concept device =
       { device.allocate_pinned(bytes, what) } -> std::same_as<typename D::PinnedBuffer>;
       { constant.memory() } -> std::same_as<MemoryReport>;
       { constant.discrete() } -> std::same_as<bool>;
+      { constant.threads() } -> std::same_as<int>;
       { D::discrete(constant.options()) } -> std::same_as<bool>;
     } &&
     std::movable<typename D::Buffer> && std::movable<typename D::PinnedBuffer> &&

@@ -57,6 +57,26 @@ public:
     double slowdown = 1;        ///< kernels take so many times as long as the cores need
     int threads = 0;            ///< 0: as many as the affinity mask has cores
     bool poison_freed = false;  ///< new and freed memory is filled with NaNs
+
+    /// Throws OptionError, naming the first option that cannot be.
+    void validate() const {
+      const auto require = [](bool holds, const char* option, auto value, const char* fix) {
+        if (holds) return;
+        throw OptionError("reef::device::Host: ", option, " is ", value, ".\n  fix: ", fix);
+      };
+      const auto within = [](double value, double least, double most) {
+        return value >= least && value <= most;  // no NaN is
+      };
+      require(threads >= 0 && threads <= most_threads, "threads", threads,
+              "0 for as many as there are cores, or up to 4096.");
+      require(within(slowdown, 1, 1e6), "slowdown", slowdown,
+              "1 for the cores' own speed, or up to 1e6 for a slower device.");
+      require(link_bytes_per_second == 0 || within(link_bytes_per_second, 1, 1e18),
+              "link_bytes_per_second", link_bytes_per_second,
+              "0 for no link, or its bytes per second, from 1 to 1e18.");
+      require(within(link_latency, 0, 1e6), "link_latency", link_latency,
+              "0, or seconds up to 1e6.");
+    }
   };
 
   class Buffer;
@@ -99,23 +119,8 @@ private:
   static constexpr Bytes huge_page = Bytes{2} << 20;
   static constexpr int most_threads = 4096;
 
-  static Options checked(Options options) {
-    const auto require = [](bool holds, const char* name, auto value, const char* fix) {
-      if (holds) return;
-      throw OptionError("reef::device::Host: ", name, " is ", value, ".\n  fix: ", fix);
-    };
-    const auto within = [](double value, double least, double most) {
-      return value >= least && value <= most;  // no NaN is
-    };
-    require(options.threads >= 0 && options.threads <= most_threads, "threads", options.threads,
-            "0 for as many as there are cores, or up to 4096.");
-    require(within(options.slowdown, 1, 1e6), "slowdown", options.slowdown,
-            "1 for the cores' own speed, or up to 1e6 for a slower device.");
-    require(options.link_bytes_per_second == 0 || within(options.link_bytes_per_second, 1, 1e18),
-            "link_bytes_per_second", options.link_bytes_per_second,
-            "0 for no link, or its bytes per second, from 1 to 1e18.");
-    require(within(options.link_latency, 0, 1e6), "link_latency", options.link_latency,
-            "0, or seconds up to 1e6.");
+  static Options checked(const Options& options) {
+    options.validate();
     return options;
   }
 

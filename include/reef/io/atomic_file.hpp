@@ -118,10 +118,12 @@ public:
       return;
     }
     static std::atomic<unsigned> count{0};
-    temporary_ = path_;
-    temporary_ += concat(".tmp.", ::getpid(), ".", count.fetch_add(1));
-    file_ = detail::Descriptor(
-        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    do {  // in a container numbers of processes come again, and with them what a crash has left
+      temporary_ = path_;
+      temporary_ += concat(".tmp.", ::getpid(), ".", count.fetch_add(1));
+      file_ = detail::Descriptor(
+          ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    } while (!file_ && errno == EEXIST);
     if (!file_) {
       const int code = errno;
       temporary_.clear();

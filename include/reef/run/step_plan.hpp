@@ -1,14 +1,18 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/parameter_layout.hpp>
@@ -58,6 +62,13 @@ struct Exchange {
   int every = 1;      ///< H: the steps from one exchange of a weight to its next
   int fragments = 1;  ///< F, at most H: equal shares of the weights
   Overlap overlap = Overlap::none;
+
+  /// The same where weights and differences are the same ones at the same step.
+  [[nodiscard]] std::string text() const {
+    constexpr std::array<std::string_view, 3> names{"none", "mix", "eager"};
+    return concat("every ", every, " steps in ", fragments, " fragments, overlap ",
+                  names[static_cast<std::size_t>(overlap)]);
+  }
 };
 
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.

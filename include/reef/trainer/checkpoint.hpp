@@ -127,6 +127,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
                       {"began", state.began},
                       {"counts", trainer.plan().micro_batches},
                       {"adapts", trainer.plan().adapts},
+                      {"exchange", trainer.plan().exchange.text()},
                       {"seed", state.seed},
                       {"model", graph::hash_of(trainer.model().dag())},
                       {"ranks", trainer.ranks()},
@@ -153,7 +154,8 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// and instruction set are the same. Another number of ranks takes its shards from those of before, and so
 /// do other counts. Of overlapping rounds the next step then begins with a gradient of its own, of the
 /// micro-batches whose gradient was pending (where counts adapt: of new ones); ranks that step on their
-/// own (DiLoCo) begin anew at the outer weights, their inner states at zero.
+/// own (DiLoCo) begin anew at the outer weights, their inner states at zero, as they do where weights are
+/// exchanged in other fragments, at other steps, or with another overlap.
 ///
 /// Another optimizer policy of the same rule takes over what it needs, if it is there: Ddp and Zero1 from
 /// each other and from those whose rounds overlap, which keep master weights beside; those from each
@@ -196,6 +198,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     pending = io::value_or<bool>(manifest.facts, "pending", false, written) &&
               was("optimizer", std::string(Trainer<Policies...>::Optim::name)) &&
               was("gradient", std::string(name_of(trainer.plan().gradient))) &&
+              was("exchange", trainer.plan().exchange.text()) &&
               counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts;
     loader.emplace(trainer, trainer.state_ranges(pending));
     loader->check(folder, manifest.shards, source);

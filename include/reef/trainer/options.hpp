@@ -112,6 +112,8 @@ struct TrainerOptions {
     learning_rate.validate();
     if constexpr (requires { rule.validate(); }) rule.validate();
     if constexpr (requires { sync.validate(); }) sync.validate();
+    if constexpr (requires { device.validate(); }) device.validate();
+    static_cast<void>(comm::checked(communication, 1));
   }
 };
 

@@ -132,7 +132,7 @@ inline void require_bytes(const BpeFiles& files, const std::filesystem::path& pa
 /// vocab.json: an object of tokens in their visible form and ids, each of 0 to n - 1 once.
 inline BpeFiles read_vocabulary(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& token, const std::string& why) {
-    refuse_tokenizer(path, concat(": token \"", token, "\" "), why);
+    refuse_tokenizer(path, concat(": token ", in_quotes(token), " "), why);
   };
   const io::Json json = io::read_json(path);
   if (!json.is_object()) {
@@ -143,7 +143,7 @@ inline BpeFiles read_vocabulary(const std::filesystem::path& path) {
   std::vector<bool> seen(json.size(), false);
   for (const auto& [token, id] : json.items()) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= json.size()) {
-      refuse(token, concat("has the id ", id.dump(), ", expected 0 to ", json.size() - 1));
+      refuse(token, concat("has the id ", in_quotes(id.dump()), ", expected 0 to ", json.size() - 1));
     }
     const auto index = id.get<std::size_t>();
     if (seen[index]) refuse(token, concat("has the id ", index, " of another token"));
@@ -167,21 +167,21 @@ inline void read_merges(BpeFiles& files, const std::filesystem::path& path) {
     if (number == 1 && line.starts_with("#version")) return;
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-      refuse_line(path, number, concat("'", line, "' is no pair of tokens with a space between"));
+      refuse_line(path, number, concat(in_quotes(line), " is no pair of tokens with a space between"));
     }
     const auto id_of = [&](const std::string& bytes, std::string_view what) {
       const auto found = files.ids.find(bytes);
       if (found == files.ids.end()) {
-        refuse_line(path, number, concat(what, " of '", line, "' is no token of the vocabulary"));
+        refuse_line(path, number, concat(what, " of ", in_quotes(line), " is no token of the vocabulary"));
       }
       return found->second;
     };
     if (!bytes_of_visible(line.substr(0, space), left) ||
         !bytes_of_visible(line.substr(space + 1), right)) {
-      refuse_line(path, number, concat("'", line, "' has a character that stands for no byte"));
+      refuse_line(path, number, concat(in_quotes(line), " has a character that stands for no byte"));
     }
     if (const auto [first, added] = lines.emplace(line, number); !added) {
-      refuse_line(path, number, concat("'", line, "' stands in line ", first->second, " too"));
+      refuse_line(path, number, concat(in_quotes(line), " stands in line ", first->second, " too"));
     }
     files.merges.push_back({id_of(left, "the left half"), id_of(right, "the right half"),
                             id_of(left + right, "the whole"),
@@ -201,7 +201,7 @@ inline BpeFiles read_ranks(const std::filesystem::path& path) {
     if (line.empty()) refuse_line(path, number, "it is empty");
     const std::size_t space = std::min(line.find(' '), line.size());
     if (!bytes_of_base64(line.substr(0, space), bytes)) {
-      refuse_line(path, number, concat("'", line.substr(0, space), "' is no base64"));
+      refuse_line(path, number, concat(in_quotes(line.substr(0, space)), " is no base64"));
     }
     if (bytes.size() > longest_rank) {
       refuse_line(path, number,

@@ -58,6 +58,12 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
     throw OptionError(
         "reef::Trainer: the source is empty.\n  fix: a function that fills the inputs.");
   }
+  if (device_.threads() > model_.threads()) {
+    throw OptionError("reef::Trainer: the device has ", device_.threads(),
+                      " threads, but the model is made for ", model_.threads(),
+                      ".\n  why: its operators have so much scratch memory.\n  fix: the same number "
+                      "for the Graph and for TrainerOptions::device, by default all cores.");
+  }
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
 
