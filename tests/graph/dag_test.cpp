@@ -34,6 +34,7 @@ std::string refusal(Dag& dag, const std::function<void(Dag&)>& call) {
     call(dag);
   } catch (const ShapeError& error) {
     text = error.what();
+    EXPECT_NE(text.find("\n  fix: "), std::string::npos) << text;
   }
   EXPECT_EQ(dag.nodes.size(), nodes);
   EXPECT_EQ(dag.tensors.size(), tensors);

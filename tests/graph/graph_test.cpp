@@ -209,6 +209,7 @@ TEST(Graph, missing_bindings_are_named) {
     try {
       lane.synchronize();
     } catch (const OptionError& error) {
+      EXPECT_NE(std::string(error.what()).find("\n  fix: "), std::string::npos) << error.what();
       return std::string(error.what());
     }
     return std::string("no error");
@@ -231,7 +232,7 @@ TEST(Graph, an_operator_refuses_inputs_with_its_name_and_both_shapes) {
     FAIL();
   } catch (const ShapeError& error) {
     const std::string text = error.what();
-    for (const char* part : {"'sum'", "Sum", "'y'", "(4, 3)", "(3, 4)"}) {
+    for (const char* part : {"'sum'", "Sum", "'y'", "(4, 3)", "\n  fix: give it", "(3, 4)"}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
     }
   }

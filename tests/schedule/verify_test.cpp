@@ -1,5 +1,6 @@
 #include <reef/schedule/verify.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,6 +19,7 @@ std::string refusal(const std::vector<Program>& programs, const schedule::Limits
     schedule::verify(programs, limits);
     return {};
   } catch (const ScheduleError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("\n  fix: "));
     return error.what();
   }
 }
@@ -161,7 +163,7 @@ TEST(Verify, refuses_what_is_no_program) {
   };
   EXPECT_EQ(refusal({base()}), "");
   refused([](Program& p) { p.round[0].reads[0].storage = 77; }, "names storage 77");
-  refused([](Program& p) { p.storages[1].parent = 1; }, "must come after");
+  refused([](Program& p) { p.storages[1].parent = 1; }, "comes before the storage that");
   refused([](Program& p) { p.storages[1].offset = 60; }, "does not lie inside x");
   refused([](Program& p) { p.storages[0].bytes = ~Bytes{0}; }, "larger than any memory");
   refused([](Program& p) { p.rank = 1; }, "each once");
@@ -177,7 +179,7 @@ TEST(Verify, refuses_what_is_no_program) {
   refused([](Program& p) { p.storages[0].place = static_cast<schedule::Place>(9); }, "no place");
   refused([](Program& p) { p.storages[0].life = static_cast<Life>(9); }, "no life");
   refused([](Program& p) { p.round[0].cost.flops = std::nan(""); }, "no clock can show");
-  refused([](Program& p) { p.round[0].reads[0].version = -1; }, "a version below 0 of x");
+  refused([](Program& p) { p.round[0].reads[0].version = -1; }, "version -1 of x");
   refused([](Program& p) { p.round[0].writes = {{0, 1}, {0, 2}}; }, "changes a storage twice");
 }
 

@@ -91,8 +91,9 @@ struct Dag {
   int add_input(std::string name, TensorSpec spec, bool differentiable = false) {
     check_new(tensors, "tensor", name);
     if (differentiable && !is_real(spec.element)) {
-      throw ShapeError("reef::graph: the input '", name, "' holds ", name_of(spec.element),
-                       ", which has no gradient. Only fp32, fp64 and bf16 inputs are differentiable.");
+      throw ShapeError(
+          "reef::graph: the input '", name, "' holds ", name_of(spec.element),
+          ", which has no gradient.\n  fix: fp32, fp64 or bf16, or do not ask for one.");
     }
     tensors.push_back({std::move(name), spec, -1, {}, differentiable});
     inputs.push_back(static_cast<int>(tensors.size()) - 1);
@@ -113,11 +114,11 @@ struct Dag {
     const Tensor& tensor = tensor_at(id);
     if (tensor.spec.shape.size() != 1 || !is_real(tensor.spec.element)) {
       throw ShapeError("reef::graph: the loss '", tensor.name, "' is ", tensor.spec.text(),
-                       ", expected one element of fp32, fp64 or bf16.");
+                       ".\n  fix: one element of fp32, fp64 or bf16.");
     }
     if (!tensor.consumers.empty()) {
       throw ShapeError("reef::graph: the loss '", tensor.name, "' is read by the node '",
-                       node_at(tensor.consumers[0]).name, "'. Only a last result can be the loss.");
+                       node_at(tensor.consumers[0]).name, "'.\n  fix: ", last_result);
     }
     loss = id;
   }
@@ -131,6 +132,9 @@ struct Dag {
   }
 
 private:
+  static constexpr std::string_view last_result =
+      "only a result that no node reads can be the loss.";
+
   static std::size_t index(int id) { return static_cast<std::size_t>(id); }
 
   template <class Entry>
@@ -148,7 +152,7 @@ private:
     for (const Entry& entry : entries) {
       if (entry.name == name) {
         throw ShapeError("reef::graph: a ", what, " '", name,
-                         "' exists already. Names are unique; give this one another.");
+                         "' exists already.\n  fix: give each a name of its own.");
       }
     }
   }
@@ -156,7 +160,7 @@ private:
   void check_tensor(std::string_view who, int id) const {
     if (id < 0 || id >= static_cast<int>(tensors.size())) {
       throw ShapeError("reef::graph: '", who, "' names the tensor ", id, ", but the graph has ",
-                       tensors.size(), ".");
+                       tensors.size(), ".\n  fix: an id that this graph gave.");
     }
   }
 };
@@ -171,7 +175,7 @@ inline int Dag::add_node(std::string name, std::string kind, std::vector<int> no
     differentiable = differentiable || tensor_at(input).differentiable;
     if (input == loss) {
       throw ShapeError("reef::graph: the node '", name, "' reads the loss '", tensor_at(input).name,
-                       "'. Only a last result can be the loss.");
+                       "'.\n  fix: ", last_result);
     }
   }
   std::vector<std::string> output_names;
@@ -182,7 +186,7 @@ inline int Dag::add_node(std::string name, std::string kind, std::vector<int> no
   if (!parameter_names.empty() && parameter_names.size() != signature.parameters.size()) {
     throw ShapeError("reef::graph: the node '", name, "' of kind ", kind, " has ",
                      signature.parameters.size(), " parameters, but ", parameter_names.size(),
-                     " names were given.");
+                     " names were given.\n  fix: a name for each, or none.");
   }
   for (std::size_t slot = 0; slot < signature.parameters.size(); ++slot) {
     const ParameterSpec& spec = signature.parameters[slot];
@@ -191,7 +195,7 @@ inline int Dag::add_node(std::string name, std::string kind, std::vector<int> no
       if (other != parameter_names[slot] || shape == spec.shape) return;
       throw ShapeError("reef::graph: the node '", name, "' shares the parameter '", other, "' as ",
                        spec.shape.text(), ", but it is ", shape.text(),
-                       ". Tied parameters have one shape.");
+                       ".\n  fix: tie parameters of one shape, or give this one another name.");
     };
     for (const Parameter& other : parameters) check_shared(other.name, other.spec.shape);
     for (std::size_t i = 0; i < slot; ++i) {

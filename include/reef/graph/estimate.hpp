@@ -69,7 +69,7 @@ inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
   if (!(speed.flops_per_second > 0) || speed.bytes_per_second < 0) {
     throw OptionError("reef::graph::estimate: ", speed.flops_per_second, " operations and ",
                       speed.bytes_per_second,
-                      " bytes per second are no speed; give a positive one.");
+                      " bytes per second are no speed.\n  fix: both above 0.");
   }
   profile::Profile result = workload(dag);
   result.device = "estimate";

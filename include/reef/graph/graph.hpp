@@ -91,7 +91,8 @@ public:
     for (const Ref input : inputs) {
       if (input < 0 || input >= static_cast<Ref>(dag_.tensors.size())) {
         throw ShapeError("reef::graph: the node '", name, "' reads the tensor ", input,
-                         ", but the graph has ", dag_.tensors.size(), ".");
+                         ", but the graph has ", dag_.tensors.size(),
+                         ".\n  fix: what input() or add() of this graph gave.");
       }
       specs.push_back(dag_.tensor_at(input).spec);
       names.emplace_back(dag_.tensor_at(input).name);
@@ -289,7 +290,7 @@ private:
 
   static OptionError missing(const std::string& what, const std::string& name) {
     return OptionError("reef::graph: the bindings have no memory for the ", what, " '", name,
-                       "', which this segment needs. Set its entry before the call.");
+                       "', which this segment needs.\n  fix: set its entry before the call.");
   }
 
   void check(const Segment& segment, const SegmentBindings& bindings, const Lane& lane, Bytes saved,
@@ -300,13 +301,13 @@ private:
         bindings.parameters.size() != dag_.parameters.size() ||
         bindings.uses.size() != dag_.uses.size()) {
       throw OptionError(
-          "reef::graph: the segment or its bindings were made for another graph. Plan segments and "
-          "make bindings after the last node is added.");
+          "reef::graph: the segment or its bindings were made for another graph.\n"
+          "  fix: plan segments and make bindings after the last node is added.");
     }
     if (lane.threads() > threads_) {
       throw OptionError("reef::graph: the lane has ", lane.threads(),
                         " threads, but scratch memory was planned for ", threads_,
-                        ". Make the Graph with the number of threads of its device.");
+                        ".\n  fix: make the Graph with the number of threads of its device.");
     }
     if (saved != 0 && bindings.saved == nullptr)
       throw missing("saved blob of", format_bytes(saved));

@@ -148,7 +148,7 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
                          MeasureOptions options = {}) {
   if (options.repeats < 1 || options.classes < 1) {
     throw OptionError("reef::graph::measure: repeats is ", options.repeats, " and classes ",
-                      options.classes, ", expected at least 1.");
+                      options.classes, ".\n  fix: at least 1 of each.");
   }
   profile::Profile result = workload(graph.dag());
   result.device = std::string(Device::name);

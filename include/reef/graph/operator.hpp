@@ -34,14 +34,15 @@ struct SignatureCall {
   /// Throws ShapeError unless there are `count` inputs.
   void expect_inputs(std::size_t count) const {
     if (inputs.size() == count) return;
-    throw ShapeError(place(), " takes ", count, " inputs, ", inputs.size(), " were given.");
+    throw ShapeError(place(), " takes ", count, " inputs, ", inputs.size(),
+                     " were given.\n  fix: give it ", count, ".");
   }
 
   /// Throws ShapeError unless input i `fits`; `expected` says in words what would.
   void expect(std::size_t i, bool fits, std::string_view expected) const {
     if (fits) return;
     throw ShapeError(place(), ": its input ", i, ", '", input_names[i], "', is ", inputs[i].text(),
-                     ", expected ", expected, ".");
+                     ".\n  fix: give it ", expected, ".");
   }
 
   /// Throws ShapeError unless input i has this shape and element type.

@@ -53,7 +53,7 @@ inline std::int32_t draw_token(std::span<const float> logits, const GenerateOpti
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i])) {
       throw NonFiniteError("reef::nn::draw_token: logit ", i, " of ", logits.size(), " is ",
-                           logits[i], ".");
+                           logits[i], ".\n  fix: weights from before the training diverged.");
     }
   }
   std::vector<std::int32_t> order(logits.size());
@@ -138,7 +138,7 @@ public:
     const std::int64_t elements = dag.parameter_at(id).spec.shape.size();
     if (static_cast<std::int64_t>(values.size()) != elements) {
       throw ShapeError("reef::nn::Generator: the parameter '", name, "' has ", elements,
-                       " elements, ", values.size(), " were given.");
+                       " elements, ", values.size(), " were given.\n  fix: give all of them.");
     }
     if (bindings_.parameter(id) == nullptr) return;  // no node up to the logits reads it
     const std::vector<T> rounded(values.begin(), values.end());

@@ -208,8 +208,8 @@ void write_gpt2(const std::filesystem::path& path, const graph::Dag& model, std:
     kept.push_back(values(parameter.name));
     const auto elements = static_cast<std::size_t>(parameter.spec.shape.size());
     if (kept.back().size() != elements) {
-      throw OptionError("reef::nn::write_gpt2: '", parameter.name, "' has ", elements,
-                        " elements, not ", kept.back().size(), ".");
+      throw OptionError("reef::nn::write_gpt2: ", kept.back().size(), " elements for '",
+                        parameter.name, "'.\n  fix: values(name) gives all ", elements, ".");
     }
     tensors.push_back(
         {parameter.name,

@@ -147,7 +147,7 @@ struct Program {
     const Storage& whole = storages.at(parent);
     if (offset > whole.bytes || bytes > whole.bytes - offset) {
       throw ScheduleError("reef::schedule::Program::add_part: ", name, " does not lie inside ",
-                          whole.name, ".");
+                          whole.name, ".\n  fix: offset + bytes of at most ", whole.bytes, ".");
     }
     storages.push_back({std::move(name), bytes, whole.place, whole.life, parent, offset});
     return static_cast<StorageId>(storages.size() - 1);

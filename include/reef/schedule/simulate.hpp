@@ -59,13 +59,15 @@ inline Simulation simulate(std::span<const Program> programs, const World& world
   for (const Program& program : programs) {
     for (const Instruction& instruction : program.round) {
       if (!std::isfinite(instruction.cost.seconds) || !(instruction.cost.flops >= 0)) {
-        throw ScheduleError("reef::schedule::simulate: ", detail::who(program, instruction),
-                            " has a cost that is no number.");
+        throw ScheduleError(
+            "reef::schedule::simulate: ", detail::who(program, instruction),
+            " has a cost that is no number.\n  fix: finite seconds, and flops of 0 or more.");
       }
     }
     if (program.rank < 0 || static_cast<std::size_t>(program.rank) >= world.machines.size()) {
       throw ScheduleError("reef::schedule::simulate: rank ", program.rank,
-                          " has no machine in a world of ", world.machines.size(), ".");
+                          " has no machine in a world of ", world.machines.size(),
+                          ".\n  fix: a machine for each rank.");
     }
     detail::check_replay(program, replay);
     dependencies.push_back(derive(program, place(program)));

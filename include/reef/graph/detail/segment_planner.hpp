@@ -206,7 +206,8 @@ private:
 inline Segment plan_segment(const Dag& dag, int first, int last) {
   if (first < 0 || last < first || last > dag.node_count()) {
     throw OptionError("reef::graph::plan_segment: [", first, ", ", last,
-                      ") is no range of the graph's ", dag.node_count(), " nodes.");
+                      ") is no range of the graph's ", dag.node_count(),
+                      " nodes.\n  fix: 0 <= first <= last <= the nodes.");
   }
   return detail::SegmentPlanner(dag, first, last).run();
 }

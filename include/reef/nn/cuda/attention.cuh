@@ -31,7 +31,7 @@ AttentionShape<E> attention_shape(std::int64_t T_, std::int64_t C, std::int64_t 
     throw ShapeError("reef::nn: attention over C = ", C, " channels with H = ", H,
                      " heads does not run on CUDA: C / H must be a whole number of "
                      "at most ",
-                     attention_head_limit, ". Take more heads.");
+                     attention_head_limit, ".\n  fix: more heads, of which C is a multiple.");
   }
   const auto head = static_cast<int>(C / H);
   return {T_,

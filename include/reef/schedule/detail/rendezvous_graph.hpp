@@ -47,22 +47,24 @@ inline std::vector<std::pair<End, End>> match_messages(std::span<const Program> 
   const auto text = [&](const End& end) {
     return who(programs[end.rank], programs[end.rank].round[end.instruction]);
   };
+  constexpr std::string_view fix =
+      ".\n  fix: a receive for each send on the channel, in its order, of its bytes and pieces.";
   std::vector<std::pair<End, End>> pairs;
   for (const auto& [key, sends] : sent) {
     const std::vector<End>& receives = received[key];
     for (std::size_t n = 0; n < sends.size(); ++n) {
       if (n >= receives.size()) {
         throw ScheduleError("reef::schedule::verify: ", text(sends[n]), " sends to rank ",
-                            std::get<1>(key), ", which never receives it.");
+                            std::get<1>(key), ", which never receives it", fix);
       }
       if (sends[n].bytes != receives[n].bytes) {
         throw ScheduleError("reef::schedule::verify: ", text(sends[n]), " sends ", sends[n].bytes,
-                            " bytes, but ", text(receives[n]), " expects ", receives[n].bytes, ".");
+                            " bytes, but ", text(receives[n]), " expects ", receives[n].bytes, fix);
       }
       if (sends[n].pieces != receives[n].pieces) {
         throw ScheduleError("reef::schedule::verify: ", text(sends[n]), " sends ", sends[n].pieces,
                             " pieces, but ", text(receives[n]), " expects ", receives[n].pieces,
-                            ".");
+                            fix);
       }
       pairs.emplace_back(sends[n], receives[n]);
     }
@@ -72,7 +74,7 @@ inline std::vector<std::pair<End, End>> match_messages(std::span<const Program> 
     if (receives.size() > matched) {
       throw ScheduleError("reef::schedule::verify: ", text(receives[matched]),
                           " waits for a message of rank ", std::get<0>(key),
-                          ", which never sends it.");
+                          ", which never sends it", fix);
     }
   }
   return pairs;

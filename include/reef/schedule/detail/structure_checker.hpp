@@ -60,41 +60,46 @@ private:
   void check_instruction(const Instruction& instruction) {
     if (static_cast<std::size_t>(instruction.lane) >= lane_count) {
       throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": ", instruction.text(),
-                          " is on no lane that there is.");
+                          " is on no lane that there is.\n  fix: one of schedule::Lane.");
     }
     const Cost& cost = instruction.cost;
     require(std::isfinite(cost.seconds) && std::isfinite(cost.flops) && cost.flops >= 0,
-            instruction, "costs what no clock can show");
+            instruction,
+            "costs what no clock can show.\n  fix: finite numbers, and flops of 0 or more");
     std::vector<StorageId> changed;
     for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
       for (const Value value : *list) {
         require(value.storage < program_.storages.size(), instruction, "names storage ",
-                value.storage, ", which does not exist");
-        require(value.version >= 0, instruction, "names a version below 0 of ",
-                program_.name(value));
+                value.storage, ", which does not exist.\n  fix: an id that add_storage gave");
+        require(value.version >= 0, instruction, "names version ", value.version, " of ",
+                program_.name(value), ".\n  fix: 0 or more");
         if (list != &instruction.reads) changed.push_back(value.storage);
       }
     }
     std::sort(changed.begin(), changed.end());
     require(std::adjacent_find(changed.begin(), changed.end()) == changed.end(), instruction,
-            "changes a storage twice");
+            "changes a storage twice.\n  fix: name it once, or in two instructions");
     check_messages(instruction);
   }
 
   void check_storage(StorageId id) {
     const Storage& storage = program_.storages[id];
     require(storage.place <= Place::host && storage.life <= Life::persistent, storage,
-            "has no place or no life that there is");
+            "has no place or no life that there is.\n  fix: those of schedule::Place and Life");
     constexpr Bytes most = Bytes{1} << 60;
-    require(storage.bytes <= most && storage.offset <= most, storage, "is larger than any memory");
+    constexpr std::string_view smaller = ".\n  fix: bytes that a memory can have";
+    require(storage.bytes <= most && storage.offset <= most, storage, "is larger than any memory",
+            smaller);
     total_ += storage.parent == no_storage ? storage.bytes : 0;
-    require(total_ <= most, storage, "and those before it are larger than any memory");
+    require(total_ <= most, storage, "and those before it are larger than any memory", smaller);
     if (storage.parent == no_storage) return;
-    require(storage.parent < id, storage, "must come after the storage that it is a part of");
+    require(storage.parent < id, storage,
+            "comes before the storage that it is a part of.\n  fix: add the whole first");
     const Storage& whole = program_.storages[storage.parent];
     require(storage.offset <= whole.bytes && storage.bytes <= whole.bytes - storage.offset &&
                 storage.place == whole.place,
-            storage, "does not lie inside ", whole.name);
+            storage, "does not lie inside ", whole.name,
+            ".\n  fix: an offset, bytes and place that do");
   }
 
   void check_messages(const Instruction& instruction) {
@@ -102,14 +107,15 @@ private:
                            std::map<std::pair<int, std::uint32_t>, Lane>& lanes) {
       for (const Message& message : messages) {
         require(communicates(instruction.lane), instruction,
-                "has messages, but its lane carries none");
+                "has messages, but its lane carries none.\n  fix: lane send, receive or reduce");
         require(message.peer >= 0 && message.peer < ranks_ && message.peer != program_.rank,
                 instruction, "exchanges with rank ", message.peer, ", which is no other of ",
-                ranks_, " ranks");
+                ranks_, " ranks.\n  fix: a rank of these, but not its own");
         const auto [entry, is_new] =
             lanes.emplace(std::pair{message.peer, message.channel}, instruction.lane);
         require(is_new || entry->second == instruction.lane, instruction,
-                "uses a channel that another lane uses too, so nothing orders its messages");
+                "uses a channel that another lane uses too.\n"
+                "  why: nothing orders messages of two lanes.\n  fix: a channel for each lane");
       }
     };
     check(instruction.sends, send_lanes_);
@@ -165,7 +171,8 @@ inline void check_structure(std::span<const Program> programs) {
     if (!is_new) {
       throw ScheduleError("reef::schedule::verify: ", programs.size(),
                           " programs are those of ranks 0 to ", programs.size() - 1,
-                          ", each once; one is of rank ", program.rank, ".");
+                          ", each once; one is of rank ", program.rank,
+                          ".\n  fix: build one for each rank.");
     }
     seen[static_cast<std::size_t>(program.rank)] = true;
     StructureChecker(program, static_cast<int>(programs.size())).run();

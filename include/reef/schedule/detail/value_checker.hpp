@@ -89,17 +89,19 @@ private:
     const std::string what = concat(prefix(instruction), verb, " ", program_.name(value));
     if (held.valid) {
       throw ScheduleError(what, " version ", value.version, ", but version ", held.version,
-                          " is there.");
+                          " is there.\n  fix: that version, or come before what wrote it.");
     }
     if (held.overwritten_by != nullptr) {
-      throw ScheduleError(what, ", whose bytes ", held.overwritten_by->text(), " has overwritten.");
+      throw ScheduleError(what, ", whose bytes ", held.overwritten_by->text(),
+                          " has overwritten.\n  fix: use it before that, or bytes of its own.");
     }
     if (held.by_turns) {
       throw ScheduleError(what,
                           ", which is there or not by how many turns a loop runs: it may run "
                           "none.\n  fix: write it before the loop too.");
     }
-    throw ScheduleError(what, ", which nothing has written.");
+    throw ScheduleError(what,
+                        ", which nothing has written.\n  fix: write it before, or let it persist.");
   }
 
   void write(const Instruction& instruction, Value value, bool adds) {
@@ -107,7 +109,8 @@ private:
     const bool persists = program_.storages[value.storage].life == Life::persistent;
     if (persists && held.valid && !adds && value.version <= held.version) {
       throw ScheduleError(prefix(instruction), "writes ", program_.name(value), " version ",
-                          value.version, ", but version ", held.version, " is there already.");
+                          value.version, ", but version ", held.version,
+                          " is there already.\n  fix: a version above it.");
     }
     for (const StorageId other : overlaps_[value.storage]) {
       if (other != value.storage) held_[other] = {false, 0, &instruction, false};
@@ -123,7 +126,8 @@ private:
         continue;
       throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": ", storage.name,
                           " persists, but after ", held_[id].overwritten_by->text(),
-                          " only a part of it is written when the round ends.");
+                          " only a part of it is written when the round ends.\n"
+                          "  fix: write the whole again, or a part that nothing else shares.");
     }
   }
 

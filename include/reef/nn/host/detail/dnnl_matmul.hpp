@@ -126,7 +126,8 @@ private:
     const std::size_t bytes = dnnl_memory_desc_get_size(&scratch);
     if (bytes > 0) scratch_ = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (bytes > 0 && scratch_ == nullptr) {
-      throw MemoryError("reef::nn: no ", format_bytes(bytes), " for a product of oneDNN.");
+      throw MemoryError("reef::nn: no ", format_bytes(bytes),
+                        " for a product of oneDNN.\n  fix: a smaller micro-batch or model.");
     }
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       check(dnnl_memory_create(&memories_[i], kinds[i], engine_, nullptr));
