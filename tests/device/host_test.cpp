@@ -14,6 +14,7 @@
 #include <vector>
 
 #if defined(__linux__)
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -292,6 +293,63 @@ TEST_F(LaneScheduling, threads_that_a_lane_of_high_priority_makes_are_treated_as
   EXPECT_EQ(made.slice_ns, usual.slice_ns);
   EXPECT_GE(made.nice, std::min(usual.nice, 0));
 }
+#endif
+
+#if defined(__GLIBC__)
+
+/// While it lives, no thread can be made: none gets the stack that this asks for.
+class NoMoreThreads {
+public:
+  NoMoreThreads() {
+    pthread_getattr_default_np(&usual_);
+    pthread_attr_t huge;
+    pthread_getattr_default_np(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 60);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+  ~NoMoreThreads() {
+    pthread_setattr_default_np(&usual_);
+    pthread_attr_destroy(&usual_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+private:
+  pthread_attr_t usual_{};
+};
+
+TEST(HostPool, threads_that_cannot_be_made_are_an_error_with_their_number) {
+  try {
+    const NoMoreThreads now;
+    const Host host({.threads = 4});
+    ADD_FAILURE() << "no OptionError";
+  } catch (const OptionError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("1 of 4 threads could be made: "), std::string::npos) << text;
+    EXPECT_NE(text.find("\n  fix: fewer threads"), std::string::npos) << text;
+  }
+  EXPECT_EQ(Host({.threads = 4}).threads(), 4);
+}
+
+TEST(HostLane, whose_thread_cannot_be_made_is_an_error_that_leaves_the_device_as_it_was) {
+  Host host({.threads = 2});
+  {
+    const NoMoreThreads now;
+    EXPECT_THROW(Host::Lane(host, "none"), std::exception);
+  }
+  Host::Lane lane(host, "one");
+  Host::Lane waiting(host, "another");
+  Host::Event event(host);
+  std::atomic<bool> ran = false;
+  waiting.submit([&](Host::Lane& l) { l.wait(event, 1); });
+  waiting.submit([&](Host::Lane&) { ran = true; });
+  lane.submit([&](Host::Lane& l) { l.record(event); });
+  EXPECT_NO_THROW(lane.synchronize());
+  EXPECT_NO_THROW(waiting.synchronize());
+  EXPECT_TRUE(ran);
+}
+
 #endif
 
 TEST(HostPool, every_part_runs_once_whatever_the_number_of_threads) {
