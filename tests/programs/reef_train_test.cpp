@@ -27,6 +27,7 @@
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt2_config.hpp>
+#include <reef/trace/report.hpp>
 
 #include "../support/job.hpp"
 #include "../support/temporary_folder.hpp"
@@ -277,6 +278,50 @@ TEST_F(ReefTrain, a_resumed_run_ends_with_the_weights_of_the_undisturbed_one) {
     EXPECT_EQ(metrics[i].at("tokens"), (i + 1) * 2 * 4 * 16);
   }
   EXPECT_EQ(metrics[8].at("summary"), true);
+}
+
+TEST_F(ReefTrain, a_resumed_runs_figures_are_those_of_its_own_steps) {
+  const std::string command = "--steps 30 --checkpoint " + path("run") +
+                              " --checkpoint-every 10 --metrics " + path("m") + " --report " +
+                              path("r.html");
+  ASSERT_EQ(train(2, command).status, 0);
+  for (const char* later : {"run/step-000000020", "run/step-000000030"})
+    std::filesystem::remove_all(path(later));
+  const Ending resumed = train(2, command + " --resume");
+  ASSERT_EQ(resumed.status, 0) << resumed.output;
+
+  const auto metrics = lines("m");
+  ASSERT_EQ(metrics.size(), 31U);
+  const double seconds = metrics[29].at("seconds");
+  const double tokens = 20 * 2 * 4 * 16;
+  EXPECT_DOUBLE_EQ(metrics[30].at("tokens_per_s"), tokens / seconds);
+  double computed = 0;
+  double communicated = 0;
+  double exposed = 0;
+  for (std::size_t i = 10; i < 30; ++i) {
+    computed += metrics[i].at("compute_s").get<double>();
+    communicated += metrics[i].at("communication_s").get<double>();
+    exposed += metrics[i].at("exposed_s").get<double>();
+  }
+  EXPECT_NEAR(metrics[30].at("overlap"), 1 - exposed / communicated, 1e-9);
+
+  // The page says the same, to as many digits as it shows.
+  const std::string page = io::read_file(path("r.html"), 4_MiB);
+  using trace::detail::compact;
+  EXPECT_THAT(page, HasSubstr("<b>" + compact(tokens) + "</b><span>tokens</span>"));
+  EXPECT_THAT(page, HasSubstr("<b>" + compact(tokens / seconds) + "</b><span>tokens/s</span>"));
+  const std::string mean = "<td>mean</td>";
+  const std::size_t row = page.find(mean);
+  ASSERT_NE(row, std::string::npos);
+  std::vector<double> cells;
+  for (std::size_t at = row + mean.size(); cells.size() < 5; at = page.find("</td>", at) + 5)
+    cells.push_back(std::stod(page.substr(at + std::string("<td>").size(), 20)));
+  const double digit = 0.00051;
+  EXPECT_NEAR(cells[1], computed, digit);
+  EXPECT_NEAR(cells[2], communicated, digit);
+  EXPECT_NEAR(cells[4], exposed, digit);
+  EXPECT_LE(cells[0], seconds + digit);
+  EXPECT_GE(cells[0], computed + exposed - 3 * digit);
 }
 
 TEST_F(ReefTrain, a_resume_with_another_context_is_refused) {

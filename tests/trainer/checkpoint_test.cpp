@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <mpi.h>
 
+#include <cstdarg>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -14,6 +17,33 @@
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../support/small_gpt.hpp"
+
+namespace {
+
+/// This process finds another file in the place of one, once it has opened it so many times.
+struct Changes {
+  std::string path;
+  std::string to;
+  int after = 0;
+};
+Changes changes;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
+}  // namespace
+
+// In the place of the library's own, which is the next of that name.
+extern "C" int open(const char* path, int flags, ...) {
+  static const auto real =
+      reinterpret_cast<int (*)(const char*, int, ...)>(::dlsym(RTLD_NEXT, "open"));
+  mode_t mode = 0;
+  if ((flags & O_CREAT) != 0) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode = va_arg(arguments, mode_t);
+    va_end(arguments);
+  }
+  const bool is_changed = changes.path == path && changes.after-- <= 0;
+  return real(is_changed ? changes.to.c_str() : path, flags, mode);
+}
 
 namespace reef::test {
 
@@ -104,6 +134,50 @@ TEST(Checkpoint, a_damaged_file_is_refused_on_every_rank_and_the_trainer_stays_a
   EXPECT_EQ(outcome_of(trainer, 2), outcome_of(fresh, 2));
 }
 
+TEST(Checkpoint, that_is_another_when_it_is_read_again_is_an_error_of_every_rank) {
+  const SharedFolder folder("changes");
+  train_and_save(folder.path(), 2);
+  const std::filesystem::path place = folder.path() / "step-000000002";
+  const comm::Communicator world;
+  const int last = world.size() - 1;
+  if (world.rank() == last) {
+    std::filesystem::copy_file(place / "model.safetensors", folder.path() / "damaged");
+    std::fstream file(folder.path() / "damaged", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x55');
+  }
+  const auto outcome_after_resume = [&](Tested& trainer) {
+    EXPECT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
+    return outcome_of(trainer, 2);
+  };
+  Tested undisturbed = small_trainer<Tested>(options(), world);
+  const auto expected = outcome_after_resume(undisturbed);
+  struct Case {
+    const char* shard;
+    const char* to;
+    const char* why;
+  };
+  for (const auto& [shard, to, why] :
+       {Case{"model.safetensors", "damaged", "is damaged: its checksum differs"},
+        Case{"optimizer-0.safetensors", "gone", "No such file"}}) {
+    Tested trainer = small_trainer<Tested>(options(), world);
+    if (world.rank() == last)
+      changes = {(place / shard).string(), (folder.path() / to).string(), 1};
+    try {
+      checkpoint::resume(trainer, folder.path());
+      ADD_FAILURE() << "no FileError: " << why;
+    } catch (const FileError& error) {
+      for (const std::string& text :
+           {"reading a checkpoint again failed on rank " + std::to_string(last), std::string(shard),
+            std::string(why)}) {
+        EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+      }
+    }
+    changes = {};
+    EXPECT_EQ(outcome_after_resume(trainer), expected) << "a whole one takes the place of a half";
+  }
+}
+
 template <class Replicated>
 void expect_the_same_between_devices_and_buckets() {
   nn::GptConfig config = small_config();
@@ -140,8 +214,7 @@ TEST(Checkpoint, tensors_of_many_pieces_go_between_devices_and_buckets) {
 }
 
 TEST(Checkpoint, tensors_of_many_pieces_go_between_them_in_bf16_too) {
-  expect_the_same_between_devices_and_buckets<
-      Trainer<precision::Bf16, optim::Ddp<optim::AdamW>>>();
+  expect_the_same_between_devices_and_buckets<Trainer<precision::Bf16, optim::Ddp<optim::AdamW>>>();
 }
 
 TEST(Checkpoint, what_cannot_be_is_refused_though_all_checksums_are_right) {
