@@ -264,22 +264,19 @@ private:
     say(reef::concat("resume: after step ", committed()));
   }
 
-  /// Steps after a fragment's last exchange change it on their rank alone. Some do whatever --steps is,
-  /// where exchanges overlap or fragments take turns: a warning is for what a longer run loses less of.
-  /// A shorter one that does has one a whole number of rounds later, or ends before all are exchanged.
+  /// A warning is for what a longer run loses less of: some steps are lost whatever --steps is.
   void tell_what_is_lost() {
+    using Optim = typename TrainerType::Optim;
+    const std::int64_t began = trainer_.progress_state().began;
     const auto lost = [&](std::int64_t steps) {
-      return TrainerType::Optim::unexchanged(trainer_.plan(), trainer_.progress_state().began,
-                                             steps);
+      return Optim::unexchanged(trainer_.plan(), began, steps);
     };
     const std::int64_t steps = options_.steps;
-    for (std::int64_t more = steps + 1; more <= steps + 2 * options_.sync_every; ++more) {
-      if (lost(more) >= lost(steps)) continue;
-      say(reef::concat("warning: not all weights at the end will have the last ", lost(steps),
-                       " steps, since their exchange comes later. fix: --steps ", more,
-                       ", where it is ", lost(more)));
-      return;
-    }
+    const std::int64_t more = Optim::longer_run(trainer_.plan(), began, steps);
+    if (more == steps) return;
+    say(reef::concat("warning: not all weights at the end will have the last ", lost(steps),
+                     " steps, since their exchange comes later. fix: --steps ", more,
+                     ", where it is ", lost(more)));
   }
 
   // -- while training ----------------------------------------------------------------------------

@@ -20,6 +20,12 @@ std::int64_t unexchanged(run::Exchange exchange, std::int64_t began, std::int64_
   return optim::DiLoCo<optim::AdamW>::unexchanged(plan, began, steps);
 }
 
+std::int64_t longer_run(run::Exchange exchange, std::int64_t began, std::int64_t steps) {
+  run::StepPlan plan;
+  plan.exchange = exchange;
+  return optim::DiLoCo<optim::AdamW>::longer_run(plan, began, steps);
+}
+
 int turn_after(run::Exchange exchange, std::int64_t began, std::int64_t committed) {
   run::StepPlan plan;
   plan.exchange = exchange;
@@ -61,6 +67,31 @@ TEST(DiLoCo, what_is_left_out_follows_the_last_turns_of_all_fragments) {
                                                        : overlap == Overlap::mix
                                                            ? steps
                                                            : steps / every * every;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(DiLoCo, knows_the_next_longer_run_that_leaves_out_fewer_steps) {
+  EXPECT_EQ(longer_run({5, 2, Overlap::none}, 0, 41), 42);
+  EXPECT_EQ(longer_run({5, 2, Overlap::mix}, 0, 43), 43) << "3, as few as ever";
+  EXPECT_EQ(longer_run({10, 1, Overlap::none}, 0, 40), 40) << "nothing is left out";
+  EXPECT_EQ(longer_run({10, 4, Overlap::none}, 0, 1), 1) << "no exchange leaves out fewer than 7";
+  for (const Overlap overlap : {Overlap::none, Overlap::mix, Overlap::eager}) {
+    for (int every = 1; every <= 7; ++every) {
+      for (int fragments = 1; fragments <= every; ++fragments) {
+        for (std::int64_t began = 0; began <= 2 * every; ++began) {
+          const run::Exchange exchange{every, fragments, overlap};
+          for (std::int64_t steps = began; steps <= began + 3 * every; ++steps) {
+            std::int64_t more = steps + 1;
+            const auto fewer = [&] {
+              return unexchanged(exchange, began, more) < unexchanged(exchange, began, steps);
+            };
+            while (more < steps + 9 * every && !fewer()) ++more;
+            EXPECT_EQ(longer_run(exchange, began, steps), fewer() ? more : steps)
+                << every << ' ' << fragments << ' ' << began << ' ' << steps;
           }
         }
       }

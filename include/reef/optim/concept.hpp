@@ -142,6 +142,8 @@ concept overlapping_policy = optimizer_policy<O> &&
 /// |          | same on every rank. `began`: after how many steps ranks last began at the same weights   |
 /// |          | unexchanged(plan, began, steps): how many of the last of that many steps not all of the  |
 /// |          | committed weights have, since the exchange of some comes later                           |
+/// |          | longer_run(plan, began, steps): the fewest steps above that many of which they lack      |
+/// |          | fewer; that many where there are none                                                    |
 /// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits it      |
 /// | purposes | add() also writes a settling, which leaves the outer weights in builder.exchanged       |
 /// | models   | DiLoCo                                                                                   |
@@ -152,6 +154,7 @@ concept periodic_policy =
       { O::turns(plan) } -> std::convertible_to<int>;
       { O::turn_after(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<int>;
       { O::unexchanged(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
+      { O::longer_run(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
       requires !O::settled;
     };
 

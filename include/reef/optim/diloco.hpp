@@ -126,6 +126,10 @@ struct DiLoCo {
                                   std::int64_t steps) {
     return detail::unexchanged(plan.exchange, began, steps);
   }
+  static std::int64_t longer_run(const run::StepPlan& plan, std::int64_t began,
+                                 std::int64_t steps) {
+    return detail::longer_run(plan.exchange, began, steps);
+  }
 
   static void reserve(run::StepBuilder& builder) {
     detail::OuterProgram::reserve(builder, Inner::states, Outer::states);

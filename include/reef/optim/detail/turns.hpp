@@ -72,4 +72,16 @@ inline std::int64_t unexchanged(const run::Exchange& exchange, std::int64_t bega
   return steps - oldest;
 }
 
+/// The fewest steps above `steps` of which fewer are unexchanged; `steps` where there are none, as some
+/// always are where exchanges overlap or fragments take turns. A round has all numbers that come again,
+/// and those before the first of them only rise.
+inline std::int64_t longer_run(const run::Exchange& exchange, std::int64_t began,
+                               std::int64_t steps) {
+  const std::int64_t lost = unexchanged(exchange, began, steps);
+  for (std::int64_t more = steps + 1; more < steps + exchange.every; ++more) {
+    if (unexchanged(exchange, began, more) < lost) return more;
+  }
+  return steps;
+}
+
 }  // namespace reef::inline v0::optim::detail
