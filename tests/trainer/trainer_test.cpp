@@ -2,9 +2,13 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
@@ -245,6 +249,65 @@ TEST(Trainer, skips_a_step_that_is_not_finite_and_goes_on) {
   EXPECT_TRUE(third.committed);
   EXPECT_EQ(third.step, 2);
   EXPECT_NE(trainer.parameter("transformer.wte.weight"), before);
+}
+
+TEST(Trainer, gives_and_takes_no_bytes_beyond_a_parameter_or_a_range_of_its_state) {
+  const comm::Communicator world;
+  const Bytes most = std::numeric_limits<Bytes>::max();
+  for (const Bytes memory : {Bytes{0}, Bytes{1} << 30}) {  // the host's own, and another's
+    Options options = small_options<Zero1Trainer>();
+    options.device.memory_bytes = memory;
+    Zero1Trainer trainer = small_trainer<Zero1Trainer>(options, world);
+    const auto expect_bounds = [most](Bytes all, const auto& use) {
+      const Bytes some = std::min<Bytes>(all, 4);  // a rank may have none
+      for (const auto& [offset, bytes] :
+           {std::pair<Bytes, Bytes>{0, all}, {all, 0}, {all - some, some}})
+        EXPECT_NO_THROW(use(offset, bytes)) << bytes << " after " << offset << " of " << all;
+      for (const auto& [offset, bytes] : {std::pair<Bytes, Bytes>{0, all + 1},
+                                          {all, 1},
+                                          {all + 1, 0},
+                                          {all - some, some + 1},
+                                          {most, 1},
+                                          {most - 3, 4}})
+        EXPECT_THROW(use(offset, bytes), ShapeError)
+            << bytes << " after " << offset << " of " << all;
+    };
+    const std::string bias = "transformer.h.1.mlp.c_proj.bias";
+    const std::vector<float> values = trainer.parameter(bias);
+    std::vector<std::byte> room;
+    expect_bounds(values.size() * sizeof(float), [&](Bytes offset, Bytes bytes) {
+      room.resize(static_cast<std::size_t>(bytes));
+      EXPECT_EQ(trainer.parameter_bytes(bias, offset, room).size(), bytes);
+    });
+    ASSERT_FALSE(trainer.state_ranges().empty());
+    for (const auto& range : trainer.state_ranges()) {
+      expect_bounds(range.bytes(), [&](Bytes offset, Bytes bytes) {
+        room.resize(static_cast<std::size_t>(bytes));
+        EXPECT_EQ(trainer.state_bytes(range, offset, room).size(), bytes);
+      });
+      expect_bounds(range.bytes(), [&](Bytes offset, Bytes bytes) {
+        room.assign(static_cast<std::size_t>(bytes), std::byte{0});
+        trainer.set_state(range, offset, room);
+      });
+    }
+    EXPECT_EQ(trainer.parameter(bias), values);
+  }
+}
+
+TEST(Trainer, gives_state_of_another_type_as_bytes_alone) {
+  const comm::Communicator world;
+  Zero1Trainer trainer = small_trainer<Zero1Trainer>(small_options<Zero1Trainer>(), world);
+  auto range = trainer.state_ranges().at(0);
+  EXPECT_EQ(trainer.state(range).size(), static_cast<std::size_t>(range.elements));
+  range.element = Element::bfloat16;
+  try {
+    static_cast<void>(trainer.state(range));
+    ADD_FAILURE() << "no OptionError";
+  } catch (const OptionError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("'" + range.name + "' is of type bf16"), std::string::npos) << text;
+    EXPECT_NE(text.find("fix: state_bytes"), std::string::npos) << text;
+  }
 }
 
 TEST(Trainer, refuses_ranks_with_different_plans) {
