@@ -609,6 +609,26 @@ TEST(DiLoCo, begins_anew_at_the_outer_weights_where_they_are_exchanged_in_anothe
   }
 }
 
+TEST(DiLoCo, says_which_optimizer_wrote_a_checkpoint_that_lacks_what_it_needs) {
+  const SharedFolder folder("of-ddp");
+  const comm::Communicator world;
+  {
+    Ddp trainer = bowl<Ddp>(options<Ddp>(), world);
+    trainer.step();
+    checkpoint::save(trainer, folder.path());
+  }
+  Plain trainer = bowl<Plain>(options<Plain>(), world);
+  try {
+    checkpoint::resume(trainer, folder.path());
+    ADD_FAILURE() << "no FileError";
+  } catch (const FileError& error) {
+    for (const char* part : {"manifest.json', written by ddp, does not hold", "that diloco needs",
+                             "no whole 'outer'", "\n  fix: resume with ddp,"}) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(part));
+    }
+  }
+}
+
 TEST(DiLoCo, skips_on_the_rank_alone_whose_step_is_not_finite) {
   using Local = Tested<optim::AdamW>;
   const comm::Communicator world;

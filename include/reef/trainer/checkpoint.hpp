@@ -193,15 +193,17 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     const auto counts = io::value_or<std::vector<int>>(manifest.facts, "counts", {}, written);
     const bool adapts = io::value_or<bool>(manifest.facts, "adapts", false, written);
     const auto was = [&](const char* fact, const std::string& now) {
-      return io::value_or<std::string>(manifest.facts, fact, now, written) == now;
+      return io::value_or<std::string>(manifest.facts, fact, now, written);
     };
+    const std::string optimizer(Trainer<Policies...>::Optim::name);
+    const std::string gradient(name_of(trainer.plan().gradient));
+    const std::string exchange = trainer.plan().exchange.text();
     pending = io::value_or<bool>(manifest.facts, "pending", false, written) &&
-              was("optimizer", std::string(Trainer<Policies...>::Optim::name)) &&
-              was("gradient", std::string(name_of(trainer.plan().gradient))) &&
-              was("exchange", trainer.plan().exchange.text()) &&
+              was("optimizer", optimizer) == optimizer && was("gradient", gradient) == gradient &&
+              was("exchange", exchange) == exchange &&
               counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts;
     loader.emplace(trainer, trainer.state_ranges(pending));
-    loader->check(folder, manifest.shards, source);
+    loader->check(folder, manifest.shards, source, was("optimizer", optimizer), optimizer);
     committed = io::require<std::int64_t>(manifest.facts, "committed", written);
     micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", written);
     micro_batches.unused =

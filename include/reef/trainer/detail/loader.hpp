@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -56,18 +57,22 @@ public:
     has_parameter_.resize(trainer_.model().dag().parameters.size());
   }
 
+  /// `wrote`, `reads`: the optimizers of the checkpoint and of the trainer.
   void check(const std::filesystem::path& folder, const std::vector<io::Shard>& shards,
-             const std::string& source) {
+             const std::string& source, std::string_view wrote, std::string_view reads) {
     for (const io::Shard& shard : shards) read(folder, shard);
-    bool complete =
-        std::find(has_parameter_.begin(), has_parameter_.end(), false) == has_parameter_.end();
-    for (std::size_t i = 0; i < ranges_.size(); ++i) {
-      complete = complete && covers(ranges_[i], filled_[i]);
+    const auto require = [&](bool is_whole, const std::string& name) {
+      if (is_whole) return;
+      throw DecodeError("reef::checkpoint::resume: ", source, ", written by ", wrote,
+                        ", does not hold all parameters and state that ", reads,
+                        " needs: there is no whole '", name, "'.\n  fix: resume with ", wrote,
+                        ", and with the model and options that the run was started with.");
+    };
+    for (std::size_t p = 0; p < has_parameter_.size(); ++p) {
+      require(has_parameter_[p], trainer_.model().dag().parameters[p].name);
     }
-    if (!complete) {
-      throw DecodeError("reef::checkpoint::resume: ", source,
-                        " does not hold all parameters and state of this model and optimizer.\n"
-                        "  fix: resume with those that the run was started with.");
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      require(covers(ranges_[i], filled_[i]), ranges_[i].name);
     }
     checked_ = true;
   }
