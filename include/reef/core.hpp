@@ -16,5 +16,6 @@
 #include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/core/text.hpp>
+#include <reef/core/thread.hpp>
 #include <reef/core/units.hpp>
 #include <reef/core/version.hpp>

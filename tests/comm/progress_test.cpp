@@ -17,6 +17,7 @@
 
 #include <comm/reference.hpp>
 #include <reef/comm/functions.hpp>
+#include <support/no_more_threads.hpp>
 
 namespace {
 
@@ -100,6 +101,22 @@ TEST_P(ProgressThread, a_task_that_is_told_starts_when_it_is_woken) {
     progress.wait(task);
   }
   EXPECT_EQ(data[0], static_cast<float>(std::pow(world.size(), rounds)));
+}
+
+TEST_P(ProgressThread, that_cannot_be_made_is_an_error_at_once) {
+  std::string text;
+  try {
+    const reef::test::NoMoreThreads now;
+    const Progress progress(world, patient(GetParam()));
+    ADD_FAILURE() << "no OptionError";
+  } catch (const OptionError& error) {
+    text = error.what();
+  }
+  EXPECT_THAT(text, HasSubstr("the progress thread gets no thread: "));
+  std::vector<float> data(10, 1);
+  Progress progress(world, patient(GetParam()));
+  all_reduce(progress, "after", std::span(data));
+  EXPECT_EQ(data[0], static_cast<float>(world.size()));
 }
 
 TEST_P(ProgressThread, a_queue_keeps_its_order) {

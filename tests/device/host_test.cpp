@@ -14,7 +14,6 @@
 #include <vector>
 
 #if defined(__linux__)
-#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,6 +23,7 @@
 #include <gtest/gtest.h>
 
 #include <laws/device.hpp>
+#include <support/no_more_threads.hpp>
 
 namespace reef {
 namespace {
@@ -297,31 +297,9 @@ TEST_F(LaneScheduling, threads_that_a_lane_of_high_priority_makes_are_treated_as
 
 #if defined(__GLIBC__)
 
-/// While it lives, no thread can be made: none gets the stack that this asks for.
-class NoMoreThreads {
-public:
-  NoMoreThreads() {
-    pthread_getattr_default_np(&usual_);
-    pthread_attr_t huge;
-    pthread_getattr_default_np(&huge);
-    pthread_attr_setstacksize(&huge, std::size_t{1} << 60);
-    pthread_setattr_default_np(&huge);
-    pthread_attr_destroy(&huge);
-  }
-  ~NoMoreThreads() {
-    pthread_setattr_default_np(&usual_);
-    pthread_attr_destroy(&usual_);
-  }
-  NoMoreThreads(const NoMoreThreads&) = delete;
-  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
-
-private:
-  pthread_attr_t usual_{};
-};
-
 TEST(HostPool, threads_that_cannot_be_made_are_an_error_with_their_number) {
   try {
-    const NoMoreThreads now;
+    const reef::test::NoMoreThreads now;
     const Host host({.threads = 4});
     ADD_FAILURE() << "no OptionError";
   } catch (const OptionError& error) {
@@ -335,8 +313,14 @@ TEST(HostPool, threads_that_cannot_be_made_are_an_error_with_their_number) {
 TEST(HostLane, whose_thread_cannot_be_made_is_an_error_that_leaves_the_device_as_it_was) {
   Host host({.threads = 2});
   {
-    const NoMoreThreads now;
-    EXPECT_THROW(Host::Lane(host, "none"), std::exception);
+    const reef::test::NoMoreThreads now;
+    try {
+      const Host::Lane lane(host, "none");
+      ADD_FAILURE() << "no OptionError";
+    } catch (const OptionError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("lane \"none\" gets no thread: "), std::string::npos) << text;
+    }
   }
   Host::Lane lane(host, "one");
   Host::Lane waiting(host, "another");

@@ -29,6 +29,7 @@
 #include <reef/comm/options.hpp>
 #include <reef/comm/queue.hpp>
 #include <reef/comm/task.hpp>
+#include <reef/core/thread.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -62,11 +63,7 @@ public:
   ~Progress() {
     stop(std::uncaught_exceptions() > exceptions_ ? Stop::unwinding : Stop::drain);
     thread_.join();
-    if (parted_) return;
-    // Freeing is for ranks that ended together.
-    if (window_ != nullptr) window_->release = false;
-    data_.abandon();
-    control_comm_.abandon();
+    if (!parted_) leave_to_mpi();
   }
 
   [[nodiscard]] int rank() const { return data_.rank(); }
@@ -210,7 +207,19 @@ private:
         window_(detail::open_window(data_, options_)),
         wire_(data_.handle(), rank(), size(), options_.network, meter_),
         control_(control_comm_.handle(), rank(), size(), meter_) {
-    thread_ = std::thread([this] { serve(); });
+    try {
+      thread_ = make_thread("reef::comm: the progress thread", [this] { serve(); });
+    } catch (...) {
+      leave_to_mpi();
+      throw;
+    }
+  }
+
+  /// Freeing is for ranks that end together.
+  void leave_to_mpi() {
+    if (window_ != nullptr) window_->release = false;
+    data_.abandon();
+    control_comm_.abandon();
   }
 
   static int size_of(MPI_Comm ranks) {

@@ -16,6 +16,8 @@
 #endif
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/thread.hpp>
 #include <reef/device/detail/action.hpp>
 #include <reef/device/detail/doorbell.hpp>
 
@@ -34,15 +36,17 @@ public:
   /// the stopped lanes of a device. The lane must be whole: a worker is its last member.
   template <class Prepare>
   Worker(Lane& lane, std::string name, std::atomic<int>& failed_lanes, Prepare prepare)
-      : lane_(lane), name_(std::move(name)), failed_lanes_(failed_lanes), thread_([this, prepare] {
-          try {
-            set_name();
-            prepare();
-          } catch (...) {
-            unprepared_ = std::current_exception();
-          }
-          work();
-        }) {}
+      : lane_(lane), name_(std::move(name)), failed_lanes_(failed_lanes) {
+    thread_ = make_thread(concat("reef::device: lane \"", name_, "\""), [this, prepare] {
+      try {
+        set_name();
+        prepare();
+      } catch (...) {
+        unprepared_ = std::current_exception();
+      }
+      work();
+    });
+  }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker() { join(); }

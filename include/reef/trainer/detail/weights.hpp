@@ -34,12 +34,13 @@ void Trainer<Policies...>::initialise_weights() {
       values.resize(static_cast<std::size_t>(count));
       {
         std::vector<std::jthread> threads;
-        for (std::int64_t part = 0; part < parts; ++part) {
-          threads.emplace_back([&, first = count * part / parts,
-                                last = count * (part + 1) / parts] {
-            graph::initialise(parameter, key, values.data() + first, begin + first, begin + last);
-          });
-        }
+        const auto make = [&](std::int64_t part) {
+          const std::int64_t first = count * part / parts;
+          graph::initialise(parameter, key, values.data() + first, begin + first,
+                            begin + count * (part + 1) / parts);
+        };
+        for (std::int64_t part = 1; part < parts; ++part) threads.emplace_back(make, part);
+        make(0);
       }
       set_elements(p, begin, values);
     }

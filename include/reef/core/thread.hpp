@@ -1,0 +1,23 @@
+#pragma once
+
+#include <exception>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0 {
+
+/// A thread that runs `function`. Throws OptionError, naming who wanted it, where the system has no more.
+template <class Function>
+[[nodiscard]] std::thread make_thread(std::string_view who, Function function) {
+  try {
+    return std::thread(std::move(function));
+  } catch (const std::exception& error) {
+    throw OptionError(who, " gets no thread: ", error.what(),
+                      ".\n  fix: fewer threads, or a higher limit (ulimit -u, -v).");
+  }
+}
+
+}  // namespace reef::inline v0
