@@ -154,7 +154,7 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
       ->check(amount)
       ->capture_default_str();
   app.add_option("--outer-momentum", o.outer_momentum,
-                 "diloco: Nesterov's momentum of the outer step")
+                 "diloco: Nesterov's momentum of the outer step; eager rounds want less, such as 0.5")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
   app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();

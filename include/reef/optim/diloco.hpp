@@ -44,6 +44,8 @@ namespace reef::inline v0::optim {
 /// |         | AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P; eager 28 + 8 / P       |
 /// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time; else      |
 /// |         | nothing: losses and norms are each rank's own, and so are clipping and the finite check  |
+/// | learns  | eager rounds from late differences, which the outer momentum carries on: they want less   |
+/// |         | of it than blocking ones, 0.5 or 0 for 0.9                                               |
 /// | hides   | mix, eager: an exchange of n / F weights that takes no longer than one step              |
 /// | weights | evaluate(), parameter() and save() settle: they see theta, as of each fragment's last   |
 /// |         | exchange. set_parameter() sets theta and every rank's own                                |

@@ -19,7 +19,8 @@ namespace reef::inline v0 {
 /// | device_bytes    | what the device's memory holds at once: what is never alive together shares |
 /// | host_bytes      | pinned memory: the step's scalars, and what is staged to a discrete device       |
 /// | flops           | forward and backward of this rank's micro-batches, as the operators count    |
-/// | sent, messages  | over the wire, headers included; without heartbeats                          |
+/// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node that      |
+/// |                 | reduce in shared memory send nothing: Meter counts what they move apart         |
 /// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H from exchange to exchange |
 struct StepEstimate {
   Bytes weights = 0;
