@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -234,10 +235,32 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   if (given("--checkpoint-every") && !given("--checkpoint")) {
     refuse("--checkpoint-every", "needs --checkpoint DIR, where the checkpoints are to be");
   }
+  if (o.resume && o.checkpoint.empty()) {
+    refuse("--resume", "needs --checkpoint DIR, where the checkpoints are");
+  }
   if (given("--mix") && o.overlap != "mix")
     refuse("--mix", "is of --overlap mix, not of " + o.overlap);
   if (given("--micro-batches") && given("--accumulate") && !o.accumulation->adapts) {
     refuse("--accumulate", "fixed:N and --micro-batches say the same; give one of them");
+  }
+}
+
+/// Of two files of one name the second would take the place of the first. What is no file, as a pipe or
+/// the terminal, takes both.
+void require_files_apart(const TrainOptions& o) {
+  namespace fs = std::filesystem;
+  std::map<fs::path, const char*> options;
+  for (const auto& [option, file] :
+       {std::pair{"--metrics", &o.metrics}, std::pair{"--trace", &o.trace},
+        std::pair{"--report", &o.report}, std::pair{"--export", &o.export_file}}) {
+    std::error_code ignored;
+    const fs::path path = fs::weakly_canonical(fs::absolute(*file, ignored), ignored);
+    if (file->empty() || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)))
+      continue;
+    const auto [other, is_new] = options.emplace(path, option);
+    if (is_new) continue;
+    throw CLI::ValidationError(
+        option, "'" + *file + "' is the file of " + other->second + " too; give it another");
   }
 }
 
@@ -258,6 +281,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     parse_model(model, options);
     require_use_of_options(app, options);
+    require_files_apart(options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? EXIT_SUCCESS : 2;
   }

@@ -238,9 +238,6 @@ private:
   }
 
   void resume() {
-    if (options_.checkpoint.empty()) {
-      throw reef::OptionError("--resume needs --checkpoint DIR: where the checkpoints are.");
-    }
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
       say("resume: no complete checkpoint in " + options_.checkpoint + ", starting anew");

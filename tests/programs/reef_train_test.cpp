@@ -496,6 +496,9 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--slow 0:0.5", "RANK:FACTOR");
   refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco, not of acco");
   refused("--checkpoint-every 5", "--checkpoint-every: needs --checkpoint DIR");
+  refused("--resume", "--resume: needs --checkpoint DIR");
+  refused("--metrics " + path("x") + " --trace " + path("./x"), "is the file of --metrics too");
+  refused("--report " + path("x") + " --export " + path("x"), "is the file of --report too");
   refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
   refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
   refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M or fixed:N");
@@ -517,7 +520,6 @@ TEST_F(ReefTrain, what_fails_on_the_way_ends_with_its_sentence_and_no_signal) {
   fails(2, "--steps 2 --metrics /nonexistent/m", "cannot write '/nonexistent/m'");
   fails(2, "--steps 2 --export /nonexistent/w", "cannot write '/nonexistent/w'");
   fails(2, "--steps 2 --slow 2:3", "--slow names rank 2, there are 2");
-  fails(2, "--steps 2 --resume", "--resume needs --checkpoint");
   fails(2, "--steps 2 --init " + path("text.txt"), "text.txt");
   fails(2, "--steps 2 --checkpoint /proc/nope", "/proc/nope");
   fails(1, "--steps 20 --lr 1e17 --clip 0 --warmup 0", "is not finite");
