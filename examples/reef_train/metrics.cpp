@@ -62,7 +62,10 @@ Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writ
   if (!writes) return;
   for (const auto& path : {options.trace, options.report, options.export_file}) {
     if (path.empty()) continue;
-    if (std::filesystem::is_directory(path)) refuse(path);
+    const auto found = std::filesystem::status(path);
+    if (std::filesystem::is_directory(found)) refuse(path);
+    // Who reads a pipe would see its end when the probe closes it.
+    if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found)) continue;
     try {
       const reef::io::AtomicFile probe(path);  // leaves nothing: who looks finds no half of a file
     } catch (const reef::Error&) {

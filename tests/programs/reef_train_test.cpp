@@ -1,6 +1,7 @@
 // reef-train as a user runs it: real jobs on a small text, and the files that they leave.
 
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cmath>
@@ -69,15 +70,16 @@ protected:
     return result;
   }
 
-  /// The training processes, not their launcher, that name this file on their command line.
-  [[nodiscard]] static std::vector<int> processes_with(const std::string& file) {
+  /// The processes of this program, not their launcher, that name this file on their command line.
+  [[nodiscard]] static std::vector<int> processes_with(const std::string& file,
+                                                       const std::string& program = REEF_TRAIN) {
     std::vector<int> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const int id = std::atoi(entry.path().filename().c_str());
       if (id <= 0) continue;
       std::ifstream stream(entry.path() / "cmdline");
       const std::string command((std::istreambuf_iterator<char>(stream)), {});
-      if (command.starts_with(REEF_TRAIN) && command.find(file) != std::string::npos)
+      if (command.starts_with(program) && command.find(file) != std::string::npos)
         found.push_back(id);
     }
     return found;
@@ -344,6 +346,25 @@ TEST_F(ReefTrain, a_job_that_fails_leaves_no_empty_files) {
   for (const char* file : {"r.html", "t.json", "w.safetensors"}) {
     EXPECT_FALSE(std::filesystem::exists(path(file))) << file;
   }
+}
+
+TEST_F(ReefTrain, writes_its_files_to_pipes_whose_readers_see_one_end) {
+  const std::vector<std::string> pipes{"t.json", "r.html", "w.safetensors"};
+  std::string readers;
+  for (const std::string& pipe : pipes) {
+    ASSERT_EQ(::mkfifo(path(pipe).c_str(), 0600), 0);
+    readers += "timeout 40 cat " + path(pipe) + " > " + path("read." + pipe) + " & ";
+  }
+  ASSERT_EQ(std::system(readers.c_str()),
+            0);  // they are ended where the program never opens theirs
+  const Ending ending = train(1, "--steps 2 --trace " + path(pipes[0]) + " --report " +
+                                     path(pipes[1]) + " --export " + path(pipes[2]));
+  EXPECT_EQ(ending.status, 0) << ending.output;
+  for (int tries = 0; tries < 400 && !processes_with(path(""), "cat").empty(); ++tries)
+    std::this_thread::sleep_for(50ms);
+  EXPECT_GT(io::read_json(path("read.t.json")).at("traceEvents").size(), 5U);
+  EXPECT_GT(std::filesystem::file_size(path("read.r.html")), 4000U);
+  EXPECT_EQ(tensors("read.w.safetensors").size(), 16U);
 }
 
 TEST_F(ReefTrain, starts_from_exported_weights) {
