@@ -202,10 +202,12 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
          },
          "RANK:FACTOR, a rank to slow down")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--checkpoint", o.checkpoint, "directory of checkpoints");
+  app.add_option("--checkpoint", o.checkpoint,
+                 "directory of checkpoints: without --resume one that holds none");
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end")
       ->check(count);
-  app.add_flag("--resume", o.resume, "from the latest checkpoint of --checkpoint");
+  app.add_flag("--resume", o.resume,
+               "from the latest checkpoint of --checkpoint; from step 1 where there is none");
   app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
       ->check(amount)
       ->capture_default_str();

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -39,15 +40,43 @@ std::string joined(const std::vector<double>& numbers) {
   return text;
 }
 
-/// The line of the step that made `step` committed ones; what follows is of a time after it.
-bool ends_at(const std::string& line, std::int64_t step) {
+/// What the metrics say of a committed step.
+std::optional<reef::trace::ReportStep> committed_step(const std::string& line) {
+  using reef::io::require;
   try {
     const auto json = reef::io::parse_json(line, "a line of the metrics");
-    return reef::io::value_or<std::int64_t>(json, "step", -1, "it") == step &&
-           reef::io::value_or<bool>(json, "committed", false, "it");
+    if (!reef::io::value_or<bool>(json, "committed", false)) return std::nullopt;
+    return reef::trace::ReportStep{require<std::int64_t>(json, "step"),
+                                   require<std::int64_t>(json, "tokens"),
+                                   require<double>(json, "seconds"), require<double>(json, "loss"),
+                                   require<double>(json, "tokens_per_s")};
   } catch (const reef::Error&) {
-    return false;  // none of ours
+    return std::nullopt;  // none of ours
   }
+}
+
+std::vector<reef::trace::Overlap> overlaps_of_ranks(reef::comm::Progress& progress,
+                                                    const reef::trace::Overlap& own) {
+  std::vector<reef::trace::Overlap> overlaps(static_cast<std::size_t>(progress.size()));
+  for (const auto figure : reef::trace::overlap_figures) {
+    const auto all = reef::comm::gather_numbers(progress, "overlap", own.*figure);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) overlaps[rank].*figure = all[rank];
+  }
+  return overlaps;
+}
+
+/// On rank 0; nothing elsewhere.
+std::vector<reef::trace::Recording> recordings_of_ranks(reef::comm::Progress& progress,
+                                                        const reef::trace::Recording& own) {
+  const std::vector<std::byte> bytes = reef::trace::encode(own);
+  const auto texts = reef::comm::gather_texts(
+      progress, "recordings",
+      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  std::vector<reef::trace::Recording> recordings;
+  for (const std::string& text : texts) {
+    recordings.push_back(reef::trace::decode(std::as_bytes(std::span(text))));
+  }
+  return recordings;
 }
 
 [[noreturn]] void refuse(const std::string& path) {
@@ -78,27 +107,35 @@ Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writ
     if (failed) refuse(options.checkpoint);
     const reef::io::AtomicFile probe(std::filesystem::path(options.checkpoint) / "probe");
   }
-  if (!options.metrics.empty()) open(options.resume ? "a" : "w");
+  if (!options.metrics.empty()) open();
 }
 
-void Metrics::open(const char* mode) {
-  file_.reset(std::fopen(path_.c_str(), mode));
+void Metrics::open() {
+  file_.reset(std::fopen(path_.c_str(), "a"));
   if (file_ == nullptr) refuse(path_);
 }
 
-void Metrics::resume(std::int64_t step, std::uint64_t tokens) {
+void Metrics::resume(std::uint64_t tokens, double seconds) {
   tokens_ = tokens_before_ = tokens;
+  seconds_ = seconds_before_ = seconds;
+}
+
+void Metrics::start(std::int64_t step) {
+  began_ = step;
   if (file_ == nullptr || !std::filesystem::is_regular_file(path_)) return;  // a pipe keeps nothing
+  if (step == 0) return std::filesystem::resize_file(path_, 0);
   file_.reset();
   std::string kept;
   std::ifstream before(path_);
   for (std::string line; std::getline(before, line) && !before.eof();) {
     kept += line + "\n";
-    if (ends_at(line, step)) break;
+    const auto at = committed_step(line);
+    if (at && at->step <= step) steps_.push_back(*at);  // for the page
+    if (at && at->step == step) break;                  // what follows is of a time after it
   }
   before.close();
   reef::io::write_atomically(std::filesystem::canonical(path_), kept);
-  open("a");
+  open();
 }
 
 void Metrics::note(const reef::StepResult& result) {
@@ -110,7 +147,7 @@ void Metrics::note(const reef::StepResult& result) {
   const reef::trace::Overlap mine = reef::trace::analyze(spans, begin, end);
   overlap_ += mine;
   if (result.committed) tokens_ += result.tokens;
-  seconds_ = end - from_;
+  seconds_ = seconds_before_ + end - from_;
   noted_.push_back(
       {result, tokens_, seconds_, {mine.compute, mine.communication, mine.exposed, result.loss}});
 }
@@ -137,8 +174,8 @@ void Metrics::write(const Note& note, const double* mean) {
   last_ = result;
   exposed_share_ = result.seconds > 0 ? std::min(1.0, mean[2] / result.seconds) : 0;
   if (result.committed)
-    steps_.push_back({result.step, static_cast<std::int64_t>(note.tokens - tokens_before_),
-                      note.seconds, result.loss, rate()});
+    steps_.push_back(
+        {result.step, static_cast<std::int64_t>(note.tokens), note.seconds, result.loss, rate()});
   write({{"step", result.step},
          {"tokens", note.tokens},
          {"seconds", note.seconds},
@@ -154,7 +191,8 @@ void Metrics::write(const Note& note, const double* mean) {
 
 void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
                         const std::vector<double>& micro_batches, double validation_loss) {
-  const double total = seconds_ > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds_ : 0;
+  const double seconds = seconds_ - seconds_before_;
+  const double total = seconds > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds : 0;
   const auto peaks = reef::comm::gather_numbers(progress, "peak memory", peak);
   write({{"summary", true},
          {"final_loss", last_.loss},
@@ -166,24 +204,20 @@ void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
   file_.reset();
 }
 
-void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions& options,
-                             const std::vector<double>& micro_batches, double validation_loss,
-                             const std::string& sample) {
+void Metrics::write_timeline(reef::comm::Progress* progress, const TrainOptions& options,
+                             const std::vector<double>& micro_batches,
+                             std::optional<double> validation_loss, const std::string& sample) {
   if (options.trace.empty() && options.report.empty()) return;
-  std::vector<reef::trace::Overlap> overlaps(static_cast<std::size_t>(progress.size()));
-  for (const auto figure : reef::trace::overlap_figures) {
-    const auto all = reef::comm::gather_numbers(progress, "overlap", overlap_.*figure);
-    for (std::size_t rank = 0; rank < all.size(); ++rank) overlaps[rank].*figure = all[rank];
-  }
-  const std::vector<std::byte> bytes = reef::trace::encode(recording_);
-  const auto texts = reef::comm::gather_texts(
-      progress, "recordings",
-      std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  if (texts.empty()) return;
+  sink_.collect(recording_);  // also of a step that was not finished
+  std::vector<reef::trace::Overlap> overlaps{overlap_};
   std::vector<reef::trace::Recording> recordings;
-  for (const std::string& text : texts) {
-    recordings.push_back(reef::trace::decode(std::as_bytes(std::span(text))));
+  if (progress != nullptr) {
+    overlaps = overlaps_of_ranks(*progress, overlap_);
+    recordings = recordings_of_ranks(*progress, recording_);
+  } else if (sink_.rank() == 0) {
+    recordings = {recording_};
   }
+  if (recordings.empty()) return;
   if (!options.trace.empty()) reef::trace::write_chrome(options.trace, recordings);
   if (options.report.empty()) return;
   reef::trace::Report report;
@@ -195,9 +229,10 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
   std::uint64_t dropped = 0;
   for (const auto& recording : recordings) dropped += recording.dropped;
   // The last three steps: what a person can read.
-  report.origin = from_;
+  report.origin = from_ - seconds_before_;
   report.from = to_ - 3 * last_.seconds;
-  if (steps_.size() > 3) report.from = from_ + steps_[steps_.size() - 4].seconds;
+  if (steps_.size() > 3)
+    report.from = std::max(from_, report.origin + steps_[steps_.size() - 4].seconds);
   report.to = to_;
   report.recordings = std::move(recordings);
   report.sample = sample;
@@ -206,9 +241,10 @@ void Metrics::write_timeline(reef::comm::Progress& progress, const TrainOptions&
                   {"model", reef::concat(options.layers, " layers, ", options.heads, " heads, ",
                                          options.channels, " channels, context ", options.context)},
                   {"tokens a step", reef::concat(last_.tokens)},
-                  {"micro-batches a step, by rank", joined(micro_batches)},
                   {"learning rate", reef::concat(options.lr)},
                   {"seed", reef::concat(options.seed)}};
+  if (!micro_batches.empty())
+    report.facts.emplace_back("micro-batches a step, by rank", joined(micro_batches));
   if (dropped > 0) report.facts.emplace_back("spans no longer recorded", reef::concat(dropped));
   reef::trace::write_report(options.report, report);
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,17 @@ namespace reef_examples {
 /// the page at the end. Figures are means over ranks; files are written by rank 0.
 class Metrics {
 public:
-  /// Opens the metrics, to go on in them where a run is resumed, and sees that the files of the end
-  /// can be written, before the work that they are about. `own_losses`: a step's loss is each rank's
-  /// own, and the mean over ranks is told.
+  /// Opens the metrics, and sees that the files of the end can be written, before the work that they are
+  /// about; what is in them stays. `own_losses`: a step's loss is each rank's own, and the mean over ranks
+  /// is told.
   Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses);
 
-  /// The run goes on after that step, with so many tokens before: what the metrics have after its line is
-  /// cut off.
-  void resume(std::int64_t step, std::uint64_t tokens);
+  /// The run goes on from another, which took so many tokens and so long.
+  void resume(std::uint64_t tokens, double seconds);
+
+  /// Before the first step, which comes after `step` others: what the metrics have after the line of that
+  /// one is cut off.
+  void start(std::int64_t step);
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }
 
@@ -40,17 +44,19 @@ public:
   void tell(reef::comm::Progress& progress);
 
   [[nodiscard]] Standing standing(std::int64_t steps) const {
-    return {last_.step, steps, last_.loss, rate(), exposed_share_, seconds_};
+    return {last_.step, steps, last_.loss, rate(), exposed_share_, seconds_ - seconds_before_,
+            began_};
   }
 
   /// The last line of the metrics. On all ranks, each with the peak of its device.
   void summarise(reef::comm::Progress& progress, reef::Bytes peak,
                  const std::vector<double>& micro_batches, double validation_loss);
 
-  /// The trace and the page, where they were asked for. On all ranks.
-  void write_timeline(reef::comm::Progress& progress, const TrainOptions& options,
-                      const std::vector<double>& micro_batches, double validation_loss,
-                      const std::string& sample);
+  /// The trace and the page, where they were asked for. On all ranks; without `progress` on each alone,
+  /// of what rank 0 did. What is not known is left out.
+  void write_timeline(reef::comm::Progress* progress, const TrainOptions& options,
+                      const std::vector<double>& micro_batches,
+                      std::optional<double> validation_loss, const std::string& sample);
 
 private:
   struct Close {
@@ -67,7 +73,7 @@ private:
   [[nodiscard]] double rate() const {
     return last_.seconds > 0 ? static_cast<double>(last_.tokens) / last_.seconds : 0;
   }
-  void open(const char* mode);
+  void open();
   void write(const Note& note, const double* mean);
   void write(const reef::io::Json& line);
 
@@ -82,6 +88,8 @@ private:
   reef::StepResult last_;
   std::uint64_t tokens_ = 0;
   std::uint64_t tokens_before_ = 0;  // of the runs that this one resumes
+  double seconds_before_ = 0;
+  std::int64_t began_ = 0;  // after so many steps
   double from_ = 0;
   double to_ = 0;
   double seconds_ = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -12,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/comm/network_file.hpp>
 #include <reef/comm/node_cores.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/manifest.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
@@ -41,6 +44,9 @@ class Run {
   // Ranks meet in some steps only.
   static constexpr bool alone = reef::optim::periodic_policy<typename TrainerType::Optim>;
 
+  // Of a failure all ranks know. Who ended first would end rank 0, before it has written its files.
+  static constexpr const char* written = "the files are written";
+
 public:
   explicit Run(TrainOptions options)
       : options_(std::move(options)),
@@ -58,10 +64,31 @@ public:
   void train() {
     introduce();
     if (!options_.init.empty()) load(options_.init);
-    if (options_.resume) resume();
+    if (options_.resume) {
+      resume();
+    } else if (!options_.checkpoint.empty()) {
+      require_new_checkpoints();
+    }
     if constexpr (alone) tell_what_is_lost();
     first_step_ = committed();
     taken_before_ = trainer_.taken();
+    const bool trains = committed() < options_.steps;
+    if (trains) {
+      metrics_.start(first_step_);
+      try {
+        take_steps();
+      } catch (const reef::Error& error) {
+        leave_timeline(dynamic_cast<const reef::NonFiniteError*>(&error) != nullptr && !alone);
+        throw;
+      }
+    } else {
+      say(reef::concat("no step to take: there are ", committed(), " of --steps ", options_.steps));
+    }
+    finish(trains);
+  }
+
+private:
+  void take_steps() {
     for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
       const bool meets = !alone || trainer_.turn() > 0;
       const reef::StepResult result = trainer_.step();
@@ -72,10 +99,8 @@ public:
     }
     if (alone) tell();
     bar_.finish();
-    finish();
   }
 
-private:
   [[nodiscard]] bool first() const { return ranks_.rank() == 0; }
   [[nodiscard]] std::int64_t committed() const { return trainer_.progress_state().committed; }
   void say(const std::string& text) {
@@ -240,7 +265,7 @@ private:
   void resume() {
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
-      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting anew");
+      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting at step 1");
       return;
     }
     if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != data_.fingerprint()) {
@@ -256,9 +281,23 @@ private:
       throw reef::OptionError(
           "the checkpoint was written with another --context.\n  fix: give the same.");
     }
-    metrics_.resume(committed(),
-                    reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"));
+    metrics_.resume(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"),
+                    reef::io::value_or<double>(*facts, "seconds", 0, "the checkpoint"));
     say(reef::concat("resume: after step ", committed()));
+  }
+
+  /// A later resume takes the checkpoint of the most steps: while this run has made fewer, another run's.
+  void require_new_checkpoints() {
+    const auto steps = reef::io::complete_checkpoints(options_.checkpoint);
+    std::uint64_t found = steps.empty() ? 0 : steps.back() + 1;
+    reef::comm::broadcast(trainer_.progress(), "checkpoints that are there", 0,
+                          std::span(&found, 1));
+    if (found == 0) return;
+    throw reef::OptionError(
+        "--checkpoint ", options_.checkpoint, " holds another run's checkpoint, after step ",
+        found - 1,
+        ": a later --resume would take that for this run's.\n  fix: --resume to "
+        "go on from it, another directory, or remove this one.");
   }
 
   /// A warning is for what a longer run loses less of: some steps are lost whatever --steps is.
@@ -303,40 +342,70 @@ private:
                                                {{"text", data_.fingerprint()},
                                                 {"batch", config_.batch},
                                                 {"context", options_.context},
-                                                {"tokens", metrics_.tokens()}});
+                                                {"tokens", metrics_.tokens()},
+                                                {"seconds", metrics_.seconds()}});
     say("checkpoint: " + folder.string());
+  }
+
+  /// Of a run that failed: of all ranks where all of them know that they have failed, else of this one.
+  void leave_timeline(bool together) {
+    try {
+      bar_.finish();
+      metrics_.write_timeline(together ? &trainer_.progress() : nullptr, options_, {}, {}, "");
+      if (together) reef::comm::barrier(trainer_.progress(), written);
+      tell_written({options_.trace, options_.report});
+    } catch (const reef::Error& error) {  // the one before says more
+      say(error.what());
+    }
   }
 
   // -- at the end --------------------------------------------------------------------------------
 
-  void finish() {
+  /// After a run that took steps also what it tells about itself.
+  void finish(bool trained) {
     const auto windows = reef::data::Validation(data_.validation(), options_.context).windows();
     const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
     const double validation = trainer_.evaluate(static_cast<int>((windows + round - 1) / round));
     say(reef::concat("held-out loss: ", std::to_string(validation), " nats/", tokenizer_.unit(),
                      " after ", committed(), " steps, ", clock_text(metrics_.seconds())));
 
+    const bool finite = windows == 0 || std::isfinite(validation);
+
+    std::vector<double> counts;
+    if (trained) {
+      counts = given();
+      metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
+    }
     std::string sample;
-    if (first() && options_.prompt_tokens > 0) {
+    std::exception_ptr failure;
+    if (first() && options_.prompt_tokens > 0 && finite) {
       try {
         sample = continued_prompt();
         std::printf("---\n%s\n---\n", sample.c_str());
         std::fflush(stdout);
       } catch (const reef::MemoryError& error) {
         say(std::string("no sample: ") + error.what());
+      } catch (const reef::Error&) {
+        failure = std::current_exception();
       }
     }
-    const std::vector<double> counts = given();
-    metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
-    metrics_.write_timeline(trainer_.progress(), options_, counts, validation, sample);
-    if (windows > 0 && !std::isfinite(validation)) {
+    if (trained) {
+      metrics_.write_timeline(&trainer_.progress(), options_, counts, validation, sample);
+    }
+    if (failure) std::rethrow_exception(failure);
+    if (!finite) {
+      reef::comm::barrier(trainer_.progress(), written);
       throw reef::NonFiniteError(
           "the held-out loss after the last step is not finite; no weights are exported.\n"
           "  fix: a lower learning rate or weight decay, and start from an earlier checkpoint.");
     }
     if (!options_.export_file.empty() && first()) export_weights();
-    for (const auto& file :
-         {options_.metrics, options_.trace, options_.report, options_.export_file}) {
+    if (trained) tell_written({options_.metrics, options_.trace, options_.report});
+    tell_written({options_.export_file});
+  }
+
+  void tell_written(const std::vector<std::string>& files) {
+    for (const std::string& file : files) {
       if (!file.empty()) say("wrote " + file);
     }
   }

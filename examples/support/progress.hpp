@@ -25,7 +25,8 @@ struct Standing {
   double loss = 0;
   double tokens_per_s = 0;
   double exposed_share = 0;  // of the time, in which communication is exposed
-  double seconds = 0;        // since the first step began
+  double seconds = 0;        // since the first step of this run began
+  std::int64_t began = 0;    // the steps before that one
 };
 
 /// "34.1k".
@@ -58,8 +59,8 @@ inline std::string clock_text(double seconds) {
 
 /// The seconds that are left if steps go on taking what they took so far; -1 before the first.
 inline double seconds_left(const Standing& at) {
-  if (at.step <= 0) return -1;
-  return at.seconds / static_cast<double>(at.step) *
+  if (at.step <= at.began) return -1;
+  return at.seconds / static_cast<double>(at.step - at.began) *
          static_cast<double>(std::max<std::int64_t>(0, at.steps - at.step));
 }
 

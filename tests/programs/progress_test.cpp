@@ -45,6 +45,11 @@ TEST(Progress, a_log_line_says_step_loss_speed_exposure_and_the_time_left) {
             "step 0/10  loss 5.500  0 tokens/s  exposed 0.0%  0:00, - left");
 }
 
+TEST(Progress, the_time_left_is_that_of_steps_such_as_this_run_took) {
+  EXPECT_DOUBLE_EQ(reef_examples::seconds_left({2910, 30000, 2, 5, 0, 20, 2900}), 2 * 27090);
+  EXPECT_DOUBLE_EQ(reef_examples::seconds_left({2900, 30000, 2, 5, 0, 0, 2900}), -1);
+}
+
 TEST(Progress, times_and_numbers_are_short) {
   EXPECT_EQ(reef_examples::clock_text(59.6), "1:00");
   EXPECT_EQ(reef_examples::clock_text(7265), "2:01:05");

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/manifest.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/trace/report.hpp>
@@ -294,9 +296,9 @@ TEST_F(ReefTrain, a_resumed_runs_figures_are_those_of_its_own_steps) {
 
   const auto metrics = lines("m");
   ASSERT_EQ(metrics.size(), 31U);
-  const double seconds = metrics[29].at("seconds");
-  const double tokens = 20 * 2 * 4 * 16;
-  EXPECT_DOUBLE_EQ(metrics[30].at("tokens_per_s"), tokens / seconds);
+  const double in_all = metrics[29].at("seconds");
+  const double seconds = in_all - metrics[9].at("seconds").get<double>();
+  EXPECT_DOUBLE_EQ(metrics[30].at("tokens_per_s"), 20 * 2 * 4 * 16 / seconds);
   double computed = 0;
   double communicated = 0;
   double exposed = 0;
@@ -307,11 +309,12 @@ TEST_F(ReefTrain, a_resumed_runs_figures_are_those_of_its_own_steps) {
   }
   EXPECT_NEAR(metrics[30].at("overlap"), 1 - exposed / communicated, 1e-9);
 
-  // The page says the same, to as many digits as it shows.
+  // The page says the same, to as many digits as it shows; its curve and its tokens are of all steps.
   const std::string page = io::read_file(path("r.html"), 4_MiB);
+  const double tokens = 30 * 2 * 4 * 16;
   using trace::detail::compact;
   EXPECT_THAT(page, HasSubstr("<b>" + compact(tokens) + "</b><span>tokens</span>"));
-  EXPECT_THAT(page, HasSubstr("<b>" + compact(tokens / seconds) + "</b><span>tokens/s</span>"));
+  EXPECT_THAT(page, HasSubstr("<b>" + compact(tokens / in_all) + "</b><span>tokens/s</span>"));
   const std::string mean = "<td>mean</td>";
   const std::size_t row = page.find(mean);
   ASSERT_NE(row, std::string::npos);
@@ -326,6 +329,106 @@ TEST_F(ReefTrain, a_resumed_runs_figures_are_those_of_its_own_steps) {
   EXPECT_GE(cells[0], computed + exposed - 3 * digit);
 }
 
+TEST_F(ReefTrain, a_new_run_refuses_a_directory_with_checkpoints_of_another) {
+  const std::string command = " --checkpoint " + path("run") + " --metrics " + path("m");
+  ASSERT_EQ(train(2, "--steps 4" + command).status, 0);
+  const std::string before = io::read_file(path("m"), 1_MiB);
+  const Ending second = train(2, "--steps 2" + command);
+  EXPECT_NE(second.status, 0);
+  EXPECT_THAT(second.output, HasSubstr("--checkpoint " + path("run") +
+                                       " holds another run's checkpoint, after step 4"));
+  EXPECT_THAT(second.output, HasSubstr("fix: --resume to go on from it, another directory"));
+  EXPECT_EQ(io::read_file(path("m"), 1_MiB), before);
+  EXPECT_FALSE(std::filesystem::exists(path("run/step-000000002")));
+}
+
+TEST_F(ReefTrain, a_resume_where_there_is_no_checkpoint_says_so_and_leaves_its_own_metrics_alone) {
+  ASSERT_EQ(train(1, "--steps 3 --metrics " + path("m")).status, 0);
+  const Ending ending =
+      train(1, "--steps 2 --resume --checkpoint " + path("run") + " --metrics " + path("m"));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr("resume: no complete checkpoint in " + path("run") +
+                                       ", starting at step 1"));
+  const auto metrics = lines("m");
+  ASSERT_EQ(metrics.size(), 3U);
+  EXPECT_EQ(metrics[0].at("step"), 1);
+  EXPECT_EQ(metrics[2].at("summary"), true);
+}
+
+TEST_F(ReefTrain, a_finished_run_that_is_resumed_changes_no_file_and_can_still_be_exported) {
+  const std::string command = " --checkpoint " + path("run") + " --metrics " + path("m") +
+                              " --trace " + path("t.json") + " --report " + path("r.html");
+  ASSERT_EQ(train(2, "--steps 4 --export " + path("w.safetensors") + command).status, 0);
+  const auto files = [this] {
+    std::vector<std::string> texts;
+    for (const char* file : {"m", "t.json", "r.html"})
+      texts.push_back(io::read_file(path(file), 16_MiB));
+    return texts;
+  };
+  const auto before = files();
+  for (const char* steps : {"4", "2"}) {
+    const Ending ending = train(2, std::string("--resume --prompt 'the ' --steps ") + steps +
+                                       " --export " + path("again.safetensors") + command);
+    EXPECT_EQ(ending.status, 0) << ending.output;
+    EXPECT_THAT(ending.output,
+                HasSubstr(std::string("no step to take: there are 4 of --steps ") + steps));
+    EXPECT_THAT(ending.output, HasSubstr(" after 4 steps"));
+    EXPECT_THAT(ending.output, HasSubstr("\nthe "));
+    EXPECT_THAT(ending.output, testing::Not(HasSubstr("wrote " + path("m"))));
+    EXPECT_TRUE(files() == before) << "with --steps " << steps;
+    EXPECT_EQ(tensors("again.safetensors"), tensors("w.safetensors"));
+    std::filesystem::remove(path("again.safetensors"));
+  }
+}
+
+TEST_F(ReefTrain, time_goes_on_where_a_run_is_resumed_and_what_is_left_counts_its_own_steps) {
+  ASSERT_EQ(train(1, "--steps 4 --checkpoint " + path("run")).status, 0);
+  const auto folder = io::checkpoint_folder(path("run"), 4);
+  io::Manifest manifest = io::read_manifest(folder);
+  EXPECT_GT(manifest.facts.at("user").at("seconds"), 0);
+  const auto resumed_after = [&](double seconds) {
+    manifest.facts["user"]["seconds"] = seconds;
+    if (seconds == 0) manifest.facts["user"].erase("seconds");  // of before it was kept
+    io::write_manifest(folder, manifest);
+    const Ending ending = train(1, "--resume --steps 8 --metrics " + path("m") + " --report " +
+                                       path("r.html") + " --checkpoint " + path("run"));
+    EXPECT_EQ(ending.status, 0) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr("step 5/8 "));
+    EXPECT_THAT(ending.output, HasSubstr("  0:00, 0:00 left"));
+    std::filesystem::remove_all(io::checkpoint_folder(path("run"), 8));
+    return lines("m");
+  };
+  auto metrics = resumed_after(5000);
+  ASSERT_EQ(metrics.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_GT(metrics[i].at("seconds"), 5000);
+    EXPECT_LT(metrics[i].at("seconds"), 5100);
+  }
+  // Of this run alone: 256 tokens in less than a minute.
+  EXPECT_GT(metrics[4].at("tokens_per_s"), 256.0 / 60);
+  EXPECT_THAT(io::read_file(path("r.html"), 16_MiB), HasSubstr("<b>512</b><span>tokens</span>"));
+
+  std::filesystem::remove(path("m"));
+  metrics = resumed_after(0);
+  ASSERT_EQ(metrics.size(), 5U);
+  EXPECT_LT(metrics[3].at("seconds"), 100);
+}
+
+TEST_F(ReefTrain, the_page_of_a_resumed_run_has_the_curve_from_the_first_step_on) {
+  const std::string half = "--steps 60 --checkpoint " + path("run") +
+                           " --checkpoint-every 30 --metrics " + path("m") + " --report " +
+                           path("r.html");
+  const auto points = [this] {
+    const std::string page = io::read_file(path("r.html"), 16_MiB);
+    return std::count(page.begin(), page.end(), 'L');
+  };
+  ASSERT_EQ(train(1, half).status, 0);
+  const auto whole = points();
+  std::filesystem::remove_all(io::checkpoint_folder(path("run"), 60));
+  ASSERT_EQ(train(1, half + " --resume").status, 0);
+  EXPECT_GT(points(), 0.8 * static_cast<double>(whole));
+}
+
 TEST_F(ReefTrain, a_resume_with_another_context_is_refused) {
   const std::string command = "--steps 2 --checkpoint " + path("run");
   ASSERT_EQ(train(1, command + " --export " + path("w.safetensors")).status, 0);
@@ -338,14 +441,50 @@ TEST_F(ReefTrain, a_resume_with_another_context_is_refused) {
   EXPECT_THAT(ending.output, HasSubstr("with another --context"));
 }
 
-TEST_F(ReefTrain, a_job_that_fails_leaves_no_empty_files) {
-  const Ending ending =
-      train(1, "--steps 20 --lr 1e17 --clip 0 --warmup 0 --report " + path("r.html") + " --trace " +
-                   path("t.json") + " --export " + path("w.safetensors"));
-  EXPECT_NE(ending.status, 0);
-  for (const char* file : {"r.html", "t.json", "w.safetensors"}) {
-    EXPECT_FALSE(std::filesystem::exists(path(file))) << file;
+TEST_F(ReefTrain, a_job_whose_step_is_not_finite_leaves_what_it_did_until_then_and_no_weights) {
+  for (const auto& [recipe, ranks] : {std::pair{"ddp", 2}, std::pair{"diloco", 1}}) {
+    const Ending ending =
+        train(ranks, std::string("--steps 20 --lr 1e17 --clip 0 --warmup 0 --recipe ") + recipe +
+                         " --report " + path("r.html") + " --trace " + path("t.json") +
+                         " --export " + path("w.safetensors"));
+    EXPECT_NE(ending.status, 0);
+    EXPECT_THAT(ending.output, HasSubstr("is not finite"));
+    const std::string trace = io::read_file(path("t.json"), 16_MiB);
+    for (int rank = 0; rank < ranks; ++rank) EXPECT_THAT(trace, HasSubstr(concat("rank ", rank)));
+    EXPECT_GT(std::filesystem::file_size(path("r.html")), 4000U);
+    EXPECT_FALSE(std::filesystem::exists(path("w.safetensors")));
+    std::filesystem::remove(path("t.json"));
+    std::filesystem::remove(path("r.html"));
   }
+}
+
+TEST_F(ReefTrain, a_rank_that_fails_waits_for_what_rank_0_writes) {
+  const std::string failing = " --clip 0 --warmup 0 --trace " + path("t.json") + " --steps ";
+  for (const char* end : {"20 --lr 1e17", "1 --lr 1e18"}) {  // in a step; after the last one
+    ASSERT_EQ(::mkfifo(path("t.json").c_str(), 0600), 0);
+    const std::string slow =
+        "(sleep 3; timeout 20 cat " + path("t.json") + " > " + path("read") + ") &";
+    ASSERT_EQ(std::system(slow.c_str()), 0);
+    EXPECT_NE(train(3, failing + end).status, 0);
+    std::filesystem::remove(path("t.json"));
+    EXPECT_GT(io::read_json(path("read")).at("traceEvents").size(), 5U) << end;
+  }
+}
+
+TEST_F(ReefTrain,
+       weights_that_are_not_finite_after_the_last_step_are_told_after_all_that_is_known) {
+  const Ending ending = train(2, "--steps 1 --lr 1e18 --clip 0 --warmup 0 --metrics " + path("m") +
+                                     " --report " + path("r.html") + " --trace " + path("t.json") +
+                                     " --export " + path("w.safetensors"));
+  EXPECT_NE(ending.status, 0);
+  EXPECT_THAT(ending.output, HasSubstr("the held-out loss after the last step is not finite"));
+  const auto metrics = lines("m");
+  ASSERT_EQ(metrics.size(), 2U);
+  EXPECT_EQ(metrics[1].at("summary"), true);
+  EXPECT_EQ(metrics[1].at("final_loss"), metrics[0].at("loss"));
+  EXPECT_GT(io::read_json(path("t.json")).at("traceEvents").size(), 5U);
+  EXPECT_GT(std::filesystem::file_size(path("r.html")), 4000U);
+  EXPECT_FALSE(std::filesystem::exists(path("w.safetensors")));
 }
 
 TEST_F(ReefTrain, writes_its_files_to_pipes_whose_readers_see_one_end) {
@@ -418,7 +557,7 @@ TEST_F(ReefTrain, trains_on_text_encoded_by_gpt2s_bpe_and_on_files_of_its_tokens
     EXPECT_THAT(ending.output, HasSubstr(std::to_string(training.size()) + " tokens to train on"));
     EXPECT_THAT(ending.output, HasSubstr("vocabulary of 1257"));
     EXPECT_THAT(ending.output, HasSubstr(" nats/token after 4 steps"));
-    EXPECT_THAT(ending.output, HasSubstr("---\nthe quick"));
+    EXPECT_THAT(ending.output, HasSubstr("\nthe quick"));
     return lines(name);
   };
   const auto from_gpt2 = run(gpt2 + " --data " + path("text.txt"), "a");
