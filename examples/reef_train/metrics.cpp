@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include <reef/comm/clock_offset.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/core/error.hpp>
@@ -65,9 +66,10 @@ std::vector<reef::trace::Overlap> overlaps_of_ranks(reef::comm::Progress& progre
   return overlaps;
 }
 
-/// On rank 0; nothing elsewhere.
+/// On rank 0, by its clock; nothing elsewhere.
 std::vector<reef::trace::Recording> recordings_of_ranks(reef::comm::Progress& progress,
-                                                        const reef::trace::Recording& own) {
+                                                        reef::trace::Recording& own) {
+  reef::trace::shift(own, reef::comm::clock_offset(progress));
   const std::vector<std::byte> bytes = reef::trace::encode(own);
   const auto texts = reef::comm::gather_texts(
       progress, "recordings",

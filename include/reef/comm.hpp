@@ -4,6 +4,7 @@
 /// Everything in comm/: ranks, collectives with one order of summation, emulated networks.
 
 #include <reef/comm/call_task.hpp>
+#include <reef/comm/clock_offset.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/environment.hpp>

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <string>
+
+#include <reef/comm/functions.hpp>
+#include <reef/comm/gather.hpp>
+#include <reef/core/units.hpp>
+#include <reef/trace/span.hpp>
+
+namespace reef::inline v0::comm {
+
+namespace detail {
+
+/// The same for all processes of a machine, which share its steady clock, and for no others.
+inline std::string name_of_clock() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+}  // namespace detail
+
+/// The steady clock of rank 0 minus that of this rank: by how much trace::shift moves its recording.
+///
+///     offset = t - (begin + end) / 2     t: rank 0's time, asked for at begin, there at end
+///
+/// | who    | all ranks, one after the other asks rank 0; blocks                              |
+/// | same   | exactly 0 where the clock is that of rank 0                                     |
+/// | error  | at most (end - begin) / 2, the least of 16 exchanges                            |
+inline Seconds clock_offset(Progress& progress, const std::string& clock = detail::name_of_clock(),
+                            Seconds (*now)() = trace::now) {
+  constexpr int exchanges = 16;
+  const std::string name = "clock offset";
+  const bool same = broadcast_text(progress, name, clock) == clock;
+  const auto all_same = gather_numbers(progress, name, std::uint64_t{same});
+  Seconds offset = 0;
+  Seconds least = std::numeric_limits<Seconds>::infinity();
+  for (int peer = 1; peer < progress.size(); ++peer) {
+    if (all_same[static_cast<std::size_t>(peer)] != 0) continue;
+    for (int i = 0; i < exchanges; ++i) {
+      Seconds time = 0;
+      const std::span message(&time, 1);
+      if (progress.rank() == 0) {
+        receive(progress, name, peer, message);
+        time = now();
+        send(progress, name, peer, message);
+      } else if (progress.rank() == peer) {
+        const Seconds begin = now();
+        send(progress, name, 0, message);
+        receive(progress, name, 0, message);
+        const Seconds end = now();
+        if (end - begin >= least) continue;
+        least = end - begin;
+        offset = time - (begin + end) / 2;
+      }
+    }
+  }
+  return offset;
+}
+
+}  // namespace reef::inline v0::comm
