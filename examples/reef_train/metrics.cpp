@@ -88,9 +88,9 @@ std::vector<reef::trace::Recording> recordings_of_ranks(reef::comm::Progress& pr
 
 }  // namespace
 
-Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses)
-    : sink_(sink), path_(options.metrics), own_losses_(own_losses) {
-  if (!writes) return;
+Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses)
+    : sink_(sink), path_(options.metrics), ranks_(ranks), own_losses_(own_losses) {
+  if (sink.rank() != 0) return;
   for (const auto& path : {options.trace, options.report, options.export_file}) {
     if (path.empty()) continue;
     const auto found = std::filesystem::status(path);
@@ -224,7 +224,8 @@ void Metrics::write_timeline(reef::comm::Progress* progress, const TrainOptions&
   if (options.report.empty()) return;
   reef::trace::Report report;
   report.title = "reef-train " + options.recipe;
-  report.subtitle = reef::concat(recordings.size(), " ranks, ", last_.step, " steps");
+  report.subtitle = reef::concat(ranks_, " ranks, ", last_.step, " steps");
+  if (recordings.size() < static_cast<std::size_t>(ranks_)) report.subtitle += "; of rank 0 alone";
   report.steps = steps_;
   report.validation_loss = validation_loss;
   report.overlaps = std::move(overlaps);
@@ -239,7 +240,7 @@ void Metrics::write_timeline(reef::comm::Progress* progress, const TrainOptions&
   report.recordings = std::move(recordings);
   report.sample = sample;
   report.facts = {{"recipe", options.recipe},
-                  {"ranks", reef::concat(report.recordings.size())},
+                  {"ranks", reef::concat(ranks_)},
                   {"model", reef::concat(options.layers, " layers, ", options.heads, " heads, ",
                                          options.channels, " channels, context ", options.context)},
                   {"tokens a step", reef::concat(last_.tokens)},

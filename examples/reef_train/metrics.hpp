@@ -23,9 +23,9 @@ namespace reef_examples {
 class Metrics {
 public:
   /// Opens the metrics, and sees that the files of the end can be written, before the work that they are
-  /// about; what is in them stays. `own_losses`: a step's loss is each rank's own, and the mean over ranks
-  /// is told.
-  Metrics(const TrainOptions& options, reef::trace::Sink& sink, bool writes, bool own_losses);
+  /// about; what is in them stays. Rank 0 of `ranks` writes. `own_losses`: a step's loss is each rank's own,
+  /// and the mean over ranks is told.
+  Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses);
 
   /// The run goes on from another, which took so many tokens and so long.
   void resume(std::uint64_t tokens, double seconds);
@@ -79,6 +79,7 @@ private:
 
   reef::trace::Sink& sink_;
   std::string path_;
+  int ranks_;
   std::unique_ptr<std::FILE, Close> file_;
   reef::trace::Recording recording_;
   reef::trace::Overlap overlap_;  // of this rank, over all steps

@@ -59,7 +59,7 @@ public:
                  training_source(data_.training(), options_.context, options_.seed),
                  trainer_options(), validation_source(data_.validation(), options_.context),
                  ranks_),
-        metrics_(options_, sink_, trainer_.rank() == 0, alone) {}
+        metrics_(options_, sink_, trainer_.ranks(), alone) {}
 
   void train() {
     introduce();
@@ -75,6 +75,7 @@ public:
     const bool trains = committed() < options_.steps;
     if (trains) {
       metrics_.start(first_step_);
+      reef::comm::barrier(trainer_.progress(), "the metrics are begun");  // no rank's step waits for that
       try {
         take_steps();
       } catch (const reef::Error& error) {
@@ -265,7 +266,7 @@ private:
   void resume() {
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
-      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting at step 1");
+      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting at step 1, and the metrics anew");
       return;
     }
     if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != data_.fingerprint()) {
@@ -354,7 +355,7 @@ private:
       metrics_.write_timeline(together ? &trainer_.progress() : nullptr, options_, {}, {}, "");
       if (together) reef::comm::barrier(trainer_.progress(), written);
       tell_written({options_.trace, options_.report});
-    } catch (const reef::Error& error) {  // the one before says more
+    } catch (const std::exception& error) {  // the one before says more
       say(error.what());
     }
   }

@@ -42,6 +42,7 @@ TEST(InQuotes, shows_what_is_no_text_by_its_bytes_and_of_what_is_long_the_beginn
   EXPECT_EQ(in_quotes("\033[2J\n\x7f"), "'\\x1b[2J\\x0a\\x7f'");
   EXPECT_EQ(in_quotes(std::string_view("a\0b", 3)), "'a\\x00b'");
   EXPECT_EQ(in_quotes("\u00e9"), "'\u00e9'");
+  EXPECT_EQ(in_quotes("\xff"), "'\\xff'");
   EXPECT_EQ(in_quotes("abcdef", 6), "'abcdef'");
   EXPECT_EQ(in_quotes("abcdefg", 6), "'abcdef'...");
 }

@@ -279,7 +279,11 @@ TEST_F(LaneScheduling, high_priority_has_a_larger_share_where_the_process_may) {
   const std::int32_t usual = on_a_lane(device::Priority::normal, current).nice;
   const std::int32_t larger = std::max(usual - 10, -20);
   bool may = false;
-  std::thread([&] { may = setpriority(PRIO_PROCESS, 0, larger) == 0; }).join();
+  std::thread([&] {
+    Scheduling asked = current();
+    asked.nice = larger;
+    may = syscall(SYS_sched_setattr, 0, &asked, 0) == 0;
+  }).join();
   EXPECT_EQ(on_a_lane(device::Priority::high, current).nice, may ? larger : usual);
 }
 

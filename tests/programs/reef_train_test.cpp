@@ -41,6 +41,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 class ReefTrain : public testing::Test {
@@ -325,7 +326,7 @@ TEST_F(ReefTrain, a_resumed_runs_figures_are_those_of_its_own_steps) {
   EXPECT_NEAR(cells[1], computed, digit);
   EXPECT_NEAR(cells[2], communicated, digit);
   EXPECT_NEAR(cells[4], exposed, digit);
-  EXPECT_LE(cells[0], seconds + digit);
+  EXPECT_LE(cells[0], 1.3 * seconds + digit);  // of 20 steps and not of 30; ranks do not end at once
   EXPECT_GE(cells[0], computed + exposed - 3 * digit);
 }
 
@@ -394,7 +395,7 @@ TEST_F(ReefTrain, time_goes_on_where_a_run_is_resumed_and_what_is_left_counts_it
                                        path("r.html") + " --checkpoint " + path("run"));
     EXPECT_EQ(ending.status, 0) << ending.output;
     EXPECT_THAT(ending.output, HasSubstr("step 5/8 "));
-    EXPECT_THAT(ending.output, HasSubstr("  0:00, 0:00 left"));
+    EXPECT_THAT(ending.output, ContainsRegex("  [0-9]:[0-9][0-9], [0-9]:[0-9][0-9] left"));
     std::filesystem::remove_all(io::checkpoint_folder(path("run"), 8));
     return lines("m");
   };
@@ -463,11 +464,16 @@ TEST_F(ReefTrain, a_rank_that_fails_waits_for_what_rank_0_writes) {
   for (const char* end : {"20 --lr 1e17", "1 --lr 1e18"}) {  // in a step; after the last one
     ASSERT_EQ(::mkfifo(path("t.json").c_str(), 0600), 0);
     const std::string slow =
-        "(sleep 3; timeout 20 cat " + path("t.json") + " > " + path("read") + ") &";
+        "(sleep 3; timeout 100 cat " + path("t.json") + " > " + path("part") + "; mv " +
+        path("part") + " " + path("read") + ") &";
     ASSERT_EQ(std::system(slow.c_str()), 0);
     EXPECT_NE(train(3, failing + end).status, 0);
+    const auto there = [&] { return std::filesystem::exists(path("read")); };
+    for (int i = 0; i < 1000 && !there(); ++i) std::this_thread::sleep_for(100ms);
     std::filesystem::remove(path("t.json"));
+    ASSERT_TRUE(there()) << end;
     EXPECT_GT(io::read_json(path("read")).at("traceEvents").size(), 5U) << end;
+    std::filesystem::remove(path("read"));
   }
 }
 

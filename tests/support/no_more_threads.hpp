@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#if defined(__GLIBC__)
+
 namespace reef::test {
 
 /// While it lives, no thread can be made: none gets the stack that this asks for.
@@ -29,3 +31,5 @@ private:
 };
 
 }  // namespace reef::test
+
+#endif

@@ -16,7 +16,7 @@ namespace reef::inline v0::comm {
 
 namespace detail {
 
-/// The same for all processes of a machine, which share its steady clock, and for no others.
+/// The same for all processes of a machine, which share its steady clock; "" where it has no name.
 inline std::string name_of_clock() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string name;
@@ -37,7 +37,8 @@ inline Seconds clock_offset(Progress& progress, const std::string& clock = detai
                             Seconds (*now)() = trace::now) {
   constexpr int exchanges = 16;
   const std::string name = "clock offset";
-  const bool same = broadcast_text(progress, name, clock) == clock;
+  const std::string first = broadcast_text(progress, name, clock);
+  const bool same = progress.rank() == 0 || (!clock.empty() && clock == first);
   const auto all_same = gather_numbers(progress, name, std::uint64_t{same});
   Seconds offset = 0;
   Seconds least = std::numeric_limits<Seconds>::infinity();

@@ -209,7 +209,11 @@ private:
         control_(control_comm_.handle(), rank(), size(), meter_) {
     try {
       thread_ = make_thread("reef::comm: the progress thread", [this] { serve(); });
-    } catch (...) {
+    } catch (const Error& error) {
+      // The others live, and are to hear of it: this thread may call MPI, as there is no other that does.
+      control_.broadcast(detail::Signal::failure, error.what(), activity_);
+      const std::int64_t until = detail::now_ns() + detail::to_ns(0.5);
+      while (!control_.flushed() && detail::now_ns() < until) std::this_thread::yield();
       leave_to_mpi();
       throw;
     }

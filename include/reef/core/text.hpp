@@ -75,14 +75,14 @@ namespace detail {
 
 }  // namespace detail
 
-/// Bytes of a file or a message as a text shows them: in quotes, what is no printable character of ASCII
-/// nor a byte of UTF-8 as \xHH, and of what is longer than `most` bytes the first so many and "...".
+/// Bytes of a file or a message as a text shows them: in quotes, control characters of ASCII and bytes that
+/// UTF-8 never has as \xHH, and of what is longer than `most` bytes the first so many and "...".
 [[nodiscard]] inline std::string in_quotes(std::string_view bytes, std::size_t most = 60) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text = "'";
   for (const char c : bytes.substr(0, most)) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
+    if (byte >= 0x20 && byte != 0x7f && byte != 0xc0 && byte != 0xc1 && byte < 0xf5) {
       text += c;
     } else {
       text.append({'\\', 'x', digits[byte >> 4], digits[byte & 15]});

@@ -159,7 +159,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 ///
 /// Another optimizer policy of the same rule takes over what it needs, if it is there: Ddp and Zero1 from
 /// each other and from those whose rounds overlap, which keep master weights beside; those from each
-/// other, opening again. It is a DecodeError if it is not there.
+/// other, opening again. It is a FileError if it is not there.
 ///
 /// | who    | all ranks, before the first step                                                     |
 /// | cost   | what a rank needs is read twice: all is checked before anything of the trainer       |

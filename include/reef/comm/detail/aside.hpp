@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/thread.hpp>
+
 namespace reef::inline v0::comm::detail {
 
 /// A thread beside the progress thread, for the user's code: messages and heartbeats go on while it
@@ -60,12 +62,14 @@ public:
 
   /// From one thread.
   void submit(Job& job) {
+    if (!thread_.joinable()) {
+      thread_ = make_thread("reef::comm: the thread of calls", [this] { work(); });
+    }
     job.state_.store(Job::pending, std::memory_order_relaxed);
     {
       const std::scoped_lock lock(mutex_);
       jobs_.push_back(&job);
     }
-    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     changed_.notify_all();
   }
 
