@@ -9,7 +9,7 @@ Written are NAME.md and NAME.json, for --out NAME. overlap_bench.cpp says what i
 
     c       one micro-batch on one thread, while all ranks compute and none communicates
     m       one exchange of the model, reduce-scatter and all-gather, while no rank computes; ACCO makes
-            two in a step, all others one
+            two in a step, DiLoCo one in 20, at once or (mix) in halves beside steps, all others one
     B       micro-batches of a step on each rank; those of ACCO are shared out over two stages. 2+: adaptive,
             one a stage and as many more as it takes while it communicates
     ideal   max(B c, exchanges m)
@@ -35,7 +35,9 @@ COUNTS = [1, 2, 4, 8]    # B, over which the rivals are tuned
 LARGEST = COUNTS[-1]
 # The recipes that overlap, with their B; a new one has its row here.
 OVERLAPPING = {"dpu": [4, 8], "dpu-predicted": [4, 8], "acco-wp": [4, 8], "acco": [2, 4, 8]}
-EXCHANGES = {"acco": 2}  # of the model in a step; 1 of all others
+# Those that exchange now and then, as recipe_diloco.cpp says: not beside the others at equal batch, since they learn less.
+PERIODIC = {"diloco": [8], "diloco-mix": [8]}
+EXCHANGES = {"acco": 2, "diloco": 1 / 20, "diloco-mix": 1 / 20}  # of the model in a step; 1 of all others
 
 
 def rows_of(ranks):
@@ -43,7 +45,7 @@ def rows_of(ranks):
     if ranks > os.cpu_count():
         return [(recipe, LARGEST, mode) for recipe in [*RIVALS, *OVERLAPPING] for mode in ("", "alone")]
     return ([(recipe, count, "") for recipe in RIVALS for count in COUNTS]
-            + [(recipe, count, "") for recipe, counts in OVERLAPPING.items() for count in counts]
+            + [(recipe, count, "") for recipe, counts in {**OVERLAPPING, **PERIODIC}.items() for count in counts]
             + [("acco", 2, "adaptive"), ("ddp", LARGEST, "alone"), ("acco", 2, "alone"), ("acco", LARGEST, "alone")])
 
 
@@ -64,7 +66,7 @@ def measure(options, ranks, ratio):
                  and line["micro_batches"] == count and line["mode"] == mode]
         alone = mode == "alone"
         # Ranks that go in step have the slowest one's seconds; those that do not, the clock's over all steps.
-        step = [line["wall"] if mode else statistics.median(line["seconds"]) for line in found]
+        step = [line["wall"] if mode or recipe in PERIODIC else statistics.median(line["seconds"]) for line in found]
         ideal = [max(count * units[line["round"]]["c"],
                      0 if alone else EXCHANGES.get(recipe, 1) * units[line["round"]]["m"]) for line in found]
         rows.append({"recipe": recipe, "micro_batches": count, "mode": mode,
@@ -175,7 +177,7 @@ def table(report):
              f"Machine: {report['processor']}; {report['system']}; {report['compiler']}. fp32, on the wire too; one "
              "thread a rank, bound to a core.",
              f"Medians over {report['rounds']} interleaved rounds of 4 steps (of 12 where ranks do not go in step: adaptive and "
-             "without communication); ratios are medians of the rounds' own. "
+             "without communication; 20 of DiLoCo); ratios are medians of the rounds' own. "
              "c and m are read anew in each round.", "", *__doc__.split("\n\n")[3].splitlines(), ""]
     if two:
         lines += [f"## {two[0]['ranks']} ranks, a core each", "", *table_of(two, True), "",

@@ -127,7 +127,7 @@ const std::vector<Bad> bad_files{
     {"ranks", read_ranks, "IQ==\n", "line 1: after the token the rank 0", unchanged},
     {"ranks", read_ranks, "", "has no token for byte 0", "a token for each of the 256 bytes."},
     {"vocab.json", read_vocabulary, "[]", "is no object", "name GPT-2's vocab.json."},
-    {"vocab.json", read_vocabulary, R"({"a": 7})", "token \"a\" has the id 7, expected 0 to 0",
+    {"vocab.json", read_vocabulary, R"({"a": 7})", "token 'a' has the id '7', expected 0 to 0",
      unchanged},
     {"recording", read_recording, "123456789", "at its checksum", "the same version of Reef."},
 };
