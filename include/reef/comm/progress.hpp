@@ -269,7 +269,7 @@ private:
     changed_.wait(lock, [&task] { return !task.in_flight(); });
   }
 
-  // The progress thread: detail/progress_thread.hpp.
+  // The progress thread: detail/progress_thread.hpp; from beat() on detail/progress_end.hpp.
   void serve();
   bool busy();
   bool poll();
@@ -367,4 +367,5 @@ private:
 
 }  // namespace reef::inline v0::comm
 
+#include <reef/comm/detail/progress_end.hpp>
 #include <reef/comm/detail/progress_thread.hpp>

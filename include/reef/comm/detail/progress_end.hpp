@@ -1,0 +1,232 @@
+#pragma once
+
+// The private half of Progress: whom it hears of, and how it fails and ends. Included by progress.hpp, by
+// nobody else.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/progress.hpp>
+#include <reef/core/text.hpp>
+
+namespace reef::inline v0::comm {
+
+// -- life and death ----------------------------------------------------------------------------
+
+inline void Progress::beat(std::int64_t now) {
+  if (now < next_beat_ || farewell_) return;
+  next_beat_ = now + detail::to_ns(options_.heartbeat);
+  control_.heartbeat(activity_.load(std::memory_order_relaxed));
+}
+
+inline void Progress::forgive() {
+  control_.forgive();
+  for (Queue* const queue : turn_) {
+    const std::scoped_lock lock(mutex_);
+    if (queue->head_ != nullptr) queue->head_->moved_ = detail::now_ns();
+  }
+}
+
+inline void Progress::hear(int peer, detail::Signal signal, const std::string& text) {
+  if (signal == detail::Signal::dump_request) {
+    control_.send(peer, detail::Signal::dump_reply, recorder_.text(), activity_);
+    // The one who asks is about to report; two reports would say the same.
+    quiet_until_ = detail::now_ns() + detail::to_ns(2);
+  } else if (signal == detail::Signal::dump_reply) {
+    if (dumps_.size() == static_cast<std::size_t>(size())) {
+      dumps_[static_cast<std::size_t>(peer)] = text;
+    }
+  } else if (signal == detail::Signal::failure && !failed_) {
+    const std::size_t own = text.rfind(prefix, 0) == 0 ? prefix.size() : 0;
+    fail(concat(prefix, "rank ", peer, " reported: ", text.substr(own)), Why::reported);
+  }
+}
+
+inline void Progress::watch(std::int64_t now) {
+  if (failed_ || options_.deadline <= 0 || now < next_watch_ || now < quiet_until_) return;
+  next_watch_ = now + detail::to_ns(std::min(options_.deadline, options_.operation_deadline) / 16);
+  for (Queue* const queue : turn_) {
+    const Task* task = nullptr;
+    {
+      const std::scoped_lock lock(mutex_);
+      task = queue->head_;
+    }
+    if (task == nullptr || task->state_ != Task::State::running) continue;
+    task->missing(missing_);
+    for (const int peer : missing_) {
+      const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
+      const std::int64_t active = std::max(control_.active_since(peer), task->moved_);
+      const bool silent =
+          detail::to_seconds(now - std::max(heard, task->begin_)) > options_.deadline;
+      if (silent || detail::to_seconds(now - active) > options_.operation_deadline) {
+        throw Overdue{overdue(*queue, *task, now)};
+      }
+    }
+  }
+}
+
+inline std::string Progress::overdue(const Queue& queue, const Task& task, std::int64_t now) const {
+  std::vector<detail::Absent> absent;
+  for (const int peer : missing_) {
+    const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
+    absent.push_back({peer, detail::to_seconds(now - heard),
+                      detail::to_seconds(now - control_.active_since(peer)), control_.left(peer)});
+  }
+  return concat("reef::comm: rank ", rank(), " waits at ",
+                describe(task.kind(), task.name(), task.sequence_), " in queue '", queue.name_,
+                "', since ", format_seconds(detail::to_seconds(now - task.begin_)), ": ",
+                detail::list_ranks(missing_), " did not arrive.",
+                detail::list_absent(absent, options_.deadline, options_.operation_deadline));
+}
+
+inline void Progress::fail(std::string text, Why why) noexcept {
+  if (failed_) return;
+  failed_ = true;
+  endings_.clear();  // whoever waits for these is told, and may destroy them
+  reported_ = why == Why::reported;
+  try {
+    if (why == Why::mismatch || why == Why::deadline) {
+      gather_dumps();
+      text += detail::list_operations(dumps_);
+    }
+    if (why == Why::deadline && options_.abort_on_deadline) {
+      std::fprintf(stderr, "\n%s\n", text.c_str());
+      std::fflush(stderr);
+      MPI_Abort(data_.handle(), 1);
+    }
+    if (why != Why::reported) control_.broadcast(detail::Signal::failure, text, activity_);
+  } catch (const std::exception& error) {
+    text += std::string("\n  while reporting that: ") + error.what();
+  }
+  std::exception_ptr reason;
+  if (why == Why::thrown && std::current_exception() != nullptr) {
+    reason = std::current_exception();
+  } else if (why == Why::deadline) {
+    reason = std::make_exception_ptr(DeadlineError(text));
+  } else {
+    reason = std::make_exception_ptr(MpiError(text));
+  }
+  wire_.cancel(detail::to_ns(0.1));
+  {
+    const std::scoped_lock lock(mutex_);
+    failure_ = reason;
+    failure_text_ = text;
+  }
+  if (options_.on_failure) options_.on_failure(text);
+  const std::scoped_lock lock(mutex_);
+  told_ = told_ || static_cast<bool>(options_.on_failure);
+  for (const auto& queue : queues_) {
+    if (queue->window_ != nullptr) queue->window_->board(rank()).withdrawn.store(1);
+    for (Task* task = queue->head_; task != nullptr; task = task->next_) {
+      task->state_.store(Task::State::failed, std::memory_order_release);
+    }
+    queue->head_ = queue->tail_ = nullptr;
+  }
+  tasks_ = 0;
+  changed_.notify_all();
+}
+
+inline void Progress::gather_dumps() {
+  dumps_.assign(static_cast<std::size_t>(size()), {});
+  dumps_[static_cast<std::size_t>(rank())] = recorder_.text();
+  control_.broadcast(detail::Signal::dump_request, {}, activity_);
+  const std::int64_t until = detail::now_ns() + detail::to_ns(1);
+  const auto answered = [this] {
+    return std::none_of(dumps_.begin(), dumps_.end(),
+                        [](const auto& dump) { return dump.empty(); });
+  };
+  while (!answered() && detail::now_ns() < until) {
+    control_.poll([this](int peer, detail::Signal signal, const std::string& text) {
+      hear(peer, signal, text);
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+// -- the end -----------------------------------------------------------------------------------
+
+inline void Progress::stop(Stop how) {
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_ = how;
+  }
+  wake();
+}
+
+inline void Progress::finish() {
+  bool idle = false;
+  bool retired = false;
+  bool told = false;
+  Stop how = Stop::no;
+  std::exception_ptr reason;
+  {
+    const std::scoped_lock lock(mutex_);
+    reason = given_up_;
+    how = stop_;
+    idle = tasks_ == 0;
+    retired = retired_;
+    told = told_;
+  }
+  // First: whoever gave up may have destroyed its tasks, or this, meanwhile.
+  if (reason != nullptr && !failed_) std::rethrow_exception(reason);
+  if (retired && !failed_) {
+    fail(
+        prefix +
+            "a task was destroyed while it was in flight.\n  fix: keep tasks until wait() returns.",
+        Why::unwinding);
+  }
+  if (how == Stop::no) return;
+  const std::int64_t now = detail::now_ns();
+  if (how == Stop::unwinding && !failed_) {
+    fail(prefix + "it was ended by an exception.", Why::unwinding);
+    return;
+  }
+  if (!idle) return;
+  if (!farewell_) {
+    farewell_ = true;
+    parting_ = now;
+    control_.broadcast(detail::Signal::farewell, {}, activity_);
+  }
+  parted_ = !failed_ && control_.all_left();
+  // After a failure nobody can be counted on; without one, a peer that went silent is dead. Who was
+  // told of a failure stays a moment: the one who had it must print its reason before the launcher
+  // ends the job over anybody's exit status.
+  const Seconds patience = failed_ ? 0.5 : options_.deadline;
+  const bool enough = patience > 0 && detail::to_seconds(now - last_sign()) > patience;
+  const bool stay = reported_ || (how == Stop::drain && !control_.all_left());
+  if ((!stay && control_.flushed()) || enough) {
+    leave_ = true;
+    if (failed_ && !told && how == Stop::drain) {
+      std::fprintf(stderr, "%s\n", failure_text_.c_str());
+    }
+  }
+}
+
+inline std::int64_t Progress::last_sign() const {
+  std::int64_t last = parting_;
+  if (failed_) return last;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank() && !control_.left(peer)) last = std::max(last, control_.heard(peer));
+  }
+  return last;
+}
+
+namespace detail {
+
+inline void retire(Task& task, Progress& progress) noexcept {
+  std::unique_lock lock(progress.mutex_);
+  progress.retired_ = true;
+  progress.changed_.wait(lock, [&task] { return !task.in_flight(); });
+}
+
+}  // namespace detail
+
+}  // namespace reef::inline v0::comm
