@@ -55,7 +55,9 @@ TEST_F(ShapedWire, what_is_here_says_when_the_last_of_it_may_be_seen) {
     EXPECT_EQ(wire.last_arrival(mine, 2), never_ns);
     while (wire.last_arrival(other, 1) == never_ns) wire.poll();
     EXPECT_EQ(mine.messages + other.messages, 0) << "this machine stood still for 20 s";
-    EXPECT_EQ(wire.next_arrival(), headers[0].arrival);
+    EXPECT_EQ(wire.next_arrival(0), headers[0].arrival);
+    EXPECT_EQ(wire.next_arrival(headers[1].arrival - headers[0].arrival), headers[1].arrival);
+    EXPECT_EQ(wire.next_arrival(to_ns(1)), headers[2].arrival);
     EXPECT_EQ(wire.last_arrival(mine, 2), headers[1].arrival);
     EXPECT_EQ(wire.last_arrival(other, 1), headers[2].arrival);
     EXPECT_LT(headers[0].arrival, headers[1].arrival);

@@ -101,6 +101,7 @@ public:
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
               std::function<void()> completed = {}, Readiness readiness = Readiness::polled) {
     check_submission(task);
+    bool first = false;
     {
       const std::scoped_lock lock(mutex_);
       rethrow();
@@ -110,14 +111,15 @@ public:
       task.readiness_ = readiness;
       task.awake_until_ = 0;
       task.next_ = nullptr;
-      task.asked_ = queue.head_ == nullptr && !task.ready_ ? detail::now_ns() : 0;
+      first = queue.head_ == nullptr;
+      task.asked_ = first && !task.ready_ ? detail::now_ns() : 0;
       task.state_.store(Task::State::queued, std::memory_order_release);
-      (queue.head_ == nullptr ? queue.head_ : queue.tail_->next_) = &task;
+      (first ? queue.head_ : queue.tail_->next_) = &task;
       queue.tail_ = &task;
       ++tasks_;
     }
     tick();
-    wake();
+    if (first) naps_.wake();  // the others are found behind it
   }
 
   /// Blocks until the task's last submission is complete; throws what went wrong. Any thread but
@@ -157,7 +159,7 @@ public:
       given_up_ = std::move(reason);
       told_ = true;
     }
-    wake();
+    naps_.wake();
   }
 
   /// Throws what went wrong, if something did. Any thread.
@@ -170,8 +172,12 @@ public:
   /// wait for long can tell a slow rank from a stuck one. One relaxed increment; any thread.
   void tick() { activity_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Ends a nap: a lane calls it when what a `ready` waits for has come. Any thread.
-  void wake() { naps_.wake(); }
+  /// Ends a nap in which a first task of its queue waits until it is ready: a lane calls it when what a
+  /// `ready` waits for has come. Any thread.
+  void wake() {
+    // A write, so that either this sees that it asks, or it asks after this and sees what has come.
+    if (asks_.fetch_or(0) != 0) naps_.wake();
+  }
 
   /// What this rank sent so far. Any thread.
   [[nodiscard]] Meter meter() const { return meter_.read(); }
@@ -338,7 +344,8 @@ private:
   Stop stop_ = Stop::no;
 
   detail::Naps naps_;
-  detail::Aside aside_{[this] { wake(); }};
+  std::atomic<int> asks_{0};  // 1: some queue's first task was not ready
+  detail::Aside aside_{[this] { naps_.wake(); }};
 
   // The progress thread's own.
   detail::Wire wire_;

@@ -32,10 +32,11 @@ public:
   /// thread; next to nothing when there is no nap.
   void wake() {
     woken_.store(true);
-    if (napping_.load()) {
-      const std::scoped_lock lock(mutex_);
-      changed_.notify_one();
-    }
+    if (!napping_.load()) return;
+    // It sleeps, or has yet to look at woken_. Not under the lock: on a shared core it would run at once,
+    // only to wait for it.
+    { const std::scoped_lock lock(mutex_); }
+    changed_.notify_one();
   }
 
   /// The progress thread, once a round; at the latest it goes on at `beat` or `arrival`. For `quiet` ns

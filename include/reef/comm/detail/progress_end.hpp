@@ -158,7 +158,7 @@ inline void Progress::stop(Stop how) {
     const std::scoped_lock lock(mutex_);
     stop_ = how;
   }
-  wake();
+  naps_.wake();
 }
 
 inline void Progress::finish() {

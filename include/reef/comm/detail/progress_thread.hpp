@@ -89,13 +89,16 @@ inline bool Progress::step() {
     }
   }
   bool moved = false;
+  bool refused = false;
   endings_.clear();
   looks_ = false;
+  asks_.exchange(1);  // before it asks: see wake()
   for (Queue* const queue : turn_) {
     Task& task = *queue->head_;  // only this thread takes tasks off
     if (task.state_.load(std::memory_order_relaxed) == Task::State::queued) {
       if (task.ready_ && !task.ready_()) {
         looks_ = looks_ || task.readiness_ == Readiness::polled;
+        refused = true;
         continue;
       }
       start(*queue, task);
@@ -117,6 +120,7 @@ inline bool Progress::step() {
       if (at != detail::never_ns) endings_.push_back({&task, at});
     }
   }
+  if (!refused) asks_.store(0);
   return moved;
 }
 
@@ -126,8 +130,10 @@ inline std::int64_t Progress::call_ahead() {
   // Waking takes 10 to 40 us: it begins that much before the end, and lasts to a little after it.
   constexpr std::int64_t ahead = 80'000;
   constexpr std::int64_t late = 20'000;
-  std::int64_t arrival = wire_.next_arrival();
-  if (endings_.empty() || !naps_.alone()) return arrival;  // on a shared core nobody should wake twice
+  // On a shared core nobody should wake twice.
+  if (!naps_.alone()) return wire_.next_arrival(2 * detail::Naps::spin_ns);
+  std::int64_t arrival = wire_.next_arrival(0);
+  if (endings_.empty()) return arrival;
   const std::int64_t now = detail::now_ns();
   bool called = false;
   const std::scoped_lock lock(mutex_);

@@ -120,9 +120,16 @@ public:
     return moved;
   }
 
-  /// When the next message that is already here may be seen; never_ns if there is none.
-  [[nodiscard]] std::int64_t next_arrival() const {
-    return delayed_.empty() ? never_ns : delayed_.front().not_before;
+  /// When the next message that is already here may be seen, with those that may within `together` ns of
+  /// it; never_ns if there is none.
+  [[nodiscard]] std::int64_t next_arrival(std::int64_t together) const {
+    if (delayed_.empty()) return never_ns;
+    const std::int64_t next = delayed_.front().not_before;
+    std::int64_t last = next;
+    for (const Slot& slot : delayed_) {
+      if (slot.not_before <= next + together) last = std::max(last, slot.not_before);
+    }
+    return last;
   }
 
   /// When the last of the `messages` that `receiver` awaits may be seen, if all of them are here already;
