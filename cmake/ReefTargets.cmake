@@ -134,9 +134,10 @@ endif()
 
 # -- helpers -----------------------------------------------------------------------------------
 
-# The environment of one ctest entry: ranks or not, sanitizer, case files, then the test's own.
+# The environment of one ctest entry: ranks or not, sanitizer, then the test's own. REEF_CASES, where case
+# files are, is the caller's.
 function(reef_test_environment output ranks)
-  set(environment "REEF_CASES=${PROJECT_SOURCE_DIR}/tests/data")
+  set(environment "")
   if(ranks)
     list(APPEND environment ${reef_rank_environment})
   else()

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +16,8 @@
 #include <reef/optim/momentum.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/trainer/trainer.hpp>
+
+#include "case_file.hpp"
 
 /// Trains as a case of acco_vectors.json says: two workers, six weights, fp64. Counts of micro-batches
 /// change from stage to stage, so every rank has the most that any stage needs, and those that a stage
@@ -66,9 +67,7 @@ struct Vectors {
   io::Json file;
 
   Vectors() {
-    const char* folder = std::getenv("REEF_CASES");
-    file = io::read_json(std::string(folder != nullptr ? folder : "tests/data") +
-                         "/acco_vectors.json");
+    file = read_case_file("acco_vectors.json");
   }
 
   /// What worker w reads as its n-th micro-batch.

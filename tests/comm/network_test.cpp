@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -30,8 +29,7 @@ using reef::test::same_bits;
 using reef::test::sum_of_ranks;
 
 std::string case_file(const std::string& name) {
-  const char* const folder = std::getenv("REEF_CASES");
-  return (folder != nullptr ? std::string(folder) : "tests/data") + "/" + name;
+  return std::string(REEF_TEST_DATA) + "/" + name;
 }
 
 ProgressOptions shaped(NetworkShape shape) {
