@@ -14,6 +14,7 @@
 #include <reef/nn.hpp>
 #include <reef/optim.hpp>
 #include <reef/pipeline.hpp>
+#include <reef/plan.hpp>
 #include <reef/profile.hpp>
 #include <reef/run.hpp>
 #include <reef/schedule.hpp>

@@ -7,6 +7,7 @@
 #include <reef/schedule/hash.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
+#include <reef/schedule/recording.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/schedule/world.hpp>

@@ -20,6 +20,7 @@
 #include <reef/run/lanes.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/program.hpp>
+#include <reef/schedule/recording.hpp>
 #include <reef/trace/nvtx.hpp>
 #include <reef/trace/sink.hpp>
 
@@ -73,7 +74,7 @@ public:
       step.event = std::make_unique<Event>(device);
       step.name = instruction.text();
       step.nvtx = trace::NvtxName(step.name);
-      step.activity = activity_of(instruction.lane);
+      step.activity = schedule::activity_of(instruction.lane);
       step.queue = lanes_.queues[lane];
       step.loop = loop_of[i];
       if (step.queue != nullptr) {

@@ -64,11 +64,4 @@ struct Lanes {
   }
 };
 
-/// What the trace says that a lane of the device does. What an optimizer computes beside the model
-/// counts as other: communication that only this runs beside is not hidden.
-inline trace::Activity activity_of(schedule::Lane lane) {
-  if (lane == schedule::Lane::compute) return trace::Activity::compute;
-  return lane == schedule::Lane::update ? trace::Activity::other : trace::Activity::copy;
-}
-
 }  // namespace reef::inline v0::run

@@ -1,0 +1,62 @@
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/io/json.hpp>
+#include <reef/plan/chain_json.hpp>
+#include <reef/plan/swap_program.hpp>
+#include <reef/schedule/recording.hpp>
+#include <reef/schedule/simulate.hpp>
+#include <reef/trace/chrome.hpp>
+
+#include "commands.hpp"
+
+namespace reef_examples {
+
+namespace {
+
+/// Two iterations, of which the first begins with nothing on the device.
+void write_trace(const std::string& file, const reef::plan::Chain& chain,
+                 const std::vector<int>& bounds, const reef::plan::SwapSchedule& schedule) {
+  using namespace reef;
+  constexpr double microsecond = 1e-6;
+  const schedule::Program program = plan::swap_program(chain, bounds, schedule, true);
+  const std::span one(&program, 1);
+  const schedule::Simulation run = schedule::simulate(one, schedule::World::uniform(1, {}, {}), 2);
+  trace::write_chrome(file, schedule::recordings_of(one, run, microsecond));
+}
+
+}  // namespace
+
+reef::io::Json simulate(const PlanOptions& options) {
+  using namespace reef;
+  const io::Json test = io::read_json(options.file);
+  const plan::Chain chain = plan::chain_from_json(
+      io::require<io::Json>(test, "chain", options.file), options.file, false);
+  const auto name = io::require<std::string>(test, "variant", options.file);
+  const auto lanes = plan::swap_lanes_of(name);
+  if (!lanes) {
+    throw DecodeError("reef::plan: ", options.file, ": 'variant' is '", name,
+                      "'.\n  fix: atom2, atom3, zero or zero_sync.");
+  }
+  plan::SwapSchedule schedule;
+  schedule.lanes = *lanes;
+  schedule.accumulation = io::require<std::int64_t>(test, "C", options.file);
+  schedule.slots = io::value_or<int>(test, "opts.slots", 0, options.file);
+  schedule.turn = io::value_or<bool>(test, "opts.turn", false, options.file);
+  std::vector<int> bounds{0};
+  for (const int cut : io::require<std::vector<int>>(test, "cuts", options.file))
+    bounds.push_back(cut);
+  bounds.push_back(chain.size());
+  const plan::SwapTimes times = plan::swap_times(chain, bounds, schedule);
+  if (!options.trace.empty()) write_trace(options.trace, chain, bounds, schedule);
+  return {
+      {"iter_us", times.iteration},
+      {"compute_us", times.compute},
+      {"first_iter_us", times.first},
+      {"utilisation", static_cast<double>(times.compute) / static_cast<double>(times.iteration)}};
+}
+
+}  // namespace reef_examples

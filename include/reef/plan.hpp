@@ -1,0 +1,11 @@
+#pragma once
+
+/// \file
+/// Everything in plan/: planners that read profiles and networks and say what to do, as plain data.
+
+#include <reef/plan/atom_algorithm_1.hpp>
+#include <reef/plan/chain.hpp>
+#include <reef/plan/chain_json.hpp>
+#include <reef/plan/partition_chain.hpp>
+#include <reef/plan/swap_program.hpp>
+#include <reef/plan/variant.hpp>

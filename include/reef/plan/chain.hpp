@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::plan {
+
+/// Times of planners: whole numbers of any one unit, such as nanoseconds. Sums of them are exact, so that
+/// a load which takes as long as what hides it is hidden.
+using Ticks = std::int64_t;
+
+/// One operator of a chain, for one micro-batch.
+struct ChainOperator {
+  std::string name{};
+  Bytes weights = 0;
+  Bytes gradients = 0;
+  Bytes forward_workspace = 0;   ///< while it runs; a segment needs the largest of its operators'
+  Bytes backward_workspace = 0;  ///< as that
+  Ticks forward = 0;
+  Ticks backward = 0;
+  Ticks load = 0;            ///< its weights, from host memory to the device
+  Ticks leave_forward = 0;   ///< what is brought back to the host after a forward
+  Ticks leave_backward = 0;  ///< and after a backward
+};
+
+/// A model as planners of swapping see it: operators one after the other. A graph becomes one in any
+/// topological order; a boundary is crossed by what any operator before it hands to one behind it.
+struct Chain {
+  std::vector<ChainOperator> operators{};
+  std::vector<Bytes>
+      cut{};  ///< by boundary, one more than operators: what crosses it of a micro-batch
+
+  [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
+
+  /// The name of an operator, or its number where it has none.
+  [[nodiscard]] std::string name(int index) const {
+    const std::string& given = operators[static_cast<std::size_t>(index)].name;
+    return given.empty() ? std::to_string(index) : given;
+  }
+
+  /// Throws OptionError unless there is a cut for every boundary, no time is below 0, and sums over
+  /// `accumulation` micro-batches are numbers.
+  void validate(std::int64_t accumulation = 1) const {
+    if (operators.empty() || cut.size() != operators.size() + 1) {
+      throw OptionError(
+          "reef::plan::Chain: ", operators.size(), " operators and ", cut.size(),
+          " boundaries.\n  fix: an operator at least, and a cut for every boundary, first "
+          "and last included: one more than operators.");
+    }
+    // Costs are sums of all times, and memory one of all bytes and, for each micro-batch, all cuts.
+    constexpr double largest = 1e18;
+    double ticks = 0;
+    double bytes = 0;
+    for (int i = 0; i < size(); ++i) {
+      const ChainOperator& o = operators[static_cast<std::size_t>(i)];
+      if (std::min({o.forward, o.backward, o.load, o.leave_forward, o.leave_backward}) < 0) {
+        throw OptionError("reef::plan::Chain: operator ", name(i),
+                          " takes less than no time.\n  fix: times of 0 or more.");
+      }
+      ticks += static_cast<double>(o.forward) + static_cast<double>(o.backward) +
+               static_cast<double>(o.load) + static_cast<double>(o.leave_forward) +
+               static_cast<double>(o.leave_backward);
+      bytes += 2 * static_cast<double>(o.weights) + static_cast<double>(o.gradients) +
+               static_cast<double>(o.forward_workspace) + static_cast<double>(o.backward_workspace);
+    }
+    double cuts = 0;
+    for (const Bytes crossing : cut) cuts += static_cast<double>(crossing);
+    const auto times = static_cast<double>(std::max<std::int64_t>(accumulation, 1));
+    if (accumulation < 1 || times * ticks > largest || bytes + times * cuts > largest) {
+      throw OptionError(
+          "reef::plan::Chain: ", accumulation, " micro-batches of ", ticks, " units of time and ",
+          bytes + cuts,
+          " bytes.\n  fix: at least one, and fewer than 1e18 of either in all; a larger unit "
+          "of time.");
+    }
+  }
+};
+
+}  // namespace reef::inline v0::plan

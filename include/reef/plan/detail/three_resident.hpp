@@ -1,0 +1,120 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <reef/plan/chain.hpp>
+#include <reef/plan/detail/pair_rules.hpp>
+#include <reef/plan/detail/range_min.hpp>
+
+namespace reef::inline v0::plan::detail {
+
+/// The best partition of which rules are about three neighbours.
+///
+///     E(a, b, d) = min over allowed z of E(z, a, b) + (cut[d], time(a, b, d))
+///
+/// E(a, b, d) is the least cost of a partition of [0, d) that ends with [a, b), [b, d). Of the z before
+/// [a, b) only those matter that cost less than every shorter [z, a): such a one needs less memory in
+/// whatever follows, and leaves no more stashes. Exact, therefore; O(n^3) times how many are left.
+class ThreeResident {
+public:
+  ThreeResident(const PairRules& rules, const std::vector<Bytes>& cut, std::int64_t accumulation)
+      : rules_(rules), sums_(rules.sums()), cut_(cut), accumulation_(accumulation) {}
+
+  /// The bounds of the sub-models, first 0, last n; empty if none is allowed.
+  std::vector<int> run() {
+    const int n = sums_.size();
+    states_.resize(static_cast<std::size_t>(n) + 1);
+    for (int d = 1; d <= n; ++d) {
+      states_[static_cast<std::size_t>(d)].resize(static_cast<std::size_t>(d));
+      const Cost begin{cut_at(d), sums_.backward(0, d)};
+      if (d < n && rules_.first(d) + stash(begin) <= rules_.memory()) {
+        states(0, d).push_back({-1, -1, begin});
+      }
+    }
+    for (int b = 1; b < n; ++b) {
+      for (int d = b + 1; d <= n; ++d) extend(b, d);
+    }
+    Cost least;
+    int last = -1;
+    for (int a = 1; a < n; ++a) {
+      if (states(a, n).empty()) continue;
+      const Cost cost = states(a, n).back().cost + Cost{0, sums_.forward(a, n)};
+      if (cost < least) {
+        least = cost;
+        last = a;
+      }
+    }
+    return bounds(last);
+  }
+
+private:
+  struct State {
+    int before;  ///< where the sub-model before the last begins; -1: there is none
+    int former;  ///< and the one before that
+    Cost cost;
+  };
+
+  [[nodiscard]] std::int64_t cut_at(int boundary) const {
+    return static_cast<std::int64_t>(cut_[static_cast<std::size_t>(boundary)]);
+  }
+  [[nodiscard]] std::int64_t stash(const Cost& so_far) const {
+    return rules_.stashes() ? so_far.first * accumulation_ : 0;
+  }
+  /// Of partitions that end with [b, d): the one before it from short to long, each cheaper than the last.
+  std::vector<State>& states(int b, int d) {
+    return states_[static_cast<std::size_t>(d)][static_cast<std::size_t>(b)];
+  }
+
+  void extend(int b, int d) {
+    std::vector<State>& result = states(b, d);
+    for (int a = b - 1; a >= 0; --a) {
+      const std::vector<State>& former = states(a, b);
+      if (former.empty()) continue;
+      if (!rules_.allowed(a, b, d, 0)) continue;
+      // The cheapest first.
+      const auto found = std::find_if(former.rbegin(), former.rend(),
+                                      [&](const State& state) { return fits(state, a, b, d); });
+      if (found == former.rend()) continue;
+      const Cost cost = found->cost + Cost{cut_at(d), rules_.time(a, b, d)};
+      if (result.empty() || cost < result.back().cost) result.push_back({a, found->before, cost});
+    }
+  }
+
+  [[nodiscard]] bool fits(const State& state, int a, int b, int d) const {
+    const std::int64_t room = rules_.memory() - stash(state.cost);
+    if (rules_.pair(a, b, d) > room) return false;
+    if (d == sums_.size() && rules_.last(b) > room) return false;
+    return state.before < 0 || rules_.triple(state.before, a, b, d) <= room;
+  }
+
+  [[nodiscard]] std::vector<int> bounds(int last) {
+    if (last < 0) return {};
+    std::vector<int> result{sums_.size(), last};
+    int d = sums_.size();
+    int b = last;
+    const State* state = &states(b, d).back();
+    while (state->before >= 0) {
+      const int a = state->before;
+      const int former = state->former;
+      result.push_back(a);
+      d = b;
+      b = a;
+      const std::vector<State>& here = states(b, d);
+      state = &*std::find_if(here.begin(), here.end(),
+                             [&](const State& s) { return s.before == former; });
+    }
+    std::reverse(result.begin(), result.end());
+    return result;
+  }
+
+  const PairRules& rules_;
+  const ChainSums& sums_;
+  const std::vector<Bytes>& cut_;
+  std::int64_t accumulation_;
+  std::vector<std::vector<std::vector<State>>> states_;  ///< by end and begin of the last sub-model
+};
+
+}  // namespace reef::inline v0::plan::detail

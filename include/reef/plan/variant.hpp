@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <reef/core/config.hpp>
+
+namespace reef::inline v0::plan {
+
+/// What a partition into sub-models must keep, and what is best.
+///
+/// | paper       | Algorithm 1 of ATOM, corrected: every sub-model fits alone, with workspaces added up; loads |
+/// |             | are hidden in the forward                                                                   |
+/// | full        | the sub-model that runs and the one that is loaded fit together, and loads are hidden in    |
+/// |             | both directions. The last one stays for its backward, the first one for the next forward    |
+/// | turn        | full, with a load begun one sub-model earlier at the two turns: more time to hide it, and   |
+/// |             | two sub-models together there too                                                           |
+/// | stash       | full, with what crosses the cuts so far, of all micro-batches, kept on the device           |
+/// | three       | full, with the sub-model that leaves on the device, too: for a third lane                   |
+/// | three_stash | three and stash                                                                             |
+/// | soft        | the memory of full, and no load need be hidden: least time first, then least bytes          |
+///
+/// All but soft are for least bytes through the cuts first, then least time.
+enum class Variant : std::uint8_t { paper, full, turn, stash, three, three_stash, soft };
+
+inline constexpr std::array<std::string_view, 7> variant_names{
+    "paper", "full", "turn", "stash", "three", "three-stash", "soft"};
+
+constexpr std::string_view name_of(Variant variant) {
+  return variant_names[static_cast<std::size_t>(variant)];
+}
+
+/// The variant of that name, if there is one.
+constexpr std::optional<Variant> variant_of(std::string_view name) {
+  for (std::size_t i = 0; i < variant_names.size(); ++i) {
+    if (variant_names[i] == name) return static_cast<Variant>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace reef::inline v0::plan

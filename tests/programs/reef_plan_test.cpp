@@ -1,0 +1,128 @@
+// reef-plan as a user runs it: answers, what is infeasible, and what cannot be read.
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/io/json.hpp>
+
+#include "support/job.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace reef::test {
+namespace {
+
+using testing::HasSubstr;
+
+class ReefPlan : public testing::Test {
+protected:
+  /// One element of a file of cases.
+  static io::Json case_of(const std::string& file, std::size_t index) {
+    return io::read_json(std::string(REEF_TEST_DATA) + "/" + file).at("cases").at(index);
+  }
+
+  Ending plan(const std::string& command, const std::string& text, const std::string& more = "") {
+    write_file(folder_ / "case.json", text);
+    return run_command(std::string(REEF_PLAN) + " " + command + " " +
+                       (folder_ / "case.json").string() + " " + more);
+  }
+
+  /// The answer, which is one JSON object.
+  io::Json answer(const std::string& command, const io::Json& test, const std::string& more = "") {
+    const Ending ending = plan(command, test.dump(), more);
+    EXPECT_EQ(ending.status, 0) << ending.output;
+    return io::parse_json(ending.output, "answer");
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReefPlan, swap_says_where_to_cut) {
+  const io::Json test = case_of("atom_partition.json", 0);
+  const io::Json found = answer("swap", test);
+  EXPECT_EQ(found.at("feasible"), true);
+  EXPECT_EQ(found.at("fits"), false);
+  EXPECT_EQ(found.at("segments"), (io::Json{{0, 2}, {2, 4}, {4, 6}, {6, 8}}));
+  EXPECT_EQ(found.at("cut_bytes"), 9);
+  EXPECT_EQ(found.at("iter_us"), 360);
+  EXPECT_EQ(found.at("C"), 1);
+  EXPECT_EQ(found.at("peak_bytes"), 64);
+  EXPECT_NEAR(found.at("utilisation").get<double>(), 240.0 / 360, 1e-12);
+  EXPECT_EQ(answer("swap", test, "--variant paper").at("cut_bytes"), 3);
+}
+
+TEST_F(ReefPlan, swap_finds_the_fewest_micro_batches) {
+  io::Json test = case_of("atom_partition.json", 2);
+  const io::Json none = answer("swap", test);
+  EXPECT_EQ(none.at("feasible"), false);
+  EXPECT_THAT(none.at("why").get<std::string>(), HasSubstr("enough would be 3 micro-batches"));
+  test["C"] = 0;
+  const io::Json found = answer("swap", test);
+  EXPECT_EQ(found.at("feasible"), true);
+  EXPECT_EQ(found.at("C"), 3);
+}
+
+TEST_F(ReefPlan, simulate_takes_virtual_time_and_leaves_a_trace) {
+  const io::Json test = case_of("swap_schedule.json", 1);
+  const std::string trace = (folder_ / "trace.json").string();
+  const io::Json found = answer("simulate", test, "--trace " + trace);
+  for (const char* key : {"iter_us", "compute_us", "first_iter_us"}) {
+    EXPECT_EQ(found.at(key), test.at(key)) << key;
+  }
+  const io::Json events = io::read_json(trace).at("traceEvents");
+  double end = 0;
+  for (const io::Json& event : events) {
+    if (event.at("ph") == "X") {
+      end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+    }
+  }
+  // Two iterations, both of which begin with nothing on the device.
+  EXPECT_GE(end, 2 * test.at("compute_us").get<double>());
+}
+
+TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {
+  const std::string good = case_of("atom_partition.json", 0).dump();
+  const auto refused = [&](const Ending& ending, const std::string& text) {
+    EXPECT_EQ(ending.status, 2) << ending.output;
+    EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(text));
+  };
+  refused(plan("swap", "{"), "reef-plan: reef::io: ");
+  refused(plan("swap", "[]"), "'chain' is missing");
+  refused(run_command(std::string(REEF_PLAN) + " swap /nowhere.json"), "/nowhere.json");
+  io::Json broken = io::Json::parse(good);
+  broken["chain"]["tf"][2] = 1.5;
+  refused(plan("swap", broken.dump()), "'tf' must be an array, each element an integer");
+  broken = io::Json::parse(good);
+  broken["chain"]["g"].erase(0);
+  refused(plan("swap", broken.dump()), "'g' has 7 numbers and 'tf' 8");
+  broken = io::Json::parse(good);
+  broken["cap"] = -1;
+  refused(plan("swap", broken.dump()), "'cap' must be an integer from 0");
+  broken = io::Json::parse(good);
+  broken["C"] = -2;
+  refused(plan("swap", broken.dump()), "'C' is -2");
+  broken["C"] = std::int64_t{1} << 62;
+  refused(plan("swap", broken.dump()), "fewer than 1e18");
+  io::Json schedule = case_of("swap_schedule.json", 0);
+  schedule["variant"] = "atom9";
+  refused(plan("simulate", schedule.dump()), "'variant' is 'atom9'");
+  schedule["variant"] = "atom2";
+  schedule["cuts"] = {3, 2};
+  refused(plan("simulate", schedule.dump()), "do not cut a chain of 14 operators");
+}
+
+TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
+  EXPECT_EQ(plan("swap", "{}", "--variant fastest").status, 2);
+  EXPECT_EQ(plan("fly", "{}").status, 2);
+  EXPECT_EQ(run_command(std::string(REEF_PLAN)).status, 2);
+  const Ending help = run_command(std::string(REEF_PLAN) + " swap --help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.output, HasSubstr("--variant"));
+}
+
+}  // namespace
+}  // namespace reef::test
