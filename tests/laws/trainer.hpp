@@ -18,6 +18,7 @@
 #include <reef/optim/dpu.hpp>
 #include <reef/optim/dpu_predicted.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/schedule/recording.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -89,7 +90,7 @@ inline void add_tracks(Tracks& tracks, const schedule::Program& program, int rou
   for (std::size_t i = 0; i < schedule::lane_count; ++i)
     tracks[track_of(static_cast<schedule::Lane>(i))];
   for (const schedule::Instruction& instruction : program.round) {
-    const trace::Activity activity = run::activity_of(instruction.lane);
+    const trace::Activity activity = schedule::activity_of(instruction.lane);
     for (int round = 0; round < rounds; ++round) {
       tracks[track_of(instruction.lane)].insert(
           recorded_as(instruction.lane, activity, instruction.text()));
