@@ -4,6 +4,8 @@
 /// Everything in graph/: graphs of operators, their segments, differentiation.
 
 #include <reef/graph/bindings.hpp>
+#include <reef/graph/chain.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/graph.hpp>

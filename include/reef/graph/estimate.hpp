@@ -12,8 +12,28 @@ namespace reef::inline v0::graph {
 /// What a device can do at best, as an estimate needs it.
 struct Speed {
   double flops_per_second = 0;
-  double bytes_per_second = 0;  ///< of its memory; 0: not the limit
+  double bytes_per_second = 0;       ///< of its memory; 0: not the limit
+  double copy_bytes_per_second = 0;  ///< from host memory to it; 0: loads take no time
 };
+
+namespace detail {
+
+/// What an operator alone has in memory beside parameters and their gradients.
+inline void add_working_sets(profile::OperatorProfile& entry, const Dag& dag, int node) {
+  const Segment alone = plan_segment(dag, node, node + 1);
+  const auto bytes = [&](const std::vector<int>& tensors) {
+    Bytes sum = 0;
+    for (const int id : tensors) sum += round_up(dag.tensor_at(id).spec.bytes(), arena_alignment);
+    return sum;
+  };
+  entry.forward_set_bytes = bytes(alone.boundary_inputs) + bytes(alone.boundary_outputs) +
+                            alone.saved_bytes + alone.forward_workspace_bytes;
+  entry.backward_set_bytes = bytes(alone.backward_reads) + bytes(alone.output_gradients) +
+                             bytes(alone.input_gradients) + alone.saved_bytes +
+                             alone.backward_workspace_bytes;
+}
+
+}  // namespace detail
 
 /// The figures of every operator that follow from the Dag alone; all times are zero.
 ///
@@ -28,8 +48,11 @@ inline profile::Profile workload(const Dag& dag) {
     entry.name = node.name;
     entry.kind = node.kind;
     for (const int use : node.uses) {
-      entry.parameter_bytes += dag.parameter_at(dag.use_at(use).parameter).spec.bytes();
+      const TensorSpec& spec = dag.parameter_at(dag.use_at(use).parameter).spec;
+      entry.parameter_bytes += spec.bytes();
+      entry.gradient_bytes += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
     }
+    detail::add_working_sets(entry, dag, n);
     if (segment.plan(n).active) {
       for (const TensorSpec& spec : signature.saved) {
         entry.saved_bytes += round_up(spec.bytes(), arena_alignment);
@@ -63,13 +86,17 @@ inline profile::Profile workload(const Dag& dag) {
 /// where that takes longer.
 ///
 ///     forward_s = max(flops / F, (inputs + outputs + parameters) / M),   backward_s: twice the bytes
+///     load_s = parameters / link
 ///
 /// Throws OptionError unless the speed is positive.
 inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
-  if (!(speed.flops_per_second > 0) || speed.bytes_per_second < 0) {
-    throw OptionError("reef::graph::estimate: ", speed.flops_per_second, " operations and ",
-                      speed.bytes_per_second,
-                      " bytes per second are no speed.\n  fix: both above 0.");
+  if (!(speed.flops_per_second > 0) || !(speed.bytes_per_second >= 0) ||
+      !(speed.copy_bytes_per_second >= 0)) {
+    throw OptionError(
+        "reef::graph::estimate: ", speed.flops_per_second, " operations, ", speed.bytes_per_second,
+        " and ", speed.copy_bytes_per_second,
+        " bytes per second are no speed.\n  fix: operations above 0, bytes too, or 0 where "
+        "they are no limit.");
   }
   profile::Profile result = workload(dag);
   result.device = "estimate";
@@ -80,6 +107,9 @@ inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
     const Seconds memory =
         speed.bytes_per_second > 0 ? static_cast<double>(moved) / speed.bytes_per_second : 0;
     entry.forward_s = std::max(entry.forward_flops / speed.flops_per_second, memory);
+    if (speed.copy_bytes_per_second > 0) {
+      entry.load_s = static_cast<double>(entry.parameter_bytes) / speed.copy_bytes_per_second;
+    }
     if (entry.backward_flops > 0) {
       entry.backward_s = std::max(entry.backward_flops / speed.flops_per_second, 2 * memory);
     }
@@ -89,7 +119,7 @@ inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
 
 /// estimate() by operations alone.
 inline profile::Profile estimate(const Dag& dag, double flops_per_second) {
-  return estimate(dag, Speed{flops_per_second, 0});
+  return estimate(dag, Speed{flops_per_second, 0, 0});
 }
 
 }  // namespace reef::inline v0::graph

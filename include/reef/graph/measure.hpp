@@ -43,8 +43,17 @@ public:
       bindings_.gradient(id) = make(dag.tensor_at(id).spec);
     for (const int id : segment_.input_gradients)
       bindings_.gradient(id) = make(dag.tensor_at(id).spec);
-    for (const int id : segment_.parameters)
-      bindings_.parameter(id) = make(dag.parameter_at(id).spec);
+    Bytes largest = 0;
+    for (const int id : segment_.parameters) {
+      const TensorSpec& spec = dag.parameter_at(id).spec;
+      bindings_.parameter(id) = make(spec);
+      loads_.push_back({bindings_.parameter(id), spec.bytes()});
+      largest = std::max(largest, spec.bytes());
+    }
+    if (largest > 0) {
+      on_host_ = device.allocate_pinned(largest, "profile");
+      std::fill_n(static_cast<std::byte*>(on_host_.data()), largest, std::byte{1});
+    }
     for (const int id : segment_.uses) {
       bindings_.use(id) = make(dag.parameter_at(dag.use_at(id).parameter).spec);
     }
@@ -54,6 +63,13 @@ public:
   }
 
   /// Runs on the lane's thread.
+  Seconds time_load(Lane& lane) {
+    return time(lane, [&] {
+      for (const Load& load : loads_) {
+        lane.copy(load.target, on_host_.data(), load.bytes, device::Copy::to_device);
+      }
+    });
+  }
   void fill(Lane& lane) {
     for (const Filling& filling : fillings_) {
       lane.copy(filling.target, filling.values.data(), filling.values.size(),
@@ -70,6 +86,10 @@ public:
   }
 
 private:
+  struct Load {
+    void* target;
+    Bytes bytes;
+  };
   struct Filling {
     void* target;
     std::vector<std::byte> values;
@@ -133,14 +153,17 @@ private:
   std::int32_t classes_;
   std::vector<typename Device::Buffer> buffers_;
   std::vector<Filling> fillings_;
+  std::vector<Load> loads_;
+  typename Device::PinnedBuffer on_host_;
 };
 
 }  // namespace detail
 
-/// Times every operator alone on the device, one after another: medians of wall-clock seconds as the
-/// lane sees them, with drawn values in memory of its own.
+/// Times every operator alone on the device, one after another, and the load of its parameters: medians
+/// of wall-clock seconds as the lane sees them, with drawn values in memory of its own. So a model that
+/// does not fit the device can be measured on it.
 ///
-/// | memory | one operator's operands at a time                                            |
+/// | memory | one operator's operands at a time; the parameters that are loaded, in pinned host memory |
 /// | blocks | until all are measured; the lane is made here                                |
 /// | errors | MemoryError when one operator alone does not fit; OptionError for the options |
 template <class Device, real T>
@@ -166,7 +189,12 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
     const bool backward = plan_segment(graph.dag(), n, n + 1).nodes[0].active;
     std::vector<Seconds> forward_times;
     std::vector<Seconds> backward_times;
+    std::vector<Seconds> load_times;
     lane.submit([&](typename Device::Lane& own) {
+      for (int repeat = 0; repeat <= options.repeats; ++repeat) {
+        const Seconds load_s = entry.parameter_bytes > 0 ? node.time_load(own) : 0;
+        if (repeat > 0) load_times.push_back(load_s);
+      }
       node.fill(own);
       for (int repeat = 0; repeat <= options.repeats; ++repeat) {
         const Seconds forward_s = node.time_forward(own);
@@ -177,6 +205,7 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
       }
     });
     lane.synchronize();
+    entry.load_s = median(load_times);
     entry.forward_s = median(forward_times);
     entry.backward_s = median(backward_times);
   }

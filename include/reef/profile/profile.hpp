@@ -15,11 +15,16 @@ struct OperatorProfile {
   std::string kind;
   Seconds forward_s = 0;
   Seconds backward_s = 0;
+  Seconds load_s = 0;         ///< its parameters, from host memory to the device
   Bytes parameter_bytes = 0;  ///< that it reads; a tied parameter counts at each of its uses
+  Bytes gradient_bytes = 0;   ///< of those, as they are summed
   Bytes saved_bytes = 0;      ///< what it alone keeps from forward to backward
   Bytes output_bytes = 0;
   Bytes forward_workspace_bytes = 0;
   Bytes backward_workspace_bytes = 0;
+  Bytes forward_set_bytes =
+      0;  ///< its working set: all that a forward alone has in memory, but parameters
+  Bytes backward_set_bytes = 0;  ///< the same of a backward, but gradients of parameters
   double forward_flops = 0;
   double backward_flops = 0;
 

@@ -11,7 +11,7 @@
 namespace reef::inline v0::profile {
 
 /// The format's name and version, first in every file.
-inline constexpr std::string_view profile_format = "reef-profile-1";
+inline constexpr std::string_view profile_format = "reef-profile-2";
 
 /// The profile as JSON; numbers round-trip.
 inline io::Json to_json(const Profile& profile) {
@@ -21,11 +21,15 @@ inline io::Json to_json(const Profile& profile) {
                          {"kind", entry.kind},
                          {"forward_s", entry.forward_s},
                          {"backward_s", entry.backward_s},
+                         {"load_s", entry.load_s},
                          {"parameter_bytes", entry.parameter_bytes},
+                         {"gradient_bytes", entry.gradient_bytes},
                          {"saved_bytes", entry.saved_bytes},
                          {"output_bytes", entry.output_bytes},
                          {"forward_workspace_bytes", entry.forward_workspace_bytes},
                          {"backward_workspace_bytes", entry.backward_workspace_bytes},
+                         {"forward_set_bytes", entry.forward_set_bytes},
+                         {"backward_set_bytes", entry.backward_set_bytes},
                          {"forward_flops", entry.forward_flops},
                          {"backward_flops", entry.backward_flops}});
   }
@@ -62,11 +66,15 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
     read(entry.kind, "kind");
     read(entry.forward_s, "forward_s");
     read(entry.backward_s, "backward_s");
+    read(entry.load_s, "load_s");
     read(entry.parameter_bytes, "parameter_bytes");
+    read(entry.gradient_bytes, "gradient_bytes");
     read(entry.saved_bytes, "saved_bytes");
     read(entry.output_bytes, "output_bytes");
     read(entry.forward_workspace_bytes, "forward_workspace_bytes");
     read(entry.backward_workspace_bytes, "backward_workspace_bytes");
+    read(entry.forward_set_bytes, "forward_set_bytes");
+    read(entry.backward_set_bytes, "backward_set_bytes");
     read(entry.forward_flops, "forward_flops");
     read(entry.backward_flops, "backward_flops");
   }

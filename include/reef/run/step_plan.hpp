@@ -14,6 +14,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/graph/segment.hpp>
@@ -152,14 +153,7 @@ struct StepPlan {
 inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) {
   const int count = dag.node_count();
   constexpr Bytes everything = std::numeric_limits<Bytes>::max();
-  // crossing[c]: bytes that nodes before c hand to nodes from c on.
-  std::vector<Bytes> crossing(static_cast<std::size_t>(count) + 1, 0);
-  for (const graph::Tensor& tensor : dag.tensors) {
-    if (tensor.producer < 0 || tensor.consumers.empty()) continue;
-    const int last = *std::max_element(tensor.consumers.begin(), tensor.consumers.end());
-    for (int c = tensor.producer + 1; c <= last; ++c)
-      crossing[static_cast<std::size_t>(c)] += tensor.spec.bytes();
-  }
+  std::vector<Bytes> crossing = graph::crossing_bytes(dag);
   crossing.front() = everything;
   crossing.back() = everything;
   const auto narrow = [&](int c) {  // fewer bytes cross than on either side, or as few

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/graph/crossing.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/plan/chain.hpp>
+#include <reef/profile/profile.hpp>
+
+namespace reef::inline v0::graph {
+
+/// How chain_of counts what leaves the device.
+struct ChainOptions {
+  /// Weights are brought back after a forward and a backward, as ATOM does; else they are dropped, since
+  /// they have not changed, and gradients alone leave.
+  bool writes_back = false;
+};
+
+/// A model as planners of swapping see it: the operators of its Dag in their order, with the figures of a
+/// profile. Times are nanoseconds.
+///
+///     load            load_s
+///     leave_backward  load_s times gradient bytes / parameter bytes: the link is as fast both ways
+///     workspaces      working sets
+///     cut             all tensors that cross a boundary, also those that skip operators
+///
+/// Throws OptionError if the profile is not of this Dag: other operators, or parameters of other sizes.
+inline plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
+                            const ChainOptions& options = {}) {
+  const auto refuse = [](const std::string& why) {
+    throw OptionError("reef::graph::chain_of: the profile is of another model: ", why,
+                      ".\n  fix: measure this one, or estimate it.");
+  };
+  if (static_cast<int>(profile.operators.size()) != dag.node_count()) {
+    refuse(concat("it has ", profile.operators.size(), " operators, the model ", dag.node_count()));
+  }
+  const auto ticks = [](Seconds seconds) {
+    return static_cast<plan::Ticks>(std::llround(seconds * 1e9));
+  };
+  plan::Chain chain;
+  for (int n = 0; n < dag.node_count(); ++n) {
+    const Node& node = dag.node_at(n);
+    const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(n)];
+    Bytes parameters = 0;
+    for (const int use : node.uses) {
+      parameters += dag.parameter_at(dag.use_at(use).parameter).spec.bytes();
+    }
+    if (entry.name != node.name || entry.kind != node.kind || entry.parameter_bytes != parameters) {
+      refuse(concat("its operator ", n, " is ", entry.kind, " '", entry.name, "' with ",
+                    entry.parameter_bytes, " bytes of parameters, the model's ", node.kind, " '",
+                    node.name, "' with ", parameters));
+    }
+    const double gradients =
+        parameters > 0 ? static_cast<double>(entry.gradient_bytes) / static_cast<double>(parameters)
+                       : 0;
+    const plan::Ticks load = ticks(entry.load_s);
+    const plan::Ticks back = options.writes_back ? load : 0;
+    chain.operators.push_back({.name = entry.name,
+                               .weights = parameters,
+                               .gradients = entry.gradient_bytes,
+                               .forward_workspace = entry.forward_set_bytes,
+                               .backward_workspace = entry.backward_set_bytes,
+                               .forward = ticks(entry.forward_s),
+                               .backward = ticks(entry.backward_s),
+                               .load = load,
+                               .leave_forward = back,
+                               .leave_backward = back + ticks(entry.load_s * gradients)});
+  }
+  chain.cut = crossing_bytes(dag);
+  chain.validate();
+  return chain;
+}
+
+}  // namespace reef::inline v0::graph
