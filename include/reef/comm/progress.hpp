@@ -40,7 +40,8 @@ namespace reef::inline v0::comm {
 /// |          | on MPI_COMM_WORLD and MPI_COMM_SELF are returned meanwhile, not fatal                   |
 /// | polling  | at once while something moves, else after a nap of 1/32 of the wait so far, 50 us to    |
 /// |          | 8 ms, or of 4 ms at least where all tasks wait for what wakes it; it sleeps between      |
-/// |          | signs of life when there is no task                                                     |
+/// |          | signs of life when there is no task. On shaped links and a core that others compute on, |
+/// |          | messages within 100 us of each other are seen together                                  |
 /// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a slow  |
 /// |          | rank is late, not dead. See ProgressOptions                                             |
 /// | errors   | MpiError, DeadlineError, or what a callback threw, out of wait() and the next submit(); |
@@ -93,8 +94,8 @@ public:
   /// Appends `task` to the queue. Returns at once; any thread.
   ///
   /// `ready` is asked on the progress thread, before the task starts: what it must wait for elsewhere.
-  /// Where it is `told`, whoever makes it true calls wake(), and until then this naps for longer, up to
-  /// 8 ms: so late it is where nobody calls.
+  /// Where it is `told`, whoever makes it true calls wake() after that, and until then this naps for
+  /// longer, up to 8 ms: so late it is where nobody calls.
   /// `completed` is called there when the task is done, before wait() returns. Both are short, never
   /// block, and may submit other tasks. Throws OptionError if the task is in flight, or sends to a rank
   /// that is not there.
@@ -119,7 +120,7 @@ public:
       ++tasks_;
     }
     tick();
-    if (first) naps_.wake();  // the others are found behind it
+    if (first) naps_.wake();  // the others are found behind it, when whoever came first has done this
   }
 
   /// Blocks until the task's last submission is complete; throws what went wrong. Any thread but
@@ -344,7 +345,7 @@ private:
   Stop stop_ = Stop::no;
 
   detail::Naps naps_;
-  std::atomic<int> asks_{0};  // 1: some queue's first task was not ready
+  std::atomic<int> asks_{0};  // 1: some queue's first task was not ready, or may turn out so
   detail::Aside aside_{[this] { naps_.wake(); }};
 
   // The progress thread's own.

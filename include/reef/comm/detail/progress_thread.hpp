@@ -120,7 +120,7 @@ inline bool Progress::step() {
       if (at != detail::never_ns) endings_.push_back({&task, at});
     }
   }
-  if (!refused) asks_.store(0);
+  if (!refused) asks_.exchange(0);  // no plain store: it would end what a wake() before it releases
   return moved;
 }
 

@@ -120,16 +120,21 @@ public:
     return moved;
   }
 
-  /// When the next message that is already here may be seen, with those that may within `together` ns of
-  /// it; never_ns if there is none.
+  /// When the next message that is already here may be seen, or one of this rank's has left; never_ns if
+  /// there is none. Of those within `together` ns of it, the time of the last that is received, or if
+  /// none is, of the last that leaves.
   [[nodiscard]] std::int64_t next_arrival(std::int64_t together) const {
     if (delayed_.empty()) return never_ns;
     const std::int64_t next = delayed_.front().not_before;
-    std::int64_t last = next;
+    if (together == 0) return next;
+    std::int64_t received = 0;
+    std::int64_t left = next;
     for (const Slot& slot : delayed_) {
-      if (slot.not_before <= next + together) last = std::max(last, slot.not_before);
+      if (slot.not_before > next + together) continue;
+      std::int64_t& last = slot.receive ? received : left;
+      last = std::max(last, slot.not_before);
     }
-    return last;
+    return received > 0 ? received : left;
   }
 
   /// When the last of the `messages` that `receiver` awaits may be seen, if all of them are here already;
