@@ -61,6 +61,7 @@ std::pair<int, double> parse_slow(const std::string& text) {
 
 const std::map<std::string, void (*)(const TrainOptions&)> recipes{
     {"ddp", reef_examples::run_ddp},   {"zero1", reef_examples::run_zero1},
+    {"atom", reef_examples::run_atom},
     {"dpu", reef_examples::run_dpu},   {"acco-wp", reef_examples::run_acco_wp},
     {"acco", reef_examples::run_acco}, {"diloco", reef_examples::run_diloco}};
 

@@ -56,6 +56,7 @@ struct TrainOptions {
 
 /// The recipes: each is a Trainer of its own, compiled in a file of its own.
 void run_ddp(const TrainOptions& options);
+void run_atom(const TrainOptions& options);
 void run_zero1(const TrainOptions& options);
 void run_dpu(const TrainOptions& options);
 void run_acco_wp(const TrainOptions& options);

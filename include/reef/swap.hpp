@@ -3,5 +3,6 @@
 /// \file
 /// Everything in swap/: the policies of what is in device memory when.
 
+#include <reef/swap/atom.hpp>
 #include <reef/swap/concept.hpp>
 #include <reef/swap/resident.hpp>

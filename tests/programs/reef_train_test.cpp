@@ -175,15 +175,17 @@ TEST_F(ReefTrain, leaves_the_config_json_that_an_export_finds_or_says_that_it_is
   refuses();
 }
 
-TEST_F(ReefTrain, ddp_and_zero1_print_the_same_losses) {
-  for (const char* recipe : {"ddp", "zero1"}) {
+TEST_F(ReefTrain, ddp_zero1_and_atom_print_the_same_losses) {
+  for (const char* recipe : {"ddp", "zero1", "atom"}) {
     const Ending ending =
         train(3, std::string("--steps 5 --recipe ") + recipe + " --metrics " + path(recipe));
     ASSERT_EQ(ending.status, 0) << ending.output;
   }
   const auto a = lines("ddp");
-  const auto b = lines("zero1");
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a[i].at("loss"), b[i].at("loss"));
+  for (const char* other : {"zero1", "atom"}) {
+    const auto b = lines(other);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a[i].at("loss"), b[i].at("loss")) << other;
+  }
 }
 
 TEST_F(ReefTrain, diloco_learns_in_each_way_of_exchanging_and_leaves_a_line_a_step) {

@@ -52,7 +52,7 @@ inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) 
     for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
       builder.program.add_storage(detail::storage_name(kept, states, b),
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
-                                  run::Place::device, run::Life::persistent);
+                                  builder.plan.home, run::Life::persistent);
     }
   }
 }

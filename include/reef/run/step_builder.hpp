@@ -96,7 +96,7 @@ struct StepBuilder {
       const std::string name = std::to_string(b);
       const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
       weights.push_back(
-          program.add_storage("weights " + name, bytes, Place::device, Life::persistent));
+          program.add_storage("weights " + name, bytes, plan.home, Life::persistent));
     }
     add_accumulators("", Life::reserved);
     reduced = accumulators[0].buckets;
@@ -104,7 +104,7 @@ struct StepBuilder {
     const bool folds = plan.virtual_ranks > 1 && !plan.rounds_gradients();
     for (std::size_t b = 0; folds && b < plan.buckets.size(); ++b) {
       reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
-                                       Place::device, Life::reserved);
+                                       plan.home, Life::reserved);
     }
   }
 
@@ -197,14 +197,14 @@ private:
     Accumulators sums;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       sums.buckets.push_back(program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
-                                                 Place::device, life));
+                                                 plan.home, life));
     }
     sums.uses.assign(plan.dag->uses.size(), no_storage);
     for (const graph::Parameter& parameter : plan.dag->parameters) {
       for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
         sums.uses[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
             concat("gradient of use ", i, " of ", parameter.name, whose),
-            static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(), Place::device,
+            static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(), plan.home,
             life);
       }
     }

@@ -18,6 +18,7 @@
 #include <reef/graph/dag.hpp>
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/graph/segment.hpp>
+#include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::run {
 
@@ -79,6 +80,7 @@ struct StepPlan {
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
+  schedule::Place home = schedule::Place::device;  ///< of weights, gradients, optimizer state
   Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
   int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in

@@ -12,13 +12,15 @@ namespace reef::inline v0::swap {
 ///     add(builder)   refines the instructions that the pipeline wrote, and adds loads and evictions
 ///
 /// | facts  | `updates_in_backward`: weights change before the last backward has ended |
+/// |        | `home_is_host`: weights, gradients and optimizer state live in host memory |
 /// | laws   | the weights and losses of a step are those of `Resident`, bit for bit |
-/// | models | Resident                                                              |
+/// | models | Resident, Atom                                                        |
 template <class S>
 concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
-                      requires(run::StepBuilder& builder) {
-                        { S::updates_in_backward } -> std::convertible_to<bool>;
-                        S::add(builder);
-                      };
+    requires(run::StepBuilder& builder) {
+  { S::updates_in_backward } -> std::convertible_to<bool>;
+  { S::home_is_host } -> std::convertible_to<bool>;
+  S::add(builder);
+};
 
 }  // namespace reef::inline v0::swap

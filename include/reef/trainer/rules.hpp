@@ -61,10 +61,25 @@ concept gradients_may_round =
   "  fix: an optimizer such as optim::Acco, or precision::Bf16, whose gradients are fp32.\n" \
   "  see: docs/rules.md#r3"
 
+/// R4. What lives in host memory meets an optimizer that works there.
+///
+/// An optimizer whose rounds overlap, or that exchanges weights now and then, has buffers of its own on the
+/// device, as large as the model: with them the model has to fit. Who has none says so: `works_at_home`.
+template <class Swap, class Optim>
+concept works_at_home = !Swap::home_is_host || requires { requires Optim::works_at_home; };
+
+#define REEF_R4_WORKS_AT_HOME                                                               \
+  "reef R4: this swap policy keeps weights in host memory, but this optimizer has buffers " \
+  "as large as the model on the device.\n"                                                  \
+  "  why: a model that is swapped need not fit there.\n"                                    \
+  "  fix: optim::Ddp or optim::Zero1, or swap::Resident.\n"                                 \
+  "  see: docs/rules.md#r4"
+
 /// The policies can be composed.
 template <class Swap, class Pipeline, class Compress, class Optim>
 concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
               compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&
-              payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim>;
+              payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim> &&
+              works_at_home<Swap, Optim>;
 
 }  // namespace reef::inline v0::rules

@@ -112,6 +112,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
                           std::move(micro_batches), Device::discrete(options.device));
   plan.piece_bytes = options.communication.piece_bytes;
   plan.gradient = element_of<Gradient>;
+  if constexpr (Swap::home_is_host) plan.home = schedule::Place::host;
   if constexpr (overlapping) {
     plan.stages = Optim::stages;
     plan.own_master = true;
@@ -220,6 +221,7 @@ auto Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::So
     } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, Site>) {
       Optim::add_code(handlers, site, options_.rule, update);
     }
+    if constexpr (requires { Swap::add_code(handlers, site); }) Swap::add_code(handlers, site);
     detail::add_diagnosis_code(handlers, site, finding_);
   };
   return std::make_unique<Phase>(program, *arenas_, model_, std::move(source), std::move(next),
