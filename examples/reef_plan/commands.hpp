@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <reef/io/json.hpp>
@@ -11,6 +12,8 @@ struct PlanOptions {
   std::string file;
   std::string variant = "full";
   std::string trace;
+  std::uint64_t seed = 0;  // for commands that search at random
+  double budget = 0;       // seconds, for commands that search for as long as they are given
 };
 
 /// What each command answers; errors are exceptions.

@@ -43,6 +43,8 @@ int run(int argc, char** argv) {
     CLI::App* const sub = app.add_subcommand(name, what);
     sub->add_option("CASE", options.file, "a JSON file that holds one object: the case")
         ->required();
+    sub->add_option("--seed", options.seed, "of what is drawn; this command draws nothing");
+    sub->add_option("--budget", options.budget, "seconds; this command takes what it needs");
     sub->callback([&command, function] { command = function; });
     return sub;
   };
@@ -60,15 +62,18 @@ int run(int argc, char** argv) {
   CLI::App* const simulate = add("simulate",
                                  "what a schedule takes, in virtual time.\n"
                                  "CASE: variant (atom2, atom3, zero, zero_sync), C, cuts, opts "
-                                 "{slots, turn}, chain {tf, tb, tl, of, "
-                                 "ob} (whole us)",
+                                 "{slots (of atom3; 0 is no limit), turn (of both atoms)}, chain "
+                                 "{tf, tb, tl, of, ob} (whole us)",
                                  reef_examples::simulate);
   simulate->add_option("--trace", options.trace,
                        "write the schedule as a Chrome trace to this file");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : unreadable;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::fprintf(stderr, "reef-plan: %s fix: see reef-plan --help\n",
+                 in_one_line(error.what()).c_str());
+    return unreadable;
   }
   const reef::io::Json answer = command(options);
   std::printf("%s\n", answer.dump().c_str());

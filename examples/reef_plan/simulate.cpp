@@ -17,12 +17,12 @@ namespace reef_examples {
 
 namespace {
 
-/// Two iterations, of which the first begins with nothing on the device.
+/// Two iterations of the steady state: what stays from one to the next is there.
 void write_trace(const std::string& file, const reef::plan::Chain& chain,
                  const std::vector<int>& bounds, const reef::plan::SwapSchedule& schedule) {
   using namespace reef;
   constexpr double microsecond = 1e-6;
-  const schedule::Program program = plan::swap_program(chain, bounds, schedule, true);
+  const schedule::Program program = plan::swap_program(chain, bounds, schedule);
   const std::span one(&program, 1);
   const schedule::Simulation run = schedule::simulate(one, schedule::World::uniform(1, {}, {}), 2);
   trace::write_chrome(file, schedule::recordings_of(one, run, microsecond));
@@ -44,6 +44,10 @@ reef::io::Json simulate(const PlanOptions& options) {
   plan::SwapSchedule schedule;
   schedule.lanes = *lanes;
   schedule.accumulation = io::require<std::int64_t>(test, "C", options.file);
+  if (test.contains("opts") && !test["opts"].is_object()) {
+    throw DecodeError("reef::plan: ", options.file,
+                      ": 'opts' is no object.\n  fix: {} or leave it out.");
+  }
   schedule.slots = io::value_or<int>(test, "opts.slots", 0, options.file);
   schedule.turn = io::value_or<bool>(test, "opts.turn", false, options.file);
   std::vector<int> bounds{0};
@@ -52,11 +56,10 @@ reef::io::Json simulate(const PlanOptions& options) {
   bounds.push_back(chain.size());
   const plan::SwapTimes times = plan::swap_times(chain, bounds, schedule);
   if (!options.trace.empty()) write_trace(options.trace, chain, bounds, schedule);
-  return {
-      {"iter_us", times.iteration},
-      {"compute_us", times.compute},
-      {"first_iter_us", times.first},
-      {"utilisation", static_cast<double>(times.compute) / static_cast<double>(times.iteration)}};
+  return {{"iter_us", times.iteration},
+          {"compute_us", times.compute},
+          {"first_iter_us", times.first},
+          {"utilisation", times.utilisation()}};
 }
 
 }  // namespace reef_examples

@@ -18,7 +18,7 @@ reef::io::Json swap(const PlanOptions& options) {
       plan::chain_from_json(io::require<io::Json>(test, "chain", options.file), options.file);
   plan::PartitionOptions wanted;
   wanted.memory = io::require<Bytes>(test, "cap", options.file);
-  wanted.accumulation = io::value_or<std::int64_t>(test, "C", 1, options.file);
+  wanted.accumulation = io::require<std::int64_t>(test, "C", options.file);
   wanted.variant = plan::variant_of(options.variant).value();
   if (wanted.accumulation < 0) {
     throw DecodeError("reef::plan: ", options.file, ": 'C' is ", wanted.accumulation,

@@ -85,8 +85,7 @@ TEST(SwapProgram, no_schedule_is_faster_than_its_busiest_lane) {
       EXPECT_EQ(times.compute, compute);
       EXPECT_GE(times.iteration, compute);
       EXPECT_GE(times.iteration, loads);
-      EXPECT_TRUE(slots == 0 ||
-                  times.iteration >= leaving);  // without a limit it may fall ever further behind
+      EXPECT_GE(times.iteration, leaving);
       EXPECT_GE(times.iteration, more_slots) << slots << " slots, run " << run;
       more_slots = times.iteration;
     }

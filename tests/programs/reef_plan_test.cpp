@@ -1,7 +1,7 @@
 // reef-plan as a user runs it: answers, what is infeasible, and what cannot be read.
 
 #include <algorithm>
-#include <filesystem>
+#include <map>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -73,14 +73,20 @@ TEST_F(ReefPlan, simulate_takes_virtual_time_and_leaves_a_trace) {
     EXPECT_EQ(found.at(key), test.at(key)) << key;
   }
   const io::Json events = io::read_json(trace).at("traceEvents");
-  double end = 0;
+  double computed = 0;
+  std::map<std::string, int> count;
   for (const io::Json& event : events) {
-    if (event.at("ph") == "X") {
-      end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
-    }
+    if (event.at("ph") != "X") continue;
+    const auto name = event.at("name").get<std::string>();
+    const std::string kind = name.substr(0, name.find('('));
+    ++count[kind];
+    if (kind == "Forward" || kind == "Backward") computed += event.at("dur").get<double>();
   }
-  // Two iterations, both of which begin with nothing on the device.
-  EXPECT_GE(end, 2 * test.at("compute_us").get<double>());
+  // Two iterations of 12 sub-models, of which the last and the first stay.
+  EXPECT_NEAR(computed, 2 * test.at("compute_us").get<double>(), 1e-3);
+  EXPECT_EQ(count["Forward"], 24);
+  EXPECT_EQ(count["Load"], 44);
+  EXPECT_EQ(count["Evict"], 44);
 }
 
 TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {
@@ -106,19 +112,30 @@ TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {
   broken["C"] = -2;
   refused(plan("swap", broken.dump()), "'C' is -2");
   broken["C"] = std::int64_t{1} << 62;
-  refused(plan("swap", broken.dump()), "fewer than 1e18");
+  refused(plan("swap", broken.dump()), "sums are exact below 1e18");
+  broken.erase("C");
+  refused(plan("swap", broken.dump()), "'C' is missing");
   io::Json schedule = case_of("swap_schedule.json", 0);
   schedule["variant"] = "atom9";
   refused(plan("simulate", schedule.dump()), "'variant' is 'atom9'");
   schedule["variant"] = "atom2";
+  schedule["opts"] = 3;
+  refused(plan("simulate", schedule.dump()), "'opts' is no object");
+  schedule.erase("opts");
   schedule["cuts"] = {3, 2};
   refused(plan("simulate", schedule.dump()), "do not cut a chain of 14 operators");
 }
 
 TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
-  EXPECT_EQ(plan("swap", "{}", "--variant fastest").status, 2);
-  EXPECT_EQ(plan("fly", "{}").status, 2);
-  EXPECT_EQ(run_command(std::string(REEF_PLAN)).status, 2);
+  const auto refused = [](const Ending& ending) {
+    EXPECT_EQ(ending.status, 2) << ending.output;
+    EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending.output;
+    EXPECT_THAT(ending.output, testing::StartsWith("reef-plan: "));
+  };
+  refused(plan("swap", "{}", "--variant fastest"));
+  refused(plan("fly", "{}"));
+  refused(run_command(std::string(REEF_PLAN)));
+  EXPECT_EQ(answer("swap", case_of("atom_partition.json", 0), "--seed 3 --budget 10").at("C"), 1);
   const Ending help = run_command(std::string(REEF_PLAN) + " swap --help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("--variant"));

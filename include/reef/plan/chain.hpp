@@ -61,7 +61,7 @@ struct Chain {
       const ChainOperator& o = operators[static_cast<std::size_t>(i)];
       if (std::min({o.forward, o.backward, o.load, o.leave_forward, o.leave_backward}) < 0) {
         throw OptionError("reef::plan::Chain: operator ", name(i),
-                          " takes less than no time.\n  fix: times of 0 or more.");
+                          " has a time below 0.\n  fix: times of 0 or more.");
       }
       ticks += static_cast<double>(o.forward) + static_cast<double>(o.backward) +
                static_cast<double>(o.load) + static_cast<double>(o.leave_forward) +
@@ -71,13 +71,18 @@ struct Chain {
     }
     double cuts = 0;
     for (const Bytes crossing : cut) cuts += static_cast<double>(crossing);
-    const auto times = static_cast<double>(std::max<std::int64_t>(accumulation, 1));
-    if (accumulation < 1 || times * ticks > largest || bytes + times * cuts > largest) {
+    if (accumulation < 1) {
       throw OptionError(
-          "reef::plan::Chain: ", accumulation, " micro-batches of ", ticks, " units of time and ",
-          bytes + cuts,
-          " bytes.\n  fix: at least one, and fewer than 1e18 of either in all; a larger unit "
-          "of time.");
+          "reef::plan::Chain: C is ", accumulation,
+          " micro-batches.\n  why: a sub-model that comes is for some.\n  fix: at least 1.");
+    }
+    const auto times = static_cast<double>(accumulation);
+    if (times * ticks > largest || bytes + times * cuts > largest) {
+      throw OptionError(
+          "reef::plan::Chain: ", accumulation, " micro-batches take ", times * ticks,
+          " units of time and ", bytes + times * cuts,
+          " bytes.\n  why: sums are exact below 1e18.\n  fix: a larger unit of time, or fewer "
+          "micro-batches.");
     }
   }
 };

@@ -20,7 +20,9 @@
 
 namespace reef::inline v0::plan {
 
-/// Of how many operators partition_chain finds the best partition with three resident sub-models.
+/// How many operators partition_chain takes, and how many with stashes or three resident sub-models, which
+/// take a second or two for so many.
+inline constexpr int most_operators = 4096;
 inline constexpr int most_operators_of_three = 1024;
 
 /// What a partition is made for.
@@ -34,11 +36,12 @@ struct PartitionOptions {
 /// A partition of a chain into sub-models that are swapped, or why there is none.
 struct Partition {
   bool feasible = false;
-  bool fits = false;        ///< the whole chain fits the device: it need not be cut
+  bool fits = false;        ///< the whole chain fits the device, as full counts: it need not be cut
   std::vector<int> bounds;  ///< sub-model i is [bounds[i], bounds[i + 1])
   std::int64_t accumulation = 1;
-  Bytes cut_bytes = 0;   ///< through all cuts, of one micro-batch
-  Ticks iteration = 0;   ///< of all micro-batches, in the steady state, on two lanes
+  Bytes cut_bytes = 0;  ///< through all cuts, of one micro-batch
+  Ticks iteration =
+      0;  ///< of all micro-batches, in the steady state, on two lanes whatever the variant
   Ticks compute = 0;     ///< of it, forwards and backwards
   Bytes peak_bytes = 0;  ///< the most that the variant's rules count at once
   std::string why;       ///< where it is not feasible, and what would be
@@ -60,23 +63,32 @@ public:
           "reef::plan::partition_chain: a chain of one operator has no cut.\n"
           "  fix: a chain of at least two.");
     }
-    const bool three = variant == Variant::three || variant == Variant::three_stash;
-    if (three && chain.size() > most_operators_of_three) {
+    const int most =
+        variant == Variant::stash || keeps_three() ? most_operators_of_three : most_operators;
+    if (chain.size() > most) {
       throw OptionError(
           "reef::plan::partition_chain: ", chain.size(), " operators for the variant '",
-          name_of(variant), "', which is exact for at most ", most_operators_of_three,
-          ".\n  fix: join operators between which there is never a cut, or the variant "
-          "'full'.");
+          name_of(variant), "', which takes at most ", most,
+          ".\n  why: time and memory grow with their square or cube.\n  fix: join operators "
+          "between which there is never a cut, or the variant 'full'.");
     }
   }
 
   /// The bounds of the best partition; empty if there is none.
   [[nodiscard]] std::vector<int> bounds(Bytes memory, std::int64_t accumulation) const {
-    chain_.validate(accumulation);
     const ChainSums sums(chain_, accumulation);
     const PairRules rules(sums, to_int(memory), variant_);
     if (rules.keeps_three()) return ThreeResident(rules, chain_.cut, accumulation).run();
     return TwoResident(rules, chain_.cut, accumulation).run();
+  }
+
+  /// Whether there is one if loads may be hidden behind `most` micro-batches and stashes are those of
+  /// `least`: if not, no number between them has one.
+  [[nodiscard]] bool exists(Bytes memory, std::int64_t least, std::int64_t most) const {
+    const ChainSums sums(chain_, most);
+    const PairRules rules(sums, to_int(memory), variant_);
+    if (rules.keeps_three()) return !ThreeResident(rules, chain_.cut, least).run().empty();
+    return TwoResident(rules, chain_.cut, least).exists();
   }
 
   [[nodiscard]] Partition evaluate(std::vector<int> bounds, Bytes memory,
@@ -115,48 +127,34 @@ public:
     return result;
   }
 
-  /// The smallest number of micro-batches from `least` on with which there is a partition; 0 if none up
-  /// to 2^20 has one. More of them hide more, and stashes take more memory: so those are tried one by one.
+  /// The smallest number of micro-batches from `least` on with which there is a partition; 0 if none has
+  /// one. More of them hide more, but stashes take more memory: so ranges of numbers are halved, and left
+  /// out where none in them can have one. After some hundred searches it gives up, and says 0.
   [[nodiscard]] std::int64_t smallest_accumulation(Bytes memory, std::int64_t least = 1) const {
-    constexpr std::int64_t most = 1 << 20;
-    constexpr std::int64_t tries = 64;
-    const bool stashes = variant_ == Variant::stash || variant_ == Variant::three_stash;
-    const auto enough = [&](std::int64_t accumulation) {
-      return !bounds(memory, accumulation).empty();
-    };
-    if (stashes) {
-      const Variant without = variant_ == Variant::stash ? Variant::full : Variant::three;
-      const std::int64_t first =
-          ChainPartitioner(chain_, without).smallest_accumulation(memory, least);
-      for (std::int64_t c = first; first > 0 && c < first + tries; ++c) {
-        if (enough(c)) return c;
-      }
-      return 0;
+    const std::int64_t most = most_accumulation();
+    int searches = 200;
+    if (least > most || !exists(memory, least, most)) return 0;
+    for (std::int64_t from = least, to = least; from <= most;
+         from = to + 1, to = std::min(2 * to, most)) {
+      if (const std::int64_t found = smallest_in(memory, from, std::max(from, to), searches))
+        return found;
+      if (searches <= 0) return 0;
     }
-    std::int64_t fails = least - 1;
-    std::int64_t works = least;
-    while (!enough(works)) {
-      if (works >= most) return 0;
-      fails = works;
-      works = std::min(2 * works, most);
-    }
-    while (works - fails > 1) {
-      const std::int64_t middle = fails + (works - fails) / 2;
-      (enough(middle) ? works : fails) = middle;
-    }
-    return works;
+    return 0;
   }
 
-  /// The least memory with which there is a partition, to a thousandth; 0 if none has one.
-  [[nodiscard]] Bytes smallest_memory(std::int64_t accumulation) const {
+  /// The least memory above `memory`, with which there is no partition, that has one; 0 if none has one.
+  /// With stashes or three resident sub-models it is found to a thousandth.
+  [[nodiscard]] Bytes smallest_memory(std::int64_t accumulation, Bytes memory = 0) const {
     constexpr Bytes all = Bytes{1} << 61;
     const std::vector<int> loosest = bounds(all, accumulation);
     if (loosest.empty()) return 0;
+    const Bytes parts = stashes() || keeps_three() ? 1024 : all;
     Bytes works = evaluate(loosest, all, accumulation).peak_bytes;
-    Bytes fails = 0;
-    while (works - fails > 1 + works / 1024) {
+    Bytes fails = std::min(memory, works - 1);
+    while (works - fails > 1 + works / parts) {
       const Bytes middle = fails + (works - fails) / 2;
-      (bounds(middle, accumulation).empty() ? fails : works) = middle;
+      (exists(middle, accumulation, accumulation) ? works : fails) = middle;
     }
     return works;
   }
@@ -165,6 +163,7 @@ public:
   [[nodiscard]] std::string why(Bytes memory, std::int64_t accumulation) const {
     const ChainSums sums(chain_, accumulation);
     const bool paper = variant_ == Variant::paper;
+    const Bytes enough = smallest_memory(accumulation, memory);
     std::string result;
     for (int i = 0; i < chain_.size() && result.empty(); ++i) {
       const std::int64_t needs =
@@ -174,23 +173,56 @@ public:
       result =
           concat("operator ", chain_.name(i), " alone needs ", needs, " of ", memory, " bytes");
     }
-    const std::int64_t more = result.empty() ? smallest_accumulation(memory, accumulation) : 0;
+    const std::int64_t more = result.empty() ? smallest_accumulation(memory, accumulation + 1) : 0;
     if (result.empty()) {
-      result = more > 0
-                   ? concat("no partition hides its loads behind ", accumulation, " micro-batches")
-                   : concat("no partition keeps the rules of '", name_of(variant_), "' in ", memory,
-                            " bytes");
+      result = enough == 0 ? concat("no partition hides its loads behind ", accumulation,
+                                    " micro-batches, in any memory")
+               : more > 0  ? concat("no partition of ", memory, " bytes hides its loads behind ",
+                                    accumulation, " micro-batches")
+                           : concat("no partition keeps the rules of '", name_of(variant_), "' in ",
+                                    memory, " bytes");
     }
-    const Bytes enough = smallest_memory(accumulation);
     result += "; enough would be ";
     if (more > 0) result += concat(more, " micro-batches");
     if (more > 0 && enough > 0) result += ", or ";
     if (enough > 0) result += concat(enough, " bytes");
-    if (more == 0 && enough == 0) result += "more of both, or a faster link";
-    return result;
+    if (more > 0 || enough > 0) return result;
+    constexpr Bytes all = Bytes{1} << 61;
+    const std::int64_t any = smallest_accumulation(all, accumulation + 1);
+    if (any == 0)
+      return result + "a faster link: some operator takes no time to hide a load behind";
+    return result + concat(any, " micro-batches and ", smallest_memory(any, memory), " bytes");
   }
 
 private:
+  [[nodiscard]] bool stashes() const {
+    return variant_ == Variant::stash || variant_ == Variant::three_stash;
+  }
+  [[nodiscard]] bool keeps_three() const {
+    return variant_ == Variant::three || variant_ == Variant::three_stash;
+  }
+
+  /// A forward or backward that takes any time hides all loads behind so many; more are of no use, and
+  /// where sums would be no numbers, none.
+  [[nodiscard]] std::int64_t most_accumulation() const {
+    const ChainSums sums(chain_, 1);
+    const int n = chain_.size();
+    const std::int64_t time = std::max<std::int64_t>(1, sums.forward(0, n) + sums.backward(0, n));
+    std::int64_t cuts = 1;
+    for (const Bytes crossing : chain_.cut) cuts += static_cast<std::int64_t>(crossing);
+    constexpr std::int64_t largest = 1'000'000'000'000'000'000;
+    return std::max<std::int64_t>(1, std::min({sums.load(0, n), largest / time, largest / cuts}));
+  }
+
+  [[nodiscard]] std::int64_t smallest_in(Bytes memory, std::int64_t from, std::int64_t to,
+                                         int& searches) const {
+    if (--searches <= 0 || !exists(memory, from, to)) return 0;
+    if (from == to) return from;
+    const std::int64_t middle = from + (to - from) / 2;
+    const std::int64_t found = smallest_in(memory, from, middle, searches);
+    return found > 0 ? found : smallest_in(memory, middle + 1, to, searches);
+  }
+
   static std::int64_t to_int(Bytes bytes) {
     return static_cast<std::int64_t>(std::min(bytes, Bytes{1} << 62));
   }
@@ -211,6 +243,7 @@ private:
 ///
 /// | cost   | O(n^2 log n): a thousand operators in a tenth of a second; O(n^3) and seconds with stashes or  |
 /// |        | three resident sub-models. Where there is none, some dozens of searches for what is enough     |
+/// | cuts   | the first and the last of Chain::cut count nowhere: nothing is cut there                       |
 /// | order  | deterministic                                                                                 |
 /// | errors | OptionError for a chain that is none, or too long for the variant                             |
 ///

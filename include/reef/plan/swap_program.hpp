@@ -42,19 +42,32 @@ constexpr std::optional<SwapLanes> swap_lanes_of(std::string_view name) {
 struct SwapSchedule {
   std::int64_t accumulation = 1;
   SwapLanes lanes = SwapLanes::three_lanes;
-  int slots =
-      0;  ///< sub-models on the device at once, with three lanes; 0 is no limit. Two lanes have 2
+  /// Sub-models on the device at once, with three lanes; 0 asks only that one has left when it runs again.
+  /// Two lanes have two, and what streams has no limit.
+  int slots = 0;
   bool turn = false;  ///< loads begin one sub-model earlier at the two turns
 };
 
 /// What a schedule takes, in the chain's ticks.
 struct SwapTimes {
-  Ticks iteration = 0;  ///< in the steady state
-  Ticks compute = 0;    ///< of it, forwards and backwards
-  Ticks first = 0;      ///< the first iteration, which begins with nothing on the device
+  /// In the steady state: after some dozen others, of which it is the mean where they differ.
+  Ticks iteration = 0;
+  Ticks compute = 0;  ///< of it, forwards and backwards
+  Ticks first = 0;    ///< the first iteration, which begins with nothing on the device
+
+  [[nodiscard]] double utilisation() const {
+    return iteration > 0 ? static_cast<double>(compute) / static_cast<double>(iteration) : 0;
+  }
 };
 
 namespace detail {
+
+/// How many iterations it takes to be in the steady state.
+inline constexpr int most_rounds = 64;
+
+[[nodiscard]] constexpr bool streams(SwapLanes lanes) {
+  return lanes == SwapLanes::streaming || lanes == SwapLanes::streaming_sync;
+}
 
 inline void check_swap(const Chain& chain, std::span<const int> bounds,
                        const SwapSchedule& schedule) {
@@ -72,10 +85,26 @@ inline void check_swap(const Chain& chain, std::span<const int> bounds,
         "reef::plan::swap_program: ", schedule.slots,
         " slots.\n  fix: at least 2, one that runs and one that is loaded, or 0 for no limit.");
   }
+  const ChainSums sums(chain, schedule.accumulation);
+  const int n = chain.size();
+  const double ticks =
+      static_cast<double>(sums.forward(0, n)) + static_cast<double>(sums.backward(0, n)) +
+      2.0 * static_cast<double>(sums.load(0, n)) + static_cast<double>(sums.leave_forward(0, n)) +
+      static_cast<double>(sums.leave_backward(0, n));
+  if (ticks * most_rounds > 9e15) {
+    throw OptionError("reef::plan::swap_program: an iteration of up to ", ticks,
+                      " units of time.\n  why: virtual time is exact below 2^53, for ", most_rounds,
+                      " iterations.\n  fix: a larger unit, or fewer micro-batches.");
+  }
 }
 
 /// Writes the program of an iteration. Storages are signs without bytes: what a sub-model holds is the
-/// planner's matter, when it may come and go is the schedule's.
+/// planner's matter, when it may come and go is the schedule's. A use is a forward or a backward, counted
+/// up and down; a residency is from a load to the last use before it leaves.
+///
+///     done[u]   use u has run; on two lanes, what it leaves has left, too. Loads wait for it
+///     here[r]   residency r has been loaded. Its uses wait for it
+///     left[r]   residency r has left. The load that takes its slot waits for it
 class SwapWriter {
 public:
   SwapWriter(const Chain& chain, std::span<const int> bounds, const SwapSchedule& schedule)
@@ -90,7 +119,8 @@ public:
     const int uses = 2 * segments_;
     const int loads = 2 * (segments_ - 1);
     const bool two = schedule_.lanes == SwapLanes::two_lanes;
-    // As many as come in an iteration and one that stays: more would all be of the one before.
+    // With one for each load of an iteration and one that stays, a load waits for nothing of its own
+    // iteration: no limit is looser than that.
     const int slots = two ? 2 : std::min(schedule_.slots, loads + 1);
     const Signs done = signs("done", uses);
     const Signs here = signs("here", loads + 1);
@@ -143,10 +173,6 @@ public:
     return std::move(program_);
   }
 
-  [[nodiscard]] Ticks compute() const {
-    return sums_.forward(0, sums_.size()) + sums_.backward(0, sums_.size());
-  }
-
 private:
   struct Signs {
     schedule::StorageId first;
@@ -186,8 +212,7 @@ private:
   void run(int use, int resident, const Signs& here, const Signs& done) {
     const bool forward = use < segments_;
     const int s = segment(use);
-    const bool streams = schedule_.lanes >= SwapLanes::streaming;
-    const ChainSums& sums = streams ? one_ : sums_;
+    const ChainSums& sums = streams(schedule_.lanes) ? one_ : sums_;
     schedule::Instruction& instruction =
         add(forward ? "Forward" : "Backward", schedule::Lane::compute, s,
             forward ? sums.forward(begin(s), begin(s + 1)) : sums.backward(begin(s), begin(s + 1)));
@@ -231,12 +256,12 @@ inline std::vector<Ticks> ends_of(const schedule::Program& program, const schedu
 
 /// The program of an iteration, of streaming that of one micro-batch; costs in ticks instead of seconds.
 /// `cold`: it begins with nothing on the device. Throws OptionError for bounds that do not cut the chain,
-/// or fewer than 2 slots.
+/// fewer than 2 slots, or times too long for a virtual clock.
 inline schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
                                       const SwapSchedule& schedule, bool cold = false) {
   detail::check_swap(chain, bounds, schedule);
   detail::SwapWriter writer(chain, bounds, schedule);
-  return schedule.lanes >= SwapLanes::streaming ? writer.streaming() : writer.atom(cold);
+  return detail::streams(schedule.lanes) ? writer.streaming() : writer.atom(cold);
 }
 
 /// What a schedule takes: swap_program in the simulator. Errors as swap_program.
@@ -245,24 +270,31 @@ inline schedule::Program swap_program(const Chain& chain, std::span<const int> b
 /// of partition_chain.
 inline SwapTimes swap_times(const Chain& chain, std::span<const int> bounds,
                             const SwapSchedule& schedule) {
-  constexpr int rounds = 8;
   const auto world = schedule::World::uniform(1, {}, {});
-  const auto ends = [&](bool cold, int count) {
-    const schedule::Program program = swap_program(chain, bounds, schedule, cold);
-    const schedule::Simulation run = schedule::simulate(std::span(&program, 1), world, count);
-    return std::pair(detail::ends_of(program, run, count), static_cast<Ticks>(run.total));
+  const auto ends = [&](const schedule::Program& program, int rounds) {
+    const schedule::Simulation run = schedule::simulate(std::span(&program, 1), world, rounds);
+    return std::pair(detail::ends_of(program, run, rounds), static_cast<Ticks>(run.total));
   };
+  const schedule::Program cold = swap_program(chain, bounds, schedule, true);
+  const detail::ChainSums sums(chain, schedule.accumulation);
   SwapTimes result;
-  result.compute = detail::SwapWriter(chain, bounds, schedule).compute();
-  if (schedule.lanes >= SwapLanes::streaming) {
-    const auto [backward, all] = ends(true, 1);
-    const Ticks one = schedule.lanes == SwapLanes::streaming_sync ? all : backward[0];
+  result.compute = sums.forward(0, sums.size()) + sums.backward(0, sums.size());
+  const auto [first, all] = ends(cold, 1);
+  if (detail::streams(schedule.lanes)) {
+    const Ticks one = schedule.lanes == SwapLanes::streaming_sync ? all : first[0];
     result.iteration = result.first = schedule.accumulation * one;
     return result;
   }
-  result.first = ends(true, 1).first[0];
-  const std::vector<Ticks> steady = ends(false, rounds).first;
-  result.iteration = steady[rounds - 1] - steady[rounds - 2];
+  result.first = first[0];
+  const schedule::Program warm = swap_program(chain, bounds, schedule);
+  const auto size = static_cast<int>(std::min<std::size_t>(warm.round.size(), 1 << 20));
+  const int rounds = std::clamp((1 << 18) / size, 8, detail::most_rounds);
+  const std::vector<Ticks> end = ends(warm, rounds).first;
+  const auto at = [&](int round) { return end[static_cast<std::size_t>(round)]; };
+  const Ticks last = at(rounds - 1) - at(rounds - 2);
+  const int half = rounds / 2;
+  const bool settled = last == at(rounds - 2) - at(rounds - 3);
+  result.iteration = settled ? last : (at(rounds - 1) - at(rounds - 1 - half)) / half;
   return result;
 }
 

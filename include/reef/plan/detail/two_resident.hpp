@@ -30,11 +30,35 @@ public:
 
   /// The bounds of the sub-models, first 0, last n; empty if none is allowed.
   std::vector<int> run() {
+    search();
+    Found end;
+    for (int a = 1; a < sums_.size(); ++a) {
+      end.take({best(a, sums_.size()).cost + cost(0, sums_.forward(a, sums_.size())), a});
+    }
+    return bounds(end);
+  }
+
+  /// Whether any is allowed: O(n^2) where there are no stashes.
+  bool exists() {
+    only_exists_ = true;
+    search();
+    const auto& whole = best_.back();
+    return std::any_of(whole.begin() + 1, whole.end(),
+                       [](const Found& found) { return found.cost.exists(); });
+  }
+
+private:
+  /// How long a forward of A, and how long a load of A takes, as costs beside D(a, b).
+  enum Kind : std::size_t { neither, forward, load, both, kinds };
+
+  void search() {
     const int n = sums_.size();
     best_.resize(static_cast<std::size_t>(n) + 1);
-    for (int d = 1; d <= n; ++d)
+    for (int d = 1; d <= n; ++d) {
       best_[static_cast<std::size_t>(d)].resize(static_cast<std::size_t>(d));
+    }
     for (int d = 1; d < n; ++d) {
+      // In its backward the gradients of what crosses its end are there, where that was.
       const Cost begin = cost(cut_at(d), sums_.backward(0, d));
       if (rules_.first(d) + stash(begin) <= rules_.memory()) best(0, d) = {begin, -1};
     }
@@ -46,16 +70,7 @@ public:
       if (!rules_.stashes()) extend_by_ranges(b);
       extend_one_by_one(b);
     }
-    Found end;
-    for (int a = 1; a < n; ++a) {
-      end.take({best(a, n).cost + cost(0, sums_.forward(a, n)), a});
-    }
-    return bounds(end);
   }
-
-private:
-  /// How long a forward of A, and how long a load of A takes, as costs beside D(a, b).
-  enum Kind : std::size_t { neither, forward, load, both, kinds };
 
   [[nodiscard]] Cost cost(std::int64_t bytes, Ticks time) const {
     return rules_.hides_loads() ? Cost{bytes, time} : Cost{time, bytes};
@@ -119,6 +134,13 @@ private:
       while (forwards >= 0 && forward_of(forwards, b) < load_b) --forwards;
       while (loads >= 0 && sums_.load(loads, b) < backward_b) --loads;
       const int first = std::max(fits, hidden);
+      if (only_exists_) {
+        const int there = first > hides ? 0
+                                        : reachable_[static_cast<std::size_t>(hides) + 1] -
+                                              reachable_[static_cast<std::size_t>(first)];
+        if (there > 0) take(b, d, {Cost{0, 0}, first});
+        continue;
+      }
       const auto [less, more] = std::minmax(forwards, loads);
       Found found;
       const auto look = [&](Kind kind, int from, int to, Ticks time) {
@@ -142,6 +164,13 @@ private:
   }
 
   void fill_tables(int b) {
+    if (only_exists_) {
+      reachable_.assign(1, 0);
+      for (int a = 0; a < b; ++a) {
+        reachable_.push_back(reachable_.back() + (best(a, b).cost.exists() ? 1 : 0));
+      }
+      return;
+    }
     costs_.resize(static_cast<std::size_t>(b));
     const auto fill = [&](Kind kind, auto&& time) {
       for (int a = 0; a < b; ++a) {
@@ -176,6 +205,8 @@ private:
       best_;  ///< by end and begin of the last sub-model; where that before begins
   std::array<RangeMin, kinds> tables_;
   std::vector<Cost> costs_;
+  bool only_exists_ = false;
+  std::vector<int> reachable_;  ///< how many of the places before have a cost
 };
 
 }  // namespace reef::inline v0::plan::detail
