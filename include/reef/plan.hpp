@@ -6,6 +6,8 @@
 #include <reef/plan/atom_algorithm_1.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/chain_json.hpp>
+#include <reef/plan/partition.hpp>
 #include <reef/plan/partition_chain.hpp>
 #include <reef/plan/swap_program.hpp>
+#include <reef/plan/swap_schedule.hpp>
 #include <reef/plan/variant.hpp>

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/plan/chain.hpp>
+#include <reef/plan/variant.hpp>
+
+namespace reef::inline v0::plan {
+
+/// How many operators partition_chain takes, and how many with stashes or three resident sub-models, which
+/// take a second or two for so many.
+inline constexpr int most_operators = 4096;
+inline constexpr int most_operators_of_three = 1024;
+
+/// What a partition is made for.
+struct PartitionOptions {
+  Bytes memory = 0;  ///< of the device
+  std::int64_t accumulation =
+      1;  ///< C: micro-batches that pass a sub-model before the next is loaded
+  Variant variant = Variant::full;
+};
+
+/// A partition of a chain into sub-models that are swapped, or why there is none.
+struct Partition {
+  bool feasible = false;
+  bool fits = false;        ///< the whole chain fits the device, as full counts: it need not be cut
+  std::vector<int> bounds;  ///< sub-model i is [bounds[i], bounds[i + 1])
+  std::int64_t accumulation = 1;
+  Bytes cut_bytes = 0;  ///< through all cuts, of one micro-batch
+  Ticks iteration =
+      0;  ///< of all micro-batches, in the steady state, on two lanes whatever the variant
+  Ticks compute = 0;     ///< of it, forwards and backwards
+  Bytes peak_bytes = 0;  ///< the most that the variant's rules count at once
+  std::string why;       ///< where it is not feasible, and what would be
+
+  [[nodiscard]] double utilisation() const {
+    return iteration > 0 ? static_cast<double>(compute) / static_cast<double>(iteration) : 0;
+  }
+};
+
+}  // namespace reef::inline v0::plan
