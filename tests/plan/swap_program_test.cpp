@@ -1,5 +1,6 @@
 // Schedules of swapping in virtual time, against what is known of them in closed form.
 
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,44 +33,45 @@ Bounds random_bounds(std::mt19937_64& random, int n) {
   return bounds;
 }
 
-TEST(SwapProgram, two_lanes_take_the_time_that_the_planner_counts) {
+/// So many random chains with random bounds; `visit` gets the number of the run, too.
+void for_random_chains(int runs,
+                       const std::function<void(int, const Chain&, const Bounds&)>& visit) {
   std::mt19937_64 random(1);
-  for (int run = 0; run < 2000; ++run) {
+  for (int run = 0; run < runs; ++run) {
+    SCOPED_TRACE("run " + std::to_string(run));
     const int n = 2 + run % 9;
     const Chain chain = random_chain(random, n);
-    const Bounds bounds = random_bounds(random, n);
-    const std::int64_t accumulation = 1 + run % 4;
-    const auto s = SubModel::all(chain, bounds, accumulation);
-    const SwapTimes times = swap_times(chain, bounds, {accumulation, SwapLanes::two_lanes});
-    ASSERT_EQ(times.iteration, test::time_of(s)) << "run " << run;
-    // Nothing is on the device yet: the first iteration waits for its first sub-model.
-    ASSERT_EQ(times.first, times.iteration + s.front().load) << "run " << run;
+    visit(run, chain, random_bounds(random, n));
+    if (testing::Test::HasFailure()) return;
   }
 }
 
+TEST(SwapProgram, two_lanes_take_the_time_that_the_planner_counts) {
+  for_random_chains(2000, [&](int run, const Chain& chain, const Bounds& bounds) {
+    const std::int64_t accumulation = 1 + run % 4;
+    const auto s = SubModel::all(chain, bounds, accumulation);
+    const SwapTimes times = swap_times(chain, bounds, {accumulation, SwapLanes::two_lanes});
+    ASSERT_EQ(times.iteration, test::time_of(s));
+    // Nothing is on the device yet: the first iteration waits for its first sub-model.
+    ASSERT_EQ(times.first, times.iteration + s.front().load);
+  });
+}
+
 TEST(SwapProgram, loads_that_begin_at_the_turns_are_waited_for_less) {
-  std::mt19937_64 random(2);
   int earlier = 0;
-  for (int run = 0; run < 500; ++run) {
-    const int n = 2 + run % 9;
-    const Chain chain = random_chain(random, n);
-    const Bounds bounds = random_bounds(random, n);
+  for_random_chains(500, [&](int, const Chain& chain, const Bounds& bounds) {
     for (const SwapLanes lanes : {SwapLanes::two_lanes, SwapLanes::three_lanes}) {
       const Ticks late = swap_times(chain, bounds, {2, lanes}).iteration;
       const Ticks early = swap_times(chain, bounds, {2, lanes, 0, true}).iteration;
-      ASSERT_LE(early, late) << "run " << run;
+      ASSERT_LE(early, late);
       if (early < late) ++earlier;
     }
-  }
+  });
   EXPECT_GT(earlier, 50);
 }
 
 TEST(SwapProgram, no_schedule_is_faster_than_its_busiest_lane) {
-  std::mt19937_64 random(3);
-  for (int run = 0; run < 500; ++run) {
-    const int n = 3 + run % 8;
-    const Chain chain = random_chain(random, n);
-    const Bounds bounds = random_bounds(random, n);
+  for_random_chains(500, [&](int, const Chain& chain, const Bounds& bounds) {
     const auto s = SubModel::all(chain, bounds, 2);
     Ticks compute = 0;
     Ticks loads = 0;
@@ -86,20 +88,16 @@ TEST(SwapProgram, no_schedule_is_faster_than_its_busiest_lane) {
       EXPECT_GE(times.iteration, compute);
       EXPECT_GE(times.iteration, loads);
       EXPECT_GE(times.iteration, leaving);
-      EXPECT_GE(times.iteration, more_slots) << slots << " slots, run " << run;
+      EXPECT_GE(times.iteration, more_slots) << slots << " slots";
       more_slots = times.iteration;
     }
     // What leaves has a lane of its own: no slower than beside the compute.
     EXPECT_LE(more_slots, swap_times(chain, bounds, {2, SwapLanes::two_lanes}).iteration);
-  }
+  });
 }
 
 TEST(SwapProgram, streaming_takes_each_micro_batch_by_itself) {
-  std::mt19937_64 random(4);
-  for (int run = 0; run < 300; ++run) {
-    const int n = 2 + run % 9;
-    const Chain chain = random_chain(random, n);
-    const Bounds bounds = random_bounds(random, n);
+  for_random_chains(300, [&](int, const Chain& chain, const Bounds& bounds) {
     const auto s = SubModel::all(chain, bounds, 1);
     // A load beside each sub-model that runs: the next one's, but where the last stays.
     Ticks streaming = s.front().load + s.front().backward;
@@ -114,7 +112,7 @@ TEST(SwapProgram, streaming_takes_each_micro_batch_by_itself) {
     }
     EXPECT_EQ(swap_times(chain, bounds, {3, SwapLanes::streaming}).iteration, 3 * streaming);
     EXPECT_EQ(swap_times(chain, bounds, {3, SwapLanes::streaming_sync}).iteration, 3 * sync);
-  }
+  });
 }
 
 TEST(SwapProgram, what_is_foreseen_becomes_a_trace) {
@@ -152,7 +150,7 @@ TEST(SwapProgram, bad_bounds_and_slots_are_refused) {
     }
     return "no error";
   };
-  EXPECT_THAT(refusal({0, 4}, {}), HasSubstr("2 bounds do not cut a chain of 4 operators"));
+  EXPECT_THAT(refusal({0, 4}, {}), HasSubstr("the bounds 0, 4 do not cut a chain of 4 operators"));
   EXPECT_THAT(refusal({0, 3, 2, 4}, {}), HasSubstr("do not cut"));
   EXPECT_THAT(refusal({0, 2, 5}, {}), HasSubstr("do not cut"));
   EXPECT_THAT(refusal({0, 2, 4}, {1, SwapLanes::three_lanes, 1}), HasSubstr("1 slots"));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,21 @@ struct Chain {
   [[nodiscard]] std::string name(int index) const {
     const std::string& given = operators[static_cast<std::size_t>(index)].name;
     return given.empty() ? std::to_string(index) : given;
+  }
+
+  /// Throws OptionError unless these cut the chain: 0, the first operators of further sub-models, n.
+  void validate_bounds(std::span<const int> bounds) const {
+    const bool cuts =
+        bounds.size() >= 3 && bounds.front() == 0 && bounds.back() == size() &&
+        std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) == bounds.end();
+    if (cuts) return;
+    std::string given;
+    for (const int bound : bounds) given += (given.empty() ? "" : ", ") + std::to_string(bound);
+    throw OptionError(
+        "reef::plan::Chain: the bounds ", given, " do not cut a chain of ", size(),
+        " operators.\n  why: each sub-model has an operator, and there are two at least.\n"
+        "  fix: ascending cuts from 1 to ",
+        size() - 1, ", between 0 and ", size(), ".");
   }
 
   /// Throws OptionError unless there is a cut for every boundary, no time is below 0, and sums over

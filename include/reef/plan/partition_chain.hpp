@@ -1,18 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <utility>
 #include <vector>
 
-#include <reef/core/error.hpp>
-#include <reef/core/text.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/detail/chain_partitioner.hpp>
-#include <reef/plan/detail/chain_sums.hpp>
-#include <reef/plan/detail/pair_rules.hpp>
 #include <reef/plan/partition.hpp>
 
 namespace reef::inline v0::plan {
@@ -54,30 +48,10 @@ inline Partition smallest_accumulation(const Chain& chain, PartitionOptions opti
 /// What user-given bounds come to under the same rules. Throws OptionError unless they cut the chain.
 inline Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
                                     const PartitionOptions& options) {
-  const bool whole = bounds.size() >= 3 && bounds.front() == 0 && bounds.back() == chain.size();
-  if (!whole ||
-      std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) != bounds.end()) {
-    throw OptionError("reef::plan::evaluate_partition: ", bounds.size(),
-                      " bounds do not cut a chain of ", chain.size(),
-                      " operators.\n  fix: ascending, the first 0, the last ", chain.size(),
-                      ", and one between them at least.");
-  }
   const detail::ChainPartitioner partitioner(chain, options.variant);
   chain.validate(options.accumulation);
-  Partition result = partitioner.evaluate(std::move(bounds), options.memory, options.accumulation);
-  const detail::ChainSums sums(chain, options.accumulation);
-  const detail::PairRules rules(sums, 0, options.variant);
-  for (std::size_t i = 1; i + 1 < result.bounds.size() && result.why.empty(); ++i) {
-    if (!rules.hidden(result.bounds[i - 1], result.bounds[i], result.bounds[i + 1])) {
-      result.why = concat("a load at the cut before operator ", chain.name(result.bounds[i]),
-                          " takes longer than what hides it");
-    }
-  }
-  if (result.peak_bytes > options.memory) {
-    result.why = concat("it needs ", result.peak_bytes, " of ", options.memory, " bytes");
-  }
-  result.feasible = result.why.empty();
-  return result;
+  chain.validate_bounds(bounds);
+  return partitioner.evaluate(std::move(bounds), options.memory, options.accumulation);
 }
 
 }  // namespace reef::inline v0::plan

@@ -33,6 +33,16 @@ constexpr std::string_view name_of(Variant variant) {
   return variant_names[static_cast<std::size_t>(variant)];
 }
 
+/// What crosses the cuts stays on the device.
+constexpr bool stashes(Variant variant) {
+  return variant == Variant::stash || variant == Variant::three_stash;
+}
+
+/// The sub-model that leaves is on the device beside the one that runs and the one that is loaded.
+constexpr bool keeps_three(Variant variant) {
+  return variant == Variant::three || variant == Variant::three_stash;
+}
+
 /// The variant of that name, if there is one.
 constexpr std::optional<Variant> variant_of(std::string_view name) {
   for (std::size_t i = 0; i < variant_names.size(); ++i) {

@@ -31,7 +31,7 @@ public:
           "  fix: a chain of at least two.");
     }
     const int most =
-        variant == Variant::stash || keeps_three() ? most_operators_of_three : most_operators;
+        stashes(variant) || keeps_three(variant) ? most_operators_of_three : most_operators;
     if (chain.size() > most) {
       throw OptionError(
           "reef::plan::partition_chain: ", chain.size(), " operators for the variant '",
@@ -44,52 +44,60 @@ public:
   /// The bounds of the best partition; empty if there is none.
   [[nodiscard]] std::vector<int> bounds(Bytes memory, std::int64_t accumulation) const {
     const ChainSums sums(chain_, accumulation);
-    const PairRules rules(sums, to_int(memory), variant_);
-    if (rules.keeps_three()) return ThreeResident(rules, chain_.cut, accumulation).run();
-    return TwoResident(rules, chain_.cut, accumulation).run();
+    const PairRules rules(sums, chain_, to_int(memory), variant_, accumulation);
+    return keeps_three(variant_) ? ThreeResident(rules).run() : TwoResident(rules).run();
   }
 
   /// Whether there is one if loads may be hidden behind `most` micro-batches and stashes are those of
   /// `least`: if not, no number between them has one.
   [[nodiscard]] bool exists(Bytes memory, std::int64_t least, std::int64_t most) const {
     const ChainSums sums(chain_, most);
-    const PairRules rules(sums, to_int(memory), variant_);
-    if (rules.keeps_three()) return !ThreeResident(rules, chain_.cut, least).run().empty();
-    return TwoResident(rules, chain_.cut, least).exists();
+    const PairRules rules(sums, chain_, to_int(memory), variant_, least);
+    return keeps_three(variant_) ? !ThreeResident(rules).run().empty()
+                                 : TwoResident(rules).exists();
   }
 
+  /// What bounds come to, and the first rule that they do not keep. Without bounds, what is known of the
+  /// chain.
   [[nodiscard]] Partition evaluate(std::vector<int> bounds, Bytes memory,
                                    std::int64_t accumulation) const {
     const ChainSums sums(chain_, accumulation);
-    const PairRules rules(sums, to_int(memory), variant_);
+    const PairRules rules(sums, chain_, to_int(memory), variant_, accumulation);
     const int n = chain_.size();
     Partition result;
     result.accumulation = accumulation;
     result.fits =
         sums.in_forward(0, n) <= rules.memory() && sums.in_backward(0, n) <= rules.memory();
     if (bounds.empty()) return result;
-    result.feasible = true;
     result.compute = sums.forward(0, n) + sums.backward(0, n);
     const std::size_t count = bounds.size() - 1;
     result.iteration = sums.backward(0, bounds[1]) + sums.forward(bounds[count - 1], n);
-    std::int64_t stash = 0;
+    std::int64_t through_cuts = 0;
     std::int64_t peak = 0;
+    const auto need = [&](std::int64_t bytes) {
+      peak = std::max(peak, bytes + rules.stash(through_cuts));
+    };
     for (std::size_t i = 1; i < count; ++i) {
       const int a = bounds[i - 1];
       const int b = bounds[i];
       const int d = bounds[i + 1];
-      const Bytes crossing = chain_.cut[static_cast<std::size_t>(b)];
-      result.cut_bytes += crossing;
+      through_cuts += rules.cut(b);
       result.iteration += rules.time(a, b, d);
-      if (rules.stashes()) stash += static_cast<std::int64_t>(crossing) * accumulation;
-      if (i == 1) peak = std::max(peak, rules.first(b) + stash);
-      peak = std::max(peak, rules.pair(a, b, d) + stash);
-      if (rules.keeps_three() && i > 1) {
-        peak = std::max(peak, rules.triple(bounds[i - 2], a, b, d) + stash);
+      if (i == 1) need(rules.first(b));
+      need(rules.pair(a, b, d));
+      if (rules.keeps_three() && i > 1) need(rules.triple(bounds[i - 2], a, b, d));
+      if (result.why.empty() && !rules.hidden(a, b, d)) {
+        result.why = concat("a load at the cut before operator ", chain_.name(b),
+                            " takes longer than what hides it");
       }
     }
-    peak = std::max(peak, rules.last(bounds[count - 1]) + stash);
+    need(rules.last(bounds[count - 1]));
+    result.cut_bytes = static_cast<Bytes>(through_cuts);
     result.peak_bytes = static_cast<Bytes>(peak);
+    if (peak > rules.memory()) {
+      result.why = concat("it needs ", result.peak_bytes, " of ", memory, " bytes");
+    }
+    result.feasible = result.why.empty();
     result.bounds = std::move(bounds);
     return result;
   }
@@ -116,7 +124,7 @@ public:
     constexpr Bytes all = Bytes{1} << 61;
     const std::vector<int> loosest = bounds(all, accumulation);
     if (loosest.empty()) return 0;
-    const Bytes parts = stashes() || keeps_three() ? 1024 : all;
+    const Bytes parts = stashes(variant_) || keeps_three(variant_) ? 1024 : all;
     Bytes works = evaluate(loosest, all, accumulation).peak_bytes;
     Bytes fails = std::min(memory, works - 1);
     while (works - fails > 1 + works / parts) {
@@ -162,13 +170,6 @@ public:
   }
 
 private:
-  [[nodiscard]] bool stashes() const {
-    return variant_ == Variant::stash || variant_ == Variant::three_stash;
-  }
-  [[nodiscard]] bool keeps_three() const {
-    return variant_ == Variant::three || variant_ == Variant::three_stash;
-  }
-
   /// A forward or backward that takes any time hides all loads behind so many; more are of no use, and
   /// where sums would be no numbers, none.
   [[nodiscard]] std::int64_t most_accumulation() const {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <reef/plan/chain.hpp>
 #include <reef/plan/detail/chain_sums.hpp>
@@ -17,8 +19,19 @@ namespace reef::inline v0::plan::detail {
 ///     time       max(C tf(A) + of(A), tl(B)) + max(C tb(B) + ob(B), tl(A))
 class PairRules {
 public:
-  PairRules(const ChainSums& sums, std::int64_t memory, Variant variant)
-      : sums_(sums), memory_(memory), variant_(variant) {}
+  /// Stashes are those of `stashed` micro-batches; times are those of the sums.
+  PairRules(const ChainSums& sums, const Chain& chain, std::int64_t memory, Variant variant,
+            std::int64_t stashed)
+      : sums_(sums), cut_(chain.cut), memory_(memory), variant_(variant), stashed_(stashed) {}
+
+  /// What crosses a boundary, of a micro-batch.
+  [[nodiscard]] std::int64_t cut(int boundary) const {
+    return static_cast<std::int64_t>(cut_[static_cast<std::size_t>(boundary)]);
+  }
+  /// What is kept of so many bytes through all cuts so far.
+  [[nodiscard]] std::int64_t stash(std::int64_t through_cuts) const {
+    return stashes() ? through_cuts * stashed_ : 0;
+  }
 
   [[nodiscard]] const ChainSums& sums() const { return sums_; }
   [[nodiscard]] std::int64_t memory() const { return memory_; }
@@ -27,12 +40,8 @@ public:
   [[nodiscard]] bool hides_backward_loads() const {
     return hides_loads() && variant_ != Variant::paper;
   }
-  [[nodiscard]] bool stashes() const {
-    return variant_ == Variant::stash || variant_ == Variant::three_stash;
-  }
-  [[nodiscard]] bool keeps_three() const {
-    return variant_ == Variant::three || variant_ == Variant::three_stash;
-  }
+  [[nodiscard]] bool stashes() const { return plan::stashes(variant_); }
+  [[nodiscard]] bool keeps_three() const { return plan::keeps_three(variant_); }
 
   /// What the first sub-model needs by itself, in its backward.
   [[nodiscard]] std::int64_t first(int b) const {
@@ -93,8 +102,10 @@ public:
 
 private:
   const ChainSums& sums_;
+  const std::vector<Bytes>& cut_;
   std::int64_t memory_;
   Variant variant_;
+  std::int64_t stashed_;
 };
 
 }  // namespace reef::inline v0::plan::detail

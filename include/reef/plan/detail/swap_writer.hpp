@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,14 +26,7 @@ inline constexpr int most_rounds = 64;
 inline void check_swap(const Chain& chain, std::span<const int> bounds,
                        const SwapSchedule& schedule) {
   chain.validate(schedule.accumulation);
-  const bool cut =
-      bounds.size() >= 3 && bounds.front() == 0 && bounds.back() == chain.size() &&
-      std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) == bounds.end();
-  if (!cut) {
-    throw OptionError("reef::plan::swap_program: ", bounds.size(), " bounds do not cut a chain of ",
-                      chain.size(), " operators.\n  fix: ascending, the first 0, the last ",
-                      chain.size(), ", and one between them at least.");
-  }
+  chain.validate_bounds(bounds);
   if (schedule.slots != 0 && schedule.slots < 2) {
     throw OptionError(
         "reef::plan::swap_program: ", schedule.slots,
@@ -74,8 +66,8 @@ public:
     const int uses = 2 * segments_;
     const int loads = 2 * (segments_ - 1);
     const bool two = schedule_.lanes == SwapLanes::two_lanes;
-    // With one for each load of an iteration and one that stays, a load waits for nothing of its own
-    // iteration: no limit is looser than that.
+    // With more slots than come in an iteration and stay from the last, a load would wait for an iteration
+    // before the last, of which nothing is left.
     const int slots = two ? 2 : std::min(schedule_.slots, loads + 1);
     const Signs done = signs("done", uses);
     const Signs here = signs("here", loads + 1);

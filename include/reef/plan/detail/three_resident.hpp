@@ -20,8 +20,7 @@ namespace reef::inline v0::plan::detail {
 /// whatever follows, and leaves no more stashes. Exact, therefore; O(n^3) times how many are left.
 class ThreeResident {
 public:
-  ThreeResident(const PairRules& rules, const std::vector<Bytes>& cut, std::int64_t accumulation)
-      : rules_(rules), sums_(rules.sums()), cut_(cut), accumulation_(accumulation) {}
+  explicit ThreeResident(const PairRules& rules) : rules_(rules), sums_(rules.sums()) {}
 
   /// The bounds of the sub-models, first 0, last n; empty if none is allowed.
   std::vector<int> run() {
@@ -29,8 +28,8 @@ public:
     states_.resize(static_cast<std::size_t>(n) + 1);
     for (int d = 1; d <= n; ++d) {
       states_[static_cast<std::size_t>(d)].resize(static_cast<std::size_t>(d));
-      const Cost begin{cut_at(d), sums_.backward(0, d)};
-      if (d < n && rules_.first(d) + stash(begin) <= rules_.memory()) {
+      const Cost begin{rules_.cut(d), sums_.backward(0, d)};
+      if (d < n && rules_.first(d) + rules_.stash(begin.first) <= rules_.memory()) {
         states(0, d).push_back({-1, -1, begin});
       }
     }
@@ -57,12 +56,6 @@ private:
     Cost cost;
   };
 
-  [[nodiscard]] std::int64_t cut_at(int boundary) const {
-    return static_cast<std::int64_t>(cut_[static_cast<std::size_t>(boundary)]);
-  }
-  [[nodiscard]] std::int64_t stash(const Cost& so_far) const {
-    return rules_.stashes() ? so_far.first * accumulation_ : 0;
-  }
   /// Of partitions that end with [b, d): the one before it from short to long, each cheaper than the last.
   std::vector<State>& states(int b, int d) {
     return states_[static_cast<std::size_t>(d)][static_cast<std::size_t>(b)];
@@ -78,13 +71,13 @@ private:
       const auto found = std::find_if(former.rbegin(), former.rend(),
                                       [&](const State& state) { return fits(state, a, b, d); });
       if (found == former.rend()) continue;
-      const Cost cost = found->cost + Cost{cut_at(d), rules_.time(a, b, d)};
+      const Cost cost = found->cost + Cost{rules_.cut(d), rules_.time(a, b, d)};
       if (result.empty() || cost < result.back().cost) result.push_back({a, found->before, cost});
     }
   }
 
   [[nodiscard]] bool fits(const State& state, int a, int b, int d) const {
-    const std::int64_t room = rules_.memory() - stash(state.cost);
+    const std::int64_t room = rules_.memory() - rules_.stash(state.cost.first);
     if (rules_.pair(a, b, d) > room) return false;
     if (d == sums_.size() && rules_.last(b) > room) return false;
     return state.before < 0 || rules_.triple(state.before, a, b, d) <= room;
@@ -112,8 +105,6 @@ private:
 
   const PairRules& rules_;
   const ChainSums& sums_;
-  const std::vector<Bytes>& cut_;
-  std::int64_t accumulation_;
   std::vector<std::vector<std::vector<State>>> states_;  ///< by end and begin of the last sub-model
 };
 

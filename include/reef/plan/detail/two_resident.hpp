@@ -25,8 +25,7 @@ namespace reef::inline v0::plan::detail {
 /// way. What is smallest in a range comes from tables: O(n^2 log n), and O(n^3) with stashes.
 class TwoResident {
 public:
-  TwoResident(const PairRules& rules, const std::vector<Bytes>& cut, std::int64_t accumulation)
-      : rules_(rules), sums_(rules.sums()), cut_(cut), accumulation_(accumulation) {}
+  explicit TwoResident(const PairRules& rules) : rules_(rules), sums_(rules.sums()) {}
 
   /// The bounds of the sub-models, first 0, last n; empty if none is allowed.
   std::vector<int> run() {
@@ -59,8 +58,8 @@ private:
     }
     for (int d = 1; d < n; ++d) {
       // In its backward the gradients of what crosses its end are there, where that was.
-      const Cost begin = cost(cut_at(d), sums_.backward(0, d));
-      if (rules_.first(d) + stash(begin) <= rules_.memory()) best(0, d) = {begin, -1};
+      const Cost begin = cost(rules_.cut(d), sums_.backward(0, d));
+      if (rules_.first(d) + rules_.stash(begin.first) <= rules_.memory()) best(0, d) = {begin, -1};
     }
     for (int b = 1; b < n; ++b) {
       const auto& here = best_[static_cast<std::size_t>(b)];
@@ -75,20 +74,15 @@ private:
   [[nodiscard]] Cost cost(std::int64_t bytes, Ticks time) const {
     return rules_.hides_loads() ? Cost{bytes, time} : Cost{time, bytes};
   }
-  [[nodiscard]] std::int64_t cut_at(int boundary) const {
-    return static_cast<std::int64_t>(cut_[static_cast<std::size_t>(boundary)]);
-  }
-  [[nodiscard]] std::int64_t stash(const Cost& so_far) const {
-    return rules_.stashes() ? so_far.first * accumulation_ : 0;
-  }
   Found& best(int b, int d) {
     return best_[static_cast<std::size_t>(d)][static_cast<std::size_t>(b)];
   }
 
   void take(int b, int d, Found found) {
     if (!found.cost.exists()) return;
-    if (d == sums_.size() && rules_.last(b) + stash(found.cost) > rules_.memory()) return;
-    found.cost = found.cost + cost(cut_at(d), 0);
+    if (d == sums_.size() && rules_.last(b) + rules_.stash(found.cost.first) > rules_.memory())
+      return;
+    found.cost = found.cost + cost(rules_.cut(d), 0);
     best(b, d).take(found);
   }
 
@@ -102,7 +96,7 @@ private:
       const int end = all ? b : turns() ? 1 : 0;
       for (int a = 0; a < end; ++a) {
         const Cost so_far = best(a, b).cost;
-        if (!so_far.exists() || !rules_.allowed(a, b, d, stash(so_far))) continue;
+        if (!so_far.exists() || !rules_.allowed(a, b, d, rules_.stash(so_far.first))) continue;
         take(b, d, {so_far + cost(0, rules_.time(a, b, d)), a});
       }
     }
@@ -199,8 +193,6 @@ private:
 
   const PairRules& rules_;
   const ChainSums& sums_;
-  const std::vector<Bytes>& cut_;
-  std::int64_t accumulation_;
   std::vector<std::vector<Found>>
       best_;  ///< by end and begin of the last sub-model; where that before begins
   std::array<RangeMin, kinds> tables_;
