@@ -388,6 +388,8 @@ private:
   static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
   void set_elements(std::size_t p, std::int64_t first, std::span<const Sum> values);
   void set_master(std::int64_t begin, std::span<const Sum> values);
+  /// The host can read and write weights and state where they live.
+  [[nodiscard]] bool home_on_host() const { return !device_.discrete() || Swap::home_is_host; }
   void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
   void require_settled(std::string_view name) const;
   std::vector<StateRange> state_ranges(bool pending, bool exchanged) const;

@@ -104,7 +104,7 @@ auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
   const auto [begin, count] = address_of(name, builder().weights);
   require_inside(name, offset, room.size(), static_cast<Bytes>(count) * sizeof(T));
   const auto* const from = reinterpret_cast<const std::byte*>(begin) + offset;
-  if (!device_.discrete() || Swap::home_is_host) return {from, room.size()};
+  if (home_on_host()) return {from, room.size()};
   copy(room.data(), from, room.size(), device::Copy::to_host);
   return room;
 }
@@ -221,7 +221,7 @@ void Trainer<Policies...>::set_state(const StateRange& range, Bytes offset,
 template <class... Policies>
 void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
   if (bytes == 0) return;
-  if (!device_.discrete() || Swap::home_is_host) {
+  if (home_on_host()) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     return;
   }
