@@ -73,7 +73,7 @@ int main() {
 
   device::Host::Lane lane(host, "compute");
   const auto run = [&](auto step) { return lane.submit(step), lane.synchronize(), y[3]; };
-  const auto forward = [&](auto& own) { g.forward(all, memory, own, {}, true); };
+  const auto forward = [&](auto& own) { g.forward(all, memory, own, {}, graph::Forward::keeps); };
   std::printf("y[3] = %.3f\n", run(forward));
   run([&](auto& own) { g.backward(all, memory, own, {}, false); });
   const auto moved = [&](double to) { return slope[3] = to, run(forward); };

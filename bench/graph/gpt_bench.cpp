@@ -72,7 +72,7 @@ public:
   void step(Host::Lane& own) {
     for (std::size_t s = 0; s < segments_.size(); ++s) {
       bindings_.saved = saved_[s];
-      graph_.forward(segments_[s], bindings_, own, {}, true);
+      graph_.forward(segments_[s], bindings_, own, {}, graph::Forward::keeps);
     }
     for (std::size_t s = segments_.size(); s-- > 0;) {
       bindings_.saved = saved_[s];

@@ -95,6 +95,21 @@ TEST_P(RandomGraphs, give_the_same_bits_however_they_are_cut) {
   EXPECT_EQ(run_once(thirds, point), wanted);
 }
 
+TEST_P(RandomGraphs, give_the_same_bits_where_nothing_is_kept_and_all_is_computed_again) {
+  Host device({.threads = 2});
+  const HostGraph g = random_graph(GetParam());
+  const Point<double> point = Point<double>::make(g.dag(), 1);
+  GraphRunner<Host, double> whole(device, g);
+  const auto wanted = run_once(whole, point);
+  const int nodes = g.dag().node_count();
+  for (const std::vector<int>& cuts :
+       {std::vector<int>{}, std::vector<int>{nodes / 3, 2 * nodes / 3}, every_cut(g.dag())}) {
+    GraphRunner<Host, double> again(device, g, cuts);
+    again.recompute();
+    EXPECT_EQ(run_once(again, point), wanted);
+  }
+}
+
 TEST_P(RandomGraphs, infer_the_bits_of_training) {
   Host device({.threads = 2});
   const HostGraph g = random_graph(GetParam());
@@ -116,7 +131,10 @@ TEST(Graph, a_thousand_drawn_graphs_give_the_same_bits_in_one_piece_and_node_by_
     const Point<double> point = Point<double>::make(g.dag(), 1);
     GraphRunner<Host, double> apart(device, g, every_cut(g.dag()));
     GraphRunner<Host, double> whole(device, g);
-    ASSERT_EQ(run_once(whole, point), run_once(apart, point)) << "seed " << seed;
+    const auto wanted = run_once(whole, point);
+    ASSERT_EQ(run_once(apart, point), wanted) << "seed " << seed;
+    whole.recompute();
+    ASSERT_EQ(run_once(whole, point), wanted) << "computed again, seed " << seed;
   }
 }
 
@@ -205,7 +223,7 @@ TEST(Graph, missing_bindings_are_named) {
   std::vector<double> memory(64);
   const auto message = [&] {
     Host::Lane lane(device, "test");
-    lane.submit([&](Host::Lane& l) { g.forward(segment, bindings, l, {}, true); });
+    lane.submit([&](Host::Lane& l) { g.forward(segment, bindings, l, {}, graph::Forward::keeps); });
     try {
       lane.synchronize();
     } catch (const OptionError& error) {

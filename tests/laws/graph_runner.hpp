@@ -111,13 +111,14 @@ public:
     return sum;
   }
 
+  /// From now on forward keeps nothing, and backward has each segment computed again before its own.
+  void recompute() { recomputes_ = true; }
+
   void forward(DrawKey key = {}, bool training = true) {
+    const graph::Forward trains =
+        recomputes_ ? graph::Forward::drops : graph::Forward::keeps;
     for (std::size_t s = 0; s < segments_.size(); ++s) {
-      poison(workspace_);
-      poison(saved_[s]);
-      bindings_.saved = training ? saved_[s].buffer.data() : nullptr;
-      bindings_.workspace = workspace_.buffer.data();
-      run([&](Lane& lane) { graph_.forward(segments_[s], bindings_, lane, key, training); });
+      run_forward(s, key, training ? trains : graph::Forward::infers);
     }
     check_guards();
   }
@@ -125,8 +126,9 @@ public:
   /// Backward of all segments, the last first. What a segment says that it does not read is NaN.
   void backward(DrawKey key = {}, bool accumulate = false) {
     for (std::size_t s = segments_.size(); s-- > 0;) {
-      poison(workspace_);
       poison_unread(s);
+      if (recomputes_) run_forward(s, key, graph::Forward::again);
+      poison(workspace_);
       bindings_.saved = saved_[s].buffer.data();
       bindings_.workspace = workspace_.buffer.data();
       run([&](Lane& lane) { graph_.backward(segments_[s], bindings_, lane, key, accumulate); });
@@ -135,6 +137,15 @@ public:
   }
 
 private:
+  void run_forward(std::size_t s, DrawKey key, graph::Forward what) {
+    const bool keeps = what == graph::Forward::keeps || what == graph::Forward::again;
+    poison(workspace_);
+    poison(saved_[s]);
+    bindings_.saved = keeps ? saved_[s].buffer.data() : nullptr;
+    bindings_.workspace = workspace_.buffer.data();
+    run([&](Lane& lane) { graph_.forward(segments_[s], bindings_, lane, key, what); });
+  }
+
   static constexpr Bytes guard_bytes = 256;
 
   struct Piece {
@@ -159,12 +170,18 @@ private:
     copy(piece.buffer.data(), nan.data(), piece.bytes, device::Copy::to_device);
   }
 
-  /// Boundary values of segment s that neither it nor an earlier segment reads in backward.
+  /// Boundary values of segment s that neither it nor an earlier segment reads in backward. What a segment
+  /// makes itself it does not read where it is computed again.
   void poison_unread(std::size_t s) {
+    const auto lists = [](const std::vector<int>& list, int id) {
+      return std::find(list.begin(), list.end(), id) != list.end();
+    };
     const auto reads = [&](int id) {
       for (std::size_t earlier = 0; earlier <= s; ++earlier) {
-        const std::vector<int>& list = segments_[earlier].backward_reads;
-        if (std::find(list.begin(), list.end(), id) != list.end()) return true;
+        const graph::Segment& segment = segments_[earlier];
+        const bool own = recomputes_ && dag_.tensor_at(id).producer >= segment.first;
+        if (!own && lists(segment.backward_reads, id)) return true;
+        if (recomputes_ && lists(segment.recompute_reads, id)) return true;
       }
       return false;
     };
@@ -242,6 +259,7 @@ private:
   Piece workspace_;
   Piece parameters_;
   Piece uses_;
+  bool recomputes_ = false;
 };
 
 /// Pseudo-random numbers in [-1, 1), the same in fp32 and fp64 and on every device.

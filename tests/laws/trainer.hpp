@@ -266,17 +266,11 @@ TYPED_TEST_P(TrainerLaws, the_transport_changes_no_bit) {
 }
 
 TYPED_TEST_P(TrainerLaws, cuts_and_buckets_change_no_bit) {
-  // Sums of squares are taken bucket by bucket, so the norm itself belongs to a plan: without
-  // clipping no weight depends on it.
   auto small = this->options();
   auto large = this->options();
-  small.clip_norm = large.clip_norm = 0;
   small.bucket_bytes = 1;
   large.bucket_bytes = Bytes{1} << 30;
-  const auto a = this->trained(small);
-  const auto b = this->trained(large);
-  EXPECT_EQ(a.losses, b.losses);
-  EXPECT_EQ(a.weights, b.weights);
+  EXPECT_EQ(this->trained(small), this->trained(large));
 }
 
 TYPED_TEST_P(TrainerLaws, an_emulated_device_behind_a_link_gives_the_bits_of_the_host) {

@@ -109,8 +109,16 @@ TEST(Gpt, a_cut_at_any_node_changes_no_bit) {
     GraphRunner<Host, float> two(device, g, {cut});
     EXPECT_EQ(run_once(two, point, key), wanted) << "cut before " << g.dag().node_at(cut).name;
   }
-  GraphRunner<Host, float> apart(device, g, everywhere);
-  EXPECT_EQ(run_once(apart, point, key), wanted);
+  for (const bool recomputes : {false, true}) {
+    GraphRunner<Host, float> apart(device, g, everywhere);
+    GraphRunner<Host, float> two(device, g, {g.dag().node_count() / 2});
+    if (recomputes) {
+      apart.recompute();
+      two.recompute();
+    }
+    EXPECT_EQ(run_once(apart, point, key), wanted);
+    EXPECT_EQ(run_once(two, point, key), wanted);
+  }
 }
 
 TEST(Gpt, its_bits_do_not_depend_on_the_number_of_threads) {

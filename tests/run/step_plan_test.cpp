@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -23,6 +25,29 @@ TEST(StepPlan, shards_are_whole_norm_blocks_and_cover_everything) {
         EXPECT_LE(offsets[r + 1] - offsets[r], share * run::norm_block);
       }
     }
+  }
+}
+
+TEST(StepPlan, blocks_of_a_norm_begin_with_parameters_and_shards_with_blocks) {
+  const std::vector<std::int64_t> parameters{0, 16, 9'008, 9'024, 30'000};
+  constexpr std::int64_t n = 30'016;
+  for (const int ranks : {1, 2, 3, 7, 40}) {
+    const auto offsets = run::shard_offsets(n, ranks, parameters);
+    EXPECT_EQ(offsets.front(), 0);
+    EXPECT_EQ(offsets.back(), n);
+    EXPECT_TRUE(std::is_sorted(offsets.begin(), offsets.end()));
+    const run::Bucket bucket{0, 0, n, parameters, offsets};
+    std::vector<std::int64_t> begins;
+    for (int r = 0; r < ranks; ++r) {
+      EXPECT_LE(std::abs(bucket.shard_size(r) - n / ranks), run::norm_block + ranks);
+      for (const auto& [begin, end] : bucket.pieces_of(r)) {
+        for (std::int64_t at = begin; at < end; at += run::norm_block) begins.push_back(at);
+      }
+    }
+    EXPECT_EQ(begins, (std::vector<std::int64_t>{0, 16, 4'112, 8'208, 9'008, 9'024, 13'120, 17'216,
+                                                 21'312, 25'408, 29'504, 30'000}))
+        << "whatever the ranks";
+    EXPECT_EQ(run::norm_blocks(bucket.pieces(0, n)), 12);
   }
 }
 

@@ -79,7 +79,6 @@ TEST(Checkpoint, ddp_with_other_buckets_takes_over_the_state) {
   const comm::Communicator world;
   const auto run = [&](Bytes bucket_bytes, bool save) {
     typename Replicated::Options changed = small_options<Replicated>();
-    changed.clip_norm = 0;  // the norm is summed by buckets
     changed.bucket_bytes = bucket_bytes;
     Replicated trainer = small_trainer<Replicated>(changed, world);
     if (save) {
@@ -187,7 +186,6 @@ void expect_the_same_between_devices_and_buckets() {
   const comm::Communicator world;
   const auto run = [&](Bytes bucket_bytes, Bytes device_bytes, bool resumes) {
     typename Replicated::Options changed = small_options<Replicated>();
-    changed.clip_norm = 0;  // the norm is summed by buckets
     changed.bucket_bytes = bucket_bytes;
     changed.device.memory_bytes =
         device_bytes;  // if there is a limit, its memory is not the host's

@@ -7,10 +7,13 @@
 
 #include <gmock/gmock.h>
 
+#include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/swap/atom.hpp>
+#include <reef/swap/layer_streaming.hpp>
+#include <reef/swap/paper_atom.hpp>
 
 #include "../laws/trainer.hpp"
 
@@ -32,6 +35,13 @@ nn::GptConfig deep(float dropout) {
   return config;
 }
 
+/// Nothing but what crosses the bounds of segments is kept.
+template <class Options>
+Options recomputing(Options options) {
+  options.activations = Activations::recompute;
+  return options;
+}
+
 /// What a run leaves behind, and its loss on held-out text.
 template <class TrainerType>
 auto left_by(typename TrainerType::Options options, float dropout) {
@@ -49,7 +59,9 @@ TEST(SwapAtom, gives_the_bits_of_a_model_that_stays) {
       auto swapped = small_options<Swapped>();
       swapped.micro_batches = {micro_batches};
       const auto expected = left_by<Resident>(resident, dropout);
+      EXPECT_EQ(left_by<Resident>(recomputing(resident), dropout), expected);
       EXPECT_EQ(left_by<Swapped>(swapped, dropout), expected);
+      EXPECT_EQ(left_by<Swapped>(recomputing(swapped), dropout), expected);
       swapped.device.link_bytes_per_second = 1e9;
       swapped.device.memory_bytes =
           Swapped::estimate(nn::gpt<device::Host, float>(deep(dropout), 1), swapped, 1)
@@ -57,6 +69,35 @@ TEST(SwapAtom, gives_the_bits_of_a_model_that_stays) {
       EXPECT_EQ(left_by<Swapped>(swapped, dropout), expected);
     }
   }
+}
+
+/// What it leaves with several micro-batches and dropout on all ranks, behind a link, where nobody may read
+/// what has left.
+template <class TrainerType>
+auto left_by_ranks(Activations activations = Activations::recompute) {
+  auto options = small_options<TrainerType>();
+  options.micro_batches = {3};
+  options.activations = activations;
+  options.device.link_bytes_per_second = 4e9;
+  options.device.poison_freed = true;
+  return left_by<TrainerType>(options, 0.2F);
+}
+
+TEST(SwapAtom, gives_its_bits_in_every_manner) {
+  const auto expected = left_by_ranks<Resident>(Activations::keep);
+  for (const Activations activations : {Activations::keep, Activations::recompute}) {
+    using Rule = optim::Ddp<optim::AdamW>;
+    EXPECT_EQ((left_by_ranks<Trainer<swap::Atom<3>, Rule>>(activations)), expected);
+    EXPECT_EQ((left_by_ranks<Trainer<swap::PaperAtom, Rule>>(activations)), expected);
+    EXPECT_EQ((left_by_ranks<Trainer<swap::LayerStreaming, Rule>>(activations)), expected);
+  }
+}
+
+TEST(SwapAtom, gives_the_bits_of_rounds_that_overlap) {
+  using Acco = optim::Acco<optim::AdamW>;
+  const auto expected = left_by_ranks<Trainer<Acco>>(Activations::keep);
+  EXPECT_EQ((left_by_ranks<Trainer<swap::Atom<>, Acco>>()), expected);
+  EXPECT_EQ((left_by_ranks<Trainer<swap::LayerStreaming, Acco>>()), expected);
 }
 
 TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
@@ -78,6 +119,20 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   };
   EXPECT_EQ(peak(foreseen.device_bytes), foreseen.device_bytes);
   EXPECT_THROW(peak(foreseen.device_bytes - 1), ScheduleError);
+}
+
+TEST(SwapAtom, needs_less_memory_where_segments_are_computed_again) {
+  // Of four micro-batches: what is kept grows with each, what crosses the bounds of segments little.
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  const auto needs = [&](int micro_batches, Activations activations) {
+    auto options = small_options<Swapped>();
+    options.device.link_bytes_per_second = 1e9;
+    options.micro_batches = {micro_batches};
+    options.activations = activations;
+    return Swapped::estimate(model(), options, 1).device_bytes;
+  };
+  EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::recompute));
+  EXPECT_LT(needs(8, Activations::recompute), 3 * needs(1, Activations::recompute));
 }
 
 TEST(SwapAtom, loads_each_segment_twice_and_the_last_once) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,6 +55,14 @@ private:
 };
 
 }  // namespace detail
+
+/// What a forward is for.
+///
+/// | keeps  | training: what backward reads is kept in the saved blob                                    |
+/// | drops  | training: nothing is kept, and before the backward there is another one, `again`           |
+/// | again  | computes once more, with the same key, what backward reads, and keeps that                 |
+/// | infers | nothing is kept, and dropout does not drop                                                 |
+enum class Forward : std::uint8_t { keeps, drops, again, infers };
 
 /// A model: the Dag that planners read, and the code of its operators on one kind of device.
 ///
@@ -115,20 +124,25 @@ public:
   [[nodiscard]] const Dag& dag() const { return dag_; }
   [[nodiscard]] int threads() const { return threads_; }
 
-  /// Enqueues nodes [first, last) in order. With `training`, what backward needs is kept in the
-  /// saved blob, and dropout drops; without, no blob is needed and nothing is kept.
+  /// Enqueues nodes [first, last) in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
-               bool training) const {
-    const auto& locations = training ? segment.forward : segment.inference;
-    check(segment, bindings, lane, training ? segment.saved_bytes : 0,
-          training ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
-    check_tensors("value", segment.boundary_inputs, bindings.tensors);
-    check_tensors("value", segment.boundary_outputs, bindings.tensors);
+               Forward forward) const {
+    const bool keeps = forward == Forward::keeps || forward == Forward::again;
+    const bool again = forward == Forward::again;
+    const bool training = forward != Forward::infers;
+    const auto& locations = keeps ? segment.forward : segment.inference;
+    check(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
+          keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
+    check_tensors("value", again ? segment.recompute_reads : segment.boundary_inputs,
+                  bindings.tensors);
+    check_tensors("value", again ? segment.recompute_writes : segment.boundary_outputs,
+                  bindings.tensors);
     Views views;
     for (int n = segment.first; n < segment.last; ++n) {
       const NodePlan& plan = segment.plan(n);
-      views.gather(dag_, n, locations, training ? plan.saved : plan.inference_saved, bindings);
-      const Location& workspace = training ? plan.forward_workspace : plan.inference_workspace;
+      if (again && !plan.recomputed) continue;
+      views.gather(dag_, n, locations, keeps ? plan.saved : plan.inference_saved, bindings);
+      const Location& workspace = keeps ? plan.forward_workspace : plan.inference_workspace;
       key.op = static_cast<std::uint32_t>(n);
       const ForwardCall<Device, T> call{lane,          views.inputs,
                                         views.outputs, views.parameters,
@@ -138,8 +152,8 @@ public:
     }
   }
 
-  /// Enqueues the backward of nodes [first, last), last node first, after a forward that trained
-  /// with the same key. Gradients of uses are added to, or overwritten: the first micro-batch.
+  /// Enqueues the backward of nodes [first, last), last node first, after a forward that kept with the
+  /// same key. Gradients of uses are added to, or overwritten: the first micro-batch.
   void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                 bool accumulate_parameters) const {
     check(segment, bindings, lane, segment.saved_bytes, segment.backward_workspace_bytes);

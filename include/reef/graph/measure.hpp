@@ -79,10 +79,10 @@ public:
     fillings_.clear();
   }
   Seconds time_forward(Lane& lane) {
-    return time(lane, [&] { graph_.forward(segment_, bindings_, lane, {}, true); });
+    return time(lane, [&] { graph_.forward(segment_, bindings_, lane, {}, Forward::keeps); });
   }
   Seconds time_backward(Lane& lane) {
-    return time(lane, [&] { graph_.backward(segment_, bindings_, lane, {}, true); });
+    return time(lane, [&] { graph_.backward(segment_, bindings_, lane, {}, Forward::keeps); });
   }
 
 private:

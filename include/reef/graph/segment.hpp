@@ -35,6 +35,7 @@ enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 /// One node's part of a Segment.
 struct NodePlan {
   bool active = false;          ///< backward runs it: a gradient arrives at it and leaves it
+  bool recomputed = false;      ///< what backward reads comes from it, directly or not
   std::vector<Location> saved;  ///< what forward keeps: in the blob, or workspace if not active
   std::vector<Location> inference_saved;  ///< the same where nothing is kept
   Location forward_workspace;
@@ -52,6 +53,8 @@ struct NodePlan {
 /// | backward   | reads `backward_reads`, the blob and `output_gradients`; writes `input_gradients`; it   |
 /// |            | uses the blob and the output gradients up (but not that of a result, such as the loss)  |
 /// | inference  | forward that keeps nothing: needs no blob, writes `boundary_outputs` alone              |
+/// | recompute  | after one that kept nothing: reads `recompute_reads`, writes the blob and those         |
+/// |            | boundary outputs that it passes by, `recompute_writes`; skips what backward can do without |
 /// | order      | a gradient's contributions are added in reverse topological order, so that the bits do  |
 /// |            | not depend on where a Dag is cut: `input_gradient_accumulates` says that a later        |
 /// |            | segment has written its own before, and this one adds to it                            |
@@ -67,6 +70,9 @@ struct Segment {
   std::vector<int> input_gradients;   ///< boundary inputs whose gradients backward computes
   std::vector<bool> input_gradient_accumulates;  ///< for each of input_gradients
 
+  std::vector<int> recompute_reads;   ///< of boundary_inputs
+  std::vector<int> recompute_writes;  ///< of boundary_outputs
+
   std::vector<int> parameters;  ///< ids, ascending: what forward and backward read
   std::vector<int> uses;        ///< ids, ascending: whose gradients backward writes
 
@@ -76,6 +82,7 @@ struct Segment {
   Bytes backward_workspace_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
+  double recompute_flops = 0;
 
   std::vector<Location> forward;    ///< of each tensor of the Dag, in a forward that trains
   std::vector<Location> inference;  ///< of each tensor, in a forward that keeps nothing

@@ -168,7 +168,7 @@ public:
     run([&](Lane& lane) {
       lane.copy(bindings_.tensor(tokens_), window.data(), window.size() * sizeof(std::int32_t),
                 device::Copy::to_device);
-      model_.forward(segment_, bindings_, lane, {}, false);
+      model_.forward(segment_, bindings_, lane, {}, graph::Forward::infers);
       lane.copy(row.data(), last, row.size() * sizeof(T), device::Copy::to_host);
     });
     std::vector<float> result;

@@ -31,12 +31,8 @@ struct ScalarLayout {
 
   int folds_per_rank = 1;
   std::vector<std::int64_t> ranks{0};            ///< P + 1 offsets
-  std::vector<std::vector<std::int64_t>> norms;  ///< by rank, by bucket: offset of the first sum
-
-  static std::int64_t blocks(std::int64_t elements) {
-    return static_cast<std::int64_t>(divide_up(static_cast<std::uint64_t>(elements),
-                                               static_cast<std::uint64_t>(run::norm_block)));
-  }
+  std::vector<std::vector<std::int64_t>>
+      norms;  ///< by rank, by bucket: offset of the first sum; and the end
 
   ScalarLayout(const run::StepPlan& plan, bool trains) : folds_per_rank(plan.virtual_ranks) {
     std::int64_t end = 0;
@@ -46,8 +42,9 @@ struct ScalarLayout {
       if (trains) {
         for (const run::Bucket& bucket : plan.buckets) {
           norms.back().push_back(end);
-          end += blocks(bucket.shard_size(rank));
+          end += run::norm_blocks(bucket.pieces_of(rank));
         }
+        norms.back().push_back(end);
       }
       ranks.push_back(end);
     }
@@ -112,6 +109,16 @@ inline void add_losses(std::vector<run::Value>& values, const run::StepBuilder& 
   for (const auto& counted : builder.micro_batches) values.push_back({counted.loss_weight, 0});
 }
 
+/// The sums of squares of pieces of a gradient, block after block.
+template <class Lane, class T>
+void sum_squares(Lane& lane, const T* gradient,
+                 std::span<const std::pair<std::int64_t, std::int64_t>> pieces, double* sums) {
+  for (const auto& [begin, end] : pieces) {
+    block_sums_of_squares(lane, end - begin, gradient + begin, sums, run::norm_block);
+    sums += run::norm_blocks(end - begin);
+  }
+}
+
 /// What all ranks' scalars say. The sums run in the order of ranks, buckets and blocks, in fp64.
 inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, std::size_t buckets,
                              const run::StepPlan& plan, const UpdateOptions& options) {
@@ -130,9 +137,9 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, 
   }
   for (std::size_t b = 0; b < buckets; ++b) {
     for (std::size_t r = 0; r < ranks; ++r) {
-      const std::int64_t blocks =
-          ScalarLayout::blocks(plan.buckets[b].shard_size(static_cast<int>(r)));
-      for (std::int64_t i = 0; i < blocks; ++i) squares += scalars[layout.norms[r][b] + i];
+      for (std::int64_t i = layout.norms[r][b]; i < layout.norms[r][b + 1]; ++i) {
+        squares += scalars[i];
+      }
     }
   }
   Verdict verdict = judge(weight, weighted_loss, squares, options);
@@ -176,15 +183,16 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   const bool trains = builder.trains();
   std::vector<run::Value> sums;
   for (std::size_t b = 0; trains && b < plan.buckets.size(); ++b) {
-    const std::int64_t elements = plan.buckets[b].shard_size(builder.rank());
-    const auto blocks = static_cast<Bytes>(detail::ScalarLayout::blocks(elements));
+    const run::Bucket& bucket = plan.buckets[b];
+    const auto blocks = static_cast<Bytes>(run::norm_blocks(bucket.pieces_of(builder.rank())));
     sums.push_back(
         {program.add_storage(concat("sums of squares ", b), blocks * sizeof(double), Place::device),
          0});
     schedule::Instruction& norms = program.add("Norms", about.lane, static_cast<int>(b));
     norms.reads = {{gradients[b], 0}};
     norms.writes = {sums.back()};
-    norms.cost.bytes = static_cast<Bytes>(elements) * plan.sum_bytes();
+    norms.cost.bytes =
+        static_cast<Bytes>(bucket.shard_size(builder.rank())) * plan.sum_bytes();
   }
 
   const detail::ScalarLayout layout(plan, trains);
@@ -215,7 +223,8 @@ inline void add_own_decision(run::StepBuilder& builder) {
   schedule::Program& program = builder.program;
   std::vector<run::Value> sums;
   for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
-    const std::int64_t blocks = detail::ScalarLayout::blocks(builder.plan.buckets[b].size());
+    const run::Bucket& bucket = builder.plan.buckets[b];
+    const std::int64_t blocks = run::norm_blocks(bucket.pieces(0, bucket.size()));
     sums.push_back({program.add_storage(concat("sums of squares ", b),
                                         static_cast<Bytes>(blocks) * sizeof(double), Place::device),
                     0});
@@ -236,10 +245,11 @@ template <class Handlers, class Site>
 void add_own_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
   using T = typename Site::sum_type;
   handlers.on_lane("OwnNorms", [&site](const schedule::Instruction& i) -> typename Handlers::Code {
-    return [gradient = site.at(i.reads[0]), n = site.elements(i.reads[0]),
+    const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
+    return [gradient = site.at(i.reads[0]), pieces = bucket.pieces(0, bucket.size()),
             sums = site.memory.template at<double>(i.writes[0].storage)](
                typename Handlers::Lane& lane) {
-      block_sums_of_squares(lane, n, gradient, sums, run::norm_block);
+      detail::sum_squares(lane, gradient, pieces, sums);
     };
   });
   handlers.on_wire("OwnDecide",
@@ -278,13 +288,16 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
 
   handlers.on_lane("Norms", [&site](const Instruction& i) -> Code {
     const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
-    const T* gradient = site.at(i.reads[0]);
-    if (site.elements(i.reads[0]) == bucket.size()) {
-      gradient += bucket.shards[static_cast<std::size_t>(site.rank())];
+    auto pieces = bucket.pieces_of(site.rank());
+    if (site.elements(i.reads[0]) != bucket.size()) {
+      for (auto& [begin, end] : pieces) {
+        begin -= bucket.shards[static_cast<std::size_t>(site.rank())];
+        end -= bucket.shards[static_cast<std::size_t>(site.rank())];
+      }
     }
-    auto* const sums = site.memory.template at<double>(i.writes[0].storage);
-    return [gradient, sums, n = bucket.shard_size(site.rank())](Lane& lane) {
-      block_sums_of_squares(lane, n, gradient, sums, run::norm_block);
+    return [gradient = site.at(i.reads[0]), pieces = std::move(pieces),
+            sums = site.memory.template at<double>(i.writes[0].storage)](Lane& lane) {
+      detail::sum_squares(lane, gradient, pieces, sums);
     };
   });
 
@@ -300,7 +313,7 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
 
     // Sums of squares come last. Before them are the counts of each fold, or losses and weights of
     // micro-batches, of which each fold has one at least.
-    const std::size_t buckets = layout->norms[rank].size();
+    const std::size_t buckets = site.builder.trains() ? site.plan().buckets.size() : 0;
     const std::span<const run::Value> counted = std::span(i.reads).first(i.reads.size() - buckets);
     const auto folds = static_cast<std::size_t>(layout->folds_per_rank);
     std::vector<const double*> counts;

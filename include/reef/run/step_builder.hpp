@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <any>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -69,8 +70,10 @@ struct StepBuilder {
     StorageId batch = no_storage;               ///< inputs and loss weight, as they come in
     std::vector<StorageId> tensors;             ///< by tensor that crosses a boundary
     std::vector<StorageId> gradients;           ///< of those
+    std::vector<StorageId> again;  ///< of those tensors, by tensor: where a Recompute writes it
     std::vector<StorageId> saved;               ///< by segment
     std::vector<StorageId> forward_workspace;   ///< by segment
+    std::vector<StorageId> again_workspace;     ///< by segment: a Recompute's
     std::vector<StorageId> backward_workspace;  ///< by segment
     StorageId loss = no_storage;
     StorageId loss_weight = no_storage;
@@ -87,6 +90,7 @@ struct StepBuilder {
   std::vector<StorageId> exchanged{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
+  std::any swap_state{};           ///< what the swap policy keeps from stage to stage
 
   /// Reserves weights and gradients. The other storages come with the passes.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_turn = 0)
@@ -241,6 +245,7 @@ inline int add_micro_batches(StepBuilder& builder) {
     storages.number = before + k;
     storages.tensors.assign(dag.tensors.size(), no_storage);
     storages.gradients.assign(dag.tensors.size(), no_storage);
+    storages.again.assign(dag.tensors.size(), no_storage);
 
     Bytes batch_bytes = 0;
     for (const int input : dag.inputs)
@@ -278,15 +283,24 @@ inline int add_micro_batches(StepBuilder& builder) {
       }
       const std::string where = concat(" of segment ", storages.saved.size(), suffix);
       const bool trains = builder.trains();
-      storages.saved.push_back(
-          program.add_storage("saved" + where, trains ? segment.saved_bytes : 0, Place::device));
-      storages.forward_workspace.push_back(program.add_storage(
-          "forward workspace" + where,
-          trains ? segment.forward_workspace_bytes : segment.inference_workspace_bytes,
-          Place::device));
+      const bool again = trains && plan.recomputes_segment(storages.saved.size());
+      const auto add = [&](const char* what, Bytes bytes) {
+        return program.add_storage(what + where, bytes, Place::device);
+      };
+      for (const int id : segment.recompute_writes) {
+        const graph::Tensor& tensor = dag.tensor_at(id);
+        if (!again) break;
+        storages.again[static_cast<std::size_t>(id)] =
+            program.add_storage(tensor.name + " again" + suffix, tensor.spec.bytes(), Place::device);
+      }
+      storages.saved.push_back(add("saved", trains ? segment.saved_bytes : 0));
+      storages.forward_workspace.push_back(
+          add("forward workspace", trains && !again ? segment.forward_workspace_bytes
+                                                    : segment.inference_workspace_bytes));
+      storages.again_workspace.push_back(
+          add("recompute workspace", again ? segment.forward_workspace_bytes : 0));
       storages.backward_workspace.push_back(
-          program.add_storage("backward workspace" + where,
-                              trains ? segment.backward_workspace_bytes : 0, Place::device));
+          add("backward workspace", trains ? segment.backward_workspace_bytes : 0));
     }
     builder.micro_batches.push_back(std::move(storages));
   }
@@ -301,10 +315,16 @@ inline int add_micro_batches(StepBuilder& builder) {
   return first;
 }
 
-/// Appends `Forward(segment, j)`; in an evaluation it keeps nothing for a backward.
+/// The forward of a segment keeps what its backward reads.
+inline bool keeps(const StepBuilder& builder, int s) {
+  return builder.trains() && !builder.plan.recomputes_segment(static_cast<std::size_t>(s));
+}
+
+/// Appends `Forward(segment, j)`; in an evaluation it keeps nothing for a backward, nor in a segment that
+/// is recomputed.
 ///
 ///     reads    weights_of(segment), boundary inputs
-///     writes   boundary outputs, saved (in training), workspace
+///     writes   boundary outputs, saved (if kept), workspace
 inline void add_forward(StepBuilder& builder, int s, int j) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
@@ -316,15 +336,36 @@ inline void add_forward(StepBuilder& builder, int s, int j) {
   for (const int id : segment.boundary_outputs) {
     forward.writes.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
   }
-  if (builder.trains()) {
+  if (keeps(builder, s)) {
     forward.writes.push_back({storages.saved[static_cast<std::size_t>(s)], 0});
   }
   forward.writes.push_back({storages.forward_workspace[static_cast<std::size_t>(s)], 0});
   forward.cost.flops = segment.forward_flops;
 }
 
-/// Appends `Backward(segment, j)`. The first micro-batch of a fold overwrites the gradients, unless
-/// the stage continues; the others add to them.
+/// Appends `Recompute(segment, j)`: what its backward reads, computed as by its forward.
+///
+///     reads    weights_of(segment), those boundary inputs that it needs
+///     writes   boundary outputs that it passes by (MicroBatch::again), saved, workspace
+inline void add_recompute(StepBuilder& builder, int s, int j) {
+  const auto index = static_cast<std::size_t>(s);
+  const graph::Segment& segment = builder.plan.segments[index];
+  const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
+  Instruction& recompute = builder.program.add("Recompute", Lane::compute, s, j);
+  recompute.reads = builder.weights_of(segment);
+  for (const int id : segment.recompute_reads) {
+    recompute.reads.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
+  }
+  for (const int id : segment.recompute_writes) {
+    recompute.writes.push_back({storages.again[static_cast<std::size_t>(id)], 0});
+  }
+  recompute.writes.push_back({storages.saved[index], 0});
+  recompute.writes.push_back({storages.again_workspace[index], 0});
+  recompute.cost.flops = segment.recompute_flops;
+}
+
+/// Appends `Backward(segment, j)`, behind a `Recompute` where the plan says so. The first micro-batch of a
+/// fold overwrites the gradients, unless the stage continues; the others add to them.
 ///
 ///     reads                weights_of(segment), boundary tensors that it reads, saved, output gradients
 ///     writes, accumulates  input gradients; workspace among the writes; gradients_of(segment)
@@ -334,10 +375,14 @@ inline void add_forward(StepBuilder& builder, int s, int j) {
 inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
+  if (!keeps(builder, s)) add_recompute(builder, s, j);
   Instruction& backward = builder.program.add("Backward", Lane::compute, s, j);
   backward.reads = builder.weights_of(segment);
   for (const int id : segment.backward_reads) {
-    backward.reads.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
+    const auto tensor = static_cast<std::size_t>(id);
+    const StorageId again = storages.again[tensor];
+    const bool own = builder.plan.dag->tensor_at(id).producer >= segment.first;
+    backward.reads.push_back({own && again != no_storage ? again : storages.tensors[tensor], 0});
   }
   backward.reads.push_back({storages.saved[static_cast<std::size_t>(s)], 0});
   for (const int id : segment.output_gradients) {

@@ -36,7 +36,21 @@ public:
     operands.weights(reads);
     operands.bind(operands.bindings_.tensors, operands.segment().boundary_inputs, reads);
     operands.bind(operands.bindings_.tensors, operands.segment().boundary_outputs, writes);
-    if (site.builder.trains()) operands.bindings_.saved = operands.next(writes);
+    if (keeps(site.builder, forward.index)) operands.bindings_.saved = operands.next(writes);
+    operands.bindings_.workspace = operands.next(writes);
+    return std::move(operands.bindings_);
+  }
+
+  /// The addresses of a Recompute.
+  static graph::SegmentBindings of_recompute(const Site<Device, T, Gradient>& site,
+                                             const Instruction& recompute) {
+    Operands operands(site, recompute.index);
+    Cursor reads{recompute.reads};
+    Cursor writes{recompute.writes};
+    operands.weights(reads);
+    operands.bind(operands.bindings_.tensors, operands.segment().recompute_reads, reads);
+    operands.bind(operands.bindings_.tensors, operands.segment().recompute_writes, writes);
+    operands.bindings_.saved = operands.next(writes);
     operands.bindings_.workspace = operands.next(writes);
     return std::move(operands.bindings_);
   }
@@ -192,15 +206,13 @@ void add_rounding_code(Handlers<Device>& handlers, const Site<Device, T, Gradien
 
 }  // namespace detail
 
-/// Adds the code of Batch, Forward, Backward, AddGradients, FoldUses, FoldRank, Download and Upload.
+/// Adds the code of Batch, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank, Download and Upload.
 template <device::device Device, real T, real Gradient>
 void add_step_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& site) {
   using DeviceLane = typename Device::Lane;
   using Code = typename Handlers<Device>::Code;
   using Communication = typename Handlers<Device>::Communication;
   using Sum = sum_t<T>;
-  const bool trains = site.builder.trains();
-
   handlers.on_wire("Batch", [&site](const Instruction& batch) -> Communication {
     const graph::Dag& dag = *site.plan().dag;
     std::vector<AnyView> inputs;
@@ -221,14 +233,24 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& 
     });
   });
 
-  handlers.on_lane("Forward", [&site, trains](const Instruction& forward) -> Code {
-    const auto& segment = site.plan().segments[static_cast<std::size_t>(forward.index)];
-    return [&site, &segment, trains, j = forward.micro_batch,
-            bindings = detail::Operands<Device, T, Gradient>::of_forward(site, forward)](
-               DeviceLane& lane) {
+  const auto forward = [&site](const Instruction& i, graph::SegmentBindings bindings,
+                               graph::Forward what) -> Code {
+    const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
+    return [&site, &segment, what, j = i.micro_batch,
+            bindings = std::move(bindings)](DeviceLane& lane) {
       site.graph.forward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
-                         trains);
+                         what);
     };
+  };
+  handlers.on_lane("Forward", [&site, forward](const Instruction& i) {
+    using graph::Forward;
+    const Forward trains = keeps(site.builder, i.index) ? Forward::keeps : Forward::drops;
+    return forward(i, detail::Operands<Device, T, Gradient>::of_forward(site, i),
+                   site.builder.trains() ? trains : Forward::infers);
+  });
+  handlers.on_lane("Recompute", [&site, forward](const Instruction& i) {
+    return forward(i, detail::Operands<Device, T, Gradient>::of_recompute(site, i),
+                   graph::Forward::again);
   });
 
   handlers.on_lane("Backward", [&site](const Instruction& backward) -> Code {

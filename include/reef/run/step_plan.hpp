@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/message.hpp>
@@ -22,8 +24,8 @@
 
 namespace reef::inline v0::run {
 
-/// The elements whose squares are summed together. A shard is a whole number of blocks, so the sums
-/// do not depend on the number of ranks.
+/// The elements of a parameter whose squares are summed together; its last block may be short. A shard is
+/// a whole number of blocks, so the sums depend neither on the number of ranks nor on where a model is cut.
 inline constexpr std::int64_t norm_block = 4096;
 
 /// The parameters that are first used in one segment: what is reduced, updated and gathered at once.
@@ -31,6 +33,7 @@ struct Bucket {
   int segment = 0;
   std::int64_t begin = 0;  ///< elements of the flat parameter layout
   std::int64_t end = 0;
+  std::vector<std::int64_t> parameters;  ///< where they begin, from begin on: 0 first, ascending
   std::vector<std::int64_t>
       shards;  ///< P + 1 offsets from begin: rank r owns [shards[r], shards[r+1])
 
@@ -39,17 +42,53 @@ struct Bucket {
     const auto r = static_cast<std::size_t>(rank);
     return shards[r + 1] - shards[r];
   }
+
+  /// Elements [first, last) of the bucket, parameter by parameter: [begin, end) of each, with the padding
+  /// behind it.
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> pieces(std::int64_t first,
+                                                                          std::int64_t last) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> result;
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      const std::int64_t next = p + 1 < parameters.size() ? parameters[p + 1] : size();
+      const std::int64_t from = std::max(first, parameters[p]);
+      const std::int64_t to = std::min(last, next);
+      if (from < to) result.emplace_back(from, to);
+    }
+    return result;
+  }
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of(int rank) const {
+    const auto r = static_cast<std::size_t>(rank);
+    return pieces(shards[r], shards[r + 1]);
+  }
 };
 
-/// Offsets that give each of P ranks a share of n elements in whole blocks: shares differ by at most
-/// one block, and the last block may be short.
-inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks) {
-  const auto blocks =
-      static_cast<std::int64_t>(divide_up(static_cast<std::uint64_t>(n), norm_block));
+/// The blocks of a piece of a parameter that begins with one.
+constexpr std::int64_t norm_blocks(std::int64_t elements) {
+  return (elements + norm_block - 1) / norm_block;
+}
+
+/// The blocks of some pieces.
+inline std::int64_t norm_blocks(std::span<const std::pair<std::int64_t, std::int64_t>> pieces) {
+  std::int64_t blocks = 0;
+  for (const auto& [begin, end] : pieces) blocks += norm_blocks(end - begin);
+  return blocks;
+}
+
+/// P + 1 offsets that give each of P ranks a share of n elements in whole blocks, which begin anew at each
+/// of `parameters`: shares differ from n / P by at most a block.
+inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
+                                               std::span<const std::int64_t> parameters = {}) {
   std::vector<std::int64_t> offsets;
   for (int r = 0; r <= ranks; ++r) {
-    offsets.push_back(std::min(n, blocks * r / ranks * norm_block));
+    const std::int64_t share = n / ranks * r + n % ranks * r / ranks;
+    const auto behind = std::upper_bound(parameters.begin(), parameters.end(), share);
+    const std::int64_t begin = behind == parameters.begin() ? 0 : *(behind - 1);
+    const std::int64_t below = begin + (share - begin) / norm_block * norm_block;
+    const std::int64_t above =
+        std::min(below + norm_block, behind == parameters.end() ? n : *behind);
+    offsets.push_back(share - below < above - share ? below : above);
   }
+  offsets.back() = n;
   return offsets;
 }
 
@@ -73,6 +112,18 @@ struct Exchange {
   }
 };
 
+/// How segments of a model that is swapped pass through the device.
+///
+/// | streams     | each micro-batch by itself through all segments; else all of a fold through each       |
+/// | two_lanes   | what leaves takes the compute lane's time; else it has a lane of its own               |
+/// | writes_back | weights leave, too, after forwards and after backwards, though they have not changed    |
+struct Swapping {
+  int slots = 2;  ///< for weights, and for gradients, on the device: of as many segments
+  bool streams = false;
+  bool two_lanes = false;
+  bool writes_back = false;
+};
+
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.
 struct StepPlan {
   const graph::Dag* dag = nullptr;  ///< outlives the plan
@@ -88,6 +139,10 @@ struct StepPlan {
   bool adapts = false;      ///< a stage takes further micro-batches while it communicates
   int most = 0;             ///< micro-batches of a stage then; 0 is no bound
   Exchange exchange{};      ///< of ranks that step on their own
+  /// By segment: its forward keeps nothing but what crosses its bounds, and what its backward reads is
+  /// computed again before that. Empty: none does so.
+  std::vector<bool> recomputes{};
+  Swapping swapping{};  ///< where the swap policy swaps
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};
@@ -102,6 +157,10 @@ struct StepPlan {
   /// Of a gradient that is kept or sent: as what is summed, unless it is rounded after each sum.
   [[nodiscard]] Bytes gradient_bytes() const { return size_of(gradient); }
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
+
+  [[nodiscard]] bool recomputes_segment(std::size_t segment) const {
+    return !recomputes.empty() && recomputes[segment];
+  }
 
   /// An optimizer keeps master weights: those of the model are narrower than sums, or are others.
   [[nodiscard]] bool keeps_master() const { return own_master || element_bytes() < sum_bytes(); }
@@ -205,6 +264,12 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
     if (count < 1)
       throw OptionError("reef::run: a rank has no micro-batch; each needs at least 1.");
   }
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    if (cuts.front() == 0 && cuts.back() == dag.node_count() && cuts[i] < cuts[i + 1]) continue;
+    throw OptionError("reef::run: the cuts do not divide a model of ", dag.node_count(),
+                      " nodes: ", cuts[i], " comes before ", cuts[i + 1],
+                      ".\n  fix: ascending numbers of nodes from 1 to ", dag.node_count() - 1, ".");
+  }
   StepPlan plan{&dag, ranks, virtual_ranks, std::move(micro_batches), discrete};
   plan.gradient = sum_of(dag.element);
   plan.layout = graph::parameter_layout(dag);
@@ -212,7 +277,7 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     plan.segments.push_back(graph::plan_segment(dag, cuts[i], cuts[i + 1]));
     const int segment = static_cast<int>(i);
-    Bucket bucket{segment, std::numeric_limits<std::int64_t>::max(), 0, {}};
+    Bucket bucket{segment, std::numeric_limits<std::int64_t>::max(), 0, {}, {}};
     for (const int id : plan.segments.back().parameters) {
       const auto parameter = static_cast<std::size_t>(id);
       if (plan.bucket_of_parameter[parameter] >= 0) continue;
@@ -222,10 +287,12 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
       bucket.begin = std::min(bucket.begin, begin);
       bucket.end = std::max(bucket.end, begin + static_cast<std::int64_t>(round_up(
                                                     elements, graph::ParameterLayout::alignment)));
+      bucket.parameters.push_back(begin);
     }
+    for (std::int64_t& begin : bucket.parameters) begin -= bucket.begin;
     plan.bucket_of_segment.push_back(bucket.end > 0 ? static_cast<int>(plan.buckets.size()) : -1);
     if (bucket.end == 0) continue;
-    bucket.shards = shard_offsets(bucket.size(), ranks);
+    bucket.shards = shard_offsets(bucket.size(), ranks, bucket.parameters);
     plan.buckets.push_back(std::move(bucket));
   }
   return plan;

@@ -1,9 +1,30 @@
 #pragma once
 
+#include <array>
+
 #include <reef/swap/concept.hpp>
+#include <reef/swap/detail/swap_code.hpp>
 #include <reef/swap/detail/swapper.hpp>
 
 namespace reef::inline v0::swap {
+
+namespace detail {
+
+/// What policies that swap have in common: weights, gradients and optimizer state live in host memory.
+struct Swapped {
+  using policy_tag = SwapTag;
+  static constexpr bool updates_in_backward = false;
+  static constexpr bool home_is_host = true;
+
+  static void add(run::StepBuilder& builder) { Swapper(builder).run(); }
+
+  template <class Handlers, class Site>
+  static void add_code(Handlers& handlers, const Site& site) {
+    add_swap_code(handlers, site);
+  }
+};
+
+}  // namespace detail
 
 /// Weights, gradients and optimizer state live in host memory; segments of the model pass through the
 /// device in turn, each for all micro-batches of the step before the next.
@@ -11,30 +32,31 @@ namespace reef::inline v0::swap {
 ///     Forward:   Load(s), s = 0 .. S-1;  Backward:  Load(s), Evict(s), s = S-1 .. 0, but the last stays
 ///
 /// | lanes  | loads, kernels and what leaves run beside each other; weights are dropped, gradients leave   |
-/// | memory | device: `Slots` times the weights and the gradients of the largest segment, and activations  |
-/// |        | of all micro-batches                                                                         |
+/// | memory | device: slots for the weights and the gradients of the largest segment, and activations of   |
+/// |        | all micro-batches: what crosses segments' bounds, and the rest where it is kept              |
 /// | copies | a micro-batch's share of the link falls with the number of micro-batches: per step and       |
 /// |        | direction less than twice the weights, and the gradients                                     |
 /// | bits   | those of Resident                                                                            |
+/// | plan   | where the device's memory has a bound, cuts, slots and recomputation are chosen for it:      |
+/// |        | TrainerOptions::cuts, profile. Where every micro-batch by itself is faster, that             |
 ///
-/// A segment is what TrainerOptions::bucket_bytes makes of the model.
+/// Slots above 0 fixes how many there are.
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III. Deviation: a third lane for what leaves; the
 /// optimizer works on host memory.
-template <int Slots = 2>
-struct Atom {
-  static_assert(Slots >= 2,
-                "reef::swap::Atom<Slots>: Slots is at least 2, one runs and one is loaded.");
+template <int Slots = 0>
+struct Atom : detail::Swapped {
+  static_assert(Slots == 0 || Slots >= 2,
+                "reef::swap::Atom<Slots>: Slots is at least 2, one runs and one is loaded; or 0.");
 
-  using policy_tag = SwapTag;
-  static constexpr bool updates_in_backward = false;
-  static constexpr bool home_is_host = true;
-
-  static void add(run::StepBuilder& builder) { detail::Swapper(builder, Slots).run(); }
-
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site) {
-    detail::add_swap_code(handlers, site);
+  /// Of which a plan chooses; the first where there is none.
+  static constexpr auto manners() {
+    if constexpr (Slots > 0) {
+      return std::array{run::Swapping{.slots = Slots}};
+    } else {
+      return std::array{run::Swapping{.slots = 2}, run::Swapping{.slots = 3},
+                        run::Swapping{.slots = 2, .streams = true}};
+    }
   }
 };
 

@@ -18,7 +18,8 @@ namespace reef::inline v0 {
 /// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes              |
 /// | device_bytes    | what the device's memory holds at once: what is never alive together shares |
 /// | host_bytes      | pinned memory: the step's scalars, and what is staged to a discrete device       |
-/// | flops           | forward and backward of this rank's micro-batches, as the operators count    |
+/// | flops           | forward, recomputation and backward of this rank's micro-batches, as the operators |
+/// |                 | count                                                                        |
 /// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node that      |
 /// |                 | reduce in shared memory send nothing: Meter counts what they move apart         |
 /// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H from exchange to exchange |
@@ -91,10 +92,10 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     }
   }
   for (const run::StepBuilder::MicroBatch& j : builder.micro_batches) {
-    for (const auto* ids : {&j.tensors, &j.gradients, &j.saved}) {
+    for (const auto* ids : {&j.tensors, &j.gradients, &j.again, &j.saved}) {
       for (const auto id : *ids) mark(id, &StepEstimate::activations);
     }
-    for (const auto* ids : {&j.forward_workspace, &j.backward_workspace}) {
+    for (const auto* ids : {&j.forward_workspace, &j.again_workspace, &j.backward_workspace}) {
       for (const auto id : *ids) mark(id, &StepEstimate::workspaces);
     }
   }

@@ -46,6 +46,15 @@ struct Accumulation {
   }
 };
 
+/// What there is of a segment of the model between its forward and its backward.
+///
+/// | keep      | all that its backward reads                                                              |
+/// | recompute | what crosses its bounds; the rest is computed again, with the same random numbers and    |
+/// |           | bits, before its backward. Not of the last segment, whose backward comes at once         |
+///
+/// Source: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
+enum class Activations : std::uint8_t { keep, recompute };
+
 /// How a Trainer trains, beyond its policies. The defaults train a small GPT.
 template <class Device, class Rule, class Sync = optim::NoOptions>
 struct TrainerOptions {
@@ -69,6 +78,13 @@ struct TrainerOptions {
   /// Parameters that are reduced at once: at least so many bytes; 0 chooses an eighth of the model,
   /// from 256 KiB to 16 MiB.
   Bytes bucket_bytes = 0;
+
+  /// Where the model is cut into segments: the numbers of the nodes (graph::Dag) that begin further ones,
+  /// ascending. Empty: cut by bucket_bytes. Of weights that are swapped, segments are what is swapped.
+  std::vector<int> cuts{};
+
+  /// What there is of a segment between its forward and its backward.
+  Activations activations = Activations::keep;
 
   /// Run one instruction at a time, in the program's order: the reference.
   bool serial = false;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,8 +85,8 @@ concept composable =
 /// | who    | all ranks construct it, call its members in the same order, and destroy it; one at a time  |
 /// |        | per process; a comm::Environment is alive meanwhile                                         |
 /// | memory | two arenas, allocated once, hold every tensor; a step allocates none                        |
-/// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, tracing and   |
-/// |        | resuming change none, nor do cuts where nothing is clipped (the norm is summed by buckets)  |
+/// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, tracing,      |
+/// |        | resuming and cuts change none                                                               |
 /// | errors | OptionError, ScheduleError, MemoryError from the constructor; NonFiniteError from step, the |
 /// |        | weights being those of the last committed step; comm's errors, and what a source or an      |
 /// |        | operator throws, of which the other ranks hear as MpiError: after these it is unusable      |
@@ -331,8 +332,11 @@ private:
     const run::Purpose purpose = which.purpose;
     run::StepBuilder builder(plan, rank, purpose, which.turn);
     const run::Pass model = [](run::StepBuilder& stage) {
+      std::vector<schedule::Instruction> round = std::exchange(stage.program.round, {});
       Pipeline::add(stage);
       Swap::add(stage);
+      std::move(stage.program.round.begin(), stage.program.round.end(), std::back_inserter(round));
+      stage.program.round = std::move(round);
     };
     Optim::reserve(builder);
     if (purpose == run::Purpose::diagnosis) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@ public:
     segment_.forward_workspace_bytes = lay_out_forward(segment_.forward, true);
     segment_.inference_workspace_bytes = lay_out_forward(segment_.inference, false);
     segment_.backward_workspace_bytes = GradientPlanner(range_, segment_).run();
+    find_recomputed();
     return std::move(segment_);
   }
 
@@ -193,6 +195,35 @@ private:
       }
     }
     return total;
+  }
+
+  /// Nodes that fill the blob or make a value which backward reads, and what those need.
+  void find_recomputed() {
+    std::vector<bool> needed = kept_;
+    for (int n = segment_.last - 1; n >= segment_.first; --n) {
+      const Node& node = dag_.node_at(n);
+      const bool fills = plan(n).active && !node.signature.saved.empty();
+      const bool makes = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                     [&](int output) { return needed[index(output)]; });
+      plan(n).recomputed = fills || makes;
+      if (!plan(n).recomputed) continue;
+      segment_.recompute_flops += node.signature.forward_flops;
+      for (const int input : node.inputs) needed[index(input)] = true;
+      for (const int output : node.outputs) {
+        const Location& location = segment_.forward[index(output)];
+        if (location.place == Place::bound) segment_.recompute_writes.push_back(location.tensor);
+      }
+    }
+    const auto is_read = [&](int input) {
+      const std::vector<int>& consumers = dag_.tensor_at(input).consumers;
+      return std::any_of(consumers.begin(), consumers.end(),
+                         [&](int n) { return range_.inside(n) && plan(n).recomputed; });
+    };
+    std::copy_if(segment_.boundary_inputs.begin(), segment_.boundary_inputs.end(),
+                 std::back_inserter(segment_.recompute_reads), is_read);
+    std::vector<int>& writes = segment_.recompute_writes;
+    std::sort(writes.begin(), writes.end());
+    writes.erase(std::unique(writes.begin(), writes.end()), writes.end());
   }
 
   const Dag& dag_;

@@ -98,7 +98,7 @@ public:
       const auto elements = static_cast<Bytes>(pieces[p].shard_size(builder.rank()));
       for (int kept = 0; kept <= outer_states; ++kept) {
         builder.program.add_storage(outer_storage(kept, outer_states, p),
-                                    elements * builder.plan.sum_bytes(), run::Place::device,
+                                    elements * builder.plan.sum_bytes(), builder.plan.home,
                                     run::Life::persistent);
       }
     }
@@ -107,7 +107,7 @@ public:
     const auto keep = [&](std::string name, std::int64_t elements) {
       builder.program.add_storage(std::move(name),
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
-                                  run::Place::device, run::Life::persistent);
+                                  builder.plan.home, run::Life::persistent);
     };
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
       for (int kept = 0; kept <= outer_states; ++kept) {
@@ -243,7 +243,7 @@ private:
                                         bytes_of(piece.begin), bytes);
         break;
       case Overlap::mix:
-        leaving_[p] = program_.add_storage(leaving_name(p), bytes, run::Place::device);
+        leaving_[p] = program_.add_storage(leaving_name(p), bytes, plan_.home);
         break;
       case Overlap::eager: leaving_[p] = find(program_, leaving_name(p)); break;
     }

@@ -56,7 +56,7 @@ public:
     reserve_states(builder, states, true);
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
       builder.exchanged.push_back(builder.program.add_storage(
-          concat("exchanged ", b), exchanged_bytes(builder, b), run::Place::device,
+          concat("exchanged ", b), exchanged_bytes(builder, b), builder.plan.home,
           run::Life::reserved));
     }
     for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
@@ -204,7 +204,7 @@ private:
                               : part("outgoing weights ", begin, elements, plan_.element_bytes()));
       if (own_shards_) {
         shards_.push_back(program_.add_storage(concat("gradient shard ", b),
-                                               elements * plan_.sum_bytes(), run::Place::device));
+                                               elements * plan_.sum_bytes(), plan_.home));
       } else {
         shards_.push_back(
             plan_.ranks == 1 ? all : part("gradient shard ", begin, elements, plan_.sum_bytes()));
@@ -235,7 +235,7 @@ private:
       const auto& sums = builder_.accumulators_of(fold);
       const run::StorageId rounded =
           widens ? program_.add_storage(concat("leaving gradients ", b), builder_.gradient_bytes(b),
-                                        run::Place::device)
+                                        plan_.home)
                  : run::no_storage;
       run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
       hand.reads = {{sums.buckets[b], version}};

@@ -25,11 +25,6 @@ inline std::vector<int> inspected_uses(const graph::Segment& segment) {
   return {segment.uses.rbegin(), segment.uses.rend()};
 }
 
-inline Bytes inspection_sums(std::int64_t elements) {
-  return divide_up(static_cast<std::uint64_t>(elements),
-                   static_cast<std::uint64_t>(run::norm_block));
-}
-
 /// Writes a stage of the model, in which every backward is followed by `Inspect(s, j)` and
 /// `Report(s, j)`, and every loss by a Report.
 inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
@@ -59,7 +54,7 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
     Bytes sums = 0;
     for (const int use : segment.uses) {
       const graph::Parameter& parameter = plan.dag->parameter_at(plan.dag->use_at(use).parameter);
-      sums += inspection_sums(parameter.spec.shape.size());
+      sums += static_cast<Bytes>(run::norm_blocks(parameter.spec.shape.size()));
     }
     if (sums == 0) continue;
     const run::StorageId inspection = program.add_storage(
@@ -108,7 +103,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
             block_sums_of_squares(lane, n,
                                   static_cast<const sum_t<T>*>(uses[static_cast<std::size_t>(use)]),
                                   next, run::norm_block);
-            next += inspection_sums(n);
+            next += run::norm_blocks(n);
           }
         };
       });
@@ -129,8 +124,8 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
         return site.call("report", [&segment, elements, sums, first, j = i.micro_batch] {
           const double* next = sums;
           for (const int use : inspected_uses(segment)) {
-            const Bytes blocks = inspection_sums(elements(use));
-            for (Bytes block = 0; block < blocks && first->use == Finding::nothing; ++block) {
+            const std::int64_t blocks = run::norm_blocks(elements(use));
+            for (std::int64_t block = 0; block < blocks && first->use == Finding::nothing; ++block) {
               if (!std::isfinite(next[block])) *first = {use, j};
             }
             next += blocks;

@@ -107,12 +107,25 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
     bucket = std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
   }
-  run::StepPlan plan =
-      run::make_step_plan(dag, run::choose_cuts(dag, bucket), ranks, options.virtual_ranks,
-                          std::move(micro_batches), Device::discrete(options.device));
+  std::vector<int> cuts = run::choose_cuts(dag, bucket);
+  if (!options.cuts.empty()) {
+    cuts = options.cuts;
+    cuts.insert(cuts.begin(), 0);
+    cuts.push_back(dag.node_count());
+  }
+  run::StepPlan plan = run::make_step_plan(dag, cuts, ranks, options.virtual_ranks,
+                                           std::move(micro_batches),
+                                           Device::discrete(options.device));
+  if (options.activations == Activations::recompute) {
+    plan.recomputes.assign(plan.segments.size(), true);
+    plan.recomputes.back() = false;
+  }
   plan.piece_bytes = options.communication.piece_bytes;
   plan.gradient = element_of<Gradient>;
-  if constexpr (Swap::home_is_host) plan.home = schedule::Place::host;
+  if constexpr (Swap::home_is_host) {
+    plan.home = schedule::Place::host;
+    plan.swapping = Swap::manners().front();
+  }
   if constexpr (overlapping) {
     plan.stages = Optim::stages;
     plan.own_master = true;

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/device/concept.hpp>
+#include <reef/swap/detail/slots.hpp>
+
+namespace reef::inline v0::swap::detail {
+
+/// A checking mode of the device has nobody read what has left.
+template <class DeviceLane>
+void poison(DeviceLane& lane, void* memory, Bytes bytes) {
+  if constexpr (requires { lane.device().options().poison_freed; }) {
+    if (lane.device().options().poison_freed) std::memset(memory, 0xFF, bytes);
+  }
+}
+
+/// Adds the code of Load, LoadGradients, Evict and WriteBack. What lies between parameters in a slot is
+/// another segment's, and stays there: it has to be 0 where gradients are summed up.
+template <class Handlers, class Site>
+void add_swap_code(Handlers& handlers, const Site& site) {
+  using Code = typename Handlers::Code;
+  using DeviceLane = typename Handlers::Lane;
+  handlers.on_lane("Load", [&site](const Instruction& load) -> Code {
+    const Value first = load.writes.front();
+    const schedule::StorageId slot = site.storage(first).parent;
+    return [copies = site.copies(load, device::Copy::to_device), memory = site.memory.at(slot),
+            bytes = site.storage({slot, 0}).bytes](DeviceLane& lane) mutable {
+      poison(lane, memory, bytes);
+      copies(lane);
+    };
+  });
+  handlers.on_lane("LoadGradients", [&site](const Instruction& load) -> Code {
+    return site.copies(load, device::Copy::to_device);
+  });
+  handlers.on_lane("WriteBack", [&site](const Instruction& back) -> Code {
+    return site.copies(back, device::Copy::to_host);
+  });
+  handlers.on_lane("Evict", [&site](const Instruction& evict) -> Code {
+    using Gradient = typename Site::gradient_type;
+    struct Range {
+      Gradient* to;
+      Gradient* from;
+      Bytes bytes;
+    };
+    const std::vector<Value>& home = evict.writes.empty() ? evict.accumulates : evict.writes;
+    std::vector<Range> ranges;
+    std::size_t next = 0;
+    const int b = site.plan().bucket_of_segment[static_cast<std::size_t>(evict.index)];
+    if (b >= 0) {
+      for (const auto& [begin, end] : site.plan().parameters_in(b)) {
+        ranges.push_back({site.template at<Gradient>(home[0]) + begin,
+                          site.template at<Gradient>(evict.reads[0]) + begin,
+                          static_cast<Bytes>(end - begin) * sizeof(Gradient)});
+      }
+      next = 1;
+    }
+    for (; next < home.size(); ++next) {
+      ranges.push_back({site.template at<Gradient>(home[next]),
+                        site.template at<Gradient>(evict.reads[next]),
+                        site.storage(home[next]).bytes});
+    }
+    return [ranges = std::move(ranges)](DeviceLane& lane) {
+      for (const Range& range : ranges) {
+        lane.copy(range.to, range.from, range.bytes, device::Copy::to_host);
+        poison(lane, range.from, range.bytes);
+      }
+    };
+  });
+}
+
+}  // namespace reef::inline v0::swap::detail

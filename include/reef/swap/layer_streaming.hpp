@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+
+#include <reef/swap/atom.hpp>
+
+namespace reef::inline v0::swap {
+
+/// Every micro-batch by itself through all segments, each loaded while the one before runs.
+///
+///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
+///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
+///
+/// | copies | per micro-batch and direction up to twice the weights, and the gradients: those of the     |
+/// |        | micro-batches before come back, so that sums have the bits of Resident                     |
+/// | memory | slots for the weights and the gradients of two segments; activations of one micro-batch    |
+///
+/// Source: the schedule of Ren et al., ZeRO-Offload, arXiv 2101.06840, for weights that do not fit.
+/// Deviation: there the host adds gradients up.
+struct LayerStreaming : detail::Swapped {
+  static constexpr auto manners() {
+    return std::array{run::Swapping{.slots = 2, .streams = true}};
+  }
+};
+
+static_assert(swap_policy<LayerStreaming>);
+
+}  // namespace reef::inline v0::swap

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <array>
+
+#include <reef/swap/atom.hpp>
+
+namespace reef::inline v0::swap {
+
+/// ATOM as published, to compare with: loads beside kernels, but what leaves takes the kernels' time, and
+/// weights are written back after forwards and after backwards.
+///
+///     Load(s) beside the kernels of the segment before;  WriteBack(s), Evict(s) between kernels
+///
+/// Memory and bits as Atom<2>. Source: Wu et al., ATOM, arXiv 2403.10504, section III.
+struct PaperAtom : detail::Swapped {
+  static constexpr auto manners() {
+    return std::array{run::Swapping{.slots = 2, .two_lanes = true, .writes_back = true}};
+  }
+};
+
+static_assert(swap_policy<PaperAtom>);
+
+}  // namespace reef::inline v0::swap
