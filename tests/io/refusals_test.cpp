@@ -77,7 +77,7 @@ const std::string other_file =
     "check that it is the safetensors file you meant, and copy it again.";
 const std::string unchanged = "the files as their tokenizer has written them, unchanged.";
 const std::string version = R"({"format": "reef.checkpoint", "version": 2, "facts": {}, )";
-const std::string format = R"({"format": "reef-profile-2", )";
+const std::string format = R"({"format": "reef-profile-3", )";
 
 const std::vector<Bad> bad_files{
     {"case.json", read_case, "{\"latency_ms\": [[0, 1],", "case.json:1:24: ", by_hand},

@@ -59,7 +59,7 @@ TEST(Profile, a_member_that_is_missing_or_wrong_is_named_with_its_operator) {
   EXPECT_NE(message(json).find("device"), std::string::npos) << message(json);
   json = profile::to_json(two_operators());
   json["format"] = "reef-profile-1";
-  EXPECT_NE(message(json).find("reef-profile-2"), std::string::npos) << message(json);
+  EXPECT_NE(message(json).find("reef-profile-3"), std::string::npos) << message(json);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Models that are swapped through the device: the bits of those that stay there, in memory that would
 // not hold them.
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/schedule/simulate.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
@@ -85,7 +88,8 @@ auto left_by_ranks(Activations activations = Activations::recompute) {
 
 TEST(SwapAtom, gives_its_bits_in_every_manner) {
   const auto expected = left_by_ranks<Resident>(Activations::keep);
-  for (const Activations activations : {Activations::keep, Activations::recompute}) {
+  for (const Activations activations : {Activations::keep, Activations::recompute,
+                                        Activations::stash, Activations::recompute_and_stash}) {
     using Rule = optim::Ddp<optim::AdamW>;
     EXPECT_EQ((left_by_ranks<Trainer<swap::Atom<3>, Rule>>(activations)), expected);
     EXPECT_EQ((left_by_ranks<Trainer<swap::PaperAtom, Rule>>(activations)), expected);
@@ -97,13 +101,46 @@ TEST(SwapAtom, gives_the_bits_of_rounds_that_overlap) {
   using Acco = optim::Acco<optim::AdamW>;
   const auto expected = left_by_ranks<Trainer<Acco>>(Activations::keep);
   EXPECT_EQ((left_by_ranks<Trainer<swap::Atom<>, Acco>>()), expected);
+  EXPECT_EQ((left_by_ranks<Trainer<swap::Atom<>, Acco>>(Activations::stash)), expected);
   EXPECT_EQ((left_by_ranks<Trainer<swap::LayerStreaming, Acco>>()), expected);
+}
+
+TEST(SwapAtom, updates_beside_the_backward_where_nothing_is_looked_for) {
+  const auto ignoring = [](auto options) {
+    options.micro_batches = {2};
+    options.clip_norm = 0;
+    options.non_finite = optim::NonFinite::ignore;
+    return options;
+  };
+  auto looking = small_options<Resident>();
+  looking.micro_batches = {2};
+  looking.clip_norm = 0;
+  const auto expected = left_by<Resident>(looking, 0.2F);
+  const auto resident = left_by<Resident>(ignoring(small_options<Resident>()), 0.2F);
+  EXPECT_EQ(resident.first.losses, expected.first.losses);
+  EXPECT_EQ(resident.first.weights, expected.first.weights);
+  const auto swapped = ignoring(small_options<Swapped>());
+  EXPECT_EQ(left_by<Swapped>(swapped, 0.2F), resident);
+
+  const auto programs = Swapped::programs(nn::gpt<device::Host, float>(deep(0), 1), swapped, 1);
+  const auto world = schedule::World::uniform(1, {1e9, 1e9, 1e9}, {});
+  const auto run = schedule::simulate(programs, world, 1);
+  double first_update = HUGE_VAL;
+  double last_backward = 0;
+  for (const schedule::SimulatedSpan& span : run.spans) {
+    const std::string& kind = programs[0].round[span.instruction].kind;
+    if (kind == "Update") first_update = std::min(first_update, span.begin);
+    if (kind == "Backward") last_backward = std::max(last_backward, span.end);
+  }
+  EXPECT_LT(first_update, last_backward / 2);
 }
 
 TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   auto options = small_options<Swapped>();
   options.device.link_bytes_per_second = 1e9;
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  options.cuts = run::choose_cuts(model().dag(), options.bucket_bytes);
+  options.cuts = {options.cuts.begin() + 1, options.cuts.end() - 1};
   const StepEstimate foreseen = Swapped::estimate(model(), options, 1);
   auto resident = small_options<Resident>();
   resident.device.link_bytes_per_second = 1e9;
@@ -121,8 +158,80 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   EXPECT_THROW(peak(foreseen.device_bytes - 1), ScheduleError);
 }
 
-TEST(SwapAtom, needs_less_memory_where_segments_are_computed_again) {
-  // Of four micro-batches: what is kept grows with each, what crosses the bounds of segments little.
+TEST(SwapAtom, is_planned_for_the_memory_that_there_is) {
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  auto options = small_options<Swapped>();
+  options.micro_batches = {3};
+  options.device.link_bytes_per_second = 1e9;
+  auto resident = small_options<Resident>();
+  resident.micro_batches = {3};
+  resident.device.link_bytes_per_second = 1e9;
+  const Bytes stays = Resident::estimate(model(), resident, 1).device_bytes;
+  const auto expected = left_by<Resident>(resident, 0.1F);
+  Seconds fast = 0;
+  const comm::Communicator self(MPI_COMM_SELF, "self");
+  for (const Bytes memory : {stays, stays / 3, stays / 5}) {
+    options.device.memory_bytes = memory;
+    EXPECT_LE(Swapped::estimate(model(), options, 1).device_bytes, memory);
+    EXPECT_EQ(left_by<Swapped>(options, 0.1F), expected);
+    Swapped trainer(model(), small_source(), options, {}, self);
+    EXPECT_EQ(trainer.device().memory().peak, Swapped::estimate(model(), options, 1).device_bytes);
+    const auto world = schedule::World::uniform(1, {5e10, 1e10, 1e9}, {});
+    const Seconds step = schedule::simulate(Swapped::programs(model(), options, 1), world, 1).total;
+    EXPECT_GE(step, fast) << "less memory is no faster";
+    fast = step;
+  }
+  options.device.memory_bytes = stays / 40;
+  try {
+    (void)Swapped::estimate(model(), options, 1);
+    ADD_FAILURE() << "no device is too small";
+  } catch (const ScheduleError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("the least that was found needs"));
+  }
+}
+
+TEST(SwapAtom, trains_what_is_eight_times_its_device) {
+  const auto model = [] {
+    nn::GptConfig config = deep(0.1F);
+    config.layers = 12;
+    return nn::gpt<device::Host, float>(config, 1);
+  };
+  auto options = small_options<Swapped>();
+  options.micro_batches = {4};
+  options.device.link_bytes_per_second = 4e9;
+  options.activations = Activations::keep;
+  const StepEstimate all = Swapped::estimate(model(), options, 1);
+  options.activations = Activations::planned;
+  options.device.memory_bytes = (all.weights + all.gradients + all.activations) / 8;
+  const comm::Communicator self(MPI_COMM_SELF, "self");
+  auto resident = small_options<Resident>();
+  resident.micro_batches = {4};
+  const auto expected = [&] {
+    Resident stays(model(), small_source(), resident, {}, self);
+    return outcome_of(stays, 2);
+  }();
+  Swapped swapped(model(), small_source(), options, {}, self);
+  EXPECT_EQ(outcome_of(swapped, 2), expected);
+  EXPECT_LE(swapped.device().memory().peak, options.device.memory_bytes);
+}
+
+TEST(SwapAtom, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
+  const auto model = nn::gpt<device::Host, float>(deep(0), 1);
+  auto options = small_options<Swapped>();
+  for (const std::vector<int>& cuts :
+       {std::vector<int>{0}, {5, 5}, {7, 3}, {model.dag().node_count()}, {-1}}) {
+    options.cuts = cuts;
+    EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
+  }
+  options.cuts = {};
+  options.profile = graph::estimate(nn::gpt<device::Host, float>(small_config(), 1).dag(), 1e9);
+  EXPECT_THROW((void)Swapped::programs(model, options, 1), OptionError);
+  options.device.memory_bytes = Bytes{1} << 30;
+  EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
+}
+
+TEST(SwapAtom, needs_less_memory_where_segments_are_computed_again_or_stashed) {
+  // Of some micro-batches: what is kept grows with each, what crosses the bounds of segments little.
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   const auto needs = [&](int micro_batches, Activations activations) {
     auto options = small_options<Swapped>();
@@ -132,6 +241,8 @@ TEST(SwapAtom, needs_less_memory_where_segments_are_computed_again) {
     return Swapped::estimate(model(), options, 1).device_bytes;
   };
   EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::recompute));
+  EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::stash));
+  EXPECT_GT(needs(8, Activations::recompute), needs(8, Activations::recompute_and_stash));
   EXPECT_LT(needs(8, Activations::recompute), 3 * needs(1, Activations::recompute));
 }
 

@@ -100,6 +100,8 @@ inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
   }
   profile::Profile result = workload(dag);
   result.device = "estimate";
+  result.memory_bytes_per_second = speed.bytes_per_second;
+  result.copy_bytes_per_second = speed.copy_bytes_per_second;
   for (int n = 0; n < dag.node_count(); ++n) {
     profile::OperatorProfile& entry = result.operators[static_cast<std::size_t>(n)];
     Bytes moved = entry.output_bytes + entry.parameter_bytes;

@@ -20,6 +20,17 @@ struct MeasureOptions {
 
 namespace detail {
 
+/// The seconds of function(), once what it has begun on the lane is done. On the lane's thread.
+template <class Device, class F>
+Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std::uint64_t& epoch,
+                const F& function) {
+  const auto begin = std::chrono::steady_clock::now();
+  function();
+  lane.record(event);
+  event.synchronize(++epoch);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 /// One operator's memory on the device, filled with numbers that are neither zero nor alike.
 template <class Device, real T>
 class MeasuredNode {
@@ -82,7 +93,7 @@ public:
     return time(lane, [&] { graph_.forward(segment_, bindings_, lane, {}, Forward::keeps); });
   }
   Seconds time_backward(Lane& lane) {
-    return time(lane, [&] { graph_.backward(segment_, bindings_, lane, {}, Forward::keeps); });
+    return time(lane, [&] { graph_.backward(segment_, bindings_, lane, {}, true); });
   }
 
 private:
@@ -138,10 +149,7 @@ private:
 
   template <class F>
   Seconds time(Lane& lane, const F& function) {
-    const auto begin = std::chrono::steady_clock::now();
-    function();
-    wait(lane);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return time_on<Device>(lane, event_, epoch_, function);
   }
 
   Device& device_;
@@ -157,11 +165,67 @@ private:
   typename Device::PinnedBuffer on_host_;
 };
 
+inline Seconds median_of(std::vector<Seconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+/// Memory of the device for measuring: as much of `bytes` as there is.
+template <class Device>
+typename Device::Buffer as_much_as_there_is(Device& device, Bytes bytes) {
+  for (;; bytes /= 2) {
+    try {
+      return device.allocate(bytes, "profile");
+    } catch (const MemoryError&) {
+      if (bytes <= Bytes{1} << 16) throw;
+    }
+  }
+}
+
+/// Times a sum in place of what no cache holds, if there is room for that, and copies of two sizes.
+template <class Device>
+void measure_rates(Device& device, profile::Profile& profile, typename Device::Lane& lane,
+                   int repeats) {
+  constexpr Bytes large = Bytes{1} << 28;
+  const auto memory = as_much_as_there_is(device, large);
+  const Bytes half = memory.bytes() / 2;
+  const Bytes most = std::min<Bytes>(half, Bytes{1} << 23);
+  const Bytes least = std::min<Bytes>(half, Bytes{1} << 14);
+  const auto pinned = device.allocate_pinned(most, "profile");
+  std::fill_n(static_cast<std::byte*>(pinned.data()), most, std::byte{0});
+  typename Device::Event event(device);
+  std::uint64_t epoch = 0;
+  lane.submit([&](typename Device::Lane& own) {
+    auto* const a = static_cast<float*>(memory.data());
+    const auto n = static_cast<std::int64_t>(half / sizeof(float));
+    const AnyView b(static_cast<std::byte*>(memory.data()) + half, Shape{n}, Element::float32);
+    own.fill_zero(a, memory.bytes());
+    std::vector<Seconds> sums, longs, shorts;
+    for (int repeat = 0; repeat < repeats; ++repeat) {
+      const auto copy = [&](Bytes bytes) {
+        return time_on<Device>(own, event, epoch,
+                               [&] { own.copy(a, pinned.data(), bytes, device::Copy::to_device); });
+      };
+      sums.push_back(time_on<Device>(own, event, epoch, [&] { AddTo<float>::run(own, a, b); }));
+      longs.push_back(copy(most));
+      shorts.push_back(copy(least));
+    }
+    profile.memory_bytes_per_second = 3 * static_cast<double>(half) / median_of(sums);
+    const Seconds more = median_of(longs) - median_of(shorts);
+    if (!device.discrete() || !(more > 0)) return;
+    profile.copy_bytes_per_second = static_cast<double>(most - least) / more;
+    profile.copy_latency = std::max(
+        0.0, median_of(shorts) - static_cast<double>(least) / profile.copy_bytes_per_second);
+  });
+  lane.synchronize();
+}
+
 }  // namespace detail
 
 /// Times every operator alone on the device, one after another, and the load of its parameters: medians
 /// of wall-clock seconds as the lane sees them, with drawn values in memory of its own. So a model that
-/// does not fit the device can be measured on it.
+/// does not fit the device can be measured on it. Beside them, what memory and link give.
 ///
 /// | memory | one operator's operands at a time; the parameters that are loaded, in pinned host memory |
 /// | blocks | until all are measured; the lane is made here                                |
@@ -178,11 +242,7 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
   result.measured = true;
   typename Device::Lane lane(device, "profile");
   result.threads = lane.threads();
-  const auto median = [](std::vector<Seconds>& times) {
-    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
-  };
+  detail::measure_rates(device, result, lane, options.repeats);
   for (int n = 0; n < graph.dag().node_count(); ++n) {
     profile::OperatorProfile& entry = result.operators[static_cast<std::size_t>(n)];
     detail::MeasuredNode<Device, T> node(device, graph, n, options);
@@ -205,9 +265,9 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
       }
     });
     lane.synchronize();
-    entry.load_s = median(load_times);
-    entry.forward_s = median(forward_times);
-    entry.backward_s = median(backward_times);
+    entry.load_s = detail::median_of(std::move(load_times));
+    entry.forward_s = detail::median_of(std::move(forward_times));
+    entry.backward_s = detail::median_of(std::move(backward_times));
   }
   return result;
 }

@@ -30,7 +30,7 @@ struct ScalarLayout {
   static constexpr int counts = 3;  ///< of a fold
 
   int folds_per_rank = 1;
-  std::vector<std::int64_t> ranks{0};            ///< P + 1 offsets
+  std::vector<std::int64_t> ranks{0};  ///< P + 1 offsets
   std::vector<std::vector<std::int64_t>>
       norms;  ///< by rank, by bucket: offset of the first sum; and the end
 
@@ -103,9 +103,12 @@ struct Counts {
   }
 };
 
-/// The losses of the program's micro-batches, then their weights.
-inline void add_losses(std::vector<run::Value>& values, const run::StepBuilder& builder) {
-  for (const auto& counted : builder.micro_batches) values.push_back({counted.loss, 0});
+/// The losses of the program's micro-batches, or twice their weights, then their weights.
+inline void add_losses(std::vector<run::Value>& values, const run::StepBuilder& builder,
+                       bool losses = true) {
+  for (const auto& counted : builder.micro_batches) {
+    values.push_back({losses ? counted.loss : counted.loss_weight, 0});
+  }
   for (const auto& counted : builder.micro_batches) values.push_back({counted.loss_weight, 0});
 }
 
@@ -120,7 +123,7 @@ void sum_squares(Lane& lane, const T* gradient,
 }
 
 /// What all ranks' scalars say. The sums run in the order of ranks, buckets and blocks, in fp64.
-inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, std::size_t buckets,
+inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars,
                              const run::StepPlan& plan, const UpdateOptions& options) {
   double weight = 0;
   double weighted_loss = 0;
@@ -135,7 +138,7 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, 
       micro_batches += counts[2];
     }
   }
-  for (std::size_t b = 0; b < buckets; ++b) {
+  for (std::size_t b = 0; b + 1 < layout.norms[0].size(); ++b) {
     for (std::size_t r = 0; r < ranks; ++r) {
       for (std::int64_t i = layout.norms[r][b]; i < layout.norms[r][b + 1]; ++i) {
         squares += scalars[i];
@@ -152,7 +155,9 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars, 
 /// What a decision is about. Without counts, the micro-batches that the program has so far.
 struct DecisionOptions {
   run::Lane lane = run::Lane::compute;  ///< of Norms
-  std::vector<run::Value> counts{};     ///< by fold of this process: what `Count` has written
+  bool norms = true;   ///< without, or where the plan does not check, the norm is 0
+  bool losses = true;  ///< without, weights stand in their place: there are no losses yet
+  std::vector<run::Value> counts{};  ///< by fold of this process: what `Count` has written
 };
 
 /// Appends `Count(j)`: it adds micro-batch j to `counts`, 3 doubles, or begins them with it.
@@ -180,29 +185,28 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   using run::Place;
   const run::StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
-  const bool trains = builder.trains();
+  const bool norms = builder.trains() && about.norms && plan.checks;
   std::vector<run::Value> sums;
-  for (std::size_t b = 0; trains && b < plan.buckets.size(); ++b) {
+  for (std::size_t b = 0; norms && b < plan.buckets.size(); ++b) {
     const run::Bucket& bucket = plan.buckets[b];
     const auto blocks = static_cast<Bytes>(run::norm_blocks(bucket.pieces_of(builder.rank())));
     sums.push_back(
         {program.add_storage(concat("sums of squares ", b), blocks * sizeof(double), Place::device),
          0});
-    schedule::Instruction& norms = program.add("Norms", about.lane, static_cast<int>(b));
-    norms.reads = {{gradients[b], 0}};
-    norms.writes = {sums.back()};
-    norms.cost.bytes =
-        static_cast<Bytes>(bucket.shard_size(builder.rank())) * plan.sum_bytes();
+    schedule::Instruction& squares = program.add("Norms", about.lane, static_cast<int>(b));
+    squares.reads = {{gradients[b], 0}};
+    squares.writes = {sums.back()};
+    squares.cost.bytes = static_cast<Bytes>(bucket.shard_size(builder.rank())) * plan.sum_bytes();
   }
 
-  const detail::ScalarLayout layout(plan, trains);
+  const detail::ScalarLayout layout(plan, norms);
   const run::Value all{
       program.add_storage("scalars", static_cast<Bytes>(layout.size()) * sizeof(double),
                           Place::host),
       0};
   schedule::Instruction& scalars = program.add("Scalars", Lane::reduce);
   scalars.reads = about.counts;
-  if (about.counts.empty()) detail::add_losses(scalars.reads, builder);
+  if (about.counts.empty()) detail::add_losses(scalars.reads, builder, about.losses);
   scalars.reads.insert(scalars.reads.end(), sums.begin(), sums.end());
   scalars.writes = {all};
   run::add_all_gather_messages(scalars, builder, sizeof(double), channel, layout.ranks);
@@ -246,11 +250,10 @@ void add_own_decision_code(Handlers& handlers, const Site& site, UpdateOptions o
   using T = typename Site::sum_type;
   handlers.on_lane("OwnNorms", [&site](const schedule::Instruction& i) -> typename Handlers::Code {
     const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
-    return [gradient = site.at(i.reads[0]), pieces = bucket.pieces(0, bucket.size()),
-            sums = site.memory.template at<double>(i.writes[0].storage)](
-               typename Handlers::Lane& lane) {
-      detail::sum_squares(lane, gradient, pieces, sums);
-    };
+    return
+        [gradient = site.at(i.reads[0]), pieces = bucket.pieces(0, bucket.size()),
+         sums = site.memory.template at<double>(i.writes[0].storage)](
+            typename Handlers::Lane& lane) { detail::sum_squares(lane, gradient, pieces, sums); };
   });
   handlers.on_wire("OwnDecide",
                    [&site, options](const schedule::Instruction& i) ->
@@ -283,8 +286,8 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
   using Code = typename Handlers::Code;
   using Communication = typename Handlers::Communication;
   using schedule::Instruction;
-  const auto layout =
-      std::make_shared<const detail::ScalarLayout>(site.plan(), site.builder.trains());
+  const bool with_norms = site.builder.trains() && site.plan().checks;
+  const auto layout = std::make_shared<const detail::ScalarLayout>(site.plan(), with_norms);
 
   handlers.on_lane("Norms", [&site](const Instruction& i) -> Code {
     const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
@@ -313,7 +316,7 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
 
     // Sums of squares come last. Before them are the counts of each fold, or losses and weights of
     // micro-batches, of which each fold has one at least.
-    const std::size_t buckets = site.builder.trains() ? site.plan().buckets.size() : 0;
+    const std::size_t buckets = layout->norms[rank].empty() ? 0 : layout->norms[rank].size() - 1;
     const std::span<const run::Value> counted = std::span(i.reads).first(i.reads.size() - buckets);
     const auto folds = static_cast<std::size_t>(layout->folds_per_rank);
     std::vector<const double*> counts;
@@ -359,9 +362,8 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
     const auto* const all = site.memory.template at<double>(i.reads[0].storage);
     auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
     const run::StepPlan& plan = site.plan();
-    const std::size_t buckets = site.builder.trains() ? plan.buckets.size() : 0;
-    return site.call("decide", [all, verdict, &plan, buckets, layout, options] {
-      *verdict = detail::judge_scalars(*layout, all, buckets, plan, options);
+    return site.call("decide", [all, verdict, &plan, layout, options] {
+      *verdict = detail::judge_scalars(*layout, all, plan, options);
     });
   });
 }

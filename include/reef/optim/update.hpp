@@ -76,6 +76,11 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
   return ranges;
 }
 
+/// What lives in host memory is updated beside what the device computes.
+inline run::Lane update_lane(const run::StepBuilder& builder) {
+  return builder.plan.home == run::Place::host ? run::Lane::update : run::Lane::compute;
+}
+
 /// Appends `Update(b)`. `target` is the storage of the bucket's weights, or a part of it, this rank's
 /// shard; `gradient` holds the summed gradient of the whole bucket or of that shard.
 ///
@@ -85,7 +90,7 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
 inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                        run::StorageId target, int states) {
   schedule::Program& program = builder.program;
-  schedule::Instruction& update = program.add("Update", run::Lane::compute, static_cast<int>(b));
+  schedule::Instruction& update = program.add("Update", update_lane(builder), static_cast<int>(b));
   update.reads = {gradient, {builder.verdict, 0}, {builder.weights[b], builder.stage.weights}};
   update.writes = {{target, builder.stage.weights + 1}};
   const int numbers = detail::kept_numbers(builder.plan, states);

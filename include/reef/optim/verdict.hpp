@@ -19,13 +19,16 @@ struct Verdict {
 
 /// What happens when a loss or a gradient is NaN or infinite.
 ///
-/// | stop | the step commits nothing and throws NonFiniteError: first tensor, rank and step  |
-/// | skip | the step commits nothing; training goes on with the next samples                 |
-enum class NonFinite : std::uint8_t { stop, skip };
+/// | stop   | the step commits nothing and throws NonFiniteError: first tensor, rank and step         |
+/// | skip   | the step commits nothing; training goes on with the next samples                        |
+/// | ignore | it is not looked for: an update waits for its own gradients alone and runs beside the   |
+/// |        | rest of the backward, where a policy can (Ddp, Zero1); without clipping, without norms  |
+enum class NonFinite : std::uint8_t { stop, skip, ignore };
 
 /// What an optimizer's code needs besides the rule.
 struct UpdateOptions {
   double clip_norm = 0;  ///< the largest norm of the mean gradient; 0 does not clip
+  bool checks = true;    ///< what is not finite is not committed
 };
 
 /// The verdict on what was summed over all micro-batches of all ranks: their weights, weight * loss,
@@ -37,7 +40,7 @@ inline Verdict judge(double weight, double weighted_loss, double squares,
   verdict.loss = weighted_loss / weight;
   verdict.norm = std::sqrt(squares) / weight;
   verdict.finite = std::isfinite(verdict.loss) && std::isfinite(verdict.norm);
-  verdict.commit = verdict.finite;
+  verdict.commit = options.checks ? verdict.finite : weight > 0;
   verdict.scale = 1 / weight;
   if (options.clip_norm > 0 && verdict.norm > options.clip_norm) {
     verdict.scale *= options.clip_norm / verdict.norm;

@@ -36,6 +36,9 @@ struct Profile {
   std::string device;     ///< on which the times were measured, or for which they were estimated
   bool measured = false;  ///< or estimated
   int threads = 1;
+  double memory_bytes_per_second = 0;  ///< of a sum in place, read and written; 0: not known
+  double copy_bytes_per_second = 0;    ///< from host memory to the device; 0: no link
+  Seconds copy_latency = 0;
   std::vector<OperatorProfile> operators;
 
   [[nodiscard]] Seconds forward_s() const { return sum(&OperatorProfile::forward_s); }

@@ -11,7 +11,7 @@
 namespace reef::inline v0::profile {
 
 /// The format's name and version, first in every file.
-inline constexpr std::string_view profile_format = "reef-profile-2";
+inline constexpr std::string_view profile_format = "reef-profile-3";
 
 /// The profile as JSON; numbers round-trip.
 inline io::Json to_json(const Profile& profile) {
@@ -37,6 +37,9 @@ inline io::Json to_json(const Profile& profile) {
           {"device", profile.device},
           {"measured", profile.measured},
           {"threads", profile.threads},
+          {"memory_bytes_per_second", profile.memory_bytes_per_second},
+          {"copy_bytes_per_second", profile.copy_bytes_per_second},
+          {"copy_latency", profile.copy_latency},
           {"operators", std::move(operators)}};
 }
 
@@ -55,6 +58,9 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
   profile.device = io::require<std::string>(json, "device", written);
   profile.measured = io::require<bool>(json, "measured", written);
   profile.threads = io::require<int>(json, "threads", written);
+  profile.memory_bytes_per_second = io::require<double>(json, "memory_bytes_per_second", written);
+  profile.copy_bytes_per_second = io::require<double>(json, "copy_bytes_per_second", written);
+  profile.copy_latency = io::require<Seconds>(json, "copy_latency", written);
   const auto operators = io::require<std::vector<io::Json>>(json, "operators", written);
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const std::string place = concat(source, ", operator ", i);

@@ -66,12 +66,12 @@ struct StepBuilder {
   };
 
   struct MicroBatch {
-    int number = 0;                             ///< among those of all ranks in the step
-    StorageId batch = no_storage;               ///< inputs and loss weight, as they come in
-    std::vector<StorageId> tensors;             ///< by tensor that crosses a boundary
-    std::vector<StorageId> gradients;           ///< of those
-    std::vector<StorageId> again;  ///< of those tensors, by tensor: where a Recompute writes it
-    std::vector<StorageId> saved;               ///< by segment
+    int number = 0;                    ///< among those of all ranks in the step
+    StorageId batch = no_storage;      ///< inputs and loss weight, as they come in
+    std::vector<StorageId> tensors;    ///< by tensor that crosses a boundary
+    std::vector<StorageId> gradients;  ///< of those
+    std::vector<StorageId> again;      ///< of those tensors, by tensor: where a Recompute writes it
+    std::vector<StorageId> saved;      ///< by segment
     std::vector<StorageId> forward_workspace;   ///< by segment
     std::vector<StorageId> again_workspace;     ///< by segment: a Recompute's
     std::vector<StorageId> backward_workspace;  ///< by segment
@@ -99,8 +99,7 @@ struct StepBuilder {
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::string name = std::to_string(b);
       const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
-      weights.push_back(
-          program.add_storage("weights " + name, bytes, plan.home, Life::persistent));
+      weights.push_back(program.add_storage("weights " + name, bytes, plan.home, Life::persistent));
     }
     add_accumulators("", Life::reserved);
     reduced = accumulators[0].buckets;
@@ -200,8 +199,8 @@ private:
   void add_accumulators(const std::string& whose, Life life) {
     Accumulators sums;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-      sums.buckets.push_back(program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
-                                                 plan.home, life));
+      sums.buckets.push_back(
+          program.add_storage(concat("gradients ", b, whose), gradient_bytes(b), plan.home, life));
     }
     sums.uses.assign(plan.dag->uses.size(), no_storage);
     for (const graph::Parameter& parameter : plan.dag->parameters) {
@@ -290,8 +289,8 @@ inline int add_micro_batches(StepBuilder& builder) {
       for (const int id : segment.recompute_writes) {
         const graph::Tensor& tensor = dag.tensor_at(id);
         if (!again) break;
-        storages.again[static_cast<std::size_t>(id)] =
-            program.add_storage(tensor.name + " again" + suffix, tensor.spec.bytes(), Place::device);
+        storages.again[static_cast<std::size_t>(id)] = program.add_storage(
+            tensor.name + " again" + suffix, tensor.spec.bytes(), Place::device);
       }
       storages.saved.push_back(add("saved", trains ? segment.saved_bytes : 0));
       storages.forward_workspace.push_back(

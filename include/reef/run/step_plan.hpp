@@ -117,11 +117,13 @@ struct Exchange {
 /// | streams     | each micro-batch by itself through all segments; else all of a fold through each       |
 /// | two_lanes   | what leaves takes the compute lane's time; else it has a lane of its own               |
 /// | writes_back | weights leave, too, after forwards and after backwards, though they have not changed    |
+/// | stashes     | what is kept of a segment between forward and backward goes to host memory              |
 struct Swapping {
   int slots = 2;  ///< for weights, and for gradients, on the device: of as many segments
   bool streams = false;
   bool two_lanes = false;
   bool writes_back = false;
+  bool stashes = false;
 };
 
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.
@@ -132,13 +134,15 @@ struct StepPlan {
   std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
   schedule::Place home = schedule::Place::device;  ///< of weights, gradients, optimizer state
-  Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
+  Bytes piece_bytes = comm::default_piece_bytes;   ///< comm::ProgressOptions::piece_bytes
   int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
   bool adapts = false;      ///< a stage takes further micro-batches while it communicates
   int most = 0;             ///< micro-batches of a stage then; 0 is no bound
-  Exchange exchange{};      ///< of ranks that step on their own
+  bool checks =
+      true;  ///< updates wait for the norm of all gradients, where a policy can do without
+  Exchange exchange{};  ///< of ranks that step on their own
   /// By segment: its forward keeps nothing but what crosses its bounds, and what its backward reads is
   /// computed again before that. Empty: none does so.
   std::vector<bool> recomputes{};

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/profile/profile.hpp>
 #include <reef/trace/sink.hpp>
 
 namespace reef::inline v0 {
@@ -48,12 +50,15 @@ struct Accumulation {
 
 /// What there is of a segment of the model between its forward and its backward.
 ///
+/// | planned   | keep; of a model that is swapped, what is faster of those that fit                       |
 /// | keep      | all that its backward reads                                                              |
+/// | stash     | as much, in host memory: it leaves after the forward, and comes back before the backward |
 /// | recompute | what crosses its bounds; the rest is computed again, with the same random numbers and    |
 /// |           | bits, before its backward. Not of the last segment, whose backward comes at once         |
+/// | recompute_and_stash | what crosses its bounds, in host memory                                        |
 ///
-/// Source: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
-enum class Activations : std::uint8_t { keep, recompute };
+/// To stash, a policy has to swap. Source of recomputation: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
+enum class Activations : std::uint8_t { planned, keep, stash, recompute, recompute_and_stash };
 
 /// How a Trainer trains, beyond its policies. The defaults train a small GPT.
 template <class Device, class Rule, class Sync = optim::NoOptions>
@@ -80,11 +85,16 @@ struct TrainerOptions {
   Bytes bucket_bytes = 0;
 
   /// Where the model is cut into segments: the numbers of the nodes (graph::Dag) that begin further ones,
-  /// ascending. Empty: cut by bucket_bytes. Of weights that are swapped, segments are what is swapped.
+  /// ascending. Empty: chosen for the device where a model is swapped and device.memory_bytes is given, else
+  /// cut by bucket_bytes. Of a model that is swapped, segments are what comes and goes.
   std::vector<int> cuts{};
 
+  /// The figures that cuts are chosen by, and programs() has times from: graph::measure, profile::load.
+  /// Without, they are estimated.
+  std::optional<profile::Profile> profile{};
+
   /// What there is of a segment between its forward and its backward.
-  Activations activations = Activations::keep;
+  Activations activations = Activations::planned;
 
   /// Run one instruction at a time, in the program's order: the reference.
   bool serial = false;
@@ -125,6 +135,9 @@ struct TrainerOptions {
                    accumulation.most, " micro-batches.\n  fix: a bound of no less."));
     require(std::isfinite(clip_norm) && clip_norm >= 0,
             concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
+    require(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
+            "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms nothing can "
+            "be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
     learning_rate.validate();
     if constexpr (requires { rule.validate(); }) rule.validate();
     if constexpr (requires { sync.validate(); }) sync.validate();

@@ -63,16 +63,16 @@ concept gradients_may_round =
 
 /// R4. What lives in host memory meets an optimizer that works there.
 ///
-/// An optimizer whose rounds overlap, or that exchanges weights now and then, has buffers of its own on the
-/// device, as large as the model: with them the model has to fit. Who has none says so: `works_at_home`.
+/// An optimizer may reserve storages as large as the model. Where those are on the device, the model has to
+/// fit there with them. Whose own are in StepPlan::home, or who has none, says so: `works_at_home`.
 template <class Swap, class Optim>
 concept works_at_home = !Swap::home_is_host || requires { requires Optim::works_at_home; };
 
 #define REEF_R4_WORKS_AT_HOME                                                               \
-  "reef R4: this swap policy keeps weights in host memory, but this optimizer has buffers " \
-  "as large as the model on the device.\n"                                                  \
-  "  why: a model that is swapped need not fit there.\n"                                    \
-  "  fix: optim::Ddp or optim::Zero1, or swap::Resident.\n"                                 \
+  "reef R4: this swap policy keeps weights in host memory, but this optimizer does not say " \
+  "that its own storages are there.\n"                                                       \
+  "  why: a model that is swapped need not fit on the device, nor what is as large.\n"       \
+  "  fix: reserve them in StepPlan::home and set works_at_home, or swap::Resident.\n"        \
   "  see: docs/rules.md#r4"
 
 /// The policies can be composed.

@@ -28,11 +28,14 @@
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/pipeline/single.hpp>
+#include <reef/run/costs.hpp>
 #include <reef/run/phase.hpp>
+#include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/swap/resident.hpp>
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
+#include <reef/trainer/detail/swap_planner.hpp>
 #include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
@@ -137,7 +140,8 @@ public:
                                int rank = 0, std::vector<int> micro_batches = {});
 
   /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, on ranks
-  /// that nobody has. micro_batches as in estimate; turn: which of the programs that take turns
+  /// that nobody has. With a profile in the options, forwards and backwards have its times, and
+  /// run::machine_of gives the other speeds. micro_batches as in estimate; turn: which of the programs that take turns
   /// (DiLoCo: 0 exchanges nothing, f + 1 exchanges fragment f).
   static std::vector<schedule::Program> programs(const Model& model, const Options& options,
                                                  int ranks, std::vector<int> micro_batches = {},
@@ -166,7 +170,7 @@ public:
     state_.micro_batch += micro_batches_of(verdict);
     if (verdict.commit || periodic) ++state_.committed;
     StepResult result = result_of(verdict, trace::now() - begin);
-    if (verdict.finite) return result;
+    if (verdict.finite || verdict.commit) return result;
     result.not_finite = diagnose(verdict);
     if (options_.non_finite == optim::NonFinite::stop) stop(result.not_finite);
     return result;
@@ -366,6 +370,10 @@ private:
   /// Without counts, those of the options.
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches);
+  static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
+                               std::vector<int> micro_batches, const detail::SwapChoice& choice);
+  static detail::SwapChoice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
+                                        const std::vector<int>& micro_batches);
   static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Which which);
   void start(run::Source source, run::Source held_out);
   void plan_step();

@@ -26,7 +26,11 @@ using run::StorageId;
 ///     for each bucket:               Update(b)  [GatherWeights(b) if sharded]
 ///
 /// The reduction of a bucket starts when its gradients are folded, while the backward of the segments
-/// before it still runs. An evaluation has Scalars and Decide alone.
+/// before it still runs. An evaluation has Scalars and Decide alone. A plan that does not check has
+///
+///     Scalars  Decide                what weights come to, without losses
+///     for each bucket, last first:   ReduceScatter(b)  [GatherGradients(b)]  Update(b)  [GatherWeights(b)]
+///     Scalars  Decide                the losses
 ///
 /// Code finds its operands by their place: ReduceScatter, GatherGradients and GatherWeights read the
 /// source and write the target. Norms, Scalars and Decide are add_decision's, Update is add_update's.
@@ -38,15 +42,16 @@ public:
   void add(int states) {
     owned_ = gathered_ = builder_.reduced;
     const bool trains = builder_.trains();
+    const bool checks = plan_.checks;
+    const run::Lane lane = update_lane(builder_);
+    if (trains && !checks) add_decision(builder_, channel(), {}, {.norms = false, .losses = false});
     for (std::size_t b = buckets(); trains && b-- > 0;) {
       reduce_scatter(b);
       if (!sharded_) all_gather_gradients(b);
+      if (!checks) renew(b, states);
     }
-    add_decision(builder_, channel(), owned_);
-    for (std::size_t b = 0; trains && b < buckets(); ++b) {
-      update(b, states);
-      if (sharded_) all_gather_weights(b);
-    }
+    add_decision(builder_, channel(), owned_, {.lane = lane, .norms = checks});
+    for (std::size_t b = 0; trains && checks && b < buckets(); ++b) renew(b, states);
   }
 
 private:
@@ -77,6 +82,11 @@ private:
   void all_gather_gradients(std::size_t b) {
     all_gather("GatherGradients", b, {owned_[b], 0}, {gathered_[b], 0}, plan_.sum_bytes());
     owned_[b] = gathered_[b];  // the shard is a part of what is whole again
+  }
+
+  void renew(std::size_t b, int states) {
+    update(b, states);
+    if (sharded_) all_gather_weights(b);
   }
 
   void update(std::size_t b, int states) {

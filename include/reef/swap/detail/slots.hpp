@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -72,7 +74,11 @@ private:
 /// What a program's stages have in common.
 struct SwapSlots {
   Slots weights;
-  Slots gradients;  ///< where something is trained
+  Slots gradients;                       ///< where something is trained
+  Slots crossing;                        ///< where what crosses bounds is stashed: for that,
+  Slots blobs;                           ///< for what is kept of segments,
+  Slots restored;                        ///< and for both on their way back
+  std::map<StorageId, Value> stashed{};  ///< of a storage: where it goes
 };
 
 }  // namespace reef::inline v0::swap::detail

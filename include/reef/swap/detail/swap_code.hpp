@@ -18,7 +18,7 @@ void poison(DeviceLane& lane, void* memory, Bytes bytes) {
   }
 }
 
-/// Adds the code of Load, LoadGradients, Evict and WriteBack. What lies between parameters in a slot is
+/// Adds the code of Load, LoadGradients, Evict, WriteBack, Stash and Restore. What lies between parameters in a slot is
 /// another segment's, and stays there: it has to be 0 where gradients are summed up.
 template <class Handlers, class Site>
 void add_swap_code(Handlers& handlers, const Site& site) {
@@ -36,9 +36,14 @@ void add_swap_code(Handlers& handlers, const Site& site) {
   handlers.on_lane("LoadGradients", [&site](const Instruction& load) -> Code {
     return site.copies(load, device::Copy::to_device);
   });
-  handlers.on_lane("WriteBack", [&site](const Instruction& back) -> Code {
-    return site.copies(back, device::Copy::to_host);
+  handlers.on_lane("Restore", [&site](const Instruction& restore) -> Code {
+    return site.copies(restore, device::Copy::to_device);
   });
+  for (const char* leaves : {"WriteBack", "Stash"}) {
+    handlers.on_lane(leaves, [&site](const Instruction& leaving) -> Code {
+      return site.copies(leaving, device::Copy::to_host);
+    });
+  }
   handlers.on_lane("Evict", [&site](const Instruction& evict) -> Code {
     using Gradient = typename Site::gradient_type;
     struct Range {

@@ -8,6 +8,7 @@
 
 #include <reef/run/step_builder.hpp>
 #include <reef/swap/detail/slots.hpp>
+#include <reef/swap/detail/stasher.hpp>
 
 namespace reef::inline v0::swap::detail {
 
@@ -89,26 +90,49 @@ private:
 
   void finish(std::vector<Instruction>& fold) {
     if (!manner_.streams) {
-      std::stable_sort(fold.begin(), fold.end(), [this](const auto& a, const auto& b) {
-        return position(a) < position(b);
-      });
+      std::stable_sort(fold.begin(), fold.end(),
+                       [this](const auto& a, const auto& b) { return position(a) < position(b); });
     }
-    loaded_ = -1;
-    for (auto i = fold.begin(); i != fold.end(); ++i) {
-      if (i->index != loaded_) {
-        leave();
-        load(i->index);
-      }
-      const std::vector<Value> sums = sums_of(*i);
-      const bool last_of_sums = is_last(sums, i, fold.end());
-      if (!sums.empty() && sums != sums_) begin(sums, *i);
-      if (!sums.empty()) replace_gradients(*i);
-      if (i->kind != "AddGradients") replace_weights(*i);
-      program_.round.push_back(std::move(*i));
-      if (!sums.empty() && last_of_sums) evict();
+    if (manner_.stashes && builder_.trains() && segments() > 1 && !fold.empty()) {
+      fold = Stasher(builder_, slots()).run(std::move(fold));
     }
-    leave();
+    for (auto i = fold.begin(); i != fold.end();) i = visit(i, fold.end());
     fold.clear();
+  }
+
+  using Iterator = std::vector<Instruction>::iterator;
+
+  /// The segment of `begin` passes: all instructions of it that follow each other. The next one's weights
+  /// are loaded ahead of what else comes meanwhile.
+  Iterator visit(Iterator begin, Iterator all) {
+    const int s = begin->index;
+    const Iterator end =
+        std::find_if(begin, all, [s](const Instruction& i) { return i.index != s; });
+    if (loaded_ != s) load(s);
+    weights_ = slots().weights.parts();
+    const auto summing =
+        std::find_if(begin, end, [this](const Instruction& i) { return !sums_of(i).empty(); });
+    if (summing != end) begin_sums(*summing);
+    if (end != all) load(end->index);
+    for (Iterator i = begin; i != end; ++i) {
+      const std::vector<Value> sums = sums_of(*i);
+      const bool last_of_sums = !sums.empty() && is_last(sums, i, end);
+      if (!sums.empty()) {
+        if (sums != sums_) begin_sums(*i);
+        replace_gradients(*i);
+      }
+      if (reads_weights(*i)) std::copy(weights_.begin(), weights_.end(), i->reads.begin());
+      program_.round.push_back(std::move(*i));
+      if (last_of_sums) evict(s);
+    }
+    write_back(s);
+    if (end == all) loaded_ = -1;
+    return end;
+  }
+
+  /// Weights come first among what it reads.
+  static bool reads_weights(const Instruction& i) {
+    return i.kind == "Forward" || i.kind == "Recompute" || i.kind == "Backward";
   }
 
   /// The gradients that an instruction writes or adds to.
@@ -118,11 +142,9 @@ private:
     return run::gradients_of(builder_, i);
   }
 
-  /// Nothing adds to those sums while the segment is there.
-  template <class Iterator>
+  /// Nothing adds to those sums before the segment has passed.
   bool is_last(const std::vector<Value>& sums, Iterator i, Iterator end) const {
-    const int segment = i->index;
-    for (++i; i != end && i->index == segment; ++i) {
+    for (++i; i != end; ++i) {
       const std::vector<Value> next = sums_of(*i);
       if (!next.empty()) return next != sums;
     }
@@ -134,20 +156,21 @@ private:
     const std::vector<Value> weights =
         builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]);
     slots().weights.take(s);
-    if (!weights.empty()) move("Load", Lane::load, weights, slots().weights.parts());
+    if (!weights.empty()) move("Load", Lane::load, s, weights, slots().weights.parts());
   }
 
   /// The segment gets a slot for its gradients. What it adds to is loaded.
-  void begin(const std::vector<Value>& sums, const Instruction& first) {
-    sums_ = sums;
-    slots().gradients.take(loaded_);
+  void begin_sums(const Instruction& first) {
+    sums_ = sums_of(first);
+    slots().gradients.take(first.index);
     goes_on_ = !overwrites(first);
-    if (goes_on_) move("LoadGradients", Lane::load, sums, slots().gradients.parts());
+    if (goes_on_) {
+      move("LoadGradients", Lane::load, first.index, sums_, slots().gradients.parts());
+    }
   }
 
-  void evict() {
-    move("Evict", manner_.two_lanes ? Lane::compute : Lane::evict, slots().gradients.parts(),
-         std::exchange(sums_, {}));
+  void evict(int s) {
+    move("Evict", leaving(), s, slots().gradients.parts(), std::exchange(sums_, {}));
     Instruction& evict = program_.round.back();
     if (goes_on_) evict.accumulates.swap(evict.writes);
   }
@@ -157,31 +180,25 @@ private:
                                     : run::overwrites_gradients(builder_, i);
   }
 
-  /// Another segment comes, or none.
-  void leave() {
-    if (loaded_ < 0 || !manner_.writes_back || slots().weights.parts().empty()) return;
-    const std::vector<Value>& parts = slots().weights.parts();
+  [[nodiscard]] Lane leaving() const { return manner_.two_lanes ? Lane::compute : Lane::evict; }
+
+  void write_back(int s) {
+    if (!manner_.writes_back || weights_.empty()) return;
     std::vector<Value> back;
-    for (const Value& part : parts) {
+    for (const Value& part : weights_) {
       const schedule::Storage storage = program_.storages[part.storage];
       back.push_back(
           {program_.add_storage(storage.name + ", written back", storage.bytes, Place::host), 0});
     }
-    move("WriteBack", manner_.two_lanes ? Lane::compute : Lane::evict, parts, back);
+    move("WriteBack", leaving(), s, weights_, std::move(back));
   }
 
-  void move(const char* kind, Lane lane, std::vector<Value> from, std::vector<Value> to) {
-    Instruction& instruction = program_.add(kind, lane, loaded_);
+  void move(const char* kind, Lane lane, int s, std::vector<Value> from, std::vector<Value> to) {
+    Instruction& instruction = program_.add(kind, lane, s);
     for (const Value& value : from)
       instruction.cost.bytes += program_.storages[value.storage].bytes;
     instruction.reads = std::move(from);
     instruction.writes = std::move(to);
-  }
-
-  /// Weights come first among what a Forward, a Recompute and a Backward read.
-  void replace_weights(Instruction& instruction) {
-    const std::vector<Value>& parts = slots().weights.parts();
-    std::copy(parts.begin(), parts.end(), instruction.reads.begin());
   }
 
   /// Gradients come last among what a Backward writes, or accumulates into; nothing else comes with them
@@ -195,9 +212,10 @@ private:
   run::StepBuilder& builder_;
   schedule::Program& program_;
   run::Swapping manner_;
-  int loaded_ = -1;          ///< the segment whose weights are there
-  std::vector<Value> sums_;  ///< what is summed in the slot for gradients that was taken last
-  bool goes_on_ = false;     ///< from sums that were loaded
+  int loaded_ = -1;             ///< the segment whose weights were loaded last
+  std::vector<Value> weights_;  ///< where those of the segment that passes are
+  std::vector<Value> sums_;     ///< what is summed in the slot for gradients that was taken last
+  bool goes_on_ = false;        ///< from sums that were loaded
 };
 
 }  // namespace reef::inline v0::swap::detail

@@ -59,10 +59,11 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
         "reef::Trainer: the source is empty.\n  fix: a function that fills the inputs.");
   }
   if (device_.threads() > model_.threads()) {
-    throw OptionError("reef::Trainer: the device has ", device_.threads(),
-                      " threads, but the model is made for ", model_.threads(),
-                      ".\n  why: its operators have so much scratch memory.\n  fix: the same number "
-                      "for the Graph and for TrainerOptions::device, by default all cores.");
+    throw OptionError(
+        "reef::Trainer: the device has ", device_.threads(), " threads, but the model is made for ",
+        model_.threads(),
+        ".\n  why: its operators have so much scratch memory.\n  fix: the same number "
+        "for the Graph and for TrainerOptions::device, by default all cores.");
   }
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
@@ -101,30 +102,48 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
       micro_batches.assign(static_cast<std::size_t>(ranks), micro_batches.front());
     }
   }
-  Bytes bucket = options.bucket_bytes;
-  if (bucket == 0) {
+  detail::SwapChoice choice;
+  if constexpr (Swap::home_is_host) choice.swapping = Swap::manners().front();
+  choice.set(options.activations);
+  if (!options.cuts.empty()) {
+    choice.cuts = options.cuts;
+    choice.cuts.insert(choice.cuts.begin(), 0);
+    choice.cuts.push_back(dag.node_count());
+  } else if (Swap::home_is_host && options.device.memory_bytes > 0) {
+    choice = choose_swap(dag, options, ranks, micro_batches);
+  } else {
     using namespace literals;
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
-    bucket = std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
+    const Bytes bucket = options.bucket_bytes > 0 ? options.bucket_bytes
+                                                  : std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
+    choice.cuts = run::choose_cuts(dag, bucket);
   }
-  std::vector<int> cuts = run::choose_cuts(dag, bucket);
-  if (!options.cuts.empty()) {
-    cuts = options.cuts;
-    cuts.insert(cuts.begin(), 0);
-    cuts.push_back(dag.node_count());
+  return plan_of(dag, options, ranks, std::move(micro_batches), choice);
+}
+
+template <class... Policies>
+run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
+                                            int ranks, std::vector<int> micro_batches,
+                                            const detail::SwapChoice& choice) {
+  run::StepPlan plan =
+      run::make_step_plan(dag, choice.cuts, ranks, options.virtual_ranks, std::move(micro_batches),
+                          Device::discrete(options.device));
+  if (choice.swapping.stashes && !Swap::home_is_host) {
+    throw OptionError(
+        "reef::Trainer: activations are to be stashed, but nothing is swapped.\n  why: they would "
+        "go to "
+        "host memory beside weights that stay.\n  fix: Activations::recompute, or swap::Atom.");
   }
-  run::StepPlan plan = run::make_step_plan(dag, cuts, ranks, options.virtual_ranks,
-                                           std::move(micro_batches),
-                                           Device::discrete(options.device));
-  if (options.activations == Activations::recompute) {
+  if (choice.recomputes) {
     plan.recomputes.assign(plan.segments.size(), true);
     plan.recomputes.back() = false;
   }
+  plan.swapping = choice.swapping;
   plan.piece_bytes = options.communication.piece_bytes;
   plan.gradient = element_of<Gradient>;
-  if constexpr (Swap::home_is_host) {
-    plan.home = schedule::Place::host;
-    plan.swapping = Swap::manners().front();
+  if constexpr (Swap::home_is_host) plan.home = schedule::Place::host;
+  if constexpr (!overlapping && !periodic) {
+    plan.checks = options.non_finite != optim::NonFinite::ignore;
   }
   if constexpr (overlapping) {
     plan.stages = Optim::stages;
@@ -134,6 +153,52 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   }
   if constexpr (periodic) Optim::plan(plan, options.sync);
   return plan;
+}
+
+/// By the profile, or by what is estimated: operations and copies, the link's rate being known.
+template <class... Policies>
+detail::SwapChoice Trainer<Policies...>::choose_swap(
+    [[maybe_unused]] const graph::Dag& dag, [[maybe_unused]] const Options& options,
+    [[maybe_unused]] int ranks, [[maybe_unused]] const std::vector<int>& micro_batches) {
+  if constexpr (Swap::home_is_host) {
+    const profile::Profile profile =
+        options.profile ? *options.profile : graph::estimate(dag, detail::usual_speed(options));
+    static constexpr auto manners = Swap::manners();
+    std::vector<Activations> activations{Activations::keep, Activations::stash,
+                                         Activations::recompute, Activations::recompute_and_stash};
+    if (options.activations != Activations::planned) activations = {options.activations};
+    const std::int64_t most = *std::max_element(micro_batches.begin(), micro_batches.end());
+    const detail::SwapPlanner planner(
+        dag, profile, {options.device.memory_bytes, most, std::move(activations), manners});
+    const auto rank = static_cast<int>(
+        std::max_element(micro_batches.begin(), micro_batches.end()) - micro_batches.begin());
+    const int busiest = options.virtual_ranks > 1 ? 0 : rank;
+    const auto world = schedule::World::uniform(1, run::machine_of(profile), {});
+    return planner.choose(
+        [&](const detail::SwapChoice& choice) {
+          const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
+          const run::PlacedProgram placed(build(plan, busiest, {run::Purpose::training}));
+          const Bytes bytes = placed.placement.device_bytes;
+          if (bytes > options.device.memory_bytes) return detail::SwapOutcome{bytes};
+          schedule::Program alone = placed.program;
+          run::set_costs(alone, plan, profile);
+          detail::cut_off(alone);
+          return detail::SwapOutcome{bytes,
+                                     schedule::simulate(std::span(&alone, 1), world, 1).total,
+                                     detail::moved_bytes(alone)};
+        },
+        [&](const detail::SwapChoice& choice) {
+          const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
+          Bytes bytes = 0;
+          for (const Which which : programs_in(plan)) {
+            const run::PlacedProgram placed(build(plan, busiest, which));
+            bytes = std::max(bytes, placed.placement.device_bytes);
+          }
+          return bytes;
+        });
+  } else {
+    return {};
+  }
 }
 
 template <class... Policies>
@@ -190,7 +255,11 @@ std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
-  return programs_of(plan, {run::Purpose::training, turn});
+  std::vector<schedule::Program> programs = programs_of(plan, {run::Purpose::training, turn});
+  for (schedule::Program& program : programs) {
+    if (options.profile) run::set_costs(program, plan, *options.profile);
+  }
+  return programs;
 }
 
 /// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
@@ -228,7 +297,8 @@ auto Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::So
     -> std::unique_ptr<Phase> {
   using Site = run::Site<Device, T, Gradient>;
   const auto add_code = [this](run::Handlers<Device>& handlers, const Site& site) {
-    [[maybe_unused]] const optim::UpdateOptions update{options_.clip_norm};
+    [[maybe_unused]] const optim::UpdateOptions update{
+        options_.clip_norm, options_.non_finite != optim::NonFinite::ignore};
     if constexpr (periodic) {
       Optim::add_code(handlers, site, options_.rule, update, options_.sync);
     } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, Site>) {

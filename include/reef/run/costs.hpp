@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+
+#include <reef/core/error.hpp>
+#include <reef/profile/profile.hpp>
+#include <reef/run/step_plan.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/schedule/world.hpp>
+
+namespace reef::inline v0::run {
+
+/// The speeds of a profile for schedule::simulate, beside those of its operators.
+inline schedule::Machine machine_of(const profile::Profile& profile) {
+  return {.memory_bytes_per_second = profile.memory_bytes_per_second,
+          .copy_bytes_per_second = profile.copy_bytes_per_second,
+          .copy_latency = profile.copy_latency};
+}
+
+/// Gives forwards, recomputations and backwards the seconds of a profile, and what leaves on the compute
+/// lane those of the link. What else there is has operations and bytes.
+///
+/// Throws OptionError unless the profile is of the plan's model.
+inline void set_costs(schedule::Program& program, const StepPlan& plan,
+                      const profile::Profile& profile) {
+  if (profile.operators.size() != plan.dag->nodes.size()) {
+    throw OptionError("reef::run::set_costs: the profile has ", profile.operators.size(),
+                      " operators, the model ", plan.dag->nodes.size(),
+                      ".\n  fix: the profile of this model.");
+  }
+  for (schedule::Instruction& instruction : program.round) {
+    const bool forward = instruction.kind == "Forward";
+    const bool again = instruction.kind == "Recompute";
+    if (forward || again || instruction.kind == "Backward") {
+      const graph::Segment& segment = plan.segments[static_cast<std::size_t>(instruction.index)];
+      Seconds seconds = 0;
+      for (int node = segment.first; node < segment.last; ++node) {
+        const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(node)];
+        if (again && !segment.plan(node).recomputed) continue;
+        seconds += forward || again ? entry.forward_s : entry.backward_s;
+      }
+      instruction.cost.seconds = seconds;
+    } else if (instruction.lane == schedule::Lane::compute &&
+               (instruction.kind == "Evict" || instruction.kind == "WriteBack" ||
+                instruction.kind == "Stash")) {
+      const auto bytes = static_cast<double>(instruction.cost.bytes);
+      instruction.cost.seconds =
+          profile.copy_latency +
+          (profile.copy_bytes_per_second > 0 ? bytes / profile.copy_bytes_per_second : 0);
+    }
+  }
+}
+
+}  // namespace reef::inline v0::run

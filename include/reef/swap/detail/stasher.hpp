@@ -1,0 +1,227 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/run/step_builder.hpp>
+#include <reef/swap/detail/slots.hpp>
+
+namespace reef::inline v0::swap::detail {
+
+/// Brings what is kept of a segment, but the last, to host memory between its forward and its backward:
+/// the saved blob, or where it is recomputed what that reads.
+///
+///     Forward(s, j)  Stash(s, j)      ...      Restore(s, j)  [Recompute(s, j)]  Backward(s, j)
+///
+/// On the device there are slots for what forwards hand on, as many as are read at once and two more, which
+/// leave meanwhile; two for blobs; and two for what has come back. Who writes a slot waits for what is
+/// copied out of it, so that memory does not grow with the number of segments.
+///
+/// | Stash    | reads what the forward has written and a backward reads, writes as many bytes of the host |
+/// | Restore  | the other way, for one backward                                                           |
+class Stasher {
+public:
+  Stasher(run::StepBuilder& builder, SwapSlots& slots)
+      : builder_(builder), program_(builder.program), slots_(slots) {
+    if (slots_.crossing.empty()) reserve();
+  }
+
+  /// `model`: in the order in which it is to run.
+  std::vector<Instruction> run(std::vector<Instruction> model) {
+    std::vector<Instruction> result;
+    int restored_segment = -1;
+    int restored_batch = -1;
+    for (Instruction& i : model) {
+      const int s = i.index;
+      const int j = i.micro_batch;
+      if (i.kind == "Forward") {
+        replace(i.reads, crossing_);
+        if (s < last()) hand_on(i);
+        result.push_back(std::move(i));
+        if (s < last()) stash(result, s, j);
+        continue;
+      }
+      if (s < last() && (s != restored_segment || j != restored_batch)) {
+        restore(result, restored_segment = s, restored_batch = j);
+      }
+      replace(i.reads, s < last() ? restored_ : crossing_);
+      result.push_back(std::move(i));
+    }
+    return result;
+  }
+
+private:
+  using Places = std::map<StorageId, Value>;
+  using MicroBatch = run::StepBuilder::MicroBatch;
+
+  [[nodiscard]] int last() const { return static_cast<int>(builder_.plan.segments.size()) - 1; }
+  [[nodiscard]] const graph::Segment& segment(int s) const {
+    return builder_.plan.segments[static_cast<std::size_t>(s)];
+  }
+  [[nodiscard]] bool recomputes(int s) const {
+    return builder_.plan.recomputes_segment(static_cast<std::size_t>(s));
+  }
+  [[nodiscard]] const MicroBatch& batch(int j) const {
+    return builder_.micro_batches[static_cast<std::size_t>(j)];
+  }
+
+  /// What a backward reads that a forward has made: tensors that cross bounds.
+  [[nodiscard]] std::vector<int> needs(int s) const {
+    const graph::Segment& of = segment(s);
+    std::set<int> tensors;
+    for (const int t : of.backward_reads) {
+      const int producer = builder_.plan.dag->tensor_at(t).producer;
+      if (producer >= 0 && !(recomputes(s) && producer >= of.first)) tensors.insert(t);
+    }
+    for (const int t : of.recompute_reads) {
+      if (recomputes(s) && builder_.plan.dag->tensor_at(t).producer >= 0) tensors.insert(t);
+    }
+    return {tensors.begin(), tensors.end()};
+  }
+
+  /// The same as storages of a micro-batch, with the saved blob where it is kept.
+  [[nodiscard]] std::vector<Value> kept(int s, const MicroBatch& of) const {
+    std::vector<Value> values;
+    for (const int t : needs(s)) values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
+    if (!recomputes(s)) values.push_back({of.saved[static_cast<std::size_t>(s)], 0});
+    return values;
+  }
+  [[nodiscard]] std::vector<Value> outputs(int s, const MicroBatch& of) const {
+    std::vector<Value> values;
+    for (const int t : segment(s).boundary_outputs) {
+      values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
+    }
+    return values;
+  }
+
+  /// The most segments from one that makes a tensor to one that reads it.
+  [[nodiscard]] int reach() const {
+    const graph::Dag& dag = *builder_.plan.dag;
+    const auto segment_of = [&](int node) {
+      int s = 0;
+      while (segment(s).last <= node) ++s;
+      return s;
+    };
+    int most = 1;
+    for (int s = 0; s < last(); ++s) {
+      for (const int t : segment(s).boundary_outputs) {
+        const std::vector<int>& consumers = dag.tensor_at(t).consumers;
+        if (!consumers.empty()) most = std::max(most, segment_of(consumers.back()) - s);
+      }
+    }
+    return most;
+  }
+
+  void reserve() {
+    const MicroBatch& any = builder_.micro_batches.front();
+    std::vector<std::vector<Value>> crossing, blobs, restored;
+    for (int s = 0; s < last(); ++s) {
+      crossing.push_back(outputs(s, any));
+      blobs.emplace_back();
+      if (!recomputes(s)) blobs.back().push_back({any.saved[static_cast<std::size_t>(s)], 0});
+      restored.push_back(kept(s, any));
+    }
+    const run::StepPlan& plan = builder_.plan;
+    const auto [first, end] = plan.folds_of(builder_.rank());
+    int together = plan.micro_batches_of(builder_.rank());
+    if (!builder_.keeps_gradients()) {
+      together =
+          *std::max_element(plan.micro_batches.begin() + first, plan.micro_batches.begin() + end);
+    }
+    if (plan.swapping.streams) together = 1;
+    slots_.crossing = Slots(program_, reach() * together + 2, "what crosses", crossing);
+    slots_.blobs = Slots(program_, 2, "what is kept", blobs);
+    slots_.restored = Slots(program_, 2, "what has come back", restored);
+  }
+
+  static void replace(std::vector<Value>& values, const Places& places) {
+    for (Value& value : values) {
+      const auto found = places.find(value.storage);
+      if (found != places.end()) value = found->second;
+    }
+  }
+
+  /// A forward writes to slots.
+  void hand_on(Instruction& forward) {
+    const int s = forward.index;
+    const MicroBatch& of = batch(forward.micro_batch);
+    slots_.crossing.take(s);
+    const std::vector<Value> made = outputs(s, of);
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      crossing_[made[k].storage] = slots_.crossing.parts()[k];
+    }
+    if (!recomputes(s)) {
+      slots_.blobs.take(s);
+      crossing_[of.saved[static_cast<std::size_t>(s)]] = slots_.blobs.parts()[0];
+    }
+    replace(forward.writes, crossing_);
+  }
+
+  [[nodiscard]] Value stashed(Value value) {
+    const auto [entry, is_new] = slots_.stashed.try_emplace(value.storage);
+    if (is_new) {
+      const schedule::Storage storage = program_.storages[value.storage];
+      entry->second = {
+          program_.add_storage(concat(storage.name, ", stashed"), storage.bytes, Place::host), 0};
+    }
+    return entry->second;
+  }
+
+  void stash(std::vector<Instruction>& to, int s, int j) {
+    std::set<int> wanted;
+    for (int reader = s; reader < last(); ++reader) {
+      const std::vector<int> tensors = needs(reader);
+      wanted.insert(tensors.begin(), tensors.end());
+    }
+    Instruction stash;
+    stash.kind = "Stash";
+    stash.lane = builder_.plan.swapping.two_lanes ? Lane::compute : Lane::evict;
+    const auto add = [&](StorageId id) {
+      stash.reads.push_back(crossing_.at(id));
+      stash.writes.push_back(stashed({id, 0}));
+    };
+    for (const int t : segment(s).boundary_outputs) {
+      if (wanted.contains(t)) add(batch(j).tensors[static_cast<std::size_t>(t)]);
+    }
+    if (!recomputes(s)) add(batch(j).saved[static_cast<std::size_t>(s)]);
+    push(to, std::move(stash), s, j);
+  }
+
+  void restore(std::vector<Instruction>& to, int s, int j) {
+    Instruction restore;
+    restore.kind = "Restore";
+    restore.lane = Lane::load;
+    slots_.restored.take(s);
+    restored_.clear();
+    const std::vector<Value> values = kept(s, batch(j));
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      restore.reads.push_back(stashed(values[k]));
+      restore.writes.push_back(slots_.restored.parts()[k]);
+      restored_[values[k].storage] = slots_.restored.parts()[k];
+    }
+    push(to, std::move(restore), s, j);
+  }
+
+  void push(std::vector<Instruction>& to, Instruction instruction, int s, int j) const {
+    if (instruction.reads.empty()) return;
+    instruction.index = s;
+    instruction.micro_batch = j;
+    for (const Value& value : instruction.reads) {
+      instruction.cost.bytes += program_.storages[value.storage].bytes;
+    }
+    to.push_back(std::move(instruction));
+  }
+
+  run::StepBuilder& builder_;
+  schedule::Program& program_;
+  SwapSlots& slots_;
+  Places crossing_;  ///< of storages: where the last forwards have written them
+  Places restored_;  ///< and where they are for the backward that comes
+};
+
+}  // namespace reef::inline v0::swap::detail
