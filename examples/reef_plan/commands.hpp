@@ -20,4 +20,7 @@ struct PlanOptions {
 reef::io::Json swap(const PlanOptions& options);
 reef::io::Json simulate(const PlanOptions& options);
 
+/// A case that names a recipe of reef-train.
+reef::io::Json simulate_recipe(const reef::io::Json& test, const PlanOptions& options);
+
 }  // namespace reef_examples

@@ -5,8 +5,6 @@
 //
 // What cannot be is an answer, with `feasible: false` and `why`, and exit status 0. A case that cannot be
 // read is a line on standard error and exit status 2. `reef-plan --help` lists everything.
-//
-// links: reef::core
 
 #include <cstdio>
 #include <exception>
@@ -63,7 +61,11 @@ int run(int argc, char** argv) {
                                  "what a schedule takes, in virtual time.\n"
                                  "CASE: variant (atom2, atom3, zero, zero_sync), C, cuts, opts "
                                  "{slots (of atom3; 0 is no limit), turn (of both atoms)}, chain "
-                                 "{tf, tb, tl, of, ob} (whole us)",
+                                 "{tf, tb, tl, of, ob} (whole us)\n"
+                                 "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an "
+                                 "object with layers, heads, channels, vocabulary, context, "
+                                 "batch), micro_batches, device {memory_bytes, link_gbps, flops}, "
+                                 "network {ranks, latency_ms, bandwidth_gbps}",
                                  reef_examples::simulate);
   simulate->add_option("--trace", options.trace,
                        "write the schedule as a Chrome trace to this file");

@@ -33,6 +33,15 @@ void write_trace(const std::string& file, const reef::plan::Chain& chain,
 reef::io::Json simulate(const PlanOptions& options) {
   using namespace reef;
   const io::Json test = io::read_json(options.file);
+  if (test.is_object() && test.contains("recipe")) {
+#ifdef REEF_PLAN_HAS_RECIPES
+    return simulate_recipe(test, options);
+#else
+    throw OptionError("reef-plan: ", options.file,
+                      " names a recipe, but this reef-plan was built without recipes.\n"
+                      "  fix: build it where CMake finds an MPI and a BLAS.");
+#endif
+  }
   const plan::Chain chain = plan::chain_from_json(
       io::require<io::Json>(test, "chain", options.file), options.file, false);
   const auto name = io::require<std::string>(test, "variant", options.file);

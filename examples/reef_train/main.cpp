@@ -60,10 +60,10 @@ std::pair<int, double> parse_slow(const std::string& text) {
 }
 
 const std::map<std::string, void (*)(const TrainOptions&)> recipes{
-    {"ddp", reef_examples::run_ddp},   {"zero1", reef_examples::run_zero1},
-    {"atom", reef_examples::run_atom},
-    {"dpu", reef_examples::run_dpu},   {"acco-wp", reef_examples::run_acco_wp},
-    {"acco", reef_examples::run_acco}, {"diloco", reef_examples::run_diloco}};
+    {"ddp", reef_examples::run_ddp},         {"zero1", reef_examples::run_zero1},
+    {"atom", reef_examples::run_atom},       {"dpu", reef_examples::run_dpu},
+    {"acco-wp", reef_examples::run_acco_wp}, {"acco", reef_examples::run_acco},
+    {"diloco", reef_examples::run_diloco}};
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
@@ -155,8 +155,9 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--outer-lr", o.outer_lr, "diloco: rate of the outer step")
       ->check(amount)
       ->capture_default_str();
-  app.add_option("--outer-momentum", o.outer_momentum,
-                 "diloco: Nesterov's momentum of the outer step; eager rounds want less, such as 0.5")
+  app.add_option(
+         "--outer-momentum", o.outer_momentum,
+         "diloco: Nesterov's momentum of the outer step; eager rounds want less, such as 0.5")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
   app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
@@ -196,6 +197,15 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")->check(amount);
   app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
       ->check(amount);
+  app.add_option(
+         "--activations", o.activations,
+         "what there is of a segment between its forward and its backward; planned: all of it, "
+         "and of a swapped model what is fastest in --device-memory")
+      ->check(CLI::IsMember({"planned", "keep", "stash", "recompute", "recompute-and-stash"}))
+      ->capture_default_str();
+  app.add_option("--profile", o.profile,
+                 "atom: times of the model's operators to plan by, .json; one rank alone measures "
+                 "them first if the file is not there. Without, they are estimated");
   app.add_option_function<std::vector<std::string>>(
          "--slow",
          [&o](const std::vector<std::string>& texts) {
@@ -213,7 +223,7 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
       ->check(amount)
       ->capture_default_str();
   app.add_option("--non-finite", o.non_finite, "what to do with a step that is not finite")
-      ->check(CLI::IsMember({"stop", "skip"}))
+      ->check(CLI::IsMember({"stop", "skip", "ignore"}))
       ->capture_default_str();
   app.add_option("--metrics", o.metrics, "one JSON object a step, .jsonl");
   app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
@@ -235,6 +245,12 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     if (given(name) && o.recipe != "diloco")
       refuse(name, "is of --recipe diloco, not of " + o.recipe);
   }
+  if (given("--profile") && o.recipe != "atom")
+    refuse("--profile", "is of --recipe atom, not of " + o.recipe);
+  if (o.activations.find("stash") != std::string::npos && o.recipe != "atom")
+    refuse("--activations", o.activations + " is of --recipe atom, not of " + o.recipe);
+  if (o.non_finite == "ignore" && o.clip > 0)
+    refuse("--non-finite", "ignore goes with --clip 0: without norms nothing can be clipped");
   if (given("--checkpoint-every") && !given("--checkpoint")) {
     refuse("--checkpoint-every", "needs --checkpoint DIR, where the checkpoints are to be");
   }

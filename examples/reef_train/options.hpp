@@ -41,6 +41,8 @@ struct TrainOptions {
   std::string network;
   std::uint64_t device_memory = 0;
   double device_link = 0;
+  std::string activations = "planned";
+  std::string profile;
   std::vector<std::pair<int, double>> slow;  // rank, how many times slower
   std::string checkpoint;
   std::int64_t checkpoint_every = 0;

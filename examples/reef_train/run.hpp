@@ -18,11 +18,13 @@
 #include <reef/comm/network_file.hpp>
 #include <reef/comm/node_cores.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/measure.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>
+#include <reef/profile/profile_json.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -75,7 +77,8 @@ public:
     const bool trains = committed() < options_.steps;
     if (trains) {
       metrics_.start(first_step_);
-      reef::comm::barrier(trainer_.progress(), "the metrics are begun");  // no rank's step waits for that
+      reef::comm::barrier(trainer_.progress(),
+                          "the metrics are begun");  // no rank's step waits for that
       try {
         take_steps();
       } catch (const reef::Error& error) {
@@ -203,8 +206,16 @@ private:
     result.learning_rate.steps = options_.steps;
     result.learning_rate.floor = options_.lr / 10;
     result.clip_norm = options_.clip;
-    result.non_finite =
-        options_.non_finite == "skip" ? reef::optim::NonFinite::skip : reef::optim::NonFinite::stop;
+    using reef::optim::NonFinite;
+    result.non_finite = options_.non_finite == "skip"     ? NonFinite::skip
+                        : options_.non_finite == "ignore" ? NonFinite::ignore
+                                                          : NonFinite::stop;
+    using reef::Activations;
+    result.activations = options_.activations == "keep"        ? Activations::keep
+                         : options_.activations == "stash"     ? Activations::stash
+                         : options_.activations == "recompute" ? Activations::recompute
+                         : options_.activations == "planned"   ? Activations::planned
+                                                               : Activations::recompute_and_stash;
     result.device.threads = threads_;
     result.device.memory_bytes = options_.device_memory;
     result.device.link_bytes_per_second = options_.device_link * 1e9;
@@ -220,8 +231,29 @@ private:
       result.communication.network = reef::comm::read_network(options_.network, ranks_.size());
     }
     result.trace = &sink_;
+    if (!options_.profile.empty()) result.profile = profile(result.device);
     if constexpr (requires { result.sync.every; }) set_exchange(result.sync);
     return result;
+  }
+
+  /// What is there, or what the device does, an operator at a time.
+  reef::profile::Profile profile(const typename Device::Options& device) {
+    if (std::filesystem::exists(options_.profile)) return reef::profile::load(options_.profile);
+    if (ranks_.size() > 1) {
+      throw reef::OptionError(
+          "--profile ", options_.profile, " is not there.\n  why: ", ranks_.size(),
+          " ranks would measure beside each other.\n  fix: measure it first, with "
+          "one rank and --steps 1.");
+    }
+    say("profile: measuring the model's operators");
+    Device measured_on(device);
+    const auto model = reef::nn::gpt<Device, T>(config_, threads_);
+    reef::graph::MeasureOptions options;
+    options.classes = static_cast<std::int32_t>(config_.vocabulary);
+    auto measured = reef::graph::measure(measured_on, model, options);
+    reef::profile::save(measured, options_.profile);
+    say("profile: wrote " + options_.profile);
+    return measured;
   }
 
   /// The options of DiLoCo.
@@ -251,6 +283,18 @@ private:
                      reef::format_bytes(trainer_.device().memory().used), " a device, ",
                      reef::name_of(reef::element_of<T>), ", ",
                      reef::device::name_of(reef::device::instruction_set())));
+    if constexpr (TrainerType::Swap::home_is_host) tell_swapping();
+  }
+
+  /// How the model passes through the device.
+  void tell_swapping() {
+    const reef::run::StepPlan& plan = trainer_.plan();
+    const bool recomputes = !plan.recomputes.empty();
+    say(reef::concat(
+        "swapped: ", plan.segments.size(), " segments through ", plan.swapping.slots, " slots, ",
+        plan.swapping.streams ? "micro-batch by micro-batch" : "all micro-batches of each",
+        "; between forward and backward ", recomputes ? "computed again" : "kept",
+        plan.swapping.stashes ? ", in host memory" : ""));
   }
 
   /// Rank by rank the same file, the same weights.
@@ -266,7 +310,8 @@ private:
   void resume() {
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
-      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting at step 1, and the metrics anew");
+      say("resume: no complete checkpoint in " + options_.checkpoint +
+          ", starting at step 1, and the metrics anew");
       return;
     }
     if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != data_.fingerprint()) {

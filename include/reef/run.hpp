@@ -3,6 +3,7 @@
 /// \file
 /// Everything in run/: what executes programs on devices and communicators.
 
+#include <reef/run/costs.hpp>
 #include <reef/run/executor.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/lanes.hpp>

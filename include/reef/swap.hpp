@@ -5,4 +5,6 @@
 
 #include <reef/swap/atom.hpp>
 #include <reef/swap/concept.hpp>
+#include <reef/swap/layer_streaming.hpp>
+#include <reef/swap/paper_atom.hpp>
 #include <reef/swap/resident.hpp>

@@ -77,7 +77,9 @@ const std::string other_file =
     "check that it is the safetensors file you meant, and copy it again.";
 const std::string unchanged = "the files as their tokenizer has written them, unchanged.";
 const std::string version = R"({"format": "reef.checkpoint", "version": 2, "facts": {}, )";
-const std::string format = R"({"format": "reef-profile-3", )";
+const std::string rates =
+    R"("memory_bytes_per_second": 1, "copy_bytes_per_second": 1, "copy_latency": 0, )";
+const std::string format = R"({"format": "reef-profile-3", )" + rates;
 
 const std::vector<Bad> bad_files{
     {"case.json", read_case, "{\"latency_ms\": [[0, 1],", "case.json:1:24: ", by_hand},

@@ -13,7 +13,7 @@ using namespace reef;
 using profile::Profile;
 
 Profile two_operators() {
-  Profile result{"host", true, 2, {}};
+  Profile result{"host", true, 2, 2.6e10, 1e9, 1.0 / 3e5, {}};
   result.operators.push_back({"a.b", "Linear", 0.1, 1.0 / 3.0, 1e-3, 12, 24, 1ULL << 60, 5, 0, 64, 7, 9, 1e300, 2});
   result.operators.push_back({"quote \" and \\", "Gelu", 1e-9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   return result;

@@ -89,6 +89,56 @@ TEST_F(ReefPlan, simulate_takes_virtual_time_and_leaves_a_trace) {
   EXPECT_EQ(count["Evict"], 44);
 }
 
+TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
+  io::Json test{{"recipe", "ddp"},
+                {"model", {{"shape", "6x4x64"}, {"context", 64}, {"batch", 4}}},
+                {"micro_batches", 4},
+                {"device", {{"memory_bytes", 0}, {"link_gbps", 1}, {"flops", 1e11}}},
+                {"network", {{"ranks", 3}, {"latency_ms", 5}, {"bandwidth_gbps", 1}}}};
+  const io::Json ddp = answer("simulate", test);
+  EXPECT_EQ(ddp.at("feasible"), true);
+  EXPECT_GT(ddp.at("wire_bytes"), 2 * 3 * 2 * 300'000) << "gradients of 0.3 M parameters";
+  EXPECT_GT(ddp.at("step_s"), 5e-3);
+  EXPECT_LT(ddp.at("utilisation"), 1);
+  // A device of a quarter of that: too small to stay, not too small to be swapped.
+  test["device"]["memory_bytes"] = ddp.at("peak_device_bytes").get<std::uint64_t>() / 4;
+  const io::Json none = answer("simulate", test);
+  EXPECT_EQ(none.at("feasible"), false);
+  EXPECT_THAT(none.at("why").get<std::string>(), HasSubstr("the recipe needs"));
+  test["recipe"] = "atom";
+  const std::string trace = (folder_ / "trace.json").string();
+  const io::Json atom = answer("simulate", test, "--trace " + trace);
+  EXPECT_EQ(atom.at("feasible"), true) << atom;
+  EXPECT_LE(atom.at("peak_device_bytes"), test["device"]["memory_bytes"]);
+  EXPECT_GE(atom.at("step_s"), ddp.at("step_s").get<double>() * 0.99);
+  EXPECT_THAT(io::read_json(trace).dump(), HasSubstr("Load(0)"));
+  test["device"]["memory_bytes"] = 1000;
+  EXPECT_THAT(answer("simulate", test).at("why").get<std::string>(),
+              HasSubstr("no way was found to swap"));
+  for (const char* recipe : {"zero1", "dpu", "acco-wp", "acco"}) {
+    test["recipe"] = recipe;
+    test["device"]["memory_bytes"] = 0;
+    EXPECT_EQ(answer("simulate", test).at("feasible"), true) << recipe;
+  }
+  const auto refused = [&](const std::string& text) {
+    const Ending ending = plan("simulate", test.dump());
+    EXPECT_EQ(ending.status, 2) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(text));
+  };
+  test["recipe"] = "petals";
+  refused("the recipe is 'petals'");
+  test["recipe"] = "ddp";
+  test["device"]["flops"] = 0;
+  refused("device.flops is not above 0");
+  test["device"]["flops"] = 1e9;
+  test["model"] = "6x4";
+  refused("the model is '6x4'");
+  test["model"] = "6x4x64";
+  test["network"]["latency_ms"] = {{0, 1}, {1, 0}};
+  test["network"]["bandwidth_gbps"] = {{1}};
+  refused("network.bandwidth_gbps has 1 rows for 2 ranks");
+}
+
 TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {
   const std::string good = case_of("atom_partition.json", 0).dump();
   const auto refused = [&](const Ending& ending, const std::string& text) {

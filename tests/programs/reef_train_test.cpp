@@ -188,6 +188,34 @@ TEST_F(ReefTrain, ddp_zero1_and_atom_print_the_same_losses) {
   }
 }
 
+TEST_F(ReefTrain, atom_is_planned_by_a_profile_for_a_device_that_is_too_small) {
+  const std::string small = "--steps 3 --micro-batches 2 --model 4x2x32 --profile " +
+                            path("profile") +
+                            " --recipe atom --device-link 1 --device-memory 900000 --metrics ";
+  const Ending early = train(2, small + path("early"));
+  EXPECT_NE(early.status, 0);
+  EXPECT_THAT(early.output, HasSubstr("would measure beside each other"));
+  const Ending first = train(1, small + path("first") + " --report " + path("report"));
+  ASSERT_EQ(first.status, 0) << first.output;
+  EXPECT_THAT(first.output, HasSubstr("swapped: "));
+  EXPECT_THAT(first.output, HasSubstr("profile: wrote "));
+  EXPECT_THAT(io::read_file(path("report"), 64_MiB), HasSubstr("segment 1 is on the device"));
+  const Ending again = train(1, small + path("again"));
+  EXPECT_THAT(again.output, testing::Not(HasSubstr("profile: wrote ")));
+  const Ending stays =
+      train(1, "--steps 3 --micro-batches 2 --model 4x2x32 --metrics " + path("stays"));
+  ASSERT_EQ(stays.status, 0) << stays.output;
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(lines("first")[i].at("loss"), lines("stays")[i].at("loss"));
+    EXPECT_EQ(lines("again")[i].at("loss"), lines("stays")[i].at("loss"));
+  }
+  const Ending another =
+      train(1, "--steps 1 --model 3x2x32 --recipe atom --device-memory 900000 --profile " +
+                   path("profile"));
+  EXPECT_NE(another.status, 0);
+  EXPECT_THAT(another.output, HasSubstr("the profile is of another model"));
+}
+
 TEST_F(ReefTrain, diloco_learns_in_each_way_of_exchanging_and_leaves_a_line_a_step) {
   struct Case {
     const char* overlap;
@@ -328,7 +356,8 @@ TEST_F(ReefTrain, a_resumed_runs_figures_are_those_of_its_own_steps) {
   EXPECT_NEAR(cells[1], computed, digit);
   EXPECT_NEAR(cells[2], communicated, digit);
   EXPECT_NEAR(cells[4], exposed, digit);
-  EXPECT_LE(cells[0], 1.3 * seconds + digit);  // of 20 steps and not of 30; ranks do not end at once
+  EXPECT_LE(cells[0],
+            1.3 * seconds + digit);  // of 20 steps and not of 30; ranks do not end at once
   EXPECT_GE(cells[0], computed + exposed - 3 * digit);
 }
 
@@ -465,9 +494,8 @@ TEST_F(ReefTrain, a_rank_that_fails_waits_for_what_rank_0_writes) {
   const std::string failing = " --clip 0 --warmup 0 --trace " + path("t.json") + " --steps ";
   for (const char* end : {"20 --lr 1e17", "1 --lr 1e18"}) {  // in a step; after the last one
     ASSERT_EQ(::mkfifo(path("t.json").c_str(), 0600), 0);
-    const std::string slow =
-        "(sleep 3; timeout 100 cat " + path("t.json") + " > " + path("part") + "; mv " +
-        path("part") + " " + path("read") + ") &";
+    const std::string slow = "(sleep 3; timeout 100 cat " + path("t.json") + " > " + path("part") +
+                             "; mv " + path("part") + " " + path("read") + ") &";
     ASSERT_EQ(std::system(slow.c_str()), 0);
     EXPECT_NE(train(3, failing + end).status, 0);
     const auto there = [&] { return std::filesystem::exists(path("read")); };
@@ -661,6 +689,9 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--threads 100000", "--threads");
   refused("--device-link -3", "--device-link");
   refused("--slow 3", "RANK:FACTOR");
+  refused("--profile p.json", "--profile: is of --recipe atom, not of ddp");
+  refused("--activations stash", "stash is of --recipe atom");
+  refused("--non-finite ignore", "ignore goes with --clip 0");
   refused("--slow 0:0.5", "RANK:FACTOR");
   refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco, not of acco");
   refused("--checkpoint-every 5", "--checkpoint-every: needs --checkpoint DIR");

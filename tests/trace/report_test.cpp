@@ -172,6 +172,43 @@ TEST(Report, shows_where_communication_is_exposed) {
             std::string::npos);
 }
 
+TEST(Report, shows_when_segments_that_are_swapped_are_on_the_device) {
+  trace::Sink sink(0);
+  trace::Track& load = sink.track("load");
+  trace::Track& compute = sink.track("compute");
+  trace::Track& evict = sink.track("evict");
+  load.span(Activity::copy, "Load(0)", 0, 1);
+  load.span(Activity::copy, "Load(1)", 1, 2);
+  load.span(Activity::copy, "LoadGradients(1)", 2, 2.25);
+  load.span(Activity::copy, "Load(0)", 5, 6);
+  compute.span(Activity::compute, "Forward(0, micro-batch 0)", 1, 2);
+  compute.span(Activity::compute, "Forward(0, micro-batch 1)", 2, 3);
+  compute.span(Activity::compute, "Forward(1, micro-batch 0)", 3, 4);
+  compute.span(Activity::compute, "Backward(1, micro-batch 0)", 4, 6);
+  compute.span(Activity::compute, "Backward(0, micro-batch 0)", 6, 8);
+  compute.span(Activity::compute, "Norms(0)", 9, 10);
+  evict.span(Activity::copy, "Evict(1)", 6, 7);
+  evict.span(Activity::copy, "Evict(0)", 8, 9);
+  trace::Recording recording;
+  sink.collect(recording);
+  const auto stays = trace::detail::stays_of(recording);
+  ASSERT_EQ(stays.size(), 2U);
+  const auto& first = stays.at(0);
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_EQ(first[0].begin, 0);
+  EXPECT_EQ(first[0].end, 3) << "the last forward; its backward has another stay";
+  EXPECT_EQ(first[0].used.size(), 2U);
+  EXPECT_EQ(first[1].ready, 6);
+  EXPECT_EQ(first[1].end, 9) << "its gradients leave";
+  EXPECT_EQ(stays.at(1).front().end, 7);
+  trace::Report report;
+  report.recordings = {recording};
+  const std::string html = trace::report_html(report);
+  EXPECT_NE(html.find(">segment 1</text>"), std::string::npos);
+  EXPECT_NE(html.find("segment 0 is on the device"), std::string::npos);
+  EXPECT_EQ(trace::report_html(sample()).find("is on the device"), std::string::npos);
+}
+
 TEST(Report, marks_the_ends_of_steps_in_the_timeline) {
   trace::Report report = sample();
   report.origin = 100;

@@ -178,7 +178,7 @@ typename Device::Buffer as_much_as_there_is(Device& device, Bytes bytes) {
     try {
       return device.allocate(bytes, "profile");
     } catch (const MemoryError&) {
-      if (bytes <= Bytes{1} << 16) throw;
+      if (bytes <= Bytes{1} << 12) throw;
     }
   }
 }

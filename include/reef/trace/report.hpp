@@ -18,6 +18,7 @@
 #include <reef/trace/chrome.hpp>
 #include <reef/trace/detail/boxes.hpp>
 #include <reef/trace/detail/html.hpp>
+#include <reef/trace/detail/residency.hpp>
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/span.hpp>
 
@@ -79,6 +80,7 @@ private:
   static constexpr double right = 1110;
   static constexpr double lane = 18;
   static constexpr std::size_t tints = 4;
+  static constexpr std::size_t most_segments = 64;  ///< whose rows one can tell apart
 
   [[nodiscard]] double px(Seconds time) const { return left + (time - from_) * scale_; }
 
@@ -114,7 +116,38 @@ private:
       }
       y_ += 12;
     }
+    add_residency(recording);
     y_ += 12;
+  }
+
+  /// Of a model that is swapped: when each segment is on the device, and when it is used there.
+  void add_residency(const Recording& recording) {
+    const auto segments = stays_of(recording);
+    if (segments.size() > most_segments) return;
+    const auto add = [&](std::string_view css, Seconds begin, Seconds end,
+                         const std::string& what) {
+      begin = std::max(begin, from_);
+      end = std::min(end, to_);
+      if (!(begin < end)) return;
+      body_ += concat("<rect class=\"", css, "\" x=\"", fixed(px(begin), 2), "\" y=\"",
+                      fixed(y_, 1), "\" width=\"", width_of(begin, end), "\" height=\"7\"><title>",
+                      what, "\n", format_seconds(end - begin), "\nat ",
+                      format_seconds(begin - from_), "</title></rect>");
+    };
+    for (const auto& [segment, stays] : segments) {
+      const std::string name = concat("segment ", segment);
+      open_row(name, 7);
+      for (const Stay& stay : stays) {
+        add("other", stay.begin, stay.end, name + " is on the device");
+        add("copy", stay.begin, stay.ready, name + " is loaded");
+        std::vector<Intervals::Interval> seen;
+        for (const auto& [begin, end] : stay.used)
+          seen.push_back({begin - 0.3 / scale_, end + 0.3 / scale_});
+        for (const auto& [begin, end] : Intervals(std::move(seen)).parts())
+          add("compute", begin, end, name + " is used");
+      }
+      y_ += 9;
+    }
   }
 
   void open_row(std::string_view name, double height) {
@@ -172,6 +205,10 @@ private:
     if (seen[static_cast<std::size_t>(Activity::communication)]) {
       entry("exposed", "exposed communication: nothing computes meanwhile");
     }
+    const bool swaps =
+        std::any_of(report_.recordings.begin(), report_.recordings.end(),
+                    [](const Recording& recording) { return !stays_of(recording).empty(); });
+    if (swaps) entry("other", "a segment of the model is on the device");
     return out + "</div>";
   }
 

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/trace/detail/boxes.hpp>
+#include <reef/trace/overlap.hpp>
+#include <reef/trace/span.hpp>
+
+namespace reef::inline v0::trace::detail {
+
+/// A stay of a segment of the model on the device, while it is swapped.
+struct Stay {
+  int segment;
+  Seconds begin;  ///< of its load
+  Seconds ready;  ///< and the end of that
+  Seconds end;    ///< of the last that reads it, or brings its gradients away
+  std::vector<Intervals::Interval> used{};  ///< by kernels
+};
+
+/// The number in "Load(3)" or "Forward(3, micro-batch 1)"; -1 where there is none.
+inline int index_of(std::string_view name) {
+  const std::size_t open = name.find('(');
+  int index = -1;
+  if (open == std::string_view::npos) return index;
+  const char* const first = name.data() + open + 1;
+  if (std::from_chars(first, name.data() + name.size(), index).ec != std::errc()) return -1;
+  return index;
+}
+
+/// The stays of a recording's segments, by segment: from each `Load(s)` to the last kernel of s, or copy of
+/// its gradients, before the next one. Empty where nothing is loaded.
+inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
+  std::map<int, std::vector<Stay>> stays;
+  for (const Span& span : recording.spans) {
+    const std::string_view name = recording.name_of(span);
+    if (span.activity != Activity::copy || kind_of(name) != "Load") continue;
+    const int segment = index_of(name);
+    if (segment >= 0) stays[segment].push_back({segment, span.begin, span.end, span.end});
+  }
+  if (stays.empty()) return stays;
+  for (auto& [segment, list] : stays) {
+    std::sort(list.begin(), list.end(),
+              [](const Stay& a, const Stay& b) { return a.begin < b.begin; });
+  }
+  for (const Span& span : recording.spans) {
+    const std::string_view name = recording.name_of(span);
+    const bool computes = span.activity == Activity::compute;
+    if (!computes && kind_of(name) != "Evict") continue;
+    const auto found = stays.find(index_of(name));
+    const std::string_view kind = kind_of(name);
+    const bool of_segment =
+        kind == "Forward" || kind == "Recompute" || kind == "Backward" || kind == "Evict";
+    if (found == stays.end() || !of_segment) continue;
+    const auto behind =
+        std::upper_bound(found->second.begin(), found->second.end(), span.begin,
+                         [](Seconds at, const Stay& stay) { return at < stay.ready; });
+    if (behind == found->second.begin()) continue;
+    Stay& stay = *(behind - 1);
+    stay.end = std::max(stay.end, span.end);
+    if (computes) stay.used.push_back({span.begin, span.end});
+  }
+  return stays;
+}
+
+}  // namespace reef::inline v0::trace::detail
