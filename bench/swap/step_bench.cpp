@@ -1,7 +1,7 @@
 // What a step takes whose model is swapped through a small device, beside one whose model stays there.
 //
 //   build/release/bench/swap_step_bench profile MODEL GB/S FILE
-//   build/release/bench/swap_step_bench run MODEL GB/S FILE SHARE ROUNDS C...
+//   build/release/bench/swap_step_bench run MODEL GB/S FILE SHARE CHECKS ROUNDS C...
 //
 // measured.py starts it, and makes the table of what it prints: a line of JSON for each reading.
 //
@@ -9,6 +9,8 @@
 //     GB/S     of the emulated link, each way
 //     FILE     the profile: written by the one process, read by the other
 //     SHARE    of the memory that the model needs to stay on the device, recomputed: that of the device
+//     CHECKS   checked: the norm of all gradients is clipped before the update; ignored: it runs beside the
+//              backward where it can
 //     C        micro-batches of a step
 //
 // Policies take turns in every round, each round beginning with another. One trainer lives at a time: it is
@@ -18,6 +20,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -29,6 +32,7 @@
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
+#include <reef/trace/overlap.hpp>
 #include <reef/trainer/trainer.hpp>
 
 #include "support/measure.hpp"
@@ -45,7 +49,8 @@ using Resident = reef::Trainer<Rule>;
 struct Setting {
   reef::nn::GptConfig model;
   double link = 0;  ///< bytes per second
-  reef::profile::Profile profile;
+  bool checks = true;
+  reef::profile::Profile profile{};
 };
 
 reef::nn::GptConfig model_of(const std::string& text) {
@@ -75,6 +80,10 @@ typename TrainerType::Options options_of(const Setting& setting, int micro_batch
   options.micro_batches = {micro_batches};
   options.activations = activations;
   options.profile = setting.profile;
+  if (!setting.checks) {
+    options.clip_norm = 0;
+    options.non_finite = reef::optim::NonFinite::ignore;
+  }
   options.device.threads = 1;
   options.device.link_bytes_per_second = setting.link;
   options.device.memory_bytes = memory;
@@ -83,7 +92,8 @@ typename TrainerType::Options options_of(const Setting& setting, int micro_batch
 
 struct Reading {
   double step = 0;
-  double busy = 0;  ///< of it, kernels on the compute lane
+  double busy =
+      0;  ///< of it, kernels: of the model on the compute lane, of the update there or on its own
 };
 
 template <class TrainerType>
@@ -107,13 +117,16 @@ Reading read(const Setting& setting, typename TrainerType::Options options) {
   reading.step = reef_bench::seconds_of([&] { trainer.step(); });
   reef::trace::Recording recording;
   sink.collect(recording);
+  std::vector<reef::trace::Intervals::Interval> kernels;
   for (const reef::trace::Span& span : recording.spans) {
     const std::string_view name = recording.name_of(span);
-    if (span.begin < from || recording.tracks.at(static_cast<std::size_t>(span.track)) != "compute")
-      continue;
-    if (name.starts_with("Evict") || name.starts_with("WriteBack")) continue;
-    reading.busy += span.end - span.begin;
+    const std::string& track = recording.tracks.at(static_cast<std::size_t>(span.track));
+    if (span.begin < from || (track != "compute" && track != "update")) continue;
+    const bool copies =
+        name.starts_with("Evict") || name.starts_with("WriteBack") || name.starts_with("Stash");
+    if (!copies) kernels.push_back({span.begin, span.end});
   }
+  reading.busy = reef::trace::Intervals(std::move(kernels)).length();
   return reading;
 }
 
@@ -136,17 +149,20 @@ void say_plan(const Setting& setting, const char* policy, int c, Bytes memory,
   int forwards = 0;
   int again = 0;
   int loads = 0;
+  int stashes = 0;
   for (const auto& instruction : programs[0].round) {
     forwards += instruction.kind == "Forward" ? 1 : 0;
     again += instruction.kind == "Recompute" ? 1 : 0;
     loads += instruction.kind == "Load" ? 1 : 0;
+    stashes += instruction.kind == "Stash" ? 1 : 0;
   }
   std::printf(
       "{\"policy\": \"%s\", \"C\": %d, \"predicted_s\": %.6f, \"device_bytes\": %llu, "
-      "\"segments\": %d, \"recomputes\": %s, \"loads\": %d}\n",
+      "\"segments\": %d, \"recomputes\": %s, \"stashes\": %s, \"streams\": %s}\n",
       policy, c, predicted<TrainerType>(setting, options),
       static_cast<unsigned long long>(TrainerType::estimate(model, options).device_bytes),
-      forwards / c, again > 0 ? "true" : "false", loads);
+      forwards / c, again > 0 ? "true" : "false", stashes > 0 ? "true" : "false",
+      c > 1 && loads > 3 * forwards / c ? "true" : "false");
   std::fflush(stdout);
 }
 
@@ -202,13 +218,13 @@ void run(const Setting& setting, double share, int rounds, const std::vector<int
 
 void start(const std::vector<std::string>& words) {
   const bool profiles = words.size() == 4 && words[0] == "profile";
-  if (!profiles && !(words.size() >= 7 && words[0] == "run")) {
+  if (!profiles && !(words.size() >= 8 && words[0] == "run")) {
     throw reef::OptionError(
         "swap_step_bench: what is asked is not clear.\n  fix: profile MODEL GB/S FILE, or run "
         "MODEL "
-        "GB/S FILE SHARE ROUNDS C...");
+        "GB/S FILE SHARE checked|ignored ROUNDS C...");
   }
-  Setting setting{model_of(words[1]), std::stod(words[2]) * 1e9, {}};
+  Setting setting{model_of(words[1]), std::stod(words[2]) * 1e9};
   if (profiles) {
     Host device({.link_bytes_per_second = setting.link, .threads = 1});
     const auto model = gpt(setting);
@@ -219,8 +235,9 @@ void start(const std::vector<std::string>& words) {
   }
   setting.profile = reef::profile::load(words[3]);
   std::vector<int> counts;
-  for (std::size_t i = 6; i < words.size(); ++i) counts.push_back(std::stoi(words[i]));
-  run(setting, std::stod(words[4]), std::stoi(words[5]), counts);
+  for (std::size_t i = 7; i < words.size(); ++i) counts.push_back(std::stoi(words[i]));
+  setting.checks = words[5] == "checked";
+  run(setting, std::stod(words[4]), std::stoi(words[6]), counts);
 }
 
 }  // namespace

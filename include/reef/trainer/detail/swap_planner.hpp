@@ -128,10 +128,11 @@ public:
     }
     Seconds best = HUGE_VAL;
     for (const Candidate& candidate : found) best = std::min(best, candidate.outcome.step);
-    // Of those that are as fast within a percent, what moves least: copies take the time of memory.
+    // Of those that are as fast but for what no prediction tells apart, what moves least: copies take the
+    // time of memory.
     std::stable_sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) {
       const auto key = [&](const Candidate& c) {
-        const bool as_fast = c.outcome.step <= 1.01 * best;
+        const bool as_fast = c.outcome.step <= 1.003 * best;
         return std::tuple(!as_fast, as_fast ? 0 : c.outcome.step, c.outcome.moved,
                           c.choice.cuts.size());
       };
