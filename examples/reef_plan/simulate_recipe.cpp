@@ -111,8 +111,8 @@ void read_network(RecipeCase& to, const io::Json& network, const std::string& fi
   };
   if (network.contains("latency_ms") && network["latency_ms"].is_array())
     to.ranks = static_cast<int>(network["latency_ms"].size());
-  if (to.ranks < 1 || to.ranks > 1024)
-    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 1024");
+  if (to.ranks < 1 || to.ranks > 256)
+    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
   to.links.assign(static_cast<std::size_t>(to.ranks) * static_cast<std::size_t>(to.ranks), {});
   read("latency_ms", 1e-3, [](schedule::Link& link, double value) { link.latency = value; });
   read("bandwidth_gbps", 1e9 / 8,
@@ -155,6 +155,7 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
   options.profile = graph::estimate(model.dag(), graph::Speed{asked.flops, 0, asked.link});
   Bytes peak = 0;
   try {
+    options = Asked::planned(model, options, asked.ranks);
     for (int rank = 0; rank < asked.ranks; ++rank)
       peak = std::max(peak, Asked::estimate(model, options, asked.ranks, rank).device_bytes);
   } catch (const ScheduleError& error) {

@@ -6,6 +6,7 @@
 #include <reef/run/costs.hpp>
 #include <reef/run/executor.hpp>
 #include <reef/run/handlers.hpp>
+#include <reef/run/instructions.hpp>
 #include <reef/run/lanes.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>

@@ -7,6 +7,7 @@
 #include <reef/nn/cuda.cuh>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/swap/atom.hpp>
 
 #include "../laws/trainer.hpp"
 
@@ -17,6 +18,7 @@ using device::Cuda;
 using CudaDdp = Trainer<Cuda, optim::Ddp<optim::AdamW>>;
 using CudaZero1 = Trainer<Cuda, optim::Zero1<optim::AdamW>>;
 using CudaBf16 = Trainer<Cuda, optim::Zero1<optim::AdamW>, precision::Bf16>;
+using CudaAtom = Trainer<Cuda, swap::Atom<>, optim::Zero1<optim::AdamW>>;
 
 /// All ranks share the first device; where none answers, all ranks skip.
 std::string unavailable_here() {
@@ -53,6 +55,19 @@ TEST_F(CudaTrainer, its_losses_are_those_of_the_host) {
     EXPECT_NEAR(cuda.losses[i], host.losses[i], 1e-4 * host.losses[i]) << "step " << i;
     EXPECT_NEAR(cuda.norms[i], host.norms[i], 1e-3 * host.norms[i]) << "step " << i;
   }
+}
+
+TEST_F(CudaTrainer, swapped_through_the_device_gives_the_bits_of_a_model_that_stays) {
+  const auto expected = train<CudaZero1>(uneven_options<CudaZero1>());
+  for (const Activations activations : {Activations::keep, Activations::recompute,
+                                        Activations::stash, Activations::recompute_and_stash}) {
+    auto options = uneven_options<CudaAtom>();
+    options.activations = activations;
+    EXPECT_EQ(train<CudaAtom>(options), expected);
+  }
+  auto planned = uneven_options<CudaAtom>();
+  planned.device.memory_bytes = 400'000;
+  EXPECT_EQ(train<CudaAtom>(planned), expected);
 }
 
 TEST_F(CudaTrainer, learns) {

@@ -2,8 +2,11 @@
 // not hold them.
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -19,6 +22,25 @@
 #include <reef/swap/paper_atom.hpp>
 
 #include "../laws/trainer.hpp"
+
+namespace {
+std::atomic<int> fails_in{-1};  // how many more allocations of arenas succeed; below 0: all
+}
+
+// Arenas come from these.
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto align = static_cast<std::size_t>(alignment);
+  void* const data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  if (fails_in.load() >= 0 && fails_in.fetch_sub(1) == 0) return nullptr;
+  const auto align = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(align, (bytes + align - 1) / align * align);
+}
+void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
 
 namespace reef::test {
 
@@ -190,6 +212,29 @@ TEST(SwapAtom, is_planned_for_the_memory_that_there_is) {
   }
 }
 
+TEST(SwapAtom, a_plan_is_kept_and_refused_on_a_smaller_device) {
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  auto options = small_options<Swapped>();
+  options.micro_batches = {3};
+  options.device.link_bytes_per_second = 1e9;
+  options.device.memory_bytes = 300'000;
+  const auto kept = Swapped::planned(model(), options);
+  EXPECT_FALSE(kept.cuts.empty());
+  EXPECT_NE(kept.activations, Activations::planned);
+  EXPECT_EQ(Swapped::estimate(model(), kept).device_bytes,
+            Swapped::estimate(model(), options).device_bytes);
+  EXPECT_EQ(left_by<Swapped>(kept, 0.1F), left_by<Swapped>(options, 0.1F));
+  auto smaller = kept;
+  smaller.device.memory_bytes = Swapped::estimate(model(), kept).device_bytes - 1;
+  const comm::Communicator self(MPI_COMM_SELF, "self");
+  try {
+    Swapped(model(), small_source(), smaller, {}, self);
+    ADD_FAILURE() << "a plan for another device";
+  } catch (const ScheduleError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("memory"));
+  }
+}
+
 TEST(SwapAtom, trains_what_is_eight_times_its_device) {
   const auto model = [] {
     nn::GptConfig config = deep(0.1F);
@@ -213,6 +258,33 @@ TEST(SwapAtom, trains_what_is_eight_times_its_device) {
   Swapped swapped(model(), small_source(), options, {}, self);
   EXPECT_EQ(outcome_of(swapped, 2), expected);
   EXPECT_LE(swapped.device().memory().peak, options.device.memory_bytes);
+}
+
+TEST(SwapAtom, an_allocation_that_fails_is_named_and_leaves_nothing) {
+  // Of the device, then of pinned memory; the trainer that was there before goes on.
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  auto options = small_options<Swapped>();
+  options.device.link_bytes_per_second = 1e9;
+  const comm::Communicator self(MPI_COMM_SELF, "self");
+  const auto weights = [&] {
+    Swapped trainer(model(), small_source(), options, {}, self);
+    return outcome_of(trainer, 1).weights;
+  };
+  const auto expected = weights();
+  int failures = 0;
+  for (int n = 0; n < 2; ++n) {
+    fails_in = n;
+    try {
+      const Swapped trainer(model(), small_source(), options, {}, self);
+    } catch (const MemoryError& error) {
+      ++failures;
+      EXPECT_THAT(error.what(), testing::HasSubstr("the machine's memory is exhausted"));
+      EXPECT_THAT(error.what(), testing::HasSubstr("fix: "));
+    }
+    fails_in = -1;
+    EXPECT_EQ(weights(), expected);
+  }
+  EXPECT_EQ(failures, 2);
 }
 
 TEST(SwapAtom, refuses_cuts_that_are_none_and_a_profile_of_another_model) {

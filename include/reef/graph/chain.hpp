@@ -20,6 +20,30 @@ struct ChainOptions {
   bool writes_back = false;
 };
 
+/// Throws OptionError if the profile is not of this Dag: other operators, or parameters of other sizes.
+inline void require_profile_of(const Dag& dag, const profile::Profile& profile) {
+  const auto refuse = [](const std::string& why) {
+    throw OptionError("reef::graph: the profile is of another model: ", why,
+                      ".\n  fix: measure this one, or estimate it.");
+  };
+  if (static_cast<int>(profile.operators.size()) != dag.node_count()) {
+    refuse(concat("it has ", profile.operators.size(), " operators, the model ", dag.node_count()));
+  }
+  for (int n = 0; n < dag.node_count(); ++n) {
+    const Node& node = dag.node_at(n);
+    const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(n)];
+    Bytes parameters = 0;
+    for (const int use : node.uses) {
+      parameters += dag.parameter_at(dag.use_at(use).parameter).spec.bytes();
+    }
+    if (entry.name == node.name && entry.kind == node.kind && entry.parameter_bytes == parameters)
+      continue;
+    refuse(concat("its operator ", n, " is ", entry.kind, " '", entry.name, "' with ",
+                  entry.parameter_bytes, " bytes of parameters, the model's ", node.kind, " '",
+                  node.name, "' with ", parameters));
+  }
+}
+
 /// A model as planners of swapping see it: the operators of its Dag in their order, with the figures of a
 /// profile. Times are nanoseconds.
 ///
@@ -28,39 +52,24 @@ struct ChainOptions {
 ///     workspaces      working sets
 ///     cut             all tensors that cross a boundary, also those that skip operators
 ///
-/// Throws OptionError if the profile is not of this Dag: other operators, or parameters of other sizes.
+/// Errors as require_profile_of.
 inline plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
                             const ChainOptions& options = {}) {
-  const auto refuse = [](const std::string& why) {
-    throw OptionError("reef::graph::chain_of: the profile is of another model: ", why,
-                      ".\n  fix: measure this one, or estimate it.");
-  };
-  if (static_cast<int>(profile.operators.size()) != dag.node_count()) {
-    refuse(concat("it has ", profile.operators.size(), " operators, the model ", dag.node_count()));
-  }
+  require_profile_of(dag, profile);
   const auto ticks = [](Seconds seconds) {
     return static_cast<plan::Ticks>(std::llround(seconds * 1e9));
   };
   plan::Chain chain;
   for (int n = 0; n < dag.node_count(); ++n) {
-    const Node& node = dag.node_at(n);
     const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(n)];
-    Bytes parameters = 0;
-    for (const int use : node.uses) {
-      parameters += dag.parameter_at(dag.use_at(use).parameter).spec.bytes();
-    }
-    if (entry.name != node.name || entry.kind != node.kind || entry.parameter_bytes != parameters) {
-      refuse(concat("its operator ", n, " is ", entry.kind, " '", entry.name, "' with ",
-                    entry.parameter_bytes, " bytes of parameters, the model's ", node.kind, " '",
-                    node.name, "' with ", parameters));
-    }
-    const double gradients =
-        parameters > 0 ? static_cast<double>(entry.gradient_bytes) / static_cast<double>(parameters)
-                       : 0;
+    const double gradients = entry.parameter_bytes > 0
+                                 ? static_cast<double>(entry.gradient_bytes) /
+                                       static_cast<double>(entry.parameter_bytes)
+                                 : 0;
     const plan::Ticks load = ticks(entry.load_s);
     const plan::Ticks back = options.writes_back ? load : 0;
     chain.operators.push_back({.name = entry.name,
-                               .weights = parameters,
+                               .weights = entry.parameter_bytes,
                                .gradients = entry.gradient_bytes,
                                .forward_workspace = entry.forward_set_bytes,
                                .backward_workspace = entry.backward_set_bytes,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reef/pipeline/concept.hpp>
+#include <reef/run/instructions.hpp>
 
 namespace reef::inline v0::pipeline {
 

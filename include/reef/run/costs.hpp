@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include <reef/core/error.hpp>
+#include <reef/graph/chain.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
@@ -23,11 +23,7 @@ inline schedule::Machine machine_of(const profile::Profile& profile) {
 /// Throws OptionError unless the profile is of the plan's model.
 inline void set_costs(schedule::Program& program, const StepPlan& plan,
                       const profile::Profile& profile) {
-  if (profile.operators.size() != plan.dag->nodes.size()) {
-    throw OptionError("reef::run::set_costs: the profile has ", profile.operators.size(),
-                      " operators, the model ", plan.dag->nodes.size(),
-                      ".\n  fix: the profile of this model.");
-  }
+  graph::require_profile_of(*plan.dag, profile);
   for (schedule::Instruction& instruction : program.round) {
     const bool forward = instruction.kind == "Forward";
     const bool again = instruction.kind == "Recompute";

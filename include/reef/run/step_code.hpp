@@ -12,6 +12,7 @@
 #include <reef/device/transform.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/run/handlers.hpp>
+#include <reef/run/instructions.hpp>
 #include <reef/run/site.hpp>
 #include <reef/run/step_builder.hpp>
 

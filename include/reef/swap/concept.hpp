@@ -10,17 +10,19 @@ namespace reef::inline v0::swap {
 /// Says what of the model is in the device's memory when.
 ///
 ///     add(builder)   refines the instructions that the pipeline wrote, and adds loads and evictions
+///     add_code(handlers, site)   where it writes instructions of its own: adds their code
+///     manners()      where home_is_host: each run::Swapping that a plan may choose; the first without one
 ///
 /// | facts  | `updates_in_backward`: weights change before the last backward has ended |
 /// |        | `home_is_host`: weights, gradients and optimizer state live in host memory |
 /// | laws   | the weights and losses of a step are those of `Resident`, bit for bit |
-/// | models | Resident, Atom                                                        |
+/// | models | Resident, Atom, PaperAtom, LayerStreaming                              |
 template <class S>
 concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
     requires(run::StepBuilder& builder) {
   { S::updates_in_backward } -> std::convertible_to<bool>;
   { S::home_is_host } -> std::convertible_to<bool>;
   S::add(builder);
-};
+} && (!S::home_is_host || requires { S::manners().front(); });
 
 }  // namespace reef::inline v0::swap

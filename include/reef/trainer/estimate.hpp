@@ -15,7 +15,8 @@ namespace reef::inline v0 {
 
 /// What one step of training takes on one rank, known before anything is allocated or sent.
 ///
-/// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes              |
+/// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes; wherever they live. |
+/// |                 | Slots for what is swapped are among the rest                                |
 /// | device_bytes    | what the device's memory holds at once: what is never alive together shares |
 /// | host_bytes      | pinned memory: the step's scalars, and what is staged to a discrete device       |
 /// | flops           | forward, recomputation and backward of this rank's micro-batches, as the operators |

@@ -13,6 +13,7 @@
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/profile/profile.hpp>
+#include <reef/run/step_plan.hpp>
 #include <reef/trace/sink.hpp>
 
 namespace reef::inline v0 {
@@ -50,7 +51,7 @@ struct Accumulation {
 
 /// What there is of a segment of the model between its forward and its backward.
 ///
-/// | planned   | keep; of a model that is swapped, what is faster of those that fit                       |
+/// | planned   | keep; of a model that is swapped whose cuts are planned, what is fastest of those that fit |
 /// | keep      | all that its backward reads                                                              |
 /// | stash     | as much, in host memory: it leaves after the forward, and comes back before the backward |
 /// | recompute | what crosses its bounds; the rest is computed again, with the same random numbers and    |
@@ -88,6 +89,10 @@ struct TrainerOptions {
   /// ascending. Empty: chosen for the device where a model is swapped and device.memory_bytes is given, else
   /// cut by bucket_bytes. Of a model that is swapped, segments are what comes and goes.
   std::vector<int> cuts{};
+
+  /// How segments of a model that is swapped come and go; else chosen with the cuts, or the policy's first
+  /// manner. Trainer::planned gives both as they would be chosen.
+  std::optional<run::Swapping> swapping{};
 
   /// The figures that cuts are chosen by, and programs() has times from: graph::measure, profile::load.
   /// Without, they are estimated.
@@ -135,6 +140,9 @@ struct TrainerOptions {
                    accumulation.most, " micro-batches.\n  fix: a bound of no less."));
     require(std::isfinite(clip_norm) && clip_norm >= 0,
             concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
+    require(!swapping || swapping->slots >= 2,
+            "swapping has fewer than 2 slots.\n  why: one segment runs while the next is loaded.\n"
+            "  fix: 2 or more.");
     require(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
             "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms nothing can "
             "be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");

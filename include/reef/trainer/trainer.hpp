@@ -139,6 +139,12 @@ public:
   static StepEstimate estimate(const Model& model, const Options& options, int ranks = 1,
                                int rank = 0, std::vector<int> micro_batches = {});
 
+  /// The options with what is planned for the device fixed in them: cuts, activations, how segments come and
+  /// go. So it is planned once, for estimate, programs and trainers after it; on a device with less memory
+  /// those say what it lacks.
+  static Options planned(const Model& model, Options options, int ranks = 1,
+                         std::vector<int> micro_batches = {});
+
   /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, on ranks
   /// that nobody has. With a profile in the options, forwards and backwards have its times, and
   /// run::machine_of gives the other speeds. micro_batches as in estimate; turn: which of the programs that take turns
@@ -372,6 +378,8 @@ private:
                                std::vector<int> micro_batches);
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches, const detail::SwapChoice& choice);
+  static detail::SwapChoice choice_of(const graph::Dag& dag, const Options& options, int ranks,
+                                      const std::vector<int>& micro_batches);
   static detail::SwapChoice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
                                         const std::vector<int>& micro_batches);
   static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Which which);
@@ -433,5 +441,6 @@ private:
 
 }  // namespace reef::inline v0
 
+#include <reef/trainer/detail/plans.hpp>
 #include <reef/trainer/detail/trainer.hpp>
 #include <reef/trainer/detail/weights.hpp>

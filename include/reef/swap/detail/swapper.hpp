@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/run/step_builder.hpp>
+#include <reef/run/instructions.hpp>
 #include <reef/swap/detail/slots.hpp>
 #include <reef/swap/detail/stasher.hpp>
 

@@ -37,6 +37,12 @@ struct SwapChoice {
     swapping.stashes =
         activations == Activations::stash || activations == Activations::recompute_and_stash;
   }
+  [[nodiscard]] Activations activations() const {
+    if (recomputes) {
+      return swapping.stashes ? Activations::recompute_and_stash : Activations::recompute;
+    }
+    return swapping.stashes ? Activations::stash : Activations::keep;
+  }
 };
 
 /// What a choice comes to: figures of the programs that it gives.
@@ -46,13 +52,12 @@ struct SwapOutcome {
   Bytes moved = 0;  ///< over the link
 };
 
-/// What a device of this kind does where nobody has measured: the link where it is emulated, and cores that
-/// give 50 GFLOP/s each; else a GPU behind 16 lanes of PCIe 4.
+/// What a device of this kind does where nobody has measured: the link as it is emulated, and 50 GFLOP/s,
+/// whatever the threads, of which ranks may have different numbers; else a GPU behind 16 lanes of PCIe 4.
 template <class Options>
 graph::Speed usual_speed(const Options& options) {
   if constexpr (requires { options.device.link_bytes_per_second; }) {
-    const int threads = options.device.threads > 0 ? options.device.threads : 1;
-    return {5e10 * threads, 1e10, options.device.link_bytes_per_second};
+    return {5e10, 1e10, options.device.link_bytes_per_second};
   } else {
     return {1e13, 1e12, 2e10};
   }

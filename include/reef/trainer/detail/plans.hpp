@@ -1,0 +1,215 @@
+#pragma once
+
+// The members of Trainer that say what a step will be, before there is one: plans, estimates, programs.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/trainer/trainer.hpp>
+
+namespace reef::inline v0 {
+
+/// What the options say, and the planner of what they leave open.
+template <class... Policies>
+detail::SwapChoice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options& options,
+                                                   int ranks,
+                                                   const std::vector<int>& micro_batches) {
+  detail::SwapChoice choice;
+  if constexpr (Swap::home_is_host) {
+    choice.swapping = options.swapping ? *options.swapping : Swap::manners().front();
+  }
+  choice.set(options.activations);
+  if (!options.cuts.empty()) {
+    choice.cuts = options.cuts;
+    choice.cuts.insert(choice.cuts.begin(), 0);
+    choice.cuts.push_back(dag.node_count());
+  } else if (Swap::home_is_host && options.device.memory_bytes > 0) {
+    choice = choose_swap(dag, options, ranks, micro_batches);
+  } else {
+    using namespace literals;
+    const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
+    const Bytes bucket = options.bucket_bytes > 0 ? options.bucket_bytes
+                                                  : std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
+    choice.cuts = run::choose_cuts(dag, bucket);
+  }
+  return choice;
+}
+
+template <class... Policies>
+auto Trainer<Policies...>::planned(const Model& model, Options options, int ranks,
+                                   std::vector<int> micro_batches) -> Options {
+  possible(options);
+  const graph::Dag& dag = model.dag();
+  const run::StepPlan plan = plan_of(dag, options, ranks, std::move(micro_batches));
+  detail::SwapChoice choice;
+  choice.recomputes = !plan.recomputes.empty();
+  choice.swapping = plan.swapping;
+  options.activations = choice.activations();
+  options.swapping = plan.swapping;
+  options.cuts.clear();
+  for (const graph::Segment& segment : plan.segments) {
+    if (segment.first > 0) options.cuts.push_back(segment.first);
+  }
+  return options;
+}
+
+template <class... Policies>
+run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
+                                            int ranks, std::vector<int> micro_batches) {
+  if (micro_batches.empty()) {
+    micro_batches = options.counts();
+    if (options.virtual_ranks == 1) {
+      micro_batches.assign(static_cast<std::size_t>(ranks), micro_batches.front());
+    }
+  }
+  const detail::SwapChoice choice = choice_of(dag, options, ranks, micro_batches);
+  return plan_of(dag, options, ranks, std::move(micro_batches), choice);
+}
+
+template <class... Policies>
+run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
+                                            int ranks, std::vector<int> micro_batches,
+                                            const detail::SwapChoice& choice) {
+  run::StepPlan plan =
+      run::make_step_plan(dag, choice.cuts, ranks, options.virtual_ranks, std::move(micro_batches),
+                          Device::discrete(options.device));
+  if (choice.swapping.stashes && !Swap::home_is_host) {
+    throw OptionError(
+        "reef::Trainer: activations are to be stashed, but nothing is swapped.\n"
+        "  why: they would go to host memory beside weights that stay.\n"
+        "  fix: Activations::recompute, or swap::Atom.");
+  }
+  if (choice.recomputes) {
+    plan.recomputes.assign(plan.segments.size(), true);
+    plan.recomputes.back() = false;
+  }
+  plan.swapping = choice.swapping;
+  plan.piece_bytes = options.communication.piece_bytes;
+  plan.gradient = element_of<Gradient>;
+  if constexpr (Swap::home_is_host) plan.home = schedule::Place::host;
+  if constexpr (!overlapping && !periodic) {
+    plan.checks = options.non_finite != optim::NonFinite::ignore;
+  }
+  if constexpr (overlapping) {
+    plan.stages = Optim::stages;
+    plan.own_master = true;
+    plan.adapts = options.accumulation.adapts;
+    plan.most = options.accumulation.most;
+  }
+  if constexpr (periodic) Optim::plan(plan, options.sync);
+  return plan;
+}
+
+/// By the profile, or by what is estimated: operations and copies, the link's rate being known.
+template <class... Policies>
+detail::SwapChoice Trainer<Policies...>::choose_swap(
+    [[maybe_unused]] const graph::Dag& dag, [[maybe_unused]] const Options& options,
+    [[maybe_unused]] int ranks, [[maybe_unused]] const std::vector<int>& micro_batches) {
+  if constexpr (Swap::home_is_host) {
+    const profile::Profile profile =
+        options.profile ? *options.profile : graph::estimate(dag, detail::usual_speed(options));
+    const auto own = Swap::manners();
+    std::vector<run::Swapping> manners(own.begin(), own.end());
+    if (options.swapping) manners = {*options.swapping};
+    std::vector<Activations> activations{Activations::keep, Activations::stash,
+                                         Activations::recompute, Activations::recompute_and_stash};
+    if (options.activations != Activations::planned) activations = {options.activations};
+    const std::int64_t most = *std::max_element(micro_batches.begin(), micro_batches.end());
+    const detail::SwapPlanner planner(
+        dag, profile, {options.device.memory_bytes, most, std::move(activations), manners});
+    const auto rank = static_cast<int>(
+        std::max_element(micro_batches.begin(), micro_batches.end()) - micro_batches.begin());
+    const int busiest = options.virtual_ranks > 1 ? 0 : rank;
+    const auto world = schedule::World::uniform(1, run::machine_of(profile), {});
+    return planner.choose(
+        [&](const detail::SwapChoice& choice) {
+          const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
+          const run::PlacedProgram placed(build(plan, busiest, {run::Purpose::training}));
+          const Bytes bytes = placed.placement.device_bytes;
+          if (bytes > options.device.memory_bytes) return detail::SwapOutcome{bytes};
+          schedule::Program alone = placed.program;
+          run::set_costs(alone, plan, profile);
+          detail::cut_off(alone);
+          return detail::SwapOutcome{bytes,
+                                     schedule::simulate(std::span(&alone, 1), world, 1).total,
+                                     detail::moved_bytes(alone)};
+        },
+        [&](const detail::SwapChoice& choice) {
+          const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
+          Bytes bytes = 0;
+          for (const Which which : programs_in(plan)) {
+            const run::PlacedProgram placed(build(plan, busiest, which));
+            bytes = std::max(bytes, placed.placement.device_bytes);
+          }
+          return bytes;
+        });
+  } else {
+    return {};
+  }
+}
+
+template <class... Policies>
+void Trainer<Policies...>::plan_step() {
+  std::vector<int> counts = options_.counts();
+  if (options_.virtual_ranks == 1) {
+    counts = comm::gather_numbers(*progress_, "micro-batches", counts.front());
+  }
+  plan_ = plan_of(model_.dag(), options_, ranks(), std::move(counts));
+}
+
+template <class... Policies>
+StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& options, int ranks,
+                                            int rank, std::vector<int> micro_batches) {
+  possible(options);
+  if (ranks < 1 || rank < 0 || rank >= ranks) {
+    throw OptionError("reef::Trainer::estimate: rank ", rank, " of ", ranks,
+                      " ranks.\n  fix: at least one rank, and one of them.");
+  }
+  const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
+  const run::PlacedProgram training(build(plan, rank, {run::Purpose::training}));
+  std::vector<schedule::Placement> placements;
+  StepEstimate work;
+  work.steps = periodic ? plan.exchange.every : 1;
+  detail::add_work(work, training.program, work.steps + 1 - turns(plan));
+  for (const Which which : programs_in(plan)) {
+    const run::PlacedProgram placed(build(plan, rank, which));
+    placements.push_back(placed.placement);
+    if (which.turn > 0) detail::add_work(work, placed.program, 1);
+  }
+  return detail::estimate_of(training, Optim::state(training.builder), placements, work);
+}
+
+/// The programs of all ranks, staged where messages are made of host memory.
+template <class... Policies>
+std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::StepPlan& plan,
+                                                                 Which which) {
+  std::vector<schedule::Program> programs;
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    schedule::Program program = build(plan, rank, which).program;
+    programs.push_back(plan.discrete ? run::stage_transfers(std::move(program))
+                                     : std::move(program));
+  }
+  return programs;
+}
+
+template <class... Policies>
+std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model,
+                                                              const Options& options, int ranks,
+                                                              std::vector<int> micro_batches,
+                                                              int turn) {
+  possible(options);
+  if (ranks < 1) {
+    throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
+  }
+  const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
+  std::vector<schedule::Program> programs = programs_of(plan, {run::Purpose::training, turn});
+  for (schedule::Program& program : programs) {
+    if (options.profile) run::set_costs(program, plan, *options.profile);
+  }
+  return programs;
+}
+
+}  // namespace reef::inline v0
