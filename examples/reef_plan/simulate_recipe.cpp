@@ -46,7 +46,7 @@ struct RecipeCase {
 };
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why, const std::string& fix) {
-  throw DecodeError("reef-plan: ", file, ": ", why, ".\n  fix: ", fix, ".");
+  throw DecodeError(file, ": ", why, ".\n  fix: ", fix, ".");
 }
 
 /// As --model of reef-train, or an object with what it leaves out.
@@ -76,8 +76,9 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   }
   long long layers = 0, heads = 0, channels = 0;
   if (!shape.empty()) {
-    if (std::sscanf(shape.c_str(), "%lldx%lldx%lld", &layers, &heads, &channels) != 3 ||
-        layers < 1 || heads < 1 || channels < 1) {
+    int end = 0;
+    if (std::sscanf(shape.c_str(), "%lldx%lldx%lld%n", &layers, &heads, &channels, &end) != 3 ||
+        static_cast<std::size_t>(end) != shape.size() || layers < 1 || heads < 1 || channels < 1) {
       refuse(file, "the model is '" + shape + "'", "LAYERSxHEADSxCHANNELS");
     }
     config.layers = layers;
@@ -90,6 +91,8 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
 /// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
 /// matrices.
 void read_network(RecipeCase& to, const io::Json& network, const std::string& file) {
+  if (!network.is_object())
+    refuse(file, "'network' is no object", "{ranks, latency_ms, bandwidth_gbps}");
   to.ranks = io::value_or<int>(network, "ranks", 1, file);
   const auto read = [&](const char* key, double unit, auto set) {
     if (!network.contains(key)) return;
@@ -109,8 +112,10 @@ void read_network(RecipeCase& to, const io::Json& network, const std::string& fi
       for (std::size_t r = 0; r < ranks; ++r) set(to.links[from * ranks + r], rows[from][r] * unit);
     }
   };
-  if (network.contains("latency_ms") && network["latency_ms"].is_array())
+  if (!network.contains("ranks") && network.contains("latency_ms") &&
+      network["latency_ms"].is_array()) {
     to.ranks = static_cast<int>(network["latency_ms"].size());
+  }
   if (to.ranks < 1 || to.ranks > 256)
     refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
   to.links.assign(static_cast<std::size_t>(to.ranks) * static_cast<std::size_t>(to.ranks), {});
@@ -118,8 +123,11 @@ void read_network(RecipeCase& to, const io::Json& network, const std::string& fi
   read("bandwidth_gbps", 1e9 / 8,
        [](schedule::Link& link, double value) { link.bytes_per_second = value; });
   for (const schedule::Link& link : to.links) {
-    if (!(link.latency >= 0) || !(link.bytes_per_second >= 0))
-      refuse(file, "a link of the network is below 0", "latencies and bandwidths of 0 or more");
+    if (!(link.latency >= 0 && link.latency <= 1e6) ||
+        !(link.bytes_per_second >= 0 && link.bytes_per_second <= 1e18)) {
+      refuse(file, "a link of the network is none",
+             "latencies of 0 to 1e9 ms, bandwidths of 0 or more");
+    }
   }
 }
 
@@ -129,15 +137,26 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
   result.links.assign(1, {});
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
+  if (!device.is_object())
+    refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops}");
   result.memory = io::value_or<Bytes>(device, "memory_bytes", 0, file);
   result.link = io::value_or<double>(device, "link_gbps", 0, file) * 1e9;
   result.flops = io::value_or<double>(device, "flops", 0, file);
-  if (!(result.flops > 0)) {
-    refuse(file, "device.flops is not above 0", "operations per second of the device");
+  if (!(result.flops >= 1 && result.flops <= 1e24)) {
+    refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");
   }
-  if (!(result.link >= 0) || result.micro_batches < 1)
+  if (!(result.link >= 0 && result.link <= 1e18) || result.micro_batches < 1)
     refuse(file, "device.link_gbps is below 0, or micro_batches below 1", "what can be");
   if (test.contains("network")) read_network(result, test["network"], file);
+  // Programs are placed in time that grows with the square of what they hold.
+  const double size = static_cast<double>(result.model.layers + 2) *
+                      static_cast<double>(result.micro_batches) * result.ranks;
+  if (size > 4096) {
+    refuse(file,
+           concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ",
+                  result.ranks, " ranks are too many together"),
+           "(layers + 2) x micro_batches x ranks of at most 4096");
+  }
   return result;
 }
 
@@ -148,7 +167,11 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
   typename Asked::Options options;
   int stages = 1;
   if constexpr (optim::overlapping_policy<typename Asked::Optim>) stages = Asked::Optim::stages;
-  options.micro_batches = {std::max(1, asked.micro_batches / stages)};
+  if (asked.micro_batches % stages != 0) {
+    refuse(command.file, concat(asked.micro_batches, " micro-batches over ", stages, " stages"),
+           "as many in each stage");
+  }
+  options.micro_batches = {asked.micro_batches / stages};
   options.device.threads = 1;
   options.device.memory_bytes = asked.memory;
   options.device.link_bytes_per_second = asked.link;

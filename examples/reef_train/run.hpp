@@ -289,7 +289,7 @@ private:
   /// How the model passes through the device.
   void tell_swapping() {
     const reef::run::StepPlan& plan = trainer_.plan();
-    const bool recomputes = !plan.recomputes.empty();
+    const bool recomputes = plan.recomputes_segment(0);
     say(reef::concat(
         "swapped: ", plan.segments.size(), " segments through ", plan.swapping.slots, " slots, ",
         plan.swapping.streams ? "micro-batch by micro-batch" : "all micro-batches of each",

@@ -129,14 +129,21 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
   refused("the recipe is 'petals'");
   test["recipe"] = "ddp";
   test["device"]["flops"] = 0;
-  refused("device.flops is not above 0");
+  refused("device.flops is 0");
   test["device"]["flops"] = 1e9;
   test["model"] = "6x4";
   refused("the model is '6x4'");
   test["model"] = "6x4x64";
-  test["network"]["latency_ms"] = {{0, 1}, {1, 0}};
-  test["network"]["bandwidth_gbps"] = {{1}};
+  test["network"] = {{"latency_ms", {{0, 1}, {1, 0}}}, {"bandwidth_gbps", {{1}}}};
   refused("network.bandwidth_gbps has 1 rows for 2 ranks");
+  test["network"] = 5;
+  refused("'network' is no object");
+  test.erase("network");
+  test["micro_batches"] = 100'000'000;
+  refused("are too many together");
+  test["micro_batches"] = 3;
+  test["recipe"] = "acco";
+  refused("3 micro-batches over 2 stages");
 }
 
 TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {

@@ -163,6 +163,7 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   options.cuts = run::choose_cuts(model().dag(), options.bucket_bytes);
   options.cuts = {options.cuts.begin() + 1, options.cuts.end() - 1};
+  options.activations = Activations::keep;
   const StepEstimate foreseen = Swapped::estimate(model(), options, 1);
   auto resident = small_options<Resident>();
   resident.device.link_bytes_per_second = 1e9;

@@ -20,8 +20,10 @@ struct ChainOptions {
   bool writes_back = false;
 };
 
-/// Throws OptionError if the profile is not of this Dag: other operators, or parameters of other sizes.
+/// Throws OptionError if the profile is not of this Dag, other operators or parameters of other sizes, or
+/// is none (Profile::validate).
 inline void require_profile_of(const Dag& dag, const profile::Profile& profile) {
+  profile.validate();
   const auto refuse = [](const std::string& why) {
     throw OptionError("reef::graph: the profile is of another model: ", why,
                       ".\n  fix: measure this one, or estimate it.");

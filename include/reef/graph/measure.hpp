@@ -191,7 +191,7 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
   const auto memory = as_much_as_there_is(device, large);
   const Bytes half = memory.bytes() / 2;
   const Bytes most = std::min<Bytes>(half, Bytes{1} << 23);
-  const Bytes least = std::min<Bytes>(half, Bytes{1} << 14);
+  const Bytes least = std::min<Bytes>(half / 4, Bytes{1} << 14);
   const auto pinned = device.allocate_pinned(most, "profile");
   std::fill_n(static_cast<std::byte*>(pinned.data()), most, std::byte{0});
   typename Device::Event event(device);

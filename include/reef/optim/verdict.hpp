@@ -21,8 +21,9 @@ struct Verdict {
 ///
 /// | stop   | the step commits nothing and throws NonFiniteError: first tensor, rank and step         |
 /// | skip   | the step commits nothing; training goes on with the next samples                        |
-/// | ignore | it is not looked for: an update waits for its own gradients alone and runs beside the   |
-/// |        | rest of the backward, where a policy can (Ddp, Zero1); without clipping, without norms  |
+/// | ignore | it is not looked for, and nothing is clipped: under Ddp and Zero1 there are no norms, and |
+/// |        | an update waits for its own gradients alone; of a swapped model it runs beside the      |
+/// |        | rest of the backward                                                                    |
 enum class NonFinite : std::uint8_t { stop, skip, ignore };
 
 /// What an optimizer's code needs besides the rule.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::profile {
@@ -53,6 +54,26 @@ struct Profile {
     }
     throw OptionError("reef::profile: there is no operator '", name, "' among the profile's ",
                       operators.size(), ".\n  fix: the profile of the graph that has it.");
+  }
+
+  /// Throws OptionError, naming the figure, unless times and rates are numbers of 0 or more, and times of at
+  /// most 1e9 seconds in all.
+  void validate() const {
+    const auto require = [](bool holds, const std::string& what, double value) {
+      if (holds) return;
+      throw OptionError("reef::profile: ", what, " is ", value, ".\n  fix: measure it again.");
+    };
+    const auto is_rate = [](double value) { return value >= 0 && value <= 1e300; };
+    require(is_rate(memory_bytes_per_second), "memory_bytes_per_second", memory_bytes_per_second);
+    require(is_rate(copy_bytes_per_second), "copy_bytes_per_second", copy_bytes_per_second);
+    require(copy_latency >= 0 && copy_latency <= 1e9, "copy_latency", copy_latency);
+    double all = 0;
+    for (const OperatorProfile& entry : operators) {
+      for (const Seconds time : {entry.forward_s, entry.backward_s, entry.load_s}) {
+        require(time >= 0 && (all += time) <= 1e9, concat("a time of operator '", entry.name, "'"),
+                time);
+      }
+    }
   }
 
   friend bool operator==(const Profile&, const Profile&) = default;

@@ -84,6 +84,11 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
     read(entry.forward_flops, "forward_flops");
     read(entry.backward_flops, "backward_flops");
   }
+  try {
+    profile.validate();
+  } catch (const OptionError& error) {
+    throw DecodeError(source, ": ", error.what());
+  }
   return profile;
 }
 

@@ -18,7 +18,8 @@ namespace reef::inline v0 {
 /// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes; wherever they live. |
 /// |                 | Slots for what is swapped are among the rest                                |
 /// | device_bytes    | what the device's memory holds at once: what is never alive together shares |
-/// | host_bytes      | pinned memory: the step's scalars, and what is staged to a discrete device       |
+/// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device, and of a |
+/// |                 | model that is swapped weights, gradients, optimizer state and stashes            |
 /// | flops           | forward, recomputation and backward of this rank's micro-batches, as the operators |
 /// |                 | count                                                                        |
 /// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node that      |
@@ -82,7 +83,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   for (const optim::StateRange& range : state) {
     using Kept = optim::StateRange::Kept;
     if (range.kept != Kept::ahead &&
-        program.storages[range.storage].place == schedule::Place::device)
+        program.storages[range.storage].place == builder.plan.home)
       mark(range.storage, &StepEstimate::optimizer_state);
   }
   for (const auto id : builder.exchanged) mark(id, &StepEstimate::exchanged);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,12 +14,14 @@ namespace reef::inline v0::swap::detail {
 /// A checking mode of the device has nobody read what has left.
 template <class DeviceLane>
 void poison(DeviceLane& lane, void* memory, Bytes bytes) {
-  if constexpr (requires { lane.device().options().poison_freed; }) {
+  if constexpr (requires { requires std::remove_cvref_t<decltype(lane.device())>::on_host; }) {
     if (lane.device().options().poison_freed) std::memset(memory, 0xFF, bytes);
   }
 }
 
-/// Adds the code of Load, LoadGradients, Evict, WriteBack, Stash and Restore. What lies between parameters in a slot is
+/// Adds the code of Load, LoadGradients, Evict, WriteBack, Stash and Restore.
+///
+/// What lies between parameters in a slot is
 /// another segment's, and stays there: it has to be 0 where gradients are summed up.
 template <class Handlers, class Site>
 void add_swap_code(Handlers& handlers, const Site& site) {

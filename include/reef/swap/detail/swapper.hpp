@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <any>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -77,8 +78,9 @@ private:
       gradients.push_back(builder_.gradients_of(s));
     }
     SwapSlots made;
-    made.weights = Slots(program_, manner_.slots, "weights", weights);
-    if (builder_.trains()) made.gradients = Slots(program_, manner_.slots, "gradients", gradients);
+    const int count = std::min(manner_.slots, segments());
+    made.weights = Slots(program_, count, "weights", weights);
+    if (builder_.trains()) made.gradients = Slots(program_, count, "gradients", gradients);
     builder_.swap_state = std::move(made);
   }
 
@@ -113,8 +115,12 @@ private:
     const auto summing =
         std::find_if(begin, end, [this](const Instruction& i) { return !sums_of(i).empty(); });
     if (summing != end) begin_sums(*summing);
+    // What has been stashed is waited for at once, the next weights later.
+    const Iterator first =
+        std::find_if_not(begin, end, [](const Instruction& i) { return i.kind == "Restore"; });
+    std::move(begin, first, std::back_inserter(program_.round));
     if (end != all) load(end->index);
-    for (Iterator i = begin; i != end; ++i) {
+    for (Iterator i = first; i != end; ++i) {
       const std::vector<Value> sums = sums_of(*i);
       const bool last_of_sums = !sums.empty() && is_last(sums, i, end);
       if (!sums.empty()) {

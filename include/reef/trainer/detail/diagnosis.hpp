@@ -18,6 +18,9 @@ struct Finding {
 
   int use = nothing;  ///< the use of a parameter whose gradient it is, or one of the above
   int micro_batch = 0;
+
+  /// It is of that micro-batch, or of one before: in whatever order they run, the first is told.
+  [[nodiscard]] bool precedes(int j) const { return use != nothing && micro_batch <= j; }
 };
 
 /// The uses whose gradients a segment's backward writes, in the order in which it does.
@@ -108,30 +111,33 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
         };
       });
 
-  handlers.on_wire(
-      "Report",
-      [&site, elements, first](const schedule::Instruction& i) ->
-      typename run::Handlers<Device>::Communication {
-        if (i.index < 0) {
-          const sum_t<T>* const loss = site.at(i.reads[0]);
-          return site.call("report", [loss, first, j = i.micro_batch] {
-            if (first->use == Finding::nothing && !std::isfinite(*loss))
-              *first = {Finding::loss, j};
-          });
-        }
-        const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
-        const auto* const sums = site.memory.template at<double>(i.reads[0].storage);
-        return site.call("report", [&segment, elements, sums, first, j = i.micro_batch] {
-          const double* next = sums;
-          for (const int use : inspected_uses(segment)) {
-            const std::int64_t blocks = run::norm_blocks(elements(use));
-            for (std::int64_t block = 0; block < blocks && first->use == Finding::nothing; ++block) {
-              if (!std::isfinite(next[block])) *first = {use, j};
-            }
-            next += blocks;
-          }
-        });
-      });
+  handlers.on_wire("Report",
+                   [&site, elements, first](const schedule::Instruction& i) ->
+                   typename run::Handlers<Device>::Communication {
+                     if (i.index < 0) {
+                       const sum_t<T>* const loss = site.at(i.reads[0]);
+                       return site.call("report", [loss, first, j = i.micro_batch] {
+                         if (first->precedes(j) || std::isfinite(*loss)) return;
+                         *first = {Finding::loss, j};
+                       });
+                     }
+                     const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
+                     const auto* const sums = site.memory.template at<double>(i.reads[0].storage);
+                     return site.call(
+                         "report", [&segment, elements, sums, first, j = i.micro_batch] {
+                           if (first->precedes(j)) return;
+                           const double* next = sums;
+                           for (const int use : inspected_uses(segment)) {
+                             const std::int64_t blocks = run::norm_blocks(elements(use));
+                             for (std::int64_t block = 0; block < blocks; ++block) {
+                               if (std::isfinite(next[block])) continue;
+                               *first = {use, j};
+                               return;
+                             }
+                             next += blocks;
+                           }
+                         });
+                   });
 }
 
 }  // namespace reef::inline v0::detail

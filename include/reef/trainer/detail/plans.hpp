@@ -22,12 +22,13 @@ detail::SwapChoice Trainer<Policies...>::choice_of(const graph::Dag& dag, const 
     choice.swapping = options.swapping ? *options.swapping : Swap::manners().front();
   }
   choice.set(options.activations);
-  if (!options.cuts.empty()) {
+  const bool bounded = Swap::home_is_host && options.device.memory_bytes > 0;
+  if (bounded && (options.cuts.empty() || options.activations == Activations::planned)) {
+    choice = choose_swap(dag, options, ranks, micro_batches);
+  } else if (!options.cuts.empty()) {
     choice.cuts = options.cuts;
     choice.cuts.insert(choice.cuts.begin(), 0);
     choice.cuts.push_back(dag.node_count());
-  } else if (Swap::home_is_host && options.device.memory_bytes > 0) {
-    choice = choose_swap(dag, options, ranks, micro_batches);
   } else {
     using namespace literals;
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
@@ -111,6 +112,7 @@ detail::SwapChoice Trainer<Policies...>::choose_swap(
   if constexpr (Swap::home_is_host) {
     const profile::Profile profile =
         options.profile ? *options.profile : graph::estimate(dag, detail::usual_speed(options));
+    if (options.profile) detail::require_profile_of_device<Device>(*options.profile, options);
     const auto own = Swap::manners();
     std::vector<run::Swapping> manners(own.begin(), own.end());
     if (options.swapping) manners = {*options.swapping};
@@ -119,13 +121,14 @@ detail::SwapChoice Trainer<Policies...>::choose_swap(
     if (options.activations != Activations::planned) activations = {options.activations};
     const std::int64_t most = *std::max_element(micro_batches.begin(), micro_batches.end());
     const detail::SwapPlanner planner(
-        dag, profile, {options.device.memory_bytes, most, std::move(activations), manners});
+        dag, profile,
+        {options.device.memory_bytes, most, std::move(activations), manners, options.cuts});
     const auto rank = static_cast<int>(
         std::max_element(micro_batches.begin(), micro_batches.end()) - micro_batches.begin());
     const int busiest = options.virtual_ranks > 1 ? 0 : rank;
     const auto world = schedule::World::uniform(1, run::machine_of(profile), {});
     return planner.choose(
-        [&](const detail::SwapChoice& choice) {
+        [&](const detail::SwapChoice& choice, Seconds best) {
           const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
           const run::PlacedProgram placed(build(plan, busiest, {run::Purpose::training}));
           const Bytes bytes = placed.placement.device_bytes;
@@ -133,9 +136,11 @@ detail::SwapChoice Trainer<Policies...>::choose_swap(
           schedule::Program alone = placed.program;
           run::set_costs(alone, plan, profile);
           detail::cut_off(alone);
-          return detail::SwapOutcome{bytes,
-                                     schedule::simulate(std::span(&alone, 1), world, 1).total,
-                                     detail::moved_bytes(alone)};
+          const Bytes moved = detail::moved_bytes(alone);
+          const Seconds bound = detail::least_step(alone, run::machine_of(profile));
+          if (bound > 1.01 * best) return detail::SwapOutcome{bytes, bound, moved};
+          return detail::SwapOutcome{
+              bytes, schedule::simulate(std::span(&alone, 1), world, 1).total, moved};
         },
         [&](const detail::SwapChoice& choice) {
           const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
@@ -157,7 +162,24 @@ void Trainer<Policies...>::plan_step() {
   if (options_.virtual_ranks == 1) {
     counts = comm::gather_numbers(*progress_, "micro-batches", counts.front());
   }
-  plan_ = plan_of(model_.dag(), options_, ranks(), std::move(counts));
+  // All ranks plan for the smallest device and the slowest link, so that they plan the same.
+  Options agreed = options_;
+  if constexpr (Swap::home_is_host) {
+    const auto least = [this](const char* what, auto own) {
+      decltype(own) result = 0;
+      for (const auto value : comm::gather_numbers(*progress_, what, own)) {
+        if (value > 0) result = result > 0 ? std::min(result, value) : value;
+      }
+      return result;
+    };
+    agreed.device.memory_bytes = static_cast<Bytes>(
+        least("device memory", static_cast<std::int64_t>(options_.device.memory_bytes)));
+    if constexpr (requires { agreed.device.link_bytes_per_second; }) {
+      agreed.device.link_bytes_per_second =
+          least("link of the device", options_.device.link_bytes_per_second);
+    }
+  }
+  plan_ = plan_of(model_.dag(), agreed, ranks(), std::move(counts));
 }
 
 template <class... Policies>

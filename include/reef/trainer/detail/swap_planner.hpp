@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <reef/plan/partition_chain.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/schedule/detail/simulator.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/trainer/options.hpp>
 
@@ -83,6 +85,37 @@ inline Bytes moved_bytes(const schedule::Program& program) {
   return bytes;
 }
 
+/// No step is shorter: all that the compute lane does, or all that comes over the link, or all that leaves.
+inline Seconds least_step(const schedule::Program& program, const schedule::Machine& machine) {
+  std::array<Seconds, schedule::lane_count> busy{};
+  for (const schedule::Instruction& instruction : program.round) {
+    busy[static_cast<std::size_t>(instruction.lane)] +=
+        schedule::detail::duration_of(instruction, machine);
+  }
+  return *std::max_element(busy.begin(), busy.end());
+}
+
+/// Throws OptionError if a profile was measured on a device of another kind, or behind another link.
+template <class Device, class Options>
+void require_profile_of_device(const profile::Profile& profile, const Options& options) {
+  const auto refuse = [](const std::string& why) {
+    throw OptionError("reef::Trainer: the profile is of another device: ", why,
+                      ".\n  fix: measure on this one.");
+  };
+  if (!profile.measured) return;
+  if (profile.device != Device::name)
+    refuse(concat("it was measured on '", profile.device, "', this is '", Device::name, "'"));
+  if constexpr (requires { options.device.link_bytes_per_second; }) {
+    const double link = options.device.link_bytes_per_second;
+    const double found = profile.copy_bytes_per_second;
+    const bool alike = link <= 0 || (found > link / 1.5 && found < link * 1.5);
+    if (!alike)
+      refuse(concat("its link gave ", found, " bytes a second, this device's gives ", link));
+    if (options.device.threads > 0 && options.device.threads != profile.threads)
+      refuse(concat("it had ", profile.threads, " threads, this one has ", options.device.threads));
+  }
+}
+
 /// Chooses cuts, recomputation and manner for a device: of candidates, the fastest that fits.
 ///
 /// Candidates are the best partitions of plan::partition_chain for this and for smaller capacities, since
@@ -96,9 +129,12 @@ public:
     std::int64_t accumulation = 1;
     std::vector<Activations> activations{};  ///< what may be chosen from
     std::span<const run::Swapping> manners{};
+    std::vector<int>
+        cuts{};  ///< that are given, without 0 and the number of nodes; else all are tried
   };
-  /// The memory of the step alone, and, if that is there, its time.
-  using Judge = std::function<SwapOutcome(const SwapChoice&)>;
+  /// The memory of the step alone, and, if that is there, its time; a bound of that is enough where it is
+  /// more than the best so far.
+  using Judge = std::function<SwapOutcome(const SwapChoice&, Seconds best)>;
   /// The memory of all that a trainer does.
   using Fits = std::function<Bytes(const SwapChoice&)>;
 
@@ -112,6 +148,7 @@ public:
       SwapOutcome outcome;
     };
     std::vector<Candidate> found;
+    Seconds best = HUGE_VAL;
     Bytes least = 0;
     const auto refuse_less = [&](Bytes bytes) {
       least = least == 0 ? bytes : std::min(least, bytes);
@@ -121,18 +158,17 @@ public:
         for (const Activations activations : limits_.activations) {
           SwapChoice choice{cuts, false, swapping};
           choice.set(activations);
-          const SwapOutcome outcome = judge(choice);
+          const SwapOutcome outcome = judge(choice, best);
           if (!fits(outcome.device_bytes)) {
             refuse_less(outcome.device_bytes);
             continue;
           }
+          best = std::min(best, outcome.step);
           found.push_back({std::move(choice), outcome});
           if (activations == Activations::keep) break;  // nothing else computes or moves less
         }
       }
     }
-    Seconds best = HUGE_VAL;
-    for (const Candidate& candidate : found) best = std::min(best, candidate.outcome.step);
     // Of those that are as fast but for what no prediction tells apart, what moves least: copies take the
     // time of memory.
     std::stable_sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) {
@@ -148,10 +184,11 @@ public:
       if (fits(bytes)) return std::move(candidate.choice);
       refuse_less(bytes);
     }
-    throw ScheduleError("reef::Trainer: no way was found to swap this model through a device of ",
-                        format_bytes(limits_.memory), ".\n  why: the least that was found needs ",
-                        format_bytes(least),
-                        ".\n  fix: that much memory, a smaller micro-batch, or fewer of them.");
+    throw ScheduleError(
+        "reef::Trainer: no way was found to swap this model through a device of ", limits_.memory,
+        " bytes, ", limits_.accumulation,
+        " micro-batches a step.\n  why: the least that was found needs ", least,
+        " bytes.\n  fix: that much memory, a smaller micro-batch, or fewer of them.");
   }
 
 private:
@@ -162,6 +199,13 @@ private:
   [[nodiscard]] std::set<std::vector<int>> candidates() const {
     std::set<std::vector<int>> all;
     const int nodes = dag_.node_count();
+    if (!limits_.cuts.empty()) {
+      std::vector<int> cuts{0};
+      cuts.insert(cuts.end(), limits_.cuts.begin(), limits_.cuts.end());
+      cuts.push_back(nodes);
+      graph::require_profile_of(dag_, profile_);
+      return {std::move(cuts)};
+    }
     Bytes parameters = 0;
     for (const graph::Parameter& parameter : dag_.parameters) parameters += parameter.spec.bytes();
     for (const Bytes parts : {2, 4, 8, 16}) {
