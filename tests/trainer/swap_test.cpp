@@ -181,7 +181,15 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   EXPECT_THROW(peak(foreseen.device_bytes - 1), ScheduleError);
 }
 
-TEST(SwapAtom, is_planned_for_the_memory_that_there_is) {
+/// What plans and memory are, one process says as well as several.
+class SwapAlone : public testing::Test {
+protected:
+  void SetUp() override {
+    if (world_size() > 1) GTEST_SKIP() << "one process is enough";
+  }
+};
+
+TEST_F(SwapAlone, is_planned_for_the_memory_that_there_is) {
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   auto options = small_options<Swapped>();
   options.micro_batches = {3};
@@ -213,7 +221,7 @@ TEST(SwapAtom, is_planned_for_the_memory_that_there_is) {
   }
 }
 
-TEST(SwapAtom, a_plan_is_kept_and_refused_on_a_smaller_device) {
+TEST_F(SwapAlone, a_plan_is_kept_and_refused_on_a_smaller_device) {
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   auto options = small_options<Swapped>();
   options.micro_batches = {3};
@@ -236,7 +244,7 @@ TEST(SwapAtom, a_plan_is_kept_and_refused_on_a_smaller_device) {
   }
 }
 
-TEST(SwapAtom, trains_what_is_eight_times_its_device) {
+TEST_F(SwapAlone, trains_what_is_eight_times_its_device) {
   const auto model = [] {
     nn::GptConfig config = deep(0.1F);
     config.layers = 12;
@@ -261,7 +269,7 @@ TEST(SwapAtom, trains_what_is_eight_times_its_device) {
   EXPECT_LE(swapped.device().memory().peak, options.device.memory_bytes);
 }
 
-TEST(SwapAtom, an_allocation_that_fails_is_named_and_leaves_nothing) {
+TEST_F(SwapAlone, an_allocation_that_fails_is_named_and_leaves_nothing) {
   // Of the device, then of pinned memory; the trainer that was there before goes on.
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   auto options = small_options<Swapped>();
@@ -288,7 +296,7 @@ TEST(SwapAtom, an_allocation_that_fails_is_named_and_leaves_nothing) {
   EXPECT_EQ(failures, 2);
 }
 
-TEST(SwapAtom, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
+TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   const auto model = nn::gpt<device::Host, float>(deep(0), 1);
   auto options = small_options<Swapped>();
   for (const std::vector<int>& cuts :
@@ -303,7 +311,7 @@ TEST(SwapAtom, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
 }
 
-TEST(SwapAtom, needs_less_memory_where_segments_are_computed_again_or_stashed) {
+TEST_F(SwapAlone, needs_less_memory_where_segments_are_computed_again_or_stashed) {
   // Of some micro-batches: what is kept grows with each, what crosses the bounds of segments little.
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   const auto needs = [&](int micro_batches, Activations activations) {
@@ -319,7 +327,7 @@ TEST(SwapAtom, needs_less_memory_where_segments_are_computed_again_or_stashed) {
   EXPECT_LT(needs(8, Activations::recompute), 3 * needs(1, Activations::recompute));
 }
 
-TEST(SwapAtom, loads_each_segment_twice_and_the_last_once) {
+TEST_F(SwapAlone, loads_each_segment_twice_and_the_last_once) {
   auto options = small_options<Swapped>();
   options.micro_batches = {4};
   const auto programs = Swapped::programs(nn::gpt<device::Host, float>(deep(0), 1), options, 1);

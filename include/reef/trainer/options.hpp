@@ -51,14 +51,17 @@ struct Accumulation {
 
 /// What there is of a segment of the model between its forward and its backward.
 ///
-/// | planned   | keep; of a model that is swapped whose cuts are planned, what is fastest of those that fit |
-/// | keep      | all that its backward reads                                                              |
-/// | stash     | as much, in host memory: it leaves after the forward, and comes back before the backward |
-/// | recompute | what crosses its bounds; the rest is computed again, with the same random numbers and    |
-/// |           | bits, before its backward. Not of the last segment, whose backward comes at once         |
-/// | recompute_and_stash | what crosses its bounds, in host memory                                        |
+/// | planned             | keep; of a model that is swapped through a device whose memory is given, what    |
+/// |                     | is fastest of those that fit                                                     |
+/// | keep                | all that its backward reads                                                      |
+/// | stash               | as much, in host memory: it leaves after the forward, and comes back before the  |
+/// |                     | backward. To stash, a policy has to swap                                         |
+/// | recompute           | what crosses its bounds; the rest is computed again, with the same random        |
+/// |                     | numbers and bits, before its backward. Not of the last segment, whose backward   |
+/// |                     | comes at once                                                                    |
+/// | recompute_and_stash | what crosses its bounds, in host memory                                          |
 ///
-/// To stash, a policy has to swap. Source of recomputation: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
+/// Source of recomputation: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
 enum class Activations : std::uint8_t { planned, keep, stash, recompute, recompute_and_stash };
 
 /// How a Trainer trains, beyond its policies. The defaults train a small GPT.
@@ -87,7 +90,8 @@ struct TrainerOptions {
 
   /// Where the model is cut into segments: the numbers of the nodes (graph::Dag) that begin further ones,
   /// ascending. Empty: chosen for the device where a model is swapped and device.memory_bytes is given, else
-  /// cut by bucket_bytes. Of a model that is swapped, segments are what comes and goes.
+  /// cut by bucket_bytes. Of a model that is swapped, segments are what comes and goes. Cuts that are given
+  /// stay, and what is planned is the rest.
   std::vector<int> cuts{};
 
   /// How segments of a model that is swapped come and go; else chosen with the cuts, or the policy's first

@@ -147,8 +147,8 @@ public:
 
   /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, on ranks
   /// that nobody has. With a profile in the options, forwards and backwards have its times, and
-  /// run::machine_of gives the other speeds. micro_batches as in estimate; turn: which of the programs that take turns
-  /// (DiLoCo: 0 exchanges nothing, f + 1 exchanges fragment f).
+  /// run::machine_of gives the other speeds. micro_batches as in estimate; turn: which of the programs that
+  /// take turns (DiLoCo: 0 exchanges nothing, f + 1 exchanges fragment f).
   static std::vector<schedule::Program> programs(const Model& model, const Options& options,
                                                  int ranks, std::vector<int> micro_batches = {},
                                                  int turn = 0);
