@@ -143,7 +143,8 @@ private:
         std::vector<Intervals::Interval> seen;
         for (const auto& [begin, end] : stay.used)
           seen.push_back({begin - 0.3 / scale_, end + 0.3 / scale_});
-        for (const auto& [begin, end] : Intervals(std::move(seen)).parts())
+        const Intervals used(std::move(seen));
+        for (const auto& [begin, end] : used.parts())
           add("compute", begin, end, name + " is used");
       }
       y_ += 9;
