@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +22,7 @@
 #include <reef/trace/chrome.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "../support/model_shape.hpp"
 #include "commands.hpp"
 
 namespace reef_examples {
@@ -74,16 +74,12 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   } else {
     refuse(file, "there is no 'model'", "\"LAYERSxHEADSxCHANNELS\", or an object");
   }
-  long long layers = 0, heads = 0, channels = 0;
   if (!shape.empty()) {
-    int end = 0;
-    if (std::sscanf(shape.c_str(), "%lldx%lldx%lld%n", &layers, &heads, &channels, &end) != 3 ||
-        static_cast<std::size_t>(end) != shape.size() || layers < 1 || heads < 1 || channels < 1) {
-      refuse(file, "the model is '" + shape + "'", "LAYERSxHEADSxCHANNELS");
-    }
-    config.layers = layers;
-    config.heads = heads;
-    config.channels = channels;
+    const auto found = parse_model_shape(shape);
+    if (!found) refuse(file, "the model is '" + shape + "'", "LAYERSxHEADSxCHANNELS");
+    config.layers = found->layers;
+    config.heads = found->heads;
+    config.channels = found->channels;
   }
   return config;
 }

@@ -21,6 +21,7 @@
 
 #include <reef/comm/environment.hpp>
 
+#include "../support/model_shape.hpp"
 #include "../support/tokenizer.hpp"
 #include "options.hpp"
 
@@ -30,19 +31,14 @@ using reef_examples::TrainOptions;
 
 /// "4x4x128" as layers, heads and channels.
 void parse_model(const std::string& text, TrainOptions& options) {
-  long long layers = 0;
-  long long heads = 0;
-  long long channels = 0;
-  int end = 0;
-  const int found = std::sscanf(text.c_str(), "%lldx%lldx%lld%n", &layers, &heads, &channels, &end);
-  if (found != 3 || end != static_cast<int>(text.size()) || layers < 1 || heads < 1 ||
-      channels < 1) {
+  const auto shape = reef_examples::parse_model_shape(text);
+  if (!shape) {
     throw CLI::ValidationError("--model",
                                "'" + text + "' is not LAYERSxHEADSxCHANNELS, as in 4x4x128");
   }
-  options.layers = layers;
-  options.heads = heads;
-  options.channels = channels;
+  options.layers = shape->layers;
+  options.heads = shape->heads;
+  options.channels = shape->channels;
 }
 
 /// "3:4" as rank 3, four times slower.

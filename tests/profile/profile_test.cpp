@@ -1,6 +1,7 @@
 #include <reef/profile/profile.hpp>
 
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -14,7 +15,8 @@ using profile::Profile;
 
 Profile two_operators() {
   Profile result{"host", true, 2, 2.6e10, 1e9, 1.0 / 3e5, {}};
-  result.operators.push_back({"a.b", "Linear", 0.1, 1.0 / 3.0, 1e-3, 12, 24, 1ULL << 60, 5, 0, 64, 7, 9, 1e300, 2});
+  result.operators.push_back(
+      {"a.b", "Linear", 0.1, 1.0 / 3.0, 1e-3, 12, 24, 1ULL << 60, 5, 0, 64, 7, 9, 1e300, 2});
   result.operators.push_back({"quote \" and \\", "Gelu", 1e-9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   return result;
 }
@@ -31,6 +33,30 @@ TEST(Profile, sums_and_finds_its_operators) {
 TEST(Profile, comes_back_from_json_bit_for_bit) {
   const Profile p = two_operators();
   EXPECT_EQ(profile::from_json(io::parse_json(profile::to_json(p).dump(), "text")), p);
+}
+
+TEST(Profile, that_holds_what_no_clock_says_is_refused_by_name) {
+  EXPECT_NO_THROW(two_operators().validate());
+  const auto refused = [](auto change, const std::string& what) {
+    Profile p = two_operators();
+    change(p);
+    try {
+      p.validate();
+      ADD_FAILURE() << what;
+    } catch (const OptionError& error) {
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  refused([](Profile& p) { p.operators[0].forward_s = -1; }, "a time of operator 'a.b' is -1");
+  refused([](Profile& p) { p.operators[1].load_s = nan; }, "a time of operator 'quote");
+  refused([](Profile& p) { p.operators[0].backward_s = 1e300; }, "a time of operator 'a.b'");
+  refused([](Profile& p) { p.copy_latency = -1; }, "copy_latency");
+  refused([](Profile& p) { p.copy_bytes_per_second = -1; }, "copy_bytes_per_second");
+  refused([](Profile& p) { p.memory_bytes_per_second = nan; }, "memory_bytes_per_second");
+  io::Json json = profile::to_json(two_operators());
+  json["copy_latency"] = -1;
+  EXPECT_THROW((void)profile::from_json(json, "p.json"), DecodeError);
 }
 
 TEST(Profile, comes_back_from_a_file) {

@@ -221,6 +221,14 @@ TEST_F(SwapAlone, is_planned_for_the_memory_that_there_is) {
   }
 }
 
+TEST(SwapAtom, ranks_of_different_devices_plan_for_the_smallest) {
+  const auto expected = left_by<Resident>(small_options<Resident>(), 0.1F);
+  auto options = small_options<Swapped>();
+  options.device.memory_bytes = 300'000 + 100'000 * static_cast<Bytes>(world_rank());
+  options.device.link_bytes_per_second = 4e9 / (1 + world_rank());
+  EXPECT_EQ(left_by<Swapped>(options, 0.1F), expected);
+}
+
 TEST_F(SwapAlone, a_plan_is_kept_and_refused_on_a_smaller_device) {
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   auto options = small_options<Swapped>();
@@ -309,6 +317,21 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   EXPECT_THROW((void)Swapped::programs(model, options, 1), OptionError);
   options.device.memory_bytes = Bytes{1} << 30;
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
+
+  options.device.link_bytes_per_second = 1e9;
+  const auto refused = [&](const char* device, double link, const char* why) {
+    options.profile = graph::estimate(model.dag(), {1e9, 0, link});
+    options.profile->measured = true;
+    options.profile->device = device;
+    try {
+      (void)Swapped::estimate(model, options, 1);
+      ADD_FAILURE() << "a profile of another device";
+    } catch (const OptionError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(why));
+    }
+  };
+  refused("cuda", 1e9, "measured on 'cuda', this is 'host'");
+  refused("host", 8e9, "this device's gives 1e+09");
 }
 
 TEST_F(SwapAlone, needs_less_memory_where_segments_are_computed_again_or_stashed) {

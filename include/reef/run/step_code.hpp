@@ -32,28 +32,17 @@ public:
   static graph::SegmentBindings of_forward(const Site<Device, T, Gradient>& site,
                                            const Instruction& forward) {
     Operands operands(site, forward.index);
-    Cursor reads{forward.reads};
-    Cursor writes{forward.writes};
-    operands.weights(reads);
-    operands.bind(operands.bindings_.tensors, operands.segment().boundary_inputs, reads);
-    operands.bind(operands.bindings_.tensors, operands.segment().boundary_outputs, writes);
-    if (keeps(site.builder, forward.index)) operands.bindings_.saved = operands.next(writes);
-    operands.bindings_.workspace = operands.next(writes);
-    return std::move(operands.bindings_);
+    const graph::Segment& segment = operands.segment();
+    return operands.bound(forward, segment.boundary_inputs, segment.boundary_outputs,
+                          keeps(site.builder, forward.index));
   }
 
   /// The addresses of a Recompute.
   static graph::SegmentBindings of_recompute(const Site<Device, T, Gradient>& site,
                                              const Instruction& recompute) {
     Operands operands(site, recompute.index);
-    Cursor reads{recompute.reads};
-    Cursor writes{recompute.writes};
-    operands.weights(reads);
-    operands.bind(operands.bindings_.tensors, operands.segment().recompute_reads, reads);
-    operands.bind(operands.bindings_.tensors, operands.segment().recompute_writes, writes);
-    operands.bindings_.saved = operands.next(writes);
-    operands.bindings_.workspace = operands.next(writes);
-    return std::move(operands.bindings_);
+    const graph::Segment& segment = operands.segment();
+    return operands.bound(recompute, segment.recompute_reads, segment.recompute_writes, true);
   }
 
   /// The addresses of a Backward.
@@ -91,6 +80,19 @@ private:
     const std::vector<Value>& values;
     std::size_t at = 0;
   };
+
+  /// Of what computes a segment's values: weights, tensors, the blob if there is one, workspace.
+  graph::SegmentBindings bound(const Instruction& computes, const std::vector<int>& inputs,
+                               const std::vector<int>& outputs, bool saves) {
+    Cursor reads{computes.reads};
+    Cursor writes{computes.writes};
+    weights(reads);
+    bind(bindings_.tensors, inputs, reads);
+    bind(bindings_.tensors, outputs, writes);
+    if (saves) bindings_.saved = next(writes);
+    bindings_.workspace = next(writes);
+    return std::move(bindings_);
+  }
 
   [[nodiscard]] const graph::Segment& segment() const {
     return site_.plan().segments[static_cast<std::size_t>(s_)];

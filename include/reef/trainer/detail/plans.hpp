@@ -119,13 +119,12 @@ detail::SwapChoice Trainer<Policies...>::choose_swap(
     std::vector<Activations> activations{Activations::keep, Activations::stash,
                                          Activations::recompute, Activations::recompute_and_stash};
     if (options.activations != Activations::planned) activations = {options.activations};
-    const std::int64_t most = *std::max_element(micro_batches.begin(), micro_batches.end());
+    const auto most = std::max_element(micro_batches.begin(), micro_batches.end());
     const detail::SwapPlanner planner(
         dag, profile,
-        {options.device.memory_bytes, most, std::move(activations), manners, options.cuts});
-    const auto rank = static_cast<int>(
-        std::max_element(micro_batches.begin(), micro_batches.end()) - micro_batches.begin());
-    const int busiest = options.virtual_ranks > 1 ? 0 : rank;
+        {options.device.memory_bytes, *most, std::move(activations), manners, options.cuts});
+    const int busiest =
+        options.virtual_ranks > 1 ? 0 : static_cast<int>(most - micro_batches.begin());
     const auto world = schedule::World::uniform(1, run::machine_of(profile), {});
     return planner.choose(
         [&](const detail::SwapChoice& choice, Seconds best) {

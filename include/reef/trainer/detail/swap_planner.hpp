@@ -125,7 +125,7 @@ void require_profile_of_device(const profile::Profile& profile, const Options& o
 class SwapPlanner {
 public:
   struct Limits {
-    Bytes memory = 0;  ///< of the device; 0 is no limit
+    Bytes memory = 0;  ///< of the device
     std::int64_t accumulation = 1;
     std::vector<Activations> activations{};  ///< what may be chosen from
     std::span<const run::Swapping> manners{};
@@ -192,9 +192,7 @@ public:
   }
 
 private:
-  [[nodiscard]] bool fits(Bytes bytes) const {
-    return limits_.memory == 0 || bytes <= limits_.memory;
-  }
+  [[nodiscard]] bool fits(Bytes bytes) const { return bytes <= limits_.memory; }
 
   [[nodiscard]] std::set<std::vector<int>> candidates() const {
     std::set<std::vector<int>> all;
@@ -214,7 +212,7 @@ private:
     all.insert(run::choose_cuts(dag_, 1));  // one where parameters are first used
     const plan::Chain chain = graph::chain_of(dag_, profile_);
     if (nodes >= 2 && nodes <= plan::most_operators) {
-      Bytes memory = limits_.memory > 0 ? limits_.memory : parameters;
+      Bytes memory = limits_.memory;
       for (int tried = 0; tried < 8; ++tried, memory = memory / 3 * 2) {
         const plan::Partition best =
             plan::partition_chain(chain, {memory, limits_.accumulation, plan::Variant::soft});
