@@ -80,6 +80,20 @@ TEST(Measure, times_every_operator_and_gives_its_memory_back) {
   EXPECT_THROW(graph::measure(device, g, {.repeats = 0}), OptionError);
 }
 
+TEST(Measure, says_what_memory_and_link_give_also_of_a_small_device) {
+  const auto g = nn::gpt<Host, float>(small(), 1);
+  Host here({.threads = 1});
+  const profile::Profile p = graph::measure(here, g, {.repeats = 1, .classes = 256});
+  EXPECT_GT(p.memory_bytes_per_second, 0);
+  EXPECT_EQ(p.copy_bytes_per_second, 0) << "there is no link";
+  Host behind({.memory_bytes = 4 << 20, .link_bytes_per_second = 1e9, .threads = 1});
+  const profile::Profile q = graph::measure(behind, g, {.repeats = 1, .classes = 256});
+  EXPECT_GT(q.memory_bytes_per_second, 0);
+  EXPECT_GT(q.copy_bytes_per_second, 0);
+  EXPECT_GE(q.copy_latency, 0);
+  EXPECT_EQ(behind.memory().used, 0U);
+}
+
 TEST(Measure, an_operator_that_does_not_fit_is_refused_by_the_device) {
   Host device({.memory_bytes = 4096, .threads = 1});
   const auto g = nn::gpt<Host, float>(small(), 1);
