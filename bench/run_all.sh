@@ -66,6 +66,9 @@ for program in "$programs"/*_bench; do
     optim_overlap | optim_convergence | optim_uneven)   # a script starts them, and writes several files
       ${RUN:-} "$python" "$root/bench/optim/${name#optim_}.py" --build "$programs" --out "$folder/$name" ||
         failed=$((failed + 1)) ;;
+    swap_step)
+      ${RUN:-} "$python" "$root/bench/swap/measured.py" --program "$program" \
+        --out "$folder/swap_measured.md" || failed=$((failed + 1)) ;;
     nn_cuda_kernels)
       if nvidia-smi -L > /dev/null 2>&1; then
         google "$name.json" "$program"
