@@ -8,13 +8,14 @@
 Every cell is a policy, a number of micro-batches C and a link. The profile is measured and saved by one process and read
 by the next; what is foreseen is the simulation of the very program, with the times of that profile.
 
-    resident     the model stays; its segments but the last are recomputed where the policy beside it does so
-    atom         swap::Atom<>: cuts, slots, recomputation, stashes and order as planned for the device
+    resident     the model stays; "as atom": with the cuts of atom, and what atom recomputes is recomputed
+    atom         swap::Atom<>: cuts, slots, order, and what each segment keeps, recomputes or stashes, as planned
     paper        two lanes, as published: what leaves, weights too, takes the compute lane's time
     streaming    each micro-batch by itself through all segments
     utilisation  time in which a kernel of the model or of the update runs, over the step
     checked      the norm of all gradients is clipped, so the update comes after the backward; ignored: it is not, and
                  where the model is swapped the update runs beside the backward
+    to resident  atom over resident as atom; others over resident, recomputed if they recompute most segments
     load, F      of all weights, and forwards of a step: where load <= F, swapping can be hidden
 """
 
@@ -53,12 +54,18 @@ def table(rows, profile, options):
             step = statistics.median(steps[name])
             error = plan["predicted_s"] / step - 1
             errors.append((abs(error), c, name))
-            beside = "resident, recomputed" if plan["recomputes"] else "resident"
+            again = plan["recomputed"] + plan["recomputed_and_stashed"]
+            beside = ("resident as atom" if name == "atom" else
+                      "resident, recomputed" if 2 * again > plan["segments"] else "resident")
+            if name.startswith("resident"):
+                beside = "resident"
             # Ratios of readings of one round, since a machine's speed changes from minute to minute.
             ratio = statistics.median(a / b for a, b in zip(steps[name], steps[beside]))
             use = statistics.median(busy[name])
-            kept = ("computed again" if plan["recomputes"] else "kept") + (", stashed" if plan["stashes"] else "")
-            kept += ", streamed" if plan["streams"] and name == "atom" else ""
+            left = plan["segments"] - again - plan["stashed"]
+            kept = ", ".join(f"{n} {what}" for n, what in ((left, "kept"), (plan["stashed"], "stashed"), (plan["recomputed"], "again"),
+                             (plan["recomputed_and_stashed"], "again from stash")) if n)
+            kept += "; streamed" if plan["streams"] and name == "atom" else ""
             lines.append(f"| {c} | {load / (c * forward):.2f} | {name} | {plan['segments']} | {kept} | "
                          f"{plan['device_bytes'] / 1e6:.0f} | {step:.3f} | {plan['predicted_s']:.3f} | {100 * error:+.1f} % | "
                          f"{ratio:.3f} | {100 * use:.1f} % |")

@@ -18,6 +18,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,7 +42,7 @@
 
 namespace {
 
-using reef::Activations;
+using Activations = std::vector<reef::Activations>;  // by segment, or one for all; none: planned
 using reef::Bytes;
 using reef::device::Host;
 using Rule = reef::optim::Ddp<reef::optim::AdamW>;
@@ -71,14 +73,23 @@ reef::nn::GptConfig model_of(const std::string& text) {
   return config;
 }
 
+/// What is not planned anew.
+struct Plan {
+  std::vector<int> cuts{};
+  Activations activations{};
+  std::optional<reef::run::Swapping> swapping{};
+};
+
 auto gpt(const Setting& setting) { return reef::nn::gpt<Host, float>(setting.model, 1); }
 
 template <class TrainerType>
 typename TrainerType::Options options_of(const Setting& setting, int micro_batches, Bytes memory,
-                                         Activations activations) {
+                                         const Plan& plan) {
   typename TrainerType::Options options;
   options.micro_batches = {micro_batches};
-  options.activations = activations;
+  options.activations = plan.activations;
+  options.cuts = plan.cuts;
+  options.swapping = plan.swapping;
   options.profile = setting.profile;
   if (!setting.checks) {
     options.clip_norm = 0;
@@ -141,36 +152,33 @@ double predicted(const Setting& setting, const typename TrainerType::Options& op
 
 /// The policy's line of what it plans; then, round by round, of what it takes.
 template <class TrainerType>
-void say_plan(const Setting& setting, const char* policy, int c, Bytes memory,
-              Activations activations) {
-  const auto options = options_of<TrainerType>(setting, c, memory, activations);
+Plan say_plan(const Setting& setting, const char* policy, int c, Bytes memory, const Plan& given) {
+  auto options = options_of<TrainerType>(setting, c, memory, given);
   const auto model = gpt(setting);
-  const auto programs = TrainerType::programs(model, options, 1);
-  int forwards = 0;
-  int again = 0;
-  int loads = 0;
-  int stashes = 0;
-  for (const auto& instruction : programs[0].round) {
-    forwards += instruction.kind == "Forward" ? 1 : 0;
-    again += instruction.kind == "Recompute" ? 1 : 0;
-    loads += instruction.kind == "Load" ? 1 : 0;
-    stashes += instruction.kind == "Stash" ? 1 : 0;
+  options = TrainerType::planned(model, std::move(options));
+  std::map<reef::Activations, int> count;
+  const std::size_t segments = options.cuts.size() + 1;
+  for (std::size_t s = 0; s + 1 < segments; ++s) {
+    ++count[options.activations.size() > 1 ? options.activations[s] : options.activations[0]];
   }
+  const reef::run::Swapping swapping = options.swapping.value_or(reef::run::Swapping{});
   std::printf(
       "{\"policy\": \"%s\", \"C\": %d, \"predicted_s\": %.6f, \"device_bytes\": %llu, "
-      "\"segments\": %d, \"recomputes\": %s, \"stashes\": %s, \"streams\": %s}\n",
+      "\"segments\": %zu, \"slots\": %d, \"stashed\": %d, \"recomputed\": %d, "
+      "\"recomputed_and_stashed\": %d, \"streams\": %s}\n",
       policy, c, predicted<TrainerType>(setting, options),
-      static_cast<unsigned long long>(TrainerType::estimate(model, options).device_bytes),
-      forwards / c, again > 0 ? "true" : "false", stashes > 0 ? "true" : "false",
-      c > 1 && loads > 3 * forwards / c ? "true" : "false");
+      static_cast<unsigned long long>(TrainerType::estimate(model, options).device_bytes), segments,
+      swapping.slots, count[reef::Activations::stash], count[reef::Activations::recompute],
+      count[reef::Activations::recompute_and_stash], swapping.streams ? "true" : "false");
   std::fflush(stdout);
+  return {options.cuts, options.activations, options.swapping};
 }
 
 template <class TrainerType>
-void say_reading(const Setting& setting, const char* policy, int c, Bytes memory,
-                 Activations activations, int round) {
+void say_reading(const Setting& setting, const char* policy, int c, Bytes memory, const Plan& plan,
+                 int round) {
   const Reading reading =
-      read<TrainerType>(setting, options_of<TrainerType>(setting, c, memory, activations));
+      read<TrainerType>(setting, options_of<TrainerType>(setting, c, memory, plan));
   std::printf(
       "{\"policy\": \"%s\", \"C\": %d, \"round\": %d, \"step_s\": %.6f, \"busy_s\": %.6f}\n",
       policy, c, round, reading.step, reading.busy);
@@ -180,37 +188,50 @@ void say_reading(const Setting& setting, const char* policy, int c, Bytes memory
 struct Policy {
   const char* name;
   bool stays;
-  Activations activations;
-  void (*plan)(const Setting&, const char*, int, Bytes, Activations);
-  void (*reading)(const Setting&, const char*, int, Bytes, Activations, int);
+  Plan (*say)(const Setting&, const char*, int, Bytes, const Plan&);
+  void (*read)(const Setting&, const char*, int, Bytes, const Plan&, int);
+  Plan plan{};
 };
 
 template <class TrainerType>
-Policy policy(const char* name, Activations activations) {
-  return {name, !TrainerType::Swap::home_is_host, activations, &say_plan<TrainerType>,
-          &say_reading<TrainerType>};
+Policy policy(const char* name, Plan plan = {}) {
+  return {name, !TrainerType::Swap::home_is_host, &say_plan<TrainerType>, &say_reading<TrainerType>,
+          std::move(plan)};
+}
+
+/// The same cuts and recomputations where nothing leaves.
+Plan without_stashes(Plan plan) {
+  for (reef::Activations& activations : plan.activations) {
+    activations =
+        reef::run::recomputes(activations) ? reef::Activations::recompute : reef::Activations::keep;
+  }
+  plan.swapping.reset();
+  return plan;
 }
 
 void run(const Setting& setting, double share, int rounds, const std::vector<int>& counts) {
   using namespace reef::swap;
-  const std::vector<Policy> policies{
-      policy<Resident>("resident", Activations::keep),
-      policy<Resident>("resident, recomputed", Activations::recompute),
-      policy<reef::Trainer<Atom<>, Rule>>("atom", Activations::planned),
-      policy<reef::Trainer<PaperAtom, Rule>>("paper", Activations::planned),
-      policy<reef::Trainer<LayerStreaming, Rule>>("streaming", Activations::planned)};
+  const Plan recomputed{{}, {reef::Activations::recompute}};
   for (const int c : counts) {
-    const auto all = options_of<Resident>(setting, c, 0, Activations::recompute);
+    const auto all = options_of<Resident>(setting, c, 0, recomputed);
     const auto stays = static_cast<double>(Resident::estimate(gpt(setting), all).device_bytes);
     const auto memory = static_cast<Bytes>(share * stays);
     std::printf("{\"C\": %d, \"memory_bytes\": %llu, \"resident_bytes\": %.0f}\n", c,
                 static_cast<unsigned long long>(memory), stays);
+    std::vector<Policy> policies{policy<reef::Trainer<Atom<>, Rule>>("atom"),
+                                 policy<reef::Trainer<PaperAtom, Rule>>("paper"),
+                                 policy<reef::Trainer<LayerStreaming, Rule>>("streaming"),
+                                 policy<Resident>("resident", {{}, {reef::Activations::keep}}),
+                                 policy<Resident>("resident, recomputed", recomputed)};
     const auto given = [&](const Policy& p) { return p.stays ? 0 : memory; };
-    for (const Policy& p : policies) p.plan(setting, p.name, c, given(p), p.activations);
+    const auto say = [&](Policy& p) { p.plan = p.say(setting, p.name, c, given(p), p.plan); };
+    for (Policy& p : policies) say(p);
+    policies.push_back(policy<Resident>("resident as atom", without_stashes(policies[0].plan)));
+    say(policies.back());
     for (int round = 0; round < rounds; ++round) {
       for (std::size_t i = 0; i < policies.size(); ++i) {
         const Policy& p = policies[(i + static_cast<std::size_t>(round)) % policies.size()];
-        p.reading(setting, p.name, c, given(p), p.activations, round);
+        p.read(setting, p.name, c, given(p), p.plan, round);
       }
     }
   }

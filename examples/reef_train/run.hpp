@@ -211,11 +211,13 @@ private:
                         : options_.non_finite == "ignore" ? NonFinite::ignore
                                                           : NonFinite::stop;
     using reef::Activations;
-    result.activations = options_.activations == "keep"        ? Activations::keep
-                         : options_.activations == "stash"     ? Activations::stash
-                         : options_.activations == "recompute" ? Activations::recompute
-                         : options_.activations == "planned"   ? Activations::planned
-                                                               : Activations::recompute_and_stash;
+    if (options_.activations != "planned") {
+      result.activations = {options_.activations == "keep"    ? Activations::keep
+                            : options_.activations == "stash" ? Activations::stash
+                            : options_.activations == "recompute"
+                                ? Activations::recompute
+                                : Activations::recompute_and_stash};
+    }
     result.device.threads = threads_;
     result.device.memory_bytes = options_.device_memory;
     result.device.link_bytes_per_second = options_.device_link * 1e9;
@@ -289,12 +291,21 @@ private:
   /// How the model passes through the device.
   void tell_swapping() {
     const reef::run::StepPlan& plan = trainer_.plan();
-    const bool recomputes = plan.recomputes_segment(0);
+    std::string between;
+    const auto count = [&](reef::Activations of, const char* what) {
+      int segments = 0;
+      for (std::size_t s = 0; s < plan.segments.size(); ++s)
+        segments += plan.activations_of(s) == of;
+      if (segments > 0) between += reef::concat(between.empty() ? "" : ", ", segments, " ", what);
+    };
+    count(reef::Activations::keep, "kept");
+    count(reef::Activations::stash, "in host memory");
+    count(reef::Activations::recompute, "computed again");
+    count(reef::Activations::recompute_and_stash, "computed again from host memory");
     say(reef::concat(
         "swapped: ", plan.segments.size(), " segments through ", plan.swapping.slots, " slots, ",
         plan.swapping.streams ? "micro-batch by micro-batch" : "all micro-batches of each",
-        "; between forward and backward ", recomputes ? "computed again" : "kept",
-        plan.swapping.stashes ? ", in host memory" : ""));
+        "; between forward and backward: ", between));
   }
 
   /// Rank by rank the same file, the same weights.

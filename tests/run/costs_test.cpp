@@ -26,7 +26,7 @@ profile::Profile profile_of(const graph::Dag& dag) {
 TEST(Costs, are_the_sums_of_a_profile_over_a_segment) {
   const graph::Dag dag = chain_dag(4, 1000);
   run::StepPlan plan = run::make_step_plan(dag, {0, 1, 3, 4}, 1, 1, {1}, false);
-  plan.recomputes = {false, true, false};
+  plan.activations = {run::Activations::keep, run::Activations::recompute, run::Activations::keep};
   run::StepBuilder builder(plan, 0, run::Purpose::training);
   run::add_micro_batches(builder);
   for (int s = 0; s < 3; ++s) run::add_forward(builder, s, 0);

@@ -59,10 +59,9 @@ TEST_F(CudaTrainer, its_losses_are_those_of_the_host) {
 
 TEST_F(CudaTrainer, swapped_through_the_device_gives_the_bits_of_a_model_that_stays) {
   const auto expected = train<CudaZero1>(uneven_options<CudaZero1>());
-  for (const Activations activations : {Activations::keep, Activations::recompute,
-                                        Activations::stash, Activations::recompute_and_stash}) {
+  for (const Activations activations : run::all_activations) {
     auto options = uneven_options<CudaAtom>();
-    options.activations = activations;
+    options.activations = {activations};
     EXPECT_EQ(train<CudaAtom>(options), expected);
   }
   auto planned = uneven_options<CudaAtom>();

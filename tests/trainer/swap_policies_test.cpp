@@ -18,7 +18,7 @@ template <class Tested>
 auto left_by(Activations activations, bool adapts = false) {
   auto options = small_options<Tested>();
   options.micro_batches = {3};
-  options.activations = activations;
+  options.activations = {activations};
   options.device.link_bytes_per_second = 4e9;
   options.device.poison_freed = true;
   if (adapts) options.accumulation = Accumulation::adaptive();

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <new>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -63,7 +64,7 @@ nn::GptConfig deep(float dropout) {
 /// Nothing but what crosses the bounds of segments is kept.
 template <class Options>
 Options recomputing(Options options) {
-  options.activations = Activations::recompute;
+  options.activations = {Activations::recompute};
   return options;
 }
 
@@ -99,23 +100,48 @@ TEST(SwapAtom, gives_the_bits_of_a_model_that_stays) {
 /// What it leaves with several micro-batches and dropout on all ranks, behind a link, where nobody may read
 /// what has left.
 template <class TrainerType>
-auto left_by_ranks(Activations activations = Activations::recompute) {
+auto swapped_options() {
   auto options = small_options<TrainerType>();
   options.micro_batches = {3};
-  options.activations = activations;
   options.device.link_bytes_per_second = 4e9;
   options.device.poison_freed = true;
+  return options;
+}
+template <class TrainerType>
+auto left_by_ranks(Activations activations = Activations::recompute) {
+  auto options = swapped_options<TrainerType>();
+  options.activations = {activations};
   return left_by<TrainerType>(options, 0.2F);
 }
 
 TEST(SwapAtom, gives_its_bits_in_every_manner) {
   const auto expected = left_by_ranks<Resident>(Activations::keep);
-  for (const Activations activations : {Activations::keep, Activations::recompute,
-                                        Activations::stash, Activations::recompute_and_stash}) {
+  for (const Activations activations : run::all_activations) {
     using Rule = optim::Ddp<optim::AdamW>;
     EXPECT_EQ((left_by_ranks<Trainer<swap::Atom<3>, Rule>>(activations)), expected);
     EXPECT_EQ((left_by_ranks<Trainer<swap::PaperAtom, Rule>>(activations)), expected);
     EXPECT_EQ((left_by_ranks<Trainer<swap::LayerStreaming, Rule>>(activations)), expected);
+  }
+}
+
+TEST(SwapAtom, gives_its_bits_whatever_each_segment_keeps) {
+  const auto expected = left_by_ranks<Resident>(Activations::keep);
+  const int nodes = nn::gpt<device::Host, float>(deep(0.2F), 1).dag().node_count();
+  std::mt19937 draw(7);
+  for (int round = 0; round < 12; ++round) {
+    using Tested = Trainer<swap::Atom<>, optim::Ddp<optim::AdamW>>;
+    auto options = swapped_options<Tested>();
+    for (int node = 1; node < nodes; ++node) {
+      if (draw() % 5 == 0) options.cuts.push_back(node);
+    }
+    for (std::size_t s = 0; s <= options.cuts.size(); ++s) {
+      options.activations.push_back(run::all_activations[draw() % 4]);
+    }
+    options.swapping = run::Swapping{.slots = 2 + static_cast<int>(draw() % 5),
+                                     .streams = draw() % 3 == 0,
+                                     .two_lanes = draw() % 3 == 0,
+                                     .writes_back = draw() % 3 == 0};
+    EXPECT_EQ(left_by<Tested>(options, 0.2F), expected) << "round " << round;
   }
 }
 
@@ -163,7 +189,7 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
   options.cuts = run::choose_cuts(model().dag(), options.bucket_bytes);
   options.cuts = {options.cuts.begin() + 1, options.cuts.end() - 1};
-  options.activations = Activations::keep;
+  options.activations = {Activations::keep};
   const StepEstimate foreseen = Swapped::estimate(model(), options, 1);
   auto resident = small_options<Resident>();
   resident.device.link_bytes_per_second = 1e9;
@@ -237,7 +263,7 @@ TEST_F(SwapAlone, a_plan_is_kept_and_refused_on_a_smaller_device) {
   options.device.memory_bytes = 300'000;
   const auto kept = Swapped::planned(model(), options);
   EXPECT_FALSE(kept.cuts.empty());
-  EXPECT_NE(kept.activations, Activations::planned);
+  EXPECT_FALSE(kept.activations.empty());
   EXPECT_EQ(Swapped::estimate(model(), kept).device_bytes,
             Swapped::estimate(model(), options).device_bytes);
   EXPECT_EQ(left_by<Swapped>(kept, 0.1F), left_by<Swapped>(options, 0.1F));
@@ -261,9 +287,9 @@ TEST_F(SwapAlone, trains_what_is_eight_times_its_device) {
   auto options = small_options<Swapped>();
   options.micro_batches = {4};
   options.device.link_bytes_per_second = 4e9;
-  options.activations = Activations::keep;
+  options.activations = {Activations::keep};
   const StepEstimate all = Swapped::estimate(model(), options, 1);
-  options.activations = Activations::planned;
+  options.activations.clear();
   options.device.memory_bytes = (all.weights + all.gradients + all.activations) / 8;
   const comm::Communicator self(MPI_COMM_SELF, "self");
   auto resident = small_options<Resident>();
@@ -341,7 +367,7 @@ TEST_F(SwapAlone, needs_less_memory_where_segments_are_computed_again_or_stashed
     auto options = small_options<Swapped>();
     options.device.link_bytes_per_second = 1e9;
     options.micro_batches = {micro_batches};
-    options.activations = activations;
+    options.activations = {activations};
     return Swapped::estimate(model(), options, 1).device_bytes;
   };
   EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::recompute));
@@ -350,17 +376,27 @@ TEST_F(SwapAlone, needs_less_memory_where_segments_are_computed_again_or_stashed
   EXPECT_LT(needs(8, Activations::recompute), 3 * needs(1, Activations::recompute));
 }
 
-TEST_F(SwapAlone, loads_each_segment_twice_and_the_last_once) {
-  auto options = small_options<Swapped>();
-  options.micro_batches = {4};
-  const auto programs = Swapped::programs(nn::gpt<device::Host, float>(deep(0), 1), options, 1);
-  std::map<std::string, int> count;
-  for (const schedule::Instruction& i : programs[0].round) ++count[i.kind];
-  const int segments = count["Forward"] / 4;
-  EXPECT_GT(segments, 5);
-  EXPECT_EQ(count["Load"], 2 * segments - 1);
-  EXPECT_EQ(count["Evict"], segments);
-  EXPECT_EQ(count["Backward"], 4 * segments);
+TEST_F(SwapAlone, loads_no_segment_again_that_is_still_in_a_slot) {
+  const auto count_of = []<class Tested>(std::type_identity<Tested>, int slots) {
+    auto options = small_options<Tested>();
+    options.micro_batches = {4};
+    if (slots > 0) options.swapping = run::Swapping{.slots = slots};
+    const auto programs = Tested::programs(nn::gpt<device::Host, float>(deep(0), 1), options, 1);
+    std::map<std::string, int> count;
+    for (const schedule::Instruction& i : programs[0].round) ++count[i.kind];
+    return count;
+  };
+  for (const int slots : {2, 3, 5, 100}) {
+    auto count = count_of(std::type_identity<Swapped>(), slots);
+    const int segments = count["Forward"] / 4;
+    EXPECT_GT(segments, 5);
+    EXPECT_EQ(count["Load"], segments + std::max(segments - slots, 0)) << slots << " slots";
+    EXPECT_EQ(count["Evict"], segments);
+    EXPECT_EQ(count["Backward"], 4 * segments);
+  }
+  using Paper = Trainer<swap::PaperAtom, optim::Ddp<optim::AdamW>>;
+  auto count = count_of(std::type_identity<Paper>(), 0);
+  EXPECT_EQ(count["Load"], 2 * count["Forward"] / 4 - 1) << "written back, it is not there";
 }
 
 }  // namespace

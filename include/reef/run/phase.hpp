@@ -9,23 +9,10 @@
 
 #include <reef/run/executor.hpp>
 #include <reef/run/memory.hpp>
-#include <reef/run/staging.hpp>
+#include <reef/run/placed_program.hpp>
 #include <reef/run/step_code.hpp>
-#include <reef/schedule/placement.hpp>
 
 namespace reef::inline v0::run {
-
-/// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
-struct PlacedProgram {
-  StepBuilder builder;
-  schedule::Program program;
-  schedule::Placement placement;
-
-  explicit PlacedProgram(StepBuilder written)
-      : builder(std::move(written)),
-        program(builder.plan.discrete ? stage_transfers(builder.program) : builder.program),
-        placement(schedule::place(program)) {}
-};
 
 /// A placed program in its arenas, with its code, ready to run: one for training, one to evaluate.
 ///

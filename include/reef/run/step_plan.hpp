@@ -112,18 +112,50 @@ struct Exchange {
   }
 };
 
+/// What there is of a segment of the model between its forward and its backward.
+///
+/// | keep                | all that its backward reads                                                      |
+/// | stash               | as much, in host memory: it leaves after the forward, and comes back before the  |
+/// |                     | backward. To stash, a policy has to swap                                         |
+/// | recompute           | what crosses its bounds; the rest is computed again, with the same random        |
+/// |                     | numbers and bits, before its backward                                            |
+/// | recompute_and_stash | what crosses its bounds, in host memory                                          |
+///
+/// The last segment keeps, since its backward comes at once.
+///
+/// Source of recomputation: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
+enum class Activations : std::uint8_t { keep, stash, recompute, recompute_and_stash };
+
+inline constexpr std::array<Activations, 4> all_activations{Activations::keep, Activations::stash,
+                                                            Activations::recompute,
+                                                            Activations::recompute_and_stash};
+
+constexpr bool recomputes(Activations choice) {
+  return choice == Activations::recompute || choice == Activations::recompute_and_stash;
+}
+constexpr bool stashes(Activations choice) {
+  return choice == Activations::stash || choice == Activations::recompute_and_stash;
+}
+
 /// How segments of a model that is swapped pass through the device.
 ///
 /// | streams     | each micro-batch by itself through all segments; else all of a fold through each       |
 /// | two_lanes   | what leaves takes the compute lane's time; else it has a lane of its own               |
 /// | writes_back | weights leave, too, after forwards and after backwards, though they have not changed    |
-/// | stashes     | what is kept of a segment between forward and backward goes to host memory              |
 struct Swapping {
-  int slots = 2;  ///< for weights, and for gradients, on the device: of as many segments
+  int slots = 2;  ///< on the device for weights; for gradients 3 at most, for what comes back 4
   bool streams = false;
   bool two_lanes = false;
   bool writes_back = false;
-  bool stashes = false;
+
+  friend constexpr bool operator==(const Swapping&, const Swapping&) = default;
+};
+
+/// What there is to choose of a plan beside policies.
+struct Choice {
+  std::vector<int> cuts;  ///< 0, the first nodes of further segments, the number of nodes
+  std::vector<Activations> activations{};  ///< by segment; empty: all are kept
+  Swapping swapping{};
 };
 
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.
@@ -142,11 +174,9 @@ struct StepPlan {
   int most = 0;             ///< micro-batches of a stage then; 0 is no bound
   bool checks =
       true;  ///< updates wait for the norm of all gradients, where a policy can do without
-  Exchange exchange{};  ///< of ranks that step on their own
-  /// By segment: its forward keeps nothing but what crosses its bounds, and what its backward reads is
-  /// computed again before that. Empty: none does so.
-  std::vector<bool> recomputes{};
-  Swapping swapping{};  ///< where the swap policy swaps
+  Exchange exchange{};                     ///< of ranks that step on their own
+  std::vector<Activations> activations{};  ///< by segment; empty: all are kept
+  Swapping swapping{};                     ///< where the swap policy swaps
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};
@@ -162,8 +192,16 @@ struct StepPlan {
   [[nodiscard]] Bytes gradient_bytes() const { return size_of(gradient); }
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
 
+  /// The last segment's backward comes at once.
+  [[nodiscard]] Activations activations_of(std::size_t segment) const {
+    const bool keeps = activations.empty() || segment + 1 == segments.size();
+    return keeps ? Activations::keep : activations[segment];
+  }
   [[nodiscard]] bool recomputes_segment(std::size_t segment) const {
-    return !recomputes.empty() && recomputes[segment];
+    return recomputes(activations_of(segment));
+  }
+  [[nodiscard]] bool stashes_segment(std::size_t segment) const {
+    return stashes(activations_of(segment));
   }
 
   /// An optimizer keeps master weights: those of the model are narrower than sums, or are others.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -143,20 +144,27 @@ inline Placement place(const Program& program) {
 
   Placement result;
   result.offset.assign(program.storages.size(), 0);
-  std::vector<StorageId> placed;
+  struct Placed {
+    ByteRange range;
+    StorageId id;
+  };
+  std::array<std::vector<Placed>, 2> placed;  // by place, in the order of addresses
   for (const StorageId id : regions) {
     const Storage& storage = program.storages[id];
-    std::vector<ByteRange> taken;
-    for (const StorageId other : placed) {
-      if (!lifetimes.meet(id, other)) continue;
-      const Bytes begin = result.offset[other];
-      taken.push_back({begin, begin + program.storages[other].bytes});
+    std::vector<Placed>& others = placed[static_cast<std::size_t>(storage.place)];
+    Bytes offset = 0;
+    for (const auto& [range, other] : others) {
+      if (offset + storage.bytes <= range.begin) break;
+      const Bytes behind = round_up(range.end, arena_alignment);
+      if (behind > offset && lifetimes.meet(id, other)) offset = behind;
     }
-    const Bytes offset = first_fit(std::move(taken), storage.bytes);
     result.offset[id] = offset;
     Bytes& arena = storage.place == Place::device ? result.device_bytes : result.host_bytes;
     arena = std::max(arena, round_up(offset + storage.bytes, arena_alignment));
-    placed.push_back(id);
+    const auto at = std::upper_bound(
+        others.begin(), others.end(), offset,
+        [](Bytes begin, const Placed& other) { return begin < other.range.begin; });
+    others.insert(at, {{offset, offset + storage.bytes}, id});
   }
   return result;
 }

@@ -45,8 +45,8 @@ inline void check_replay(const Program& program, const Turns& replay) {
 /// |        | says more                                                                           |
 /// | cost   | O(rounds * (instructions + messages + turns * bodies) * log)                        |
 /// | order  | deterministic: events of one time in the order in which they arose, loops ask last  |
-inline Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
-                           const Turns& replay = {}) {
+inline Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
+                           const World& world, int rounds = 2, const Turns& replay = {}) {
   const std::size_t ranks = world.machines.size();
   if (rounds < 1 || world.links.size() != ranks * ranks) {
     throw ScheduleError("reef::schedule::simulate: ", rounds, " rounds in a world of ", ranks,
@@ -56,7 +56,8 @@ inline Simulation simulate(std::span<const Program> programs, const World& world
   detail::check_structure(programs);
   bool repeats = false;
   std::vector<Dependencies> dependencies;
-  for (const Program& program : programs) {
+  for (std::size_t p = 0; p < programs.size(); ++p) {
+    const Program& program = programs[p];
     for (const Instruction& instruction : program.round) {
       if (!std::isfinite(instruction.cost.seconds) || !(instruction.cost.flops >= 0)) {
         throw ScheduleError(
@@ -70,12 +71,21 @@ inline Simulation simulate(std::span<const Program> programs, const World& world
                           ".\n  fix: a machine for each rank.");
     }
     detail::check_replay(program, replay);
-    dependencies.push_back(derive(program, place(program)));
+    dependencies.push_back(derive(program, placements[p]));
     repeats = repeats || !program.repeats.empty();
   }
   // A loop until what never ends would never end.
   if (repeats) detail::RendezvousGraph(programs, dependencies).check();
   return detail::Simulator(programs, dependencies, world, rounds, replay).run();
+}
+
+/// The same of programs that are placed as `place` does.
+inline Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
+                           const Turns& replay = {}) {
+  detail::check_structure(programs);
+  std::vector<Placement> placements;
+  for (const Program& program : programs) placements.push_back(place(program));
+  return simulate(programs, placements, world, rounds, replay);
 }
 
 }  // namespace reef::inline v0::schedule

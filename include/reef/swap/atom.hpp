@@ -3,6 +3,7 @@
 #include <array>
 
 #include <reef/swap/concept.hpp>
+#include <reef/swap/detail/planner.hpp>
 #include <reef/swap/detail/swap_code.hpp>
 #include <reef/swap/detail/swapper.hpp>
 
@@ -13,6 +14,7 @@ namespace detail {
 /// What policies that swap have in common: weights, gradients and optimizer state live in host memory.
 struct Swapped {
   using policy_tag = SwapTag;
+  using Planner = detail::Planner;
   static constexpr bool updates_in_backward = false;
   static constexpr bool home_is_host = true;
 
@@ -33,11 +35,12 @@ struct Swapped {
 ///
 /// | lanes  | loads, kernels and what leaves run beside each other; weights are dropped, gradients leave   |
 /// | memory | device: slots for the weights and the gradients of the largest segment, and activations of   |
-/// |        | all micro-batches: what crosses segments' bounds, and the rest where it is kept              |
+/// |        | all micro-batches: what crosses segments' bounds, and the rest where it is kept; more slots  |
+/// |        | than two save loads where the passes turn, and let loads run further ahead                   |
 /// | copies | a micro-batch's share of the link falls with the number of micro-batches: per step and       |
 /// |        | direction less than twice the weights, and the gradients                                     |
 /// | bits   | those of Resident                                                                            |
-/// | plan   | where the device's memory has a bound, cuts, slots and recomputation are chosen for it:      |
+/// | plan   | where the device's memory has a bound, cuts, slots and activations are chosen for it:        |
 /// |        | TrainerOptions::cuts, profile. Where every micro-batch by itself is faster, that             |
 ///
 /// Slots above 0 fixes how many there are.
@@ -55,7 +58,8 @@ struct Atom : detail::Swapped {
       return std::array{run::Swapping{.slots = Slots}};
     } else {
       return std::array{run::Swapping{.slots = 2}, run::Swapping{.slots = 3},
-                        run::Swapping{.slots = 2, .streams = true}};
+                        run::Swapping{.slots = 4}, run::Swapping{.slots = 6},
+                        run::Swapping{.slots = 9}, run::Swapping{.slots = 2, .streams = true}};
     }
   }
 };

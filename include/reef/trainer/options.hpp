@@ -49,20 +49,7 @@ struct Accumulation {
   }
 };
 
-/// What there is of a segment of the model between its forward and its backward.
-///
-/// | planned             | keep; of a model that is swapped through a device whose memory is given, what    |
-/// |                     | is fastest of those that fit                                                     |
-/// | keep                | all that its backward reads                                                      |
-/// | stash               | as much, in host memory: it leaves after the forward, and comes back before the  |
-/// |                     | backward. To stash, a policy has to swap                                         |
-/// | recompute           | what crosses its bounds; the rest is computed again, with the same random        |
-/// |                     | numbers and bits, before its backward. Not of the last segment, whose backward   |
-/// |                     | comes at once                                                                    |
-/// | recompute_and_stash | what crosses its bounds, in host memory                                          |
-///
-/// Source of recomputation: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
-enum class Activations : std::uint8_t { planned, keep, stash, recompute, recompute_and_stash };
+using run::Activations;
 
 /// How a Trainer trains, beyond its policies. The defaults train a small GPT.
 template <class Device, class Rule, class Sync = optim::NoOptions>
@@ -102,8 +89,10 @@ struct TrainerOptions {
   /// Without, they are estimated.
   std::optional<profile::Profile> profile{};
 
-  /// What there is of a segment between its forward and its backward.
-  Activations activations = Activations::planned;
+  /// What there is of segments between their forward and their backward: one for all, or one for each, of
+  /// which the last keeps. Empty: of a model that is swapped through a device whose memory is given, what is
+  /// fastest of those that fit, segment by segment; else all keep.
+  std::vector<Activations> activations{};
 
   /// Run one instruction at a time, in the program's order: the reference.
   bool serial = false;
@@ -148,7 +137,8 @@ struct TrainerOptions {
             "swapping has fewer than 2 slots.\n  why: one segment runs while the next is loaded.\n"
             "  fix: 2 or more.");
     require(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
-            "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms nothing can "
+            "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
+            "nothing can "
             "be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
     learning_rate.validate();
     if constexpr (requires { rule.validate(); }) rule.validate();

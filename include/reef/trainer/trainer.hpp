@@ -35,7 +35,6 @@
 #include <reef/swap/resident.hpp>
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/diagnosis.hpp>
-#include <reef/trainer/detail/swap_planner.hpp>
 #include <reef/trainer/estimate.hpp>
 #include <reef/trainer/options.hpp>
 #include <reef/trainer/rules.hpp>
@@ -377,10 +376,10 @@ private:
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches);
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
-                               std::vector<int> micro_batches, const detail::SwapChoice& choice);
-  static detail::SwapChoice choice_of(const graph::Dag& dag, const Options& options, int ranks,
+                               std::vector<int> micro_batches, const run::Choice& choice);
+  static run::Choice choice_of(const graph::Dag& dag, const Options& options, int ranks,
                                       const std::vector<int>& micro_batches);
-  static detail::SwapChoice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
+  static run::Choice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
                                         const std::vector<int>& micro_batches);
   static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Which which);
   void start(run::Source source, run::Source held_out);

@@ -93,15 +93,20 @@ public:
   /// for each position, ascending.
   std::vector<std::int64_t> step(std::int64_t i) {
     const Instruction& instruction = at(i);
-    std::vector<std::int64_t> wanted;
+    Clock wanted = before_all();  // with the last of a lane those before it are complete
+    const auto want = [&](std::int64_t wait) {
+      if (wait < 0) return;
+      wait = seen_from(i, wait);
+      std::int64_t& last = wanted[static_cast<std::size_t>(at(wait).lane)];
+      last = std::max(last, wait);
+    };
     const auto after = [&](const std::vector<Value>& values, bool writes) {
       for (const Value value : values) {
         for (const StorageId other : overlaps_[value.storage]) {
           const History& history = history_[other];
-          if (history.writer >= 0) wanted.push_back(history.writer);
-          for (const std::int64_t reader : history.readers) {
-            if (writes && reader >= 0) wanted.push_back(reader);
-          }
+          want(history.writer);
+          if (!writes) continue;
+          for (const std::int64_t reader : history.readers) want(reader);
         }
       }
     };
@@ -113,9 +118,9 @@ public:
     Clock clock = before_all();
     if (last_[lane] >= 0) clock = clocks_[static_cast<std::size_t>(last_[lane])];
     std::vector<std::int64_t> waits;
-    for (std::int64_t& wait : wanted) wait = seen_from(i, wait);
     std::sort(wanted.begin(), wanted.end(), std::greater<>());
     for (const std::int64_t wait : wanted) {
+      if (wait < 0) break;
       if (clock[static_cast<std::size_t>(at(wait).lane)] >= wait) continue;  // known already
       const Clock& other = clocks_[static_cast<std::size_t>(wait)];
       for (std::size_t l = 0; l < lane_count; ++l) clock[l] = std::max(clock[l], other[l]);

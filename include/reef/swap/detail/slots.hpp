@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -37,6 +36,8 @@ public:
     for (int slot = 0; slot < count; ++slot) {
       const StorageId region =
           program.add_storage(concat("slot ", slot, " of ", what), largest, Place::device);
+      order_.push_back(static_cast<std::size_t>(slot));
+      segments_.push_back(-1);
       auto& parts = parts_.emplace_back(values.size());
       for (std::size_t s = 0; s < values.size(); ++s) {
         Bytes offset = 0;
@@ -51,24 +52,42 @@ public:
   }
 
   [[nodiscard]] bool empty() const { return parts_.empty(); }
+  [[nodiscard]] std::size_t size() const { return parts_.size(); }
 
-  /// The slot whose turn it is becomes the segment's.
+  /// The slot that has been used longest ago becomes the segment's.
   void take(int segment) {
-    now_ = std::exchange(next_, (next_ + 1) % parts_.size());
-    segment_ = static_cast<std::size_t>(segment);
+    use(order_.front());
+    segments_[order_.back()] = segment;
   }
-  /// The parts of the segment that has taken a slot last.
-  [[nodiscard]] const std::vector<Value>& parts() const { return parts_[now_][segment_]; }
+  /// The slot that is the segment's already is used again; false if there is none.
+  bool find(int segment) {
+    const auto found = std::find(segments_.begin(), segments_.end(), segment);
+    if (found == segments_.end()) return false;
+    use(static_cast<std::size_t>(found - segments_.begin()));
+    return true;
+  }
+  /// What is in the slots counts no more, or what is of one segment.
+  void forget() { std::fill(segments_.begin(), segments_.end(), -1); }
+  void forget(int segment) { std::replace(segments_.begin(), segments_.end(), segment, -1); }
+
+  /// The parts of the segment whose slot has been used last.
+  [[nodiscard]] const std::vector<Value>& parts() const {
+    const std::size_t slot = order_.back();
+    return parts_[slot][static_cast<std::size_t>(segments_[slot])];
+  }
 
 private:
+  void use(std::size_t slot) {
+    order_.erase(std::find(order_.begin(), order_.end(), slot));
+    order_.push_back(slot);
+  }
   static Bytes place_of(const schedule::Program& program, const Value& value) {
     return round_up(program.storages[value.storage].bytes, arena_alignment);
   }
 
   std::vector<std::vector<std::vector<Value>>> parts_;  ///< by slot and segment
-  std::size_t next_ = 0;
-  std::size_t now_ = 0;
-  std::size_t segment_ = 0;
+  std::vector<std::size_t> order_;                      ///< slots by their last use
+  std::vector<int> segments_;                           ///< whose each slot is, or -1
 };
 
 /// What a program's stages have in common.

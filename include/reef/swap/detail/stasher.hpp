@@ -13,50 +13,50 @@
 
 namespace reef::inline v0::swap::detail {
 
-/// Brings what is kept of a segment, but the last, to host memory between its forward and its backward:
+/// Brings what is kept of segments that stash to host memory, between their forward and their backward:
 /// the saved blob, or where it is recomputed what that reads.
 ///
 ///     Forward(s, j)  Stash(s, j)      ...      Restore(s, j)  [Recompute(s, j)]  Backward(s, j)
 ///
-/// On the device there are slots for what forwards hand on, as many as are read at once and two more, which
-/// leave meanwhile; two for blobs; and two for what has come back. Who writes a slot waits for what is
-/// copied out of it, so that memory does not grow with the number of segments.
+/// A tensor that crosses bounds stays on the device if the backward of a segment reads it that does not
+/// stash. For others there are slots, as many as are read at once and two more, which leave meanwhile; two
+/// for blobs; and some for what has come back. Who writes a slot waits for what is copied out of it, so that
+/// memory does not grow with the number of segments.
 ///
 /// | Stash    | reads what the forward has written and a backward reads, writes as many bytes of the host |
-/// | Restore  | the other way, for one backward                                                           |
+/// | Restore  | the other way, for one backward. The first of a segment come ahead of the next weights    |
 class Stasher {
 public:
   Stasher(run::StepBuilder& builder, SwapSlots& slots)
       : builder_(builder), program_(builder.program), slots_(slots) {
+    for (int s = 0; s < last(); ++s) {
+      const std::vector<int> tensors = needs(s);
+      (stashes(s) ? stashed_ : staying_).insert(tensors.begin(), tensors.end());
+    }
     if (slots_.crossing.empty()) reserve();
   }
 
   /// `model`: in the order in which it is to run.
   std::vector<Instruction> run(std::vector<Instruction> model) {
     std::vector<Instruction> result;
-    int restored_segment = -1;
-    int restored_batch = -1;
-    for (Instruction& i : model) {
-      const int s = i.index;
-      const int j = i.micro_batch;
-      if (i.kind == "Forward") {
-        replace(i.reads, crossing_);
-        if (s < last()) hand_on(i);
-        result.push_back(std::move(i));
-        if (s < last()) stash(result, s, j);
+    for (auto i = model.begin(); i != model.end();) {
+      if (i->kind == "Forward") {
+        forward(result, std::move(*i++));
         continue;
       }
-      if (s < last() && (s != restored_segment || j != restored_batch)) {
-        restore(result, restored_segment = s, restored_batch = j);
-      }
-      replace(i.reads, s < last() ? restored_ : crossing_);
-      result.push_back(std::move(i));
+      const int s = i->index;
+      const auto end = std::find_if(i, model.end(), [s](const Instruction& other) {
+        return other.kind == "Forward" || other.index != s;
+      });
+      backwards(result, i, end);
+      i = end;
     }
     return result;
   }
 
 private:
   using Places = std::map<StorageId, Value>;
+  using Iterator = std::vector<Instruction>::iterator;
   using MicroBatch = run::StepBuilder::MicroBatch;
 
   [[nodiscard]] int last() const { return static_cast<int>(builder_.plan.segments.size()) - 1; }
@@ -66,6 +66,10 @@ private:
   [[nodiscard]] bool recomputes(int s) const {
     return builder_.plan.recomputes_segment(static_cast<std::size_t>(s));
   }
+  [[nodiscard]] bool stashes(int s) const {
+    return builder_.plan.stashes_segment(static_cast<std::size_t>(s));
+  }
+  [[nodiscard]] bool blob_leaves(int s) const { return stashes(s) && !recomputes(s); }
   [[nodiscard]] const MicroBatch& batch(int j) const {
     return builder_.micro_batches[static_cast<std::size_t>(j)];
   }
@@ -84,17 +88,19 @@ private:
     return {tensors.begin(), tensors.end()};
   }
 
-  /// The same as storages of a micro-batch, with the saved blob where it is kept.
+  /// The same as storages of a micro-batch, but what stays; with the saved blob where that is kept.
   [[nodiscard]] std::vector<Value> kept(int s, const MicroBatch& of) const {
     std::vector<Value> values;
-    for (const int t : needs(s)) values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
-    if (!recomputes(s)) values.push_back({of.saved[static_cast<std::size_t>(s)], 0});
+    for (const int t : needs(s)) {
+      if (!staying_.contains(t)) values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
+    }
+    if (blob_leaves(s)) values.push_back({of.saved[static_cast<std::size_t>(s)], 0});
     return values;
   }
   [[nodiscard]] std::vector<Value> outputs(int s, const MicroBatch& of) const {
     std::vector<Value> values;
     for (const int t : segment(s).boundary_outputs) {
-      values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
+      if (!staying_.contains(t)) values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
     }
     return values;
   }
@@ -123,8 +129,8 @@ private:
     for (int s = 0; s < last(); ++s) {
       crossing.push_back(outputs(s, any));
       blobs.emplace_back();
-      if (!recomputes(s)) blobs.back().push_back({any.saved[static_cast<std::size_t>(s)], 0});
-      restored.push_back(kept(s, any));
+      if (blob_leaves(s)) blobs.back().push_back({any.saved[static_cast<std::size_t>(s)], 0});
+      restored.push_back(stashes(s) ? kept(s, any) : std::vector<Value>{});
     }
     const run::StepPlan& plan = builder_.plan;
     const auto [first, end] = plan.folds_of(builder_.rank());
@@ -136,13 +142,45 @@ private:
     if (plan.swapping.streams) together = 1;
     slots_.crossing = Slots(program_, reach() * together + 2, "what crosses", crossing);
     slots_.blobs = Slots(program_, 2, "what is kept", blobs);
-    slots_.restored = Slots(program_, 2, "what has come back", restored);
+    slots_.restored =
+        Slots(program_, std::min(plan.swapping.slots, 4), "what has come back", restored);
   }
 
   static void replace(std::vector<Value>& values, const Places& places) {
     for (Value& value : values) {
       const auto found = places.find(value.storage);
       if (found != places.end()) value = found->second;
+    }
+  }
+
+  void forward(std::vector<Instruction>& to, Instruction forward) {
+    const int s = forward.index;
+    const int j = forward.micro_batch;
+    replace(forward.reads, crossing_);
+    if (s < last()) hand_on(forward);
+    to.push_back(std::move(forward));
+    if (s < last()) stash(to, s, j);
+  }
+
+  /// Backwards of one segment, and what belongs to them: each slot has what is next.
+  void backwards(std::vector<Instruction>& to, Iterator begin, Iterator end) {
+    const int s = begin->index;
+    std::vector<int> micro_batches;
+    for (Iterator i = begin; i != end; ++i) {
+      if (i == begin || i->micro_batch != micro_batches.back()) {
+        micro_batches.push_back(i->micro_batch);
+      }
+    }
+    std::size_t turn = 0;
+    std::size_t restored = 0;
+    for (Iterator i = begin; i != end; ++i) {
+      if (i->micro_batch != micro_batches[turn]) ++turn;
+      while (stashes(s) && restored < micro_batches.size() &&
+             restored < turn + slots_.restored.size()) {
+        restore(to, s, micro_batches[restored++]);
+      }
+      replace(i->reads, stashes(s) ? restored_[i->micro_batch] : crossing_);
+      to.push_back(std::move(*i));
     }
   }
 
@@ -155,7 +193,7 @@ private:
     for (std::size_t k = 0; k < made.size(); ++k) {
       crossing_[made[k].storage] = slots_.crossing.parts()[k];
     }
-    if (!recomputes(s)) {
+    if (blob_leaves(s)) {
       slots_.blobs.take(s);
       crossing_[of.saved[static_cast<std::size_t>(s)]] = slots_.blobs.parts()[0];
     }
@@ -173,11 +211,6 @@ private:
   }
 
   void stash(std::vector<Instruction>& to, int s, int j) {
-    std::set<int> wanted;
-    for (int reader = s; reader < last(); ++reader) {
-      const std::vector<int> tensors = needs(reader);
-      wanted.insert(tensors.begin(), tensors.end());
-    }
     Instruction stash;
     stash.kind = "Stash";
     stash.lane = builder_.plan.swapping.two_lanes ? Lane::compute : Lane::evict;
@@ -186,9 +219,10 @@ private:
       stash.writes.push_back(stashed({id, 0}));
     };
     for (const int t : segment(s).boundary_outputs) {
-      if (wanted.contains(t)) add(batch(j).tensors[static_cast<std::size_t>(t)]);
+      const bool leaves = stashed_.contains(t) && !staying_.contains(t);
+      if (leaves) add(batch(j).tensors[static_cast<std::size_t>(t)]);
     }
-    if (!recomputes(s)) add(batch(j).saved[static_cast<std::size_t>(s)]);
+    if (blob_leaves(s)) add(batch(j).saved[static_cast<std::size_t>(s)]);
     push(to, std::move(stash), s, j);
   }
 
@@ -197,12 +231,13 @@ private:
     restore.kind = "Restore";
     restore.lane = Lane::load;
     slots_.restored.take(s);
-    restored_.clear();
+    Places& places = restored_[j];
+    places.clear();
     const std::vector<Value> values = kept(s, batch(j));
     for (std::size_t k = 0; k < values.size(); ++k) {
       restore.reads.push_back(stashed(values[k]));
       restore.writes.push_back(slots_.restored.parts()[k]);
-      restored_[values[k].storage] = slots_.restored.parts()[k];
+      places[values[k].storage] = slots_.restored.parts()[k];
     }
     push(to, std::move(restore), s, j);
   }
@@ -220,8 +255,10 @@ private:
   run::StepBuilder& builder_;
   schedule::Program& program_;
   SwapSlots& slots_;
-  Places crossing_;  ///< of storages: where the last forwards have written them
-  Places restored_;  ///< and where they are for the backward that comes
+  std::set<int> staying_;  ///< tensors that the backward of a segment reads on the device
+  std::set<int> stashed_;  ///< and those that one reads which stashes
+  Places crossing_;        ///< of storages: where the last forwards have written them
+  std::map<int, Places> restored_{};  ///< and by micro-batch, for the backward that comes
 };
 
 }  // namespace reef::inline v0::swap::detail

@@ -26,8 +26,8 @@ namespace reef::inline v0::swap::detail {
 ///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
 ///
-/// Weights are loaded into one of some slots, which they share in turn: a load waits for what runs in its
-/// slot, and for nothing else. The last segment stays for its backward, which follows each forward at once,
+/// Weights are loaded into the slot that has been used longest ago: a load waits for what runs in its slot,
+/// and for nothing else. What is still in a slot when the passes turn is not loaded again. The last segment stays for its backward, which follows each forward at once,
 /// so that no more is kept of it than of one micro-batch. Weights do not change on the device, so they are
 /// dropped; gradients are summed there over the micro-batches of a fold, and leave. Sums that go on from
 /// others, of micro-batches before, have those loaded first.
@@ -61,6 +61,13 @@ public:
 
 private:
   [[nodiscard]] int segments() const { return static_cast<int>(builder_.plan.segments.size()); }
+  [[nodiscard]] bool stashes() const {
+    bool some = false;
+    for (std::size_t s = 0; s < builder_.plan.segments.size(); ++s) {
+      some = some || builder_.plan.stashes_segment(s);
+    }
+    return some;
+  }
   SwapSlots& slots() { return std::any_cast<SwapSlots&>(builder_.swap_state); }
 
   static bool is_of_model(const Instruction& i) {
@@ -80,7 +87,9 @@ private:
     SwapSlots made;
     const int count = std::min(manner_.slots, segments());
     made.weights = Slots(program_, count, "weights", weights);
-    if (builder_.trains()) made.gradients = Slots(program_, count, "gradients", gradients);
+    // One is summed in, one is copied out of, and of three slots one more.
+    const int sums = std::min(count, 3);
+    if (builder_.trains()) made.gradients = Slots(program_, sums, "gradients", gradients);
     builder_.swap_state = std::move(made);
   }
 
@@ -95,11 +104,12 @@ private:
       std::stable_sort(fold.begin(), fold.end(),
                        [this](const auto& a, const auto& b) { return position(a) < position(b); });
     }
-    if (manner_.stashes && builder_.trains() && segments() > 1 && !fold.empty()) {
+    if (builder_.trains() && stashes() && !fold.empty()) {
       fold = Stasher(builder_, slots()).run(std::move(fold));
     }
     for (auto i = fold.begin(); i != fold.end();) i = visit(i, fold.end());
     fold.clear();
+    slots().weights.forget();
   }
 
   using Iterator = std::vector<Instruction>::iterator;
@@ -110,7 +120,7 @@ private:
     const int s = begin->index;
     const Iterator end =
         std::find_if(begin, all, [s](const Instruction& i) { return i.index != s; });
-    if (loaded_ != s) load(s);
+    bring(s);
     weights_ = slots().weights.parts();
     const auto summing =
         std::find_if(begin, end, [this](const Instruction& i) { return !sums_of(i).empty(); });
@@ -119,7 +129,7 @@ private:
     const Iterator first =
         std::find_if_not(begin, end, [](const Instruction& i) { return i.kind == "Restore"; });
     std::move(begin, first, std::back_inserter(program_.round));
-    if (end != all) load(end->index);
+    if (end != all) bring(end->index);
     for (Iterator i = first; i != end; ++i) {
       const std::vector<Value> sums = sums_of(*i);
       const bool last_of_sums = !sums.empty() && is_last(sums, i, end);
@@ -132,7 +142,6 @@ private:
       if (last_of_sums) evict(s);
     }
     write_back(s);
-    if (end == all) loaded_ = -1;
     return end;
   }
 
@@ -157,8 +166,8 @@ private:
     return true;
   }
 
-  void load(int s) {
-    loaded_ = s;
+  void bring(int s) {
+    if (slots().weights.find(s)) return;
     const std::vector<Value> weights =
         builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]);
     slots().weights.take(s);
@@ -197,6 +206,7 @@ private:
           {program_.add_storage(storage.name + ", written back", storage.bytes, Place::host), 0});
     }
     move("WriteBack", leaving(), s, weights_, std::move(back));
+    slots().weights.forget(s);
   }
 
   void move(const char* kind, Lane lane, int s, std::vector<Value> from, std::vector<Value> to) {
@@ -218,7 +228,6 @@ private:
   run::StepBuilder& builder_;
   schedule::Program& program_;
   run::Swapping manner_;
-  int loaded_ = -1;             ///< the segment whose weights were loaded last
   std::vector<Value> weights_;  ///< where those of the segment that passes are
   std::vector<Value> sums_;     ///< what is summed in the slot for gradients that was taken last
   bool goes_on_ = false;        ///< from sums that were loaded

@@ -14,16 +14,15 @@ namespace reef::inline v0 {
 
 /// What the options say, and the planner of what they leave open.
 template <class... Policies>
-detail::SwapChoice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options& options,
-                                                   int ranks,
-                                                   const std::vector<int>& micro_batches) {
-  detail::SwapChoice choice;
+run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options& options,
+                                            int ranks, const std::vector<int>& micro_batches) {
+  run::Choice choice;
   if constexpr (Swap::home_is_host) {
     choice.swapping = options.swapping ? *options.swapping : Swap::manners().front();
   }
-  choice.set(options.activations);
+  choice.activations = options.activations;
   const bool bounded = Swap::home_is_host && options.device.memory_bytes > 0;
-  if (bounded && (options.cuts.empty() || options.activations == Activations::planned)) {
+  if (bounded && (options.cuts.empty() || options.activations.empty())) {
     choice = choose_swap(dag, options, ranks, micro_batches);
   } else if (!options.cuts.empty()) {
     choice.cuts = options.cuts;
@@ -45,10 +44,8 @@ auto Trainer<Policies...>::planned(const Model& model, Options options, int rank
   possible(options);
   const graph::Dag& dag = model.dag();
   const run::StepPlan plan = plan_of(dag, options, ranks, std::move(micro_batches));
-  detail::SwapChoice choice;
-  choice.recomputes = !plan.recomputes.empty();
-  choice.swapping = plan.swapping;
-  options.activations = choice.activations();
+  options.activations = plan.activations;
+  if (options.activations.empty()) options.activations = {Activations::keep};
   options.swapping = plan.swapping;
   options.cuts.clear();
   for (const graph::Segment& segment : plan.segments) {
@@ -66,26 +63,33 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
       micro_batches.assign(static_cast<std::size_t>(ranks), micro_batches.front());
     }
   }
-  const detail::SwapChoice choice = choice_of(dag, options, ranks, micro_batches);
+  const run::Choice choice = choice_of(dag, options, ranks, micro_batches);
   return plan_of(dag, options, ranks, std::move(micro_batches), choice);
 }
 
 template <class... Policies>
 run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
                                             int ranks, std::vector<int> micro_batches,
-                                            const detail::SwapChoice& choice) {
+                                            const run::Choice& choice) {
   run::StepPlan plan =
       run::make_step_plan(dag, choice.cuts, ranks, options.virtual_ranks, std::move(micro_batches),
                           Device::discrete(options.device));
-  if (choice.swapping.stashes && !Swap::home_is_host) {
+  plan.activations = choice.activations;
+  if (plan.activations.size() == 1) {
+    plan.activations.assign(plan.segments.size(), choice.activations.front());
+  }
+  if (!plan.activations.empty() && plan.activations.size() != plan.segments.size()) {
+    throw OptionError("reef::Trainer: activations are given for ", choice.activations.size(),
+                      " segments, but there are ", plan.segments.size(),
+                      ".\n  fix: one for all, or one for each of those that the cuts give.");
+  }
+  const bool stashes = std::any_of(plan.activations.begin(), plan.activations.end(),
+                                   [](Activations one) { return run::stashes(one); });
+  if (stashes && !Swap::home_is_host) {
     throw OptionError(
         "reef::Trainer: activations are to be stashed, but nothing is swapped.\n"
         "  why: they would go to host memory beside weights that stay.\n"
         "  fix: Activations::recompute, or swap::Atom.");
-  }
-  if (choice.recomputes) {
-    plan.recomputes.assign(plan.segments.size(), true);
-    plan.recomputes.back() = false;
   }
   plan.swapping = choice.swapping;
   plan.piece_bytes = options.communication.piece_bytes;
@@ -106,50 +110,36 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
 
 /// By the profile, or by what is estimated: operations and copies, the link's rate being known.
 template <class... Policies>
-detail::SwapChoice Trainer<Policies...>::choose_swap(
+run::Choice Trainer<Policies...>::choose_swap(
     [[maybe_unused]] const graph::Dag& dag, [[maybe_unused]] const Options& options,
     [[maybe_unused]] int ranks, [[maybe_unused]] const std::vector<int>& micro_batches) {
   if constexpr (Swap::home_is_host) {
-    const profile::Profile profile =
-        options.profile ? *options.profile : graph::estimate(dag, detail::usual_speed(options));
-    if (options.profile) detail::require_profile_of_device<Device>(*options.profile, options);
+    using Planner = typename Swap::Planner;
+    const auto profile = Planner::template profile_of<Device>(dag, options);
     const auto own = Swap::manners();
     std::vector<run::Swapping> manners(own.begin(), own.end());
     if (options.swapping) manners = {*options.swapping};
-    std::vector<Activations> activations{Activations::keep, Activations::stash,
-                                         Activations::recompute, Activations::recompute_and_stash};
-    if (options.activations != Activations::planned) activations = {options.activations};
     const auto most = std::max_element(micro_batches.begin(), micro_batches.end());
-    const detail::SwapPlanner planner(
-        dag, profile,
-        {options.device.memory_bytes, *most, std::move(activations), manners, options.cuts});
     const int busiest =
         options.virtual_ranks > 1 ? 0 : static_cast<int>(most - micro_batches.begin());
-    const auto world = schedule::World::uniform(1, run::machine_of(profile), {});
-    return planner.choose(
-        [&](const detail::SwapChoice& choice, Seconds best) {
-          const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
-          const run::PlacedProgram placed(build(plan, busiest, {run::Purpose::training}));
-          const Bytes bytes = placed.placement.device_bytes;
-          if (bytes > options.device.memory_bytes) return detail::SwapOutcome{bytes};
-          schedule::Program alone = placed.program;
-          run::set_costs(alone, plan, profile);
-          detail::cut_off(alone);
-          const Bytes moved = detail::moved_bytes(alone);
-          const Seconds bound = detail::least_step(alone, run::machine_of(profile));
-          if (bound > 1.01 * best) return detail::SwapOutcome{bytes, bound, moved};
-          return detail::SwapOutcome{
-              bytes, schedule::simulate(std::span(&alone, 1), world, 1).total, moved};
-        },
-        [&](const detail::SwapChoice& choice) {
-          const run::StepPlan plan = plan_of(dag, options, ranks, micro_batches, choice);
-          Bytes bytes = 0;
-          for (const Which which : programs_in(plan)) {
-            const run::PlacedProgram placed(build(plan, busiest, which));
-            bytes = std::max(bytes, placed.placement.device_bytes);
-          }
-          return bytes;
-        });
+    const auto plan = [&](const run::Choice& choice) {
+      return plan_of(dag, options, ranks, micro_batches, choice);
+    };
+    const auto step = [&](const run::StepPlan& of) {
+      return run::PlacedProgram(build(of, busiest, {run::Purpose::training}));
+    };
+    const auto memory = [&](const run::StepPlan& of) {
+      Bytes bytes = 0;
+      for (const Which which : programs_in(of)) {
+        const run::PlacedProgram placed(build(of, busiest, which));
+        bytes = std::max(bytes, placed.placement.device_bytes);
+      }
+      return bytes;
+    };
+    return Planner(dag, profile,
+                   {options.device.memory_bytes, *most, manners, options.cuts, options.activations},
+                   {plan, step, memory})
+        .choose();
   } else {
     return {};
   }
