@@ -41,8 +41,8 @@ def table(rows, profile, options):
     """One line for each C and policy."""
     load = sum(o["load_s"] for o in profile["operators"])
     forward = sum(o["forward_s"] for o in profile["operators"])
-    lines = ["| C | load / F | policy | segments | kept | device MB | step s | foreseen s | error | to resident | utilisation |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| C | load / F | policy | segments | slots | stay | what is between forward and backward | device MB | step s | foreseen s | error | to resident | utilisation |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     errors, ratios = [], []
     for c in options.counts:
         mine = [row for row in rows if row.get("C") == c]
@@ -65,8 +65,9 @@ def table(rows, profile, options):
             left = plan["segments"] - again - plan["stashed"]
             kept = ", ".join(f"{n} {what}" for n, what in ((left, "kept"), (plan["stashed"], "stashed"), (plan["recomputed"], "again"),
                              (plan["recomputed_and_stashed"], "again from stash")) if n)
+            slots, stay = ("", "") if name.startswith("resident") else (plan["slots"], plan["stays"])
             kept += "; streamed" if plan["streams"] and name == "atom" else ""
-            lines.append(f"| {c} | {load / (c * forward):.2f} | {name} | {plan['segments']} | {kept} | "
+            lines.append(f"| {c} | {load / (c * forward):.2f} | {name} | {plan['segments']} | {slots} | {stay} | {kept} | "
                          f"{plan['device_bytes'] / 1e6:.0f} | {step:.3f} | {plan['predicted_s']:.3f} | {100 * error:+.1f} % | "
                          f"{ratio:.3f} | {100 * use:.1f} % |")
             if name == "atom":

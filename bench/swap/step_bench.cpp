@@ -164,11 +164,11 @@ Plan say_plan(const Setting& setting, const char* policy, int c, Bytes memory, c
   const reef::run::Swapping swapping = options.swapping.value_or(reef::run::Swapping{});
   std::printf(
       "{\"policy\": \"%s\", \"C\": %d, \"predicted_s\": %.6f, \"device_bytes\": %llu, "
-      "\"segments\": %zu, \"slots\": %d, \"stashed\": %d, \"recomputed\": %d, "
+      "\"segments\": %zu, \"slots\": %d, \"stays\": %d, \"stashed\": %d, \"recomputed\": %d, "
       "\"recomputed_and_stashed\": %d, \"streams\": %s}\n",
       policy, c, predicted<TrainerType>(setting, options),
       static_cast<unsigned long long>(TrainerType::estimate(model, options).device_bytes), segments,
-      swapping.slots, count[reef::Activations::stash], count[reef::Activations::recompute],
+      swapping.slots, swapping.stays, count[reef::Activations::stash], count[reef::Activations::recompute],
       count[reef::Activations::recompute_and_stash], swapping.streams ? "true" : "false");
   std::fflush(stdout);
   return {options.cuts, options.activations, options.swapping};

@@ -15,12 +15,13 @@ namespace reef::test {
 namespace {
 
 template <class Tested>
-auto left_by(Activations activations, bool adapts = false) {
+auto left_by(Activations activations, bool adapts = false, int stays = 0) {
   auto options = small_options<Tested>();
   options.micro_batches = {3};
   options.activations = {activations};
   options.device.link_bytes_per_second = 4e9;
   options.device.poison_freed = true;
+  if (stays > 0) options.swapping = run::Swapping{.slots = 3, .stays = stays};
   if (adapts) options.accumulation = Accumulation::adaptive();
   nn::GptConfig config = small_config();
   config.layers = 5;
@@ -36,6 +37,7 @@ void expect_the_bits_of_a_model_that_stays() {
   using Atom = Trainer<swap::Atom<>, Policies...>;
   EXPECT_EQ(left_by<Atom>(Activations::recompute), expected);
   EXPECT_EQ(left_by<Atom>(Activations::stash), expected);
+  EXPECT_EQ(left_by<Atom>(Activations::keep, false, 2), expected) << "two segments stay";
   EXPECT_EQ((left_by<Trainer<swap::LayerStreaming, Policies...>>(Activations::keep)), expected);
 }
 

@@ -140,7 +140,8 @@ TEST(SwapAtom, gives_its_bits_whatever_each_segment_keeps) {
     options.swapping = run::Swapping{.slots = 2 + static_cast<int>(draw() % 5),
                                      .streams = draw() % 3 == 0,
                                      .two_lanes = draw() % 3 == 0,
-                                     .writes_back = draw() % 3 == 0};
+                                     .writes_back = draw() % 3 == 0,
+                                     .stays = static_cast<int>(draw() % 5)};
     EXPECT_EQ(left_by<Tested>(options, 0.2F), expected) << "round " << round;
   }
 }

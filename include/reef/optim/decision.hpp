@@ -154,9 +154,9 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars,
 
 /// What a decision is about. Without counts, the micro-batches that the program has so far.
 struct DecisionOptions {
-  run::Lane lane = run::Lane::compute;  ///< of Norms
-  bool norms = true;   ///< without, or where the plan does not check, the norm is 0
-  bool losses = true;  ///< without, weights stand in their place: there are no losses yet
+  bool beside = false;  ///< Norms run on the update lane, not only of what lives in host memory
+  bool norms = true;    ///< without, or where the plan does not check, the norm is 0
+  bool losses = true;   ///< without, weights stand in their place: there are no losses yet
   std::vector<run::Value> counts{};  ///< by fold of this process: what `Count` has written
 };
 
@@ -193,7 +193,9 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
     sums.push_back(
         {program.add_storage(concat("sums of squares ", b), blocks * sizeof(double), Place::device),
          0});
-    schedule::Instruction& squares = program.add("Norms", about.lane, static_cast<int>(b));
+    const bool beside = about.beside || plan.home_of(b) == Place::host;
+    schedule::Instruction& squares =
+        program.add("Norms", beside ? Lane::update : Lane::compute, static_cast<int>(b));
     squares.reads = {{gradients[b], 0}};
     squares.writes = {sums.back()};
     squares.cost.bytes = static_cast<Bytes>(bucket.shard_size(builder.rank())) * plan.sum_bytes();

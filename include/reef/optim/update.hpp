@@ -52,7 +52,7 @@ inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) 
     for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
       builder.program.add_storage(detail::storage_name(kept, states, b),
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
-                                  builder.plan.home, run::Life::persistent);
+                                  builder.plan.home_of(b), run::Life::persistent);
     }
   }
 }
@@ -76,9 +76,9 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
   return ranges;
 }
 
-/// What lives in host memory is updated beside what the device computes.
-inline run::Lane update_lane(const run::StepBuilder& builder) {
-  return builder.plan.home == run::Place::host ? run::Lane::update : run::Lane::compute;
+/// Weights that live in host memory are updated beside what the device computes.
+inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
+  return builder.plan.home_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
 }
 
 /// Appends `Update(b)`. `target` is the storage of the bucket's weights, or a part of it, this rank's
@@ -90,7 +90,8 @@ inline run::Lane update_lane(const run::StepBuilder& builder) {
 inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                        run::StorageId target, int states) {
   schedule::Program& program = builder.program;
-  schedule::Instruction& update = program.add("Update", update_lane(builder), static_cast<int>(b));
+  schedule::Instruction& update =
+      program.add("Update", update_lane(builder, b), static_cast<int>(b));
   update.reads = {gradient, {builder.verdict, 0}, {builder.weights[b], builder.stage.weights}};
   update.writes = {{target, builder.stage.weights + 1}};
   const int numbers = detail::kept_numbers(builder.plan, states);

@@ -99,7 +99,8 @@ struct StepBuilder {
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::string name = std::to_string(b);
       const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
-      weights.push_back(program.add_storage("weights " + name, bytes, plan.home, Life::persistent));
+      weights.push_back(
+          program.add_storage("weights " + name, bytes, plan.home_of(b), Life::persistent));
     }
     add_accumulators("", Life::reserved);
     reduced = accumulators[0].buckets;
@@ -107,7 +108,7 @@ struct StepBuilder {
     const bool folds = plan.virtual_ranks > 1 && !plan.rounds_gradients();
     for (std::size_t b = 0; folds && b < plan.buckets.size(); ++b) {
       reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
-                                       plan.home, Life::reserved);
+                                       plan.home_of(b), Life::reserved);
     }
   }
 
@@ -199,16 +200,18 @@ private:
   void add_accumulators(const std::string& whose, Life life) {
     Accumulators sums;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-      sums.buckets.push_back(
-          program.add_storage(concat("gradients ", b, whose), gradient_bytes(b), plan.home, life));
+      sums.buckets.push_back(program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
+                                                 plan.home_of(b), life));
     }
     sums.uses.assign(plan.dag->uses.size(), no_storage);
-    for (const graph::Parameter& parameter : plan.dag->parameters) {
+    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+      const graph::Parameter& parameter = plan.dag->parameters[p];
+      const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
       for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
         sums.uses[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
             concat("gradient of use ", i, " of ", parameter.name, whose),
-            static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(), plan.home,
-            life);
+            static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(),
+            plan.home_of(b), life);
       }
     }
     accumulators.push_back(std::move(sums));

@@ -142,11 +142,14 @@ constexpr bool stashes(Activations choice) {
 /// | streams     | each micro-batch by itself through all segments; else all of a fold through each       |
 /// | two_lanes   | what leaves takes the compute lane's time; else it has a lane of its own               |
 /// | writes_back | weights leave, too, after forwards and after backwards, though they have not changed    |
+/// | stays       | the first segments, of which weights, gradients and optimizer state live on the device: |
+/// |             | no step waits for their first load, nor for the last gradients to leave                 |
 struct Swapping {
   int slots = 2;  ///< on the device for weights; for gradients 3 at most, for what comes back 4
   bool streams = false;
   bool two_lanes = false;
   bool writes_back = false;
+  int stays = 0;
 
   friend constexpr bool operator==(const Swapping&, const Swapping&) = default;
 };
@@ -165,8 +168,9 @@ struct StepPlan {
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
-  schedule::Place home = schedule::Place::device;  ///< of weights, gradients, optimizer state
-  Bytes piece_bytes = comm::default_piece_bytes;   ///< comm::ProgressOptions::piece_bytes
+  schedule::Place home =
+      schedule::Place::device;  ///< of weights, gradients, optimizer state: home_of
+  Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
   int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
@@ -191,6 +195,11 @@ struct StepPlan {
   /// Of a gradient that is kept or sent: as what is summed, unless it is rounded after each sum.
   [[nodiscard]] Bytes gradient_bytes() const { return size_of(gradient); }
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
+
+  /// Where the weights of a bucket live, with their gradients and the optimizer's state.
+  [[nodiscard]] schedule::Place home_of(std::size_t bucket) const {
+    return buckets[bucket].segment < swapping.stays ? schedule::Place::device : home;
+  }
 
   /// The last segment's backward comes at once.
   [[nodiscard]] Activations activations_of(std::size_t segment) const {

@@ -52,6 +52,9 @@ struct Atom : detail::Swapped {
   static_assert(Slots == 0 || Slots >= 2,
                 "reef::swap::Atom<Slots>: Slots is at least 2, one runs and one is loaded; or 0.");
 
+  /// A plan may have the first segments live on the device.
+  static constexpr bool may_stay = true;
+
   /// Of which a plan chooses; the first where there is none.
   static constexpr auto manners() {
     if constexpr (Slots > 0) {

@@ -136,6 +136,8 @@ struct TrainerOptions {
     require(!swapping || swapping->slots >= 2,
             "swapping has fewer than 2 slots.\n  why: one segment runs while the next is loaded.\n"
             "  fix: 2 or more.");
+    require(!swapping || swapping->stays >= 0,
+            "swapping has fewer than 0 segments that stay.\n  fix: 0, or as many as have room.");
     require(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
             "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
             "nothing can "

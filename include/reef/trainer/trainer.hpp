@@ -399,17 +399,26 @@ private:
   std::string diagnose(optim::Verdict verdict);
   void find_not_finite(const run::StepState& before);
   [[noreturn]] void stop(const std::string& why);
-  std::pair<T*, std::int64_t> address_of(std::string_view name,
-                                         const std::vector<run::StorageId>& buckets) const;
+  /// A parameter in memory.
+  struct Located {
+    run::StorageId bucket;
+    T* begin;
+    std::int64_t elements;
+  };
+  Located locate(std::string_view name, const std::vector<run::StorageId>& buckets) const;
   const run::Memory<Device>& memory() const { return part(run::Purpose::training).phase->memory(); }
   const run::StepBuilder& builder() const { return part(run::Purpose::training).placed->builder; }
   /// How many elements are staged at once on their way to the device: 1 MB in fp32.
   static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
   void set_elements(std::size_t p, std::int64_t first, std::span<const Sum> values);
   void set_master(std::int64_t begin, std::span<const Sum> values);
-  /// The host can read and write weights and state where they live.
-  [[nodiscard]] bool home_on_host() const { return !device_.discrete() || Swap::home_is_host; }
-  void copy(void* to, const void* from, Bytes bytes, device::Copy direction);
+  /// The host can read and write it where it lives.
+  [[nodiscard]] bool on_host(run::StorageId storage) const {
+    return !device_.discrete() ||
+           builder().program.storages[storage].place == schedule::Place::host;
+  }
+  void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
+            device::Copy direction);
   void require_settled(std::string_view name) const;
   std::vector<StateRange> state_ranges(bool pending, bool exchanged) const;
   static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);

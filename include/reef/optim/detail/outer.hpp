@@ -96,25 +96,28 @@ public:
     const std::vector<Piece> pieces = pieces_of(builder.plan);
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto elements = static_cast<Bytes>(pieces[p].shard_size(builder.rank()));
+      const run::Place home = builder.plan.home_of(pieces[p].bucket);
       for (int kept = 0; kept <= outer_states; ++kept) {
         builder.program.add_storage(outer_storage(kept, outer_states, p),
-                                    elements * builder.plan.sum_bytes(), builder.plan.home,
+                                    elements * builder.plan.sum_bytes(), home,
                                     run::Life::persistent);
       }
     }
     builder.exchanged = builder.reduced;  // no gradient is kept from step to step
     if (builder.plan.exchange.overlap != run::Exchange::Overlap::eager) return;
-    const auto keep = [&](std::string name, std::int64_t elements) {
+    const auto keep = [&](std::string name, std::int64_t elements, std::size_t b) {
       builder.program.add_storage(std::move(name),
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
-                                  builder.plan.home, run::Life::persistent);
+                                  builder.plan.home_of(b), run::Life::persistent);
     };
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
       for (int kept = 0; kept <= outer_states; ++kept) {
-        keep(own_storage(kept, outer_states, b), builder.plan.buckets[b].size());
+        keep(own_storage(kept, outer_states, b), builder.plan.buckets[b].size(), b);
       }
     }
-    for (std::size_t p = 0; p < pieces.size(); ++p) keep(leaving_name(p), pieces[p].size());
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+      keep(leaving_name(p), pieces[p].size(), pieces[p].bucket);
+    }
   }
 
   static std::vector<StateRange> state(const run::StepBuilder& builder, int inner_states,
@@ -243,7 +246,7 @@ private:
                                         bytes_of(piece.begin), bytes);
         break;
       case Overlap::mix:
-        leaving_[p] = program_.add_storage(leaving_name(p), bytes, plan_.home);
+        leaving_[p] = program_.add_storage(leaving_name(p), bytes, plan_.home_of(piece.bucket));
         break;
       case Overlap::eager: leaving_[p] = find(program_, leaving_name(p)); break;
     }

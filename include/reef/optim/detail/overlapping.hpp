@@ -55,9 +55,9 @@ public:
     builder.keep_gradients();
     reserve_states(builder, states, true);
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
-      builder.exchanged.push_back(builder.program.add_storage(
-          concat("exchanged ", b), exchanged_bytes(builder, b), builder.plan.home,
-          run::Life::reserved));
+      builder.exchanged.push_back(
+          builder.program.add_storage(concat("exchanged ", b), exchanged_bytes(builder, b),
+                                      builder.plan.home_of(b), run::Life::reserved));
     }
     for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
       builder.program.add_storage(counts_name(fold), counts_bytes, run::Place::device,
@@ -204,7 +204,7 @@ private:
                               : part("outgoing weights ", begin, elements, plan_.element_bytes()));
       if (own_shards_) {
         shards_.push_back(program_.add_storage(concat("gradient shard ", b),
-                                               elements * plan_.sum_bytes(), plan_.home));
+                                               elements * plan_.sum_bytes(), plan_.home_of(b)));
       } else {
         shards_.push_back(
             plan_.ranks == 1 ? all : part("gradient shard ", begin, elements, plan_.sum_bytes()));
@@ -235,17 +235,14 @@ private:
       const auto& sums = builder_.accumulators_of(fold);
       const run::StorageId rounded =
           widens ? program_.add_storage(concat("leaving gradients ", b), builder_.gradient_bytes(b),
-                                        plan_.home)
+                                        plan_.home_of(b))
                  : run::no_storage;
       run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
       hand.reads = {{sums.buckets[b], version}};
       for (const int use : builder_.further_uses(b)) {
         hand.reads.push_back({sums.uses[static_cast<std::size_t>(use)], version});
       }
-      const run::Value target{widens      ? rounded
-                              : fold == 0 ? handed_[b]
-                                          : builder_.reduced[b],
-                              0};
+      const run::Value target{widens ? rounded : fold == 0 ? handed_[b] : builder_.reduced[b], 0};
       hand.writes = {target};
       hand.cost.bytes = 2 * builder_.gradient_bytes(b);
       if (fold == 0 && !widens) continue;
@@ -266,8 +263,7 @@ private:
       run::add_reduce_scatter_messages(scatter, builder_, plan_.gradient_bytes(), channel(),
                                        plan_.buckets[b].shards);
     });
-    add_decision(builder_, channel(), shards_,
-                 {.lane = run::Lane::update, .counts = handed_counts_});
+    add_decision(builder_, channel(), shards_, {.beside = true, .counts = handed_counts_});
   }
 
   /// What the rule makes of the own shard, an Estimate or an Update, goes to all ranks.

@@ -43,14 +43,13 @@ public:
     owned_ = gathered_ = builder_.reduced;
     const bool trains = builder_.trains();
     const bool checks = plan_.checks;
-    const run::Lane lane = update_lane(builder_);
     if (trains && !checks) add_decision(builder_, channel(), {}, {.norms = false, .losses = false});
     for (std::size_t b = buckets(); trains && b-- > 0;) {
       reduce_scatter(b);
       if (!sharded_) all_gather_gradients(b);
       if (!checks) renew(b, states);
     }
-    add_decision(builder_, channel(), owned_, {.lane = lane, .norms = checks});
+    add_decision(builder_, channel(), owned_, {.norms = checks});
     for (std::size_t b = 0; trains && checks && b < buckets(); ++b) renew(b, states);
   }
 

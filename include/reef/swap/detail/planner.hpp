@@ -63,8 +63,9 @@ inline Seconds least_step(const schedule::Program& program, const schedule::Mach
 /// | cuts        | the best partitions of plan::partition_chain for this and for smaller capacities, since its |
 /// |             | rules do not count what is kept between forward and backward; and cuts behind as many       |
 /// |             | parameters each                                                                             |
+/// | stays       | none; then, of the fastest, as many as there is memory for and as make it faster            |
 /// | activations | the same for all segments; then, of the fastest, other ones for some: late ones, whose are   |
-/// |             | needed soonest, or spread ones, which share link and processor out evenly                   |
+/// |             | needed soonest, or spread ones, which share link and processor out evenly                    |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated.
@@ -76,6 +77,7 @@ public:
     std::span<const run::Swapping> manners{};
     std::vector<int> cuts{};  ///< given ones, without 0 and the number of nodes; else all are tried
     std::vector<run::Activations> activations{};  ///< given ones; else all are tried
+    bool may_stay = false;                        ///< segments may live on the device
   };
 
   /// How a trainer writes its programs.
@@ -114,9 +116,7 @@ public:
   /// Throws ScheduleError, saying how much memory the most modest candidate needs, if none fits.
   run::Choice choose() {
     for (const std::vector<int>& cuts : cuts_to_try()) try_uniform(cuts);
-    if (limits_.activations.empty()) {
-      for (const Place& place : fastest_places(refined_places)) mix(place);
-    }
+    for (const Place& place : fastest_places(refined_places)) refine(place);
     sort();
     for (Candidate& candidate : found_) {
       const Bytes bytes = programs_.memory(programs_.plan(candidate.choice));
@@ -218,11 +218,10 @@ private:
 
   /// Something fits.
   bool try_manner(const std::vector<int>& cuts, const run::Swapping& swapping) {
-    if (!limits_.activations.empty()) {
-      return judge({cuts, limits_.activations, swapping}) < HUGE_VAL;
-    }
-    Place place{cuts, swapping, {}};
+    Place place{cuts, swapping, limits_.activations};
+    if (!limits_.activations.empty()) place.step = judge({cuts, limits_.activations, swapping});
     for (const run::Activations activations : run::all_activations) {
+      if (!limits_.activations.empty()) break;
       const std::vector<run::Activations> all(cuts.size() - 1, activations);
       const Seconds step = judge({cuts, all, swapping});
       if (step < place.step) {
@@ -245,41 +244,73 @@ private:
     return places;
   }
 
-  /// Gives some segments other activations, as long as that is faster.
-  void mix(Place place) {
-    if (place.cuts.size() < 4 || place.activations.front() == run::Activations::keep) return;
-    for (Seconds before = HUGE_VAL; before > alike * place.step;) {
-      before = place.step;
-      for (const run::Activations other : run::all_activations) {
-        for (const bool spread : {false, true}) mix(place, other, spread);
+  /// Changes what some segments keep, and how many stay on the device, as long as that is faster: what stays
+  /// first, or last, since both take memory.
+  void refine(const Place& place) {
+    for (const bool stays_first : {true, false}) {
+      Place now = place;
+      for (Seconds before = HUGE_VAL; before > alike * now.step;) {
+        before = now.step;
+        if (stays_first) stay(now);
+        mix(now);
+        if (!stays_first) stay(now);
       }
     }
   }
 
-  /// The best number of segments that change, by ternary search: from there on it takes longer either way.
-  void mix(Place& place, run::Activations other, bool spread) {
-    const std::vector<run::Activations> from = place.activations;
-    const int segments = static_cast<int>(from.size()) - 1;  // but the last
-    std::map<int, Seconds> known{{0, place.step}};
-    const auto time_of = [&](int changed) {
-      const auto [entry, is_new] = known.try_emplace(changed, HUGE_VAL);
+  /// The first segments live on the device.
+  void stay(Place& place) {
+    if (!limits_.may_stay) return;
+    const Place from = place;
+    const int segments = static_cast<int>(from.cuts.size()) - 1;
+    improve(place, segments - 1, [&](int stays) {
+      Place changed = from;
+      changed.swapping.stays = stays;
+      return changed;
+    });
+  }
+
+  /// Some segments, but the last, have other activations.
+  void mix(Place& place) {
+    const int segments = static_cast<int>(place.cuts.size()) - 2;
+    const bool keeps = std::count(place.activations.begin(), place.activations.end(),
+                                  run::Activations::keep) >= segments;
+    if (keeps || segments < 2 || !limits_.activations.empty()) return;
+    for (const run::Activations other : run::all_activations) {
+      for (const bool spread : {false, true}) {
+        const Place from = place;
+        improve(place, segments, [&](int count) {
+          Place changed = from;
+          for (int s = 0; s < segments; ++s) {
+            const bool changes =
+                spread ? (s + 1) * count / segments > s * count / segments : s >= segments - count;
+            if (changes) changed.activations[static_cast<std::size_t>(s)] = other;
+          }
+          return changed;
+        });
+      }
+    }
+  }
+
+  /// The best of what `with` makes of a count from 0 to `most`, by ternary search: from there on it takes
+  /// longer either way.
+  template <class With>
+  void improve(Place& place, int most, const With& with) {
+    std::map<int, Seconds> known;
+    const auto time_of = [&](int count) {
+      const auto [entry, is_new] = known.try_emplace(count, HUGE_VAL);
       if (!is_new || work_ > most_work) return entry->second;
-      std::vector<run::Activations> mixed = from;
-      for (int s = 0; s < segments; ++s) {
-        const bool changes = spread ? (s + 1) * changed / segments > s * changed / segments
-                                    : s >= segments - changed;
-        if (changes) mixed[static_cast<std::size_t>(s)] = other;
+      Place changed = with(count);
+      if (changed.activations == place.activations && changed.swapping == place.swapping) {
+        return entry->second = place.step;
       }
-      if (mixed == from) return entry->second = place.step;
-      entry->second = judge({place.cuts, mixed, place.swapping});
-      if (entry->second < place.step) {
-        place.step = entry->second;
-        place.activations = std::move(mixed);
-      }
+      changed.step = judge({changed.cuts, changed.activations, changed.swapping});
+      entry->second = changed.step;
+      if (changed.step < place.step) place = std::move(changed);
       return entry->second;
     };
     int low = 0;
-    int high = segments;
+    int high = most;
     while (high - low > 2) {
       const int left = low + (high - low) / 3;
       const int right = high - (high - low) / 3;
@@ -289,7 +320,7 @@ private:
         low = left;
       }
     }
-    for (int changed = low; changed <= high; ++changed) time_of(changed);
+    for (int count = low; count <= high; ++count) time_of(count);
   }
 
   /// Of those that are alike, first what moves least: copies take the time of memory.

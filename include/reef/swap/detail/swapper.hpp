@@ -32,6 +32,8 @@ namespace reef::inline v0::swap::detail {
 /// dropped; gradients are summed there over the micro-batches of a fold, and leave. Sums that go on from
 /// others, of micro-batches before, have those loaded first.
 ///
+/// What lives on the device, of the first Swapping::stays segments, neither comes nor goes.
+///
 /// | Load           | reads the weights of the segment's buckets, writes their places in a slot       |
 /// | LoadGradients  | reads gradients_of(segment), writes their places in a slot                       |
 /// | Evict          | reads those places, writes gradients_of(segment), in its order; accumulates      |
@@ -75,14 +77,34 @@ private:
            i.kind == "AddGradients";
   }
 
+  /// What lives in host memory; what lives on the device is used where it is.
+  [[nodiscard]] bool swaps(const Value& value) const {
+    return program_.storages[value.storage].place == Place::host;
+  }
+  [[nodiscard]] std::vector<Value> that_swap(std::vector<Value> values) const {
+    std::erase_if(values, [this](const Value& value) { return !swaps(value); });
+    return values;
+  }
+  [[nodiscard]] std::vector<Value> weights_of(int s) const {
+    return that_swap(builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]));
+  }
+  /// Those of the values that swap are in `parts`, in their order.
+  template <class Place>
+  void replace(Place begin, Place end, const std::vector<Value>& parts) const {
+    auto part = parts.begin();
+    for (Place value = begin; value != end; ++value) {
+      if (swaps(*value)) *value = *part++;
+    }
+  }
+
   /// The slots are those of all stages.
   void reserve() {
     if (builder_.swap_state.has_value()) return;
     std::vector<std::vector<Value>> weights;
     std::vector<std::vector<Value>> gradients;
     for (int s = 0; s < segments(); ++s) {
-      weights.push_back(builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]));
-      gradients.push_back(builder_.gradients_of(s));
+      weights.push_back(weights_of(s));
+      gradients.push_back(that_swap(builder_.gradients_of(s)));
     }
     SwapSlots made;
     const int count = std::min(manner_.slots, segments());
@@ -120,8 +142,7 @@ private:
     const int s = begin->index;
     const Iterator end =
         std::find_if(begin, all, [s](const Instruction& i) { return i.index != s; });
-    bring(s);
-    weights_ = slots().weights.parts();
+    weights_ = bring(s);
     const auto summing =
         std::find_if(begin, end, [this](const Instruction& i) { return !sums_of(i).empty(); });
     if (summing != end) begin_sums(*summing);
@@ -137,7 +158,11 @@ private:
         if (sums != sums_) begin_sums(*i);
         replace_gradients(*i);
       }
-      if (reads_weights(*i)) std::copy(weights_.begin(), weights_.end(), i->reads.begin());
+      if (reads_weights(*i)) {
+        const std::size_t count =
+            builder_.buckets_of(builder_.plan.segments[static_cast<std::size_t>(s)]).size();
+        replace(i->reads.begin(), i->reads.begin() + static_cast<std::ptrdiff_t>(count), weights_);
+      }
       program_.round.push_back(std::move(*i));
       if (last_of_sums) evict(s);
     }
@@ -152,9 +177,10 @@ private:
 
   /// The gradients that an instruction writes or adds to.
   [[nodiscard]] std::vector<Value> sums_of(const Instruction& i) const {
-    if (i.kind == "AddGradients") return i.accumulates.empty() ? i.writes : i.accumulates;
+    if (i.kind == "AddGradients")
+      return that_swap(i.accumulates.empty() ? i.writes : i.accumulates);
     if (i.kind != "Backward" || builder_.plan.rounds_gradients()) return {};
-    return run::gradients_of(builder_, i);
+    return that_swap(run::gradients_of(builder_, i));
   }
 
   /// Nothing adds to those sums before the segment has passed.
@@ -166,12 +192,15 @@ private:
     return true;
   }
 
-  void bring(int s) {
-    if (slots().weights.find(s)) return;
-    const std::vector<Value> weights =
-        builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]);
-    slots().weights.take(s);
-    if (!weights.empty()) move("Load", Lane::load, s, weights, slots().weights.parts());
+  /// Where the weights of a segment are that swap.
+  std::vector<Value> bring(int s) {
+    const std::vector<Value> weights = weights_of(s);
+    if (weights.empty()) return {};
+    if (!slots().weights.find(s)) {
+      slots().weights.take(s);
+      move("Load", Lane::load, s, weights, slots().weights.parts());
+    }
+    return slots().weights.parts();
   }
 
   /// The segment gets a slot for its gradients. What it adds to is loaded.
@@ -220,9 +249,10 @@ private:
   /// Gradients come last among what a Backward writes, or accumulates into; nothing else comes with them
   /// in an AddGradients.
   void replace_gradients(Instruction& i) {
-    const std::vector<Value>& parts = slots().gradients.parts();
     std::vector<Value>& values = overwrites(i) ? i.writes : i.accumulates;
-    std::copy(parts.begin(), parts.end(), values.end() - static_cast<std::ptrdiff_t>(parts.size()));
+    const std::size_t count = builder_.gradients_of(i.index).size();
+    replace(values.end() - static_cast<std::ptrdiff_t>(count), values.end(),
+            slots().gradients.parts());
   }
 
   run::StepBuilder& builder_;

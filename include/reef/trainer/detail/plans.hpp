@@ -119,6 +119,8 @@ run::Choice Trainer<Policies...>::choose_swap(
     const auto own = Swap::manners();
     std::vector<run::Swapping> manners(own.begin(), own.end());
     if (options.swapping) manners = {*options.swapping};
+    bool may_stay = false;
+    if constexpr (requires { Swap::may_stay; }) may_stay = Swap::may_stay && !options.swapping;
     const auto most = std::max_element(micro_batches.begin(), micro_batches.end());
     const int busiest =
         options.virtual_ranks > 1 ? 0 : static_cast<int>(most - micro_batches.begin());
@@ -137,7 +139,8 @@ run::Choice Trainer<Policies...>::choose_swap(
       return bytes;
     };
     return Planner(dag, profile,
-                   {options.device.memory_bytes, *most, manners, options.cuts, options.activations},
+                   {options.device.memory_bytes, *most, manners, options.cuts, options.activations,
+                    may_stay},
                    {plan, step, memory})
         .choose();
   } else {

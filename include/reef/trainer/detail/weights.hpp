@@ -63,13 +63,12 @@ void Trainer<Policies...>::exchange_weights() {
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::address_of(std::string_view name,
-                                      const std::vector<run::StorageId>& buckets) const
-    -> std::pair<T*, std::int64_t> {
+auto Trainer<Policies...>::locate(std::string_view name,
+                                  const std::vector<run::StorageId>& buckets) const -> Located {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[p]);
   T* const bucket = memory().template at<T>(buckets[b]);
-  return {bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin),
+  return {buckets[b], bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin),
           plan_.dag->parameters[p].spec.shape.size()};
 }
 
@@ -86,9 +85,9 @@ void Trainer<Policies...>::require_settled(std::string_view name) const {
 template <class... Policies>
 auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {
   require_settled(name);
-  const auto [from, count] = address_of(name, builder().weights);
-  std::vector<T> values(static_cast<std::size_t>(count));
-  copy(values.data(), from, values.size() * sizeof(T), device::Copy::to_host);
+  const Located from = locate(name, builder().weights);
+  std::vector<T> values(static_cast<std::size_t>(from.elements));
+  copy(from.bucket, values.data(), from.begin, values.size() * sizeof(T), device::Copy::to_host);
   if constexpr (std::is_same_v<T, Sum>) {
     return values;
   } else {
@@ -101,17 +100,17 @@ auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
                                            std::span<std::byte> room)
     -> std::span<const std::byte> {
   require_settled(name);
-  const auto [begin, count] = address_of(name, builder().weights);
-  require_inside(name, offset, room.size(), static_cast<Bytes>(count) * sizeof(T));
-  const auto* const from = reinterpret_cast<const std::byte*>(begin) + offset;
-  if (home_on_host()) return {from, room.size()};
-  copy(room.data(), from, room.size(), device::Copy::to_host);
+  const Located at = locate(name, builder().weights);
+  require_inside(name, offset, room.size(), static_cast<Bytes>(at.elements) * sizeof(T));
+  const auto* const from = reinterpret_cast<const std::byte*>(at.begin) + offset;
+  if (on_host(at.bucket)) return {from, room.size()};
+  copy(at.bucket, room.data(), from, room.size(), device::Copy::to_host);
   return room;
 }
 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
-  const std::int64_t count = address_of(name, builder().weights).second;
+  const std::int64_t count = locate(name, builder().weights).elements;
   if (static_cast<std::int64_t>(values.size()) != count) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " were given.");
@@ -127,7 +126,7 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::int64_t first,
                                          std::span<const Sum> values) {
-  const std::int64_t count = address_of(name, builder().weights).second;
+  const std::int64_t count = locate(name, builder().weights).elements;
   if (first < 0 || first > count || static_cast<std::int64_t>(values.size()) > count - first) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " after ", first, " were given.");
@@ -146,13 +145,14 @@ void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
     else
       return std::vector<T>(values.begin(), values.end());
   }();
-  copy(address_of(name, builder().weights).first + first, rounded.data(),
-       rounded.size() * sizeof(T), device::Copy::to_device);
+  const auto set = [&](const Located& at) {
+    copy(at.bucket, at.begin + first, rounded.data(), rounded.size() * sizeof(T),
+         device::Copy::to_device);
+  };
+  set(locate(name, builder().weights));
   set_master(plan_.layout.parameters[p] + first, values);
   state_.began = state_.committed;
-  if (!exchanged_) return;
-  copy(address_of(name, builder().exchanged).first + first, rounded.data(),
-       rounded.size() * sizeof(T), device::Copy::to_device);
+  if (exchanged_) set(locate(name, builder().exchanged));
 }
 
 /// The part of the master weights from `begin` on, in the layout, that this rank keeps, where it keeps
@@ -165,7 +165,7 @@ void Trainer<Policies...>::set_master(std::int64_t begin, std::span<const Sum> v
     const std::int64_t to = std::min(end, range.begin + range.elements);
     if (!range.master || from >= to) continue;
     Sum* const master = memory().template at<Sum>(range.storage);
-    copy(master + (from - range.begin), values.data() + (from - begin),
+    copy(range.storage, master + (from - range.begin), values.data() + (from - begin),
          static_cast<Bytes>(to - from) * sizeof(Sum), device::Copy::to_device);
   }
 }
@@ -191,8 +191,7 @@ void Trainer<Policies...>::require_inside(std::string_view name, Bytes offset, s
 
 template <class... Policies>
 std::byte* Trainer<Policies...>::host_memory(const StateRange& range) {
-  const bool on_device = builder().program.storages[range.storage].place == schedule::Place::device;
-  return on_device && device_.discrete() ? nullptr : memory().template at<std::byte>(range.storage);
+  return on_host(range.storage) ? memory().template at<std::byte>(range.storage) : nullptr;
 }
 
 template <class... Policies>
@@ -200,8 +199,8 @@ auto Trainer<Policies...>::state_bytes(const StateRange& range, Bytes offset,
                                        std::span<std::byte> room) -> std::span<const std::byte> {
   require_inside(range.name, offset, room.size(), range.bytes());
   if (const std::byte* const here = host_memory(range)) return {here + offset, room.size()};
-  copy(room.data(), memory().template at<std::byte>(range.storage) + offset, room.size(),
-       device::Copy::to_host);
+  copy(range.storage, room.data(), memory().template at<std::byte>(range.storage) + offset,
+       room.size(), device::Copy::to_host);
   return room;
 }
 
@@ -212,16 +211,17 @@ void Trainer<Policies...>::set_state(const StateRange& range, Bytes offset,
   if (std::byte* const here = host_memory(range)) {
     std::copy(bytes.begin(), bytes.end(), here + offset);
   } else {
-    copy(memory().template at<std::byte>(range.storage) + offset, bytes.data(), bytes.size(),
-         device::Copy::to_device);
+    copy(range.storage, memory().template at<std::byte>(range.storage) + offset, bytes.data(),
+         bytes.size(), device::Copy::to_device);
   }
 }
 
-/// Between the host and where weights and state live; no lane has work between steps.
+/// Between the host and where a storage lives; no lane has work between steps.
 template <class... Policies>
-void Trainer<Policies...>::copy(void* to, const void* from, Bytes bytes, device::Copy direction) {
+void Trainer<Policies...>::copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
+                                device::Copy direction) {
   if (bytes == 0) return;
-  if (home_on_host()) {
+  if (on_host(storage)) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     return;
   }
