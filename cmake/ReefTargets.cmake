@@ -2,7 +2,7 @@
 #
 #   reef_test(NAME folder.name SOURCES x.cpp... [RANKS 1 2 3 4] [LIBRARIES t...] [LABELS l...]
 #             [TIMEOUT seconds] [PROCESSORS n] [ENVIRONMENT "A=1"...] [ARGUMENTS a...] [DEFINITIONS D=1...]
-#             [MPI mpich] [CORE] [CUDA])
+#             [MPI mpich] [CORE] [CUDA] [UNITY | TOGETHER])
 #   reef_test_under_instruction_sets(NAME folder.name [RANKS 2] [ARGUMENTS a...])   of a test that is there
 #   reef_cuda_test(NAME folder.name SOURCES x.cu... [the same options])
 #   reef_compile_fail(NAME rule SOURCE rule.cpp [LIBRARIES t...])
@@ -206,9 +206,29 @@ function(reef_note_first_include source)
   endif()
 endfunction()
 
+# Of reef_test(... TOGETHER): adds the source to the program of its kind.
+macro(reef_test_together)
+  if(NOT arg_SOURCES MATCHES "^[^;]+[.]cpp$")
+    message(FATAL_ERROR "reef_test(${arg_NAME}): TOGETHER is for one source, a .cpp")
+  endif()
+  set(target ${folder} ${arg_MPI})
+  if(arg_CORE)
+    list(APPEND target core)
+  endif()
+  if(arg_RANKS)
+    list(APPEND target ranks)
+  endif()
+  string(MAKE_C_IDENTIFIER "${target}_tests${reef_test_optimisation}" target)
+  if(NOT TARGET ${target})
+    add_executable(${target})
+  endif()
+  target_sources(${target} PRIVATE ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+endmacro()
+
 # -- tests -------------------------------------------------------------------------------------
 
-# Without RANKS: a GoogleTest program with gtest_main, and one ctest entry `folder.name`.
+# Without RANKS: a GoogleTest program (with tests/support/main.cpp), and one ctest entry `folder.name`.
 # With RANKS: one program with an MPI-aware main (tests/support/mpi_main.cpp), and one ctest entry
 # `folder.name.p3` per rank count. Only these link MPI, unless LIBRARIES names reef::reef.
 #
@@ -222,8 +242,13 @@ endfunction()
 #                under a sanitizer, which sees the same code of ours with either MPI
 #   CUDA         links reef::cuda; left out where there is no toolkit
 #   UNITY        its sources are compiled as few (reef_unite)
+#   TOGETHER     its one source shares a program with the folder's others that say so and agree in CORE,
+#                RANKS or not, MPI and optimisation: compiled as one unit, which parses headers, and makes
+#                code for what is inline, once for all. An entry runs the tests of its own source
+#                (tests/support/only.hpp). Not for laws, whose tests are in a header, nor for a source
+#                that puts functions in others' place. A name is used by one source only.
 function(reef_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;CUDA;UNITY" "NAME;TIMEOUT;PROCESSORS;MPI"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;CUDA;UNITY;TOGETHER" "NAME;TIMEOUT;PROCESSORS;MPI"
     "SOURCES;RANKS;LIBRARIES;LABELS;ENVIRONMENT;ARGUMENTS;DEFINITIONS")
   reef_check_arguments(reef_test)
   if(arg_CUDA AND NOT REEF_HAS_CUDA_LANGUAGE)
@@ -254,7 +279,12 @@ function(reef_test)
   endif()
 
   reef_split_name(test)
-  add_executable(${target} ${arg_SOURCES})
+  if(arg_TOGETHER)
+    reef_test_together()
+    list(PREPEND arg_ARGUMENTS --only=${arg_SOURCES})
+  else()
+    add_executable(${target} ${arg_SOURCES})
+  endif()
   target_link_libraries(${target} PRIVATE ${base} ${arg_LIBRARIES} reef_own GTest::gmock GTest::gtest)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
@@ -275,7 +305,7 @@ function(reef_test)
   endif()
   if("reef_test_trainers" IN_LIST arg_LIBRARIES AND NOT arg_CUDA)
     target_precompile_headers(${target} REUSE_FROM reef_test_trainers)
-  elseif(NOT arg_UNITY AND NOT arg_CUDA)
+  elseif(NOT arg_UNITY AND NOT arg_TOGETHER AND NOT arg_CUDA)
     reef_note_first_include(${arg_SOURCES})
   endif()
   if(arg_CUDA)
@@ -290,7 +320,7 @@ function(reef_test)
     endif()
     list(APPEND arg_LABELS mpi)
   else()
-    target_link_libraries(${target} PRIVATE GTest::gtest_main)
+    target_link_libraries(${target} PRIVATE reef_test_main)
   endif()
   reef_group(tests-${folder} ${target})
 

@@ -11,7 +11,7 @@ namespace {
 
 using namespace reef;
 
-std::vector<std::uint8_t> counting(std::size_t size) {
+std::vector<std::uint8_t> counting_bytes(std::size_t size) {
   std::vector<std::uint8_t> tokens(size);
   for (std::size_t i = 0; i < size; ++i) tokens[i] = static_cast<std::uint8_t>(i % 253);
   return tokens;
@@ -38,7 +38,7 @@ Batch take(const data::Sampler& sampler, std::uint64_t first, std::int64_t batch
 }
 
 TEST(Sampler, fills_windows_whose_targets_are_the_next_tokens) {
-  const auto tokens = counting(1000);
+  const auto tokens = counting_bytes(1000);
   const data::Sampler sampler(tokens, 7, 1);
   const Batch batch = take(sampler, 300, 5);
   for (std::size_t b = 0; b < 5; ++b) {
@@ -51,7 +51,7 @@ TEST(Sampler, fills_windows_whose_targets_are_the_next_tokens) {
 }
 
 TEST(Sampler, an_epoch_visits_each_window_once_and_the_next_in_another_order) {
-  const auto tokens = counting(1003);
+  const auto tokens = counting_bytes(1003);
   const data::Sampler sampler(tokens, 10, 5);
   const auto windows = static_cast<std::uint64_t>(sampler.windows());
   EXPECT_EQ(windows, 99U);
@@ -83,7 +83,7 @@ TEST(Sampler, an_epoch_visits_each_window_once_and_the_next_in_another_order) {
 TEST(Sampler, no_window_leaves_the_tokens_however_few_there_are) {
   for (std::int64_t context = 1; context <= 9; ++context) {
     for (std::size_t size = static_cast<std::size_t>(context) + 1; size < 60; ++size) {
-      const auto tokens = counting(size);
+      const auto tokens = counting_bytes(size);
       const data::Sampler sampler(tokens, context, 3);
       for (std::uint64_t sample = 0; sample < 200; ++sample) {
         const std::int64_t start = sampler.start_of(sample);
@@ -95,7 +95,7 @@ TEST(Sampler, no_window_leaves_the_tokens_however_few_there_are) {
 }
 
 TEST(Sampler, a_resumed_run_sees_exactly_what_it_would_have_seen) {
-  const auto tokens = counting(5000);
+  const auto tokens = counting_bytes(5000);
   const data::Sampler run(tokens, 16, 9);
   std::vector<Batch> all;
   for (std::uint64_t step = 0; step < 200; ++step) all.push_back(take(run, 6 * step, 6));
@@ -106,7 +106,7 @@ TEST(Sampler, a_resumed_run_sees_exactly_what_it_would_have_seen) {
 }
 
 TEST(Sampler, a_batch_is_its_samples_whatever_the_batch_size) {
-  const auto tokens = counting(900);
+  const auto tokens = counting_bytes(900);
   const data::Sampler sampler(tokens, 8, 2);
   const Batch whole = take(sampler, 100, 12);
   Batch parts;
@@ -121,7 +121,7 @@ TEST(Sampler, a_batch_is_its_samples_whatever_the_batch_size) {
 }
 
 TEST(Sampler, refuses_inputs_of_another_context) {
-  const auto tokens = counting(1000);
+  const auto tokens = counting_bytes(1000);
   const data::Sampler sampler(tokens, 8, 0);
   Batch batch{std::vector<std::int32_t>(24), std::vector<std::int32_t>(24)};
   EXPECT_NO_THROW(sampler.fill(0, inputs_of(batch, 8)));
@@ -131,7 +131,7 @@ TEST(Sampler, refuses_inputs_of_another_context) {
 }
 
 TEST(Sampler, says_what_is_missing_when_the_tokens_fill_no_window) {
-  const auto tokens = counting(8);
+  const auto tokens = counting_bytes(8);
   EXPECT_NO_THROW(data::Sampler(tokens, 7, 0));
   EXPECT_THROW(data::Sampler(tokens, 8, 0), OptionError);
   EXPECT_THROW(data::Sampler(tokens, 0, 0), OptionError);
@@ -140,7 +140,7 @@ TEST(Sampler, says_what_is_missing_when_the_tokens_fill_no_window) {
 
 TEST(Validation, makes_each_token_but_the_first_a_target_once_and_in_order) {
   for (const std::size_t size : {2U, 9U, 16U, 17U, 18U, 100U}) {
-    const auto tokens = counting(size);
+    const auto tokens = counting_bytes(size);
     const data::Validation validation(tokens, 8);
     std::vector<std::uint8_t> targets;
     std::int64_t counted = 0;
@@ -161,7 +161,7 @@ TEST(Validation, makes_each_token_but_the_first_a_target_once_and_in_order) {
     EXPECT_EQ(counted, static_cast<std::int64_t>(size) - 1);
     EXPECT_EQ(targets, std::vector<std::uint8_t>(tokens.begin() + 1, tokens.end()));
   }
-  EXPECT_THROW(data::Validation(counting(1), 8), OptionError);
+  EXPECT_THROW(data::Validation(counting_bytes(1), 8), OptionError);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct Mixed {
   }
 };
 
-std::vector<std::int32_t> all_of(const data::TokenView& view) {
+std::vector<std::int32_t> copy_of(const data::TokenView& view) {
   std::vector<std::int32_t> tokens(view.size());
   view.copy(0, tokens);
   return tokens;
@@ -35,9 +35,9 @@ TEST(TokenView, takes_arrays_of_any_width_as_one_sequence) {
   const Mixed mixed;
   const data::TokenView view = mixed.view();
   EXPECT_EQ(view.size(), 10U);
-  EXPECT_EQ(all_of(view), mixed.all);
+  EXPECT_EQ(copy_of(view), mixed.all);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(view[i], mixed.all[i]);
-  EXPECT_EQ(all_of(data::TokenView(mixed.all)), mixed.all);
+  EXPECT_EQ(copy_of(data::TokenView(mixed.all)), mixed.all);
 }
 
 TEST(TokenView, every_part_and_every_copy_is_what_the_whole_has_there) {
@@ -50,7 +50,7 @@ TEST(TokenView, every_part_and_every_copy_is_what_the_whole_has_there) {
       std::vector<std::int32_t> copied(count);
       view.copy(first, copied);
       EXPECT_EQ(copied, expected);
-      EXPECT_EQ(all_of(view.part(first, count)), expected);
+      EXPECT_EQ(copy_of(view.part(first, count)), expected);
     }
   }
 }
@@ -72,7 +72,7 @@ TEST(TokenView, appending_itself_doubles_it) {
   view.append(view);
   std::vector<std::int32_t> twice = mixed.all;
   twice.insert(twice.end(), mixed.all.begin(), mixed.all.end());
-  EXPECT_EQ(all_of(view), twice);
+  EXPECT_EQ(copy_of(view), twice);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using namespace reef;
 using device::Host;
 using testing::HasSubstr;
 
-nn::GptConfig small(int layers = 2) {
+nn::GptConfig narrow(int layers = 2) {
   nn::GptConfig config = test::small_config();
   config.layers = layers;
   config.dropout = 0;
@@ -33,7 +33,7 @@ nn::GptConfig small(int layers = 2) {
 constexpr Bytes one = Bytes{2} * 11 * 21 * 4;
 
 TEST(Chain, has_the_operators_of_the_graph_with_the_figures_of_the_profile) {
-  const auto g = nn::gpt<Host, float>(small(), 1);
+  const auto g = nn::gpt<Host, float>(narrow(), 1);
   const profile::Profile p = graph::estimate(g.dag(), {1e9, 1e9, 1e8});
   const plan::Chain chain = graph::chain_of(g.dag(), p);
   ASSERT_EQ(chain.size(), g.dag().node_count());
@@ -54,7 +54,7 @@ TEST(Chain, has_the_operators_of_the_graph_with_the_figures_of_the_profile) {
 }
 
 TEST(Workload, says_what_an_operator_alone_has_in_memory) {
-  const auto g = nn::gpt<Host, float>(small(), 1);
+  const auto g = nn::gpt<Host, float>(narrow(), 1);
   const profile::Profile p = graph::workload(g.dag());
   const auto aligned = [](Bytes bytes) { return round_up(bytes, arena_alignment); };
   const auto& add = p.at("transformer.h.0.attn.residual");
@@ -71,7 +71,7 @@ TEST(Workload, says_what_an_operator_alone_has_in_memory) {
 }
 
 TEST(Chain, gradients_of_bf16_weights_leave_as_the_wider_numbers_that_they_are) {
-  const auto g = nn::gpt<Host, Bfloat16>(small(), 1);
+  const auto g = nn::gpt<Host, Bfloat16>(narrow(), 1);
   const auto p = graph::estimate(g.dag(), {1e9, 1e9, 1e8});
   const auto chain = graph::chain_of(g.dag(), p);
   EXPECT_EQ(chain.operators[0].gradients, 2 * chain.operators[0].weights);
@@ -79,7 +79,7 @@ TEST(Chain, gradients_of_bf16_weights_leave_as_the_wider_numbers_that_they_are) 
 }
 
 TEST(Chain, tensors_that_skip_operators_count_at_every_cut_that_they_cross) {
-  const auto g = nn::gpt<Host, float>(small(), 1);
+  const auto g = nn::gpt<Host, float>(narrow(), 1);
   const graph::Dag& dag = g.dag();
   const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
   ASSERT_EQ(static_cast<int>(crossing.size()), dag.node_count() + 1);
@@ -99,7 +99,7 @@ TEST(Chain, tensors_that_skip_operators_count_at_every_cut_that_they_cross) {
 }
 
 TEST(Chain, a_model_that_does_not_fit_is_profiled_and_partitioned) {
-  const auto g = nn::gpt<Host, float>(small(12), 1);
+  const auto g = nn::gpt<Host, float>(narrow(12), 1);
   const Bytes model = static_cast<Bytes>(g.dag().parameter_count()) * 4;
   Bytes largest = 0;
   for (const auto& o : graph::workload(g.dag()).operators) {
@@ -121,7 +121,7 @@ TEST(Chain, a_model_that_does_not_fit_is_profiled_and_partitioned) {
 }
 
 TEST(Chain, a_profile_of_another_model_is_refused) {
-  const auto g = nn::gpt<Host, float>(small(), 1);
+  const auto g = nn::gpt<Host, float>(narrow(), 1);
   const auto refusal = [&](const profile::Profile& p) -> std::string {
     try {
       graph::chain_of(g.dag(), p);
@@ -130,9 +130,9 @@ TEST(Chain, a_profile_of_another_model_is_refused) {
     }
     return "no error";
   };
-  const auto larger = nn::gpt<Host, float>(small(3), 1);
+  const auto larger = nn::gpt<Host, float>(narrow(3), 1);
   EXPECT_THAT(refusal(graph::estimate(larger.dag(), 1e9)), HasSubstr("operators, the model "));
-  auto config = small();
+  auto config = narrow();
   config.channels = 42;
   const auto wider = nn::gpt<Host, float>(config, 1);
   EXPECT_THAT(refusal(graph::estimate(wider.dag(), 1e9)), HasSubstr("bytes of parameters"));

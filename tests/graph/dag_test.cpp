@@ -13,12 +13,12 @@ using graph::Dag;
 using graph::Signature;
 using graph::TensorSpec;
 
-const TensorSpec rows{{3, 4}, Element::float32};
+const TensorSpec three_rows{{3, 4}, Element::float32};
 const TensorSpec ids{{3}, Element::int32};
 
 Signature with_weight(Shape shape) {
   Signature signature;
-  signature.outputs = {rows};
+  signature.outputs = {three_rows};
   signature.parameters = {{"weight", shape, graph::Init::normal(0.1), true}};
   return signature;
 }
@@ -45,10 +45,10 @@ std::string refusal(Dag& dag, const std::function<void(Dag&)>& call) {
 
 TEST(Dag, numbers_tensors_uses_and_parameters_in_the_order_in_which_they_come) {
   Dag dag;
-  const int x = dag.add_input("x", rows);
+  const int x = dag.add_input("x", three_rows);
   const int a = dag.add_node("a", "Scale", {x}, with_weight({4}));
   Signature two = with_weight({2});
-  two.outputs = {rows, ids};
+  two.outputs = {three_rows, ids};
   const int b = dag.add_node("b", "Fork", {dag.node_at(a).outputs[0]}, two);
   EXPECT_EQ(dag.tensor_at(2).name, "b.0");
   EXPECT_EQ(dag.tensor_at(3).name, "b.1");
@@ -63,9 +63,9 @@ TEST(Dag, numbers_tensors_uses_and_parameters_in_the_order_in_which_they_come) {
 TEST(Dag, knows_which_tensors_have_gradients) {
   Dag dag;
   Signature plain;
-  plain.outputs = {rows};
-  const int x = dag.add_input("x", rows);
-  const int y = dag.add_input("y", rows, true);
+  plain.outputs = {three_rows};
+  const int x = dag.add_input("x", three_rows);
+  const int y = dag.add_input("y", three_rows, true);
   dag.add_node("of x", "Copy", {x}, plain);
   dag.add_node("of y", "Copy", {y}, plain);
   Signature weighted = with_weight({4});
@@ -79,7 +79,7 @@ TEST(Dag, knows_which_tensors_have_gradients) {
 
 TEST(Dag, shares_parameters_of_one_name) {
   Dag dag;
-  const int x = dag.add_input("x", rows);
+  const int x = dag.add_input("x", three_rows);
   dag.add_node("a", "Scale", {x}, with_weight({4}), {"w"});
   Signature other = with_weight({4});
   other.parameters[0].init = graph::Init::zeros();
@@ -91,7 +91,7 @@ TEST(Dag, shares_parameters_of_one_name) {
 
 TEST(Dag, refuses_what_does_not_fit_and_says_what) {
   Dag dag;
-  const int x = dag.add_input("x", rows);
+  const int x = dag.add_input("x", three_rows);
   dag.add_node("a", "Scale", {x}, with_weight({4}), {"w"});
   const auto expect = [&](const std::function<void(Dag&)>& call,
                           const std::vector<std::string>& parts) {
@@ -100,7 +100,7 @@ TEST(Dag, refuses_what_does_not_fit_and_says_what) {
       EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
     }
   };
-  expect([](Dag& d) { d.add_input("x", rows); }, {"tensor 'x'", "exists"});
+  expect([](Dag& d) { d.add_input("x", three_rows); }, {"tensor 'x'", "exists"});
   expect([](Dag& d) { d.add_input("i", ids, true); }, {"'i'", "int32"});
   expect([](Dag& d) { d.add_node("a", "Scale", {0}, with_weight({4})); }, {"node 'a'", "exists"});
   expect([](Dag& d) { d.add_node("x", "Scale", {0}, with_weight({4})); }, {"tensor 'x'"});
@@ -124,7 +124,7 @@ TEST(Dag, a_loss_is_a_scalar_that_nobody_reads) {
   Dag dag;
   Signature scalar;
   scalar.outputs = {{{}, Element::float32}};
-  const int x = dag.add_input("x", rows, true);
+  const int x = dag.add_input("x", three_rows, true);
   const int a = dag.node_at(dag.add_node("a", "Mean", {x}, scalar)).outputs[0];
   const int b = dag.node_at(dag.add_node("b", "Copy", {a}, scalar)).outputs[0];
   EXPECT_NE(refusal(dag, [&](Dag& d) { d.set_loss(a); }).find("'b'"), std::string::npos);
@@ -135,8 +135,8 @@ TEST(Dag, a_loss_is_a_scalar_that_nobody_reads) {
 
 TEST(Dag, renames_tensors_to_new_names_only) {
   Dag dag;
-  const int x = dag.add_input("x", rows);
-  dag.add_input("y", rows);
+  const int x = dag.add_input("x", three_rows);
+  dag.add_input("y", three_rows);
   EXPECT_THROW(dag.rename(x, "y"), ShapeError);
   dag.rename(x, "x");
   dag.rename(x, "logits");

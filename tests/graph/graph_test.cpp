@@ -21,7 +21,7 @@ using HostGraph = graph::Graph<Host, double>;
 static_assert(graph::operator_for<Scale, Host, float>);
 static_assert(graph::operator_for<Fork, Host, double>);
 
-const graph::TensorSpec rows{{3, 4}, Element::float64};
+const graph::TensorSpec doubles{{3, 4}, Element::float64};
 
 std::vector<int> every_cut(const graph::Dag& dag) {
   std::vector<int> cuts;
@@ -36,7 +36,7 @@ HostGraph random_graph(std::uint32_t seed) {
     return static_cast<std::size_t>(random_bits(DrawKey{seed, 0, 0, 0}, draws++)) % below;
   };
   HostGraph g(2);
-  std::vector<int> pool = {g.input("a", rows, true), g.input("b", rows, true), g.input("c", rows)};
+  std::vector<int> pool = {g.input("a", doubles, true), g.input("b", doubles, true), g.input("c", doubles)};
   const auto pick = [&] {
     const std::size_t recent = pool.size() < 4 || draw(3) == 0 ? pool.size() : 4;
     return pool[pool.size() - 1 - draw(recent)];
@@ -141,7 +141,7 @@ TEST(Graph, a_thousand_drawn_graphs_give_the_same_bits_in_one_piece_and_node_by_
 TEST(Graph, an_output_that_nobody_uses_has_a_zero_gradient) {
   Host device({.threads = 1});
   HostGraph g(1);
-  const int x = g.input("x", rows, true);
+  const int x = g.input("x", doubles, true);
   const int used = g.add("fork", Fork{}, {x})[1];
   g.loss(g.add("loss", MeanSquare{}, {used})[0]);
   GraphRunner<Host, double> runner(device, g);
@@ -158,7 +158,7 @@ TEST(Graph, an_output_that_nobody_uses_has_a_zero_gradient) {
 TEST(Graph, a_parameter_without_a_path_to_the_loss_has_a_zero_gradient) {
   Host device({.threads = 1});
   HostGraph g(1);
-  const int x = g.input("x", rows, true);
+  const int x = g.input("x", doubles, true);
   g.add("dead", Scale{}, {x});
   const int y = g.add("alive", Scale{}, {x})[0];
   g.loss(g.add("loss", MeanSquare{}, {y})[0]);
@@ -207,7 +207,7 @@ TEST(Graph, the_gradient_of_the_loss_is_only_read) {
 TEST(Graph, a_lane_with_more_threads_than_planned_is_refused) {
   Host device({.threads = 3});
   HostGraph g(2);
-  const int x = g.input("x", rows, true);
+  const int x = g.input("x", doubles, true);
   g.add("scale", Scale{}, {x});
   GraphRunner<Host, double> runner(device, g);
   EXPECT_THROW(runner.forward(), OptionError);
@@ -216,7 +216,7 @@ TEST(Graph, a_lane_with_more_threads_than_planned_is_refused) {
 TEST(Graph, missing_bindings_are_named) {
   Host device({.threads = 1});
   HostGraph g(1);
-  const int x = g.input("x", rows, true);
+  const int x = g.input("x", doubles, true);
   const int y = g.add("block.scale", Scale{}, {x})[0];
   const graph::Segment segment = graph::plan_segment(g.dag());
   graph::SegmentBindings bindings(g.dag());
@@ -243,7 +243,7 @@ TEST(Graph, missing_bindings_are_named) {
 
 TEST(Graph, an_operator_refuses_inputs_with_its_name_and_both_shapes) {
   HostGraph g(1);
-  const int x = g.input("x", rows);
+  const int x = g.input("x", doubles);
   const int y = g.input("y", {{4, 3}, Element::float64});
   try {
     g.add("sum", Sum{}, {x, y});

@@ -17,19 +17,19 @@ using graph::Signature;
 using graph::TensorSpec;
 using Place = graph::Location::Place;
 
-const TensorSpec rows{{10, 8}, Element::float32};  // 320 bytes
+const TensorSpec ten_rows{{10, 8}, Element::float32};  // 320 bytes
 constexpr Bytes row_bytes = 320;
 
 /// x -> a -> b -> c -> d, and a skips to d. Each reads its inputs in backward and has a parameter.
 Dag with_skip() {
   Dag dag;
   Signature one;
-  one.outputs = {rows};
+  one.outputs = {ten_rows};
   one.parameters = {{"weight", {8}, graph::Init::ones(), true}};
   const auto add = [&](const std::string& name, std::vector<int> inputs) {
     return dag.node_at(dag.add_node(name, "Op", std::move(inputs), one)).outputs[0];
   };
-  const int x = dag.add_input("x", rows);
+  const int x = dag.add_input("x", ten_rows);
   const int a = add("a", {x});
   const int b = add("b", {a});
   const int c = add("c", {b});
@@ -73,8 +73,8 @@ TEST(Segment, counts_its_memory_exactly) {
 TEST(Segment, inference_reuses_memory_by_lifetime) {
   Dag dag;
   Signature one;
-  one.outputs = {rows};
-  int x = dag.add_input("x", rows, true);
+  one.outputs = {ten_rows};
+  int x = dag.add_input("x", ten_rows, true);
   for (int n = 0; n < 9; ++n) {
     x = dag.node_at(dag.add_node("n" + std::to_string(n), "Op", {x}, one)).outputs[0];
   }
@@ -87,11 +87,11 @@ TEST(Segment, inference_reuses_memory_by_lifetime) {
 TEST(Segment, what_runs_in_place_needs_no_memory_of_its_own) {
   Dag dag;
   Signature in_place;
-  in_place.outputs = {rows};
+  in_place.outputs = {ten_rows};
   in_place.backward_reads_inputs = false;
   in_place.forward_shares = {{0, 0}};
   in_place.gradient_shares = {{0, 0}};
-  int x = dag.add_input("x", rows, true);
+  int x = dag.add_input("x", ten_rows, true);
   for (int n = 0; n < 9; ++n) {
     x = dag.node_at(dag.add_node("n" + std::to_string(n), "Op", {x}, in_place)).outputs[0];
   }

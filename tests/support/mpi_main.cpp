@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include "only.hpp"
+
 namespace {
 
 int rank_in_world() {
@@ -88,7 +90,7 @@ int main(int argc, char** argv) {
   }
   listeners.Append(new Agreement);
 
-  const int status = RUN_ALL_TESTS();
+  const int status = reef::test::keep_one_source(argc, argv) ? RUN_ALL_TESTS() : 1;
   MPI_Finalize();
   return status;
 }

@@ -18,7 +18,7 @@ namespace {
 using namespace reef;
 using trace::Activity;
 
-trace::Recording sample() {
+trace::Recording two_tracks() {
   trace::Sink sink(2);
   sink.track("compute").span(Activity::compute, "forward", 1, 2.5, 3, {.id = 5, .cause = 4});
   sink.track("send").span(Activity::communication, "send", 2, 3, 0,
@@ -38,7 +38,7 @@ std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
 }
 
 TEST(Exchange, decoding_what_was_encoded_gives_the_same_recording) {
-  const trace::Recording before = sample();
+  const trace::Recording before = two_tracks();
   const trace::Recording after = trace::decode(trace::encode(before));
   EXPECT_EQ(after.rank, 2);
   EXPECT_EQ(after.dropped, 9U);
@@ -63,7 +63,7 @@ TEST(Exchange, decoding_what_was_encoded_gives_the_same_recording) {
 }
 
 TEST(Exchange, every_truncation_is_refused) {
-  const std::vector<std::byte> whole = trace::encode(sample());
+  const std::vector<std::byte> whole = trace::encode(two_tracks());
   for (std::size_t size = 0; size < whole.size(); ++size) {
     std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_THROW(trace::decode(part), DecodeError) << size;
@@ -74,14 +74,14 @@ TEST(Exchange, every_truncation_is_refused) {
 }
 
 TEST(Exchange, bytes_that_follow_are_refused) {
-  std::vector<std::byte> bytes = trace::encode(sample());
+  std::vector<std::byte> bytes = trace::encode(two_tracks());
   bytes.push_back(std::byte{0});
   EXPECT_THROW(trace::decode(bytes), DecodeError);
   EXPECT_THROW(trace::decode(sealed(bytes)), DecodeError);
 }
 
 TEST(Exchange, every_flipped_bit_is_refused) {
-  const std::vector<std::byte> whole = trace::encode(sample());
+  const std::vector<std::byte> whole = trace::encode(two_tracks());
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::vector<std::byte> bytes = whole;
     bytes[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
@@ -90,7 +90,7 @@ TEST(Exchange, every_flipped_bit_is_refused) {
 }
 
 TEST(Exchange, a_message_that_lies_under_a_right_checksum_is_refused_or_stays_within_bounds) {
-  const std::vector<std::byte> whole = trace::encode(sample());
+  const std::vector<std::byte> whole = trace::encode(two_tracks());
   int refused = 0;
   for (std::uint64_t trial = 0; trial < 20'000; ++trial) {
     std::vector<std::byte> bytes = whole;
@@ -116,14 +116,14 @@ TEST(Exchange, a_message_that_lies_under_a_right_checksum_is_refused_or_stays_wi
 TEST(Exchange, a_time_that_is_no_number_is_refused) {
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e300}) {
-    trace::Recording recording = sample();
+    trace::Recording recording = two_tracks();
     recording.spans[0].end = bad;
     EXPECT_THROW(trace::decode(trace::encode(recording)), DecodeError);
   }
 }
 
 TEST(Exchange, shifting_moves_all_spans_to_another_clock) {
-  trace::Recording recording = sample();
+  trace::Recording recording = two_tracks();
   trace::shift(recording, 100);
   EXPECT_EQ(recording.spans[0].begin, 101);
   EXPECT_EQ(recording.spans[0].end, 102.5);
