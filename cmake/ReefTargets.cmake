@@ -353,7 +353,7 @@ function(reef_test)
 endfunction()
 
 # Runs a test that is there once more for each set of vector instructions: NAME.sse2, .avx2, .avx512;
-# one of RANKS under mpiexec. Its laws skip where the processor lacks the set.
+# one of RANKS under mpiexec. Its laws skip where the processor lacks the set. Not of one that is TOGETHER.
 function(reef_test_under_instruction_sets)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;RANKS" "ARGUMENTS")
   reef_check_arguments(reef_test_under_instruction_sets)
