@@ -57,8 +57,8 @@ struct Reference {
       r.tokens = io::require<std::vector<std::int32_t>>(json, "tokens", source);
       r.targets = io::require<std::vector<std::int32_t>>(json, "targets", source);
       r.continued = io::require<std::vector<std::int32_t>>(json, "continued", source);
-      const auto losses = io::require<io::Json>(json, "losses", source);
-      for (const auto& [file, loss] : losses.items()) r.losses[file] = loss.get<double>();
+      const auto of_files = io::require<io::Json>(json, "losses", source);
+      for (const auto& [file, loss] : of_files.items()) r.losses[file] = loss.get<double>();
       return r;
     }();
     return reference;
