@@ -248,6 +248,35 @@ TEST_F(SwapAlone, is_planned_for_the_memory_that_there_is) {
   }
 }
 
+TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
+  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
+  auto options = small_options<Swapped>();
+  options.micro_batches = {3};
+  options.device.link_bytes_per_second = 1e8;
+  const auto foreseen = [&](const auto& given) {
+    const auto world = schedule::World::uniform(1, {5e10, 1e10, 1e8}, {});
+    return schedule::simulate(Swapped::programs(model, given, 1), world, 1).total;
+  };
+  options.device.memory_bytes = 600'000;
+  const auto planned = Swapped::planned(model, options);
+  EXPECT_GT(planned.swapping->stays, 0);
+  auto none = planned;
+  none.swapping->stays = 0;
+  EXPECT_LT(foreseen(planned), foreseen(none));
+  const auto moved = [&](const auto& given) {
+    Bytes bytes = 0;
+    for (const auto& i : Swapped::programs(model, given, 1)[0].round) {
+      const bool weights = i.kind == "Load" || i.kind == "Evict";
+      if (weights) {
+        EXPECT_GE(i.index, given.swapping->stays) << i.text();
+        bytes += i.cost.bytes;
+      }
+    }
+    return bytes;
+  };
+  EXPECT_LT(moved(planned), moved(none));
+}
+
 TEST(SwapAtom, ranks_of_different_devices_plan_for_the_smallest) {
   const auto expected = left_by<Resident>(small_options<Resident>(), 0.1F);
   auto options = small_options<Swapped>();

@@ -64,7 +64,7 @@ concept gradients_may_round =
 /// R4. What lives in host memory meets an optimizer that works there.
 ///
 /// An optimizer may reserve storages as large as the model. Where those are on the device, the model has to
-/// fit there with them. Whose own are in StepPlan::home, or who has none, says so: `works_at_home`.
+/// fit there with them. Whose own are where StepPlan::home_of says, or who has none, says so: `works_at_home`.
 template <class Swap, class Optim>
 concept works_at_home = !Swap::home_is_host || requires { requires Optim::works_at_home; };
 
@@ -72,7 +72,8 @@ concept works_at_home = !Swap::home_is_host || requires { requires Optim::works_
   "reef R4: this swap policy keeps weights in host memory, but this optimizer does not say " \
   "that its own storages are there.\n"                                                       \
   "  why: a model that is swapped need not fit on the device, nor what is as large.\n"       \
-  "  fix: reserve them in StepPlan::home and set works_at_home, or swap::Resident.\n"        \
+  "  fix: reserve them where StepPlan::home_of says and set works_at_home, "              \
+  "or swap::Resident.\n"                                                                      \
   "  see: docs/rules.md#r4"
 
 /// The policies can be composed.

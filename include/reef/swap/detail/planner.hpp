@@ -116,6 +116,7 @@ public:
   /// Throws ScheduleError, saying how much memory the most modest candidate needs, if none fits.
   run::Choice choose() {
     for (const std::vector<int>& cuts : cuts_to_try()) try_uniform(cuts);
+    work_ = 0;
     for (const Place& place : fastest_places(refined_places)) refine(place);
     sort();
     for (Candidate& candidate : found_) {
@@ -134,8 +135,8 @@ private:
   static constexpr std::size_t refined_places = 2;
   /// Two predictions that no measurement tells apart.
   static constexpr double alike = 1.003;
-  /// Instructions that are simulated for mixtures: some seconds' worth.
-  static constexpr std::size_t most_work = 2'000'000;
+  /// Instructions of programs that are judged to refine: some seconds' worth. A count, which ranks share.
+  static constexpr std::size_t most_work = 1'000'000;
 
   struct Candidate {
     run::Choice choice;

@@ -27,20 +27,19 @@ template <class Handlers, class Site>
 void add_swap_code(Handlers& handlers, const Site& site) {
   using Code = typename Handlers::Code;
   using DeviceLane = typename Handlers::Lane;
-  handlers.on_lane("Load", [&site](const Instruction& load) -> Code {
-    const Value first = load.writes.front();
-    const schedule::StorageId slot = site.storage(first).parent;
-    return [copies = site.copies(load, device::Copy::to_device), memory = site.memory.at(slot),
-            bytes = site.storage({slot, 0}).bytes](DeviceLane& lane) mutable {
-      poison(lane, memory, bytes);
-      copies(lane);
-    };
-  });
+  for (const char* comes : {"Load", "Restore"}) {
+    handlers.on_lane(comes, [&site](const Instruction& load) -> Code {
+      const Value first = load.writes.front();
+      const schedule::StorageId slot = site.storage(first).parent;
+      return [copies = site.copies(load, device::Copy::to_device), memory = site.memory.at(slot),
+              bytes = site.storage({slot, 0}).bytes](DeviceLane& lane) mutable {
+        poison(lane, memory, bytes);
+        copies(lane);
+      };
+    });
+  }
   handlers.on_lane("LoadGradients", [&site](const Instruction& load) -> Code {
     return site.copies(load, device::Copy::to_device);
-  });
-  handlers.on_lane("Restore", [&site](const Instruction& restore) -> Code {
-    return site.copies(restore, device::Copy::to_device);
   });
   for (const char* leaves : {"WriteBack", "Stash"}) {
     handlers.on_lane(leaves, [&site](const Instruction& leaving) -> Code {
