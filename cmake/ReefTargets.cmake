@@ -5,7 +5,7 @@
 #             [MPI mpich] [CORE] [CUDA] [UNITY | TOGETHER])
 #   reef_test_under_instruction_sets(NAME folder.name [RANKS 2] [ARGUMENTS a...])   of a test that is there
 #   reef_cuda_test(NAME folder.name SOURCES x.cu... [the same options])
-#   reef_compile_fail(NAME rule SOURCE rule.cpp [LIBRARIES t...])
+#   reef_compile_fail(NAME rule SOURCE rule.cpp [HEADER a.hpp] [LIBRARIES t...])
 #   reef_bench(NAME folder.name SOURCES x.cpp... [LIBRARIES t...] [RANKS 4] [CUDA])
 #   reef_program(NAME reef-train SOURCES x.cpp... [LIBRARIES t...])
 #   reef_add_folders([folder...])   add_subdirectory() for each subfolder that has a CMakeLists.txt, for
@@ -385,9 +385,10 @@ function(reef_cuda_test)
 endfunction()
 
 # One ctest entry `compile_fail.NAME`. Line 1 of SOURCE is `// expect: TEXT`. The file is compiled
-# twice: as it is it must fail, with TEXT among the messages; with -DFIXED it must compile.
+# twice: as it is it must fail, with TEXT among the messages; with -DFIXED it must compile. HEADER, one for
+# a folder, is parsed once, by the entry `compile_fail.header`.
 function(reef_compile_fail)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOURCE" "LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;SOURCE;HEADER" "LIBRARIES")
   reef_check_arguments(reef_compile_fail)
   if(NOT arg_LIBRARIES)
     set(arg_LIBRARIES reef::reef)
@@ -403,12 +404,22 @@ function(reef_compile_fail)
     list(APPEND includes "$<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>")
     list(APPEND definitions "$<TARGET_PROPERTY:${library},INTERFACE_COMPILE_DEFINITIONS>")
   endforeach()
+  set(command ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DINCLUDES=${includes}"
+    "-DDEFINITIONS=${definitions}")
+  if(arg_HEADER)
+    list(APPEND command "-DHEADER=${arg_HEADER}" "-DFOLDER=${CMAKE_CURRENT_BINARY_DIR}")
+    if(NOT TEST compile_fail.header)
+      add_test(NAME compile_fail.header
+        COMMAND ${command} -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake")
+      set_tests_properties(compile_fail.header PROPERTIES
+        TIMEOUT 120 LABELS compile_fail FIXTURES_SETUP compile_fail.header)
+    endif()
+  endif()
   get_filename_component(source "${arg_SOURCE}" ABSOLUTE)
   add_test(NAME compile_fail.${arg_NAME}
-    COMMAND ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DSOURCE=${source}"
-      "-DINCLUDES=${includes}" "-DDEFINITIONS=${definitions}"
-      -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake")
-  set_tests_properties(compile_fail.${arg_NAME} PROPERTIES TIMEOUT 120 LABELS compile_fail)
+    COMMAND ${command} "-DSOURCE=${source}" -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake")
+  set_tests_properties(compile_fail.${arg_NAME} PROPERTIES
+    TIMEOUT 120 LABELS compile_fail FIXTURES_REQUIRED "$<$<BOOL:${arg_HEADER}>:compile_fail.header>")
 endfunction()
 
 # -- benchmarks and programs -------------------------------------------------------------------

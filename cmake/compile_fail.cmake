@@ -1,17 +1,36 @@
-# cmake -DCOMPILER=g++ -DSOURCE=rule.cpp -DINCLUDES=a;b -DDEFINITIONS=X;Y -P compile_fail.cmake
+# cmake -DCOMPILER=g++ -DSOURCE=rule.cpp -DINCLUDES=a;b -DDEFINITIONS=X;Y [-DHEADER=a.hpp -DFOLDER=f] -P compile_fail.cmake
+# cmake -DCOMPILER=g++ -DHEADER=a.hpp -DFOLDER=f -DINCLUDES=a;b -DDEFINITIONS=X;Y -P compile_fail.cmake
+#
+# Without SOURCE: HEADER is parsed into FOLDER, once for all sources that include it.
 #
 # Compiles SOURCE twice. As it is it must fail with the text of its first line; with -DFIXED it must
 # compile, so that the way out which the message recommends is itself tested.
 
 cmake_minimum_required(VERSION 3.25)
 
-set(command "${COMPILER}" -std=c++20 -fsyntax-only -x c++)
-foreach(directory IN LISTS INCLUDES)
-  list(APPEND command "-I${directory}")
-endforeach()
+set(flags -std=c++20)
 foreach(definition IN LISTS DEFINITIONS)
-  list(APPEND command "-D${definition}")
+  list(APPEND flags "-D${definition}")
 endforeach()
+set(includes "")
+foreach(directory IN LISTS INCLUDES)
+  list(APPEND includes "-I${directory}")
+endforeach()
+
+if(NOT SOURCE)
+  file(WRITE "${FOLDER}/parsed.hpp" "#include <${HEADER}>\n")
+  execute_process(COMMAND "${COMPILER}" ${flags} ${includes} -x c++-header "${FOLDER}/parsed.hpp"
+      -o "${FOLDER}/parsed.hpp.gch"
+    COMMAND_ERROR_IS_FATAL ANY)
+  return()
+endif()
+
+set(command "${COMPILER}" ${flags} ${includes} -fsyntax-only)
+file(STRINGS "${SOURCE}" uses REGEX "^#include <${HEADER}>")
+if(HEADER AND uses)
+  list(APPEND command -include "${FOLDER}/parsed.hpp")
+endif()
+list(APPEND command -x c++)
 
 file(STRINGS "${SOURCE}" first LIMIT_COUNT 1)
 if(NOT first MATCHES "^// expect: (.+)$")

@@ -40,8 +40,9 @@ struct Swapped {
 /// | copies | a micro-batch's share of the link falls with the number of micro-batches: per step and       |
 /// |        | direction less than twice the weights, and the gradients                                     |
 /// | bits   | those of Resident                                                                            |
-/// | plan   | where the device's memory has a bound, cuts, slots and activations are chosen for it:        |
-/// |        | TrainerOptions::cuts, profile. Where every micro-batch by itself is faster, that             |
+/// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how many     |
+/// |        | first segments live on the device (Swapping::stays) are chosen for it: TrainerOptions::cuts, |
+/// |        | profile. Where every micro-batch by itself is faster, that                                   |
 ///
 /// Slots above 0 fixes how many there are.
 ///
