@@ -168,7 +168,8 @@ Plan say_plan(const Setting& setting, const char* policy, int c, Bytes memory, c
       "\"recomputed_and_stashed\": %d, \"streams\": %s}\n",
       policy, c, predicted<TrainerType>(setting, options),
       static_cast<unsigned long long>(TrainerType::estimate(model, options).device_bytes), segments,
-      swapping.slots, swapping.stays, count[reef::Activations::stash], count[reef::Activations::recompute],
+      swapping.slots, swapping.stays, count[reef::Activations::stash],
+      count[reef::Activations::recompute],
       count[reef::Activations::recompute_and_stash], swapping.streams ? "true" : "false");
   std::fflush(stdout);
   return {options.cuts, options.activations, options.swapping};

@@ -303,7 +303,8 @@ private:
     count(reef::Activations::recompute, "computed again");
     count(reef::Activations::recompute_and_stash, "computed again from host memory");
     say(reef::concat(
-        "swapped: ", plan.segments.size(), " segments through ", plan.swapping.slots, " slots, ",
+        "swapped: ", plan.segments.size(), " segments, of which ", plan.swapping.stays,
+        " live on the device, through ", plan.swapping.slots, " slots, ",
         plan.swapping.streams ? "micro-batch by micro-batch" : "all micro-batches of each",
         "; between forward and backward: ", between));
   }

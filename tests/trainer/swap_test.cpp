@@ -146,6 +146,29 @@ TEST(SwapAtom, gives_its_bits_whatever_each_segment_keeps) {
   }
 }
 
+TEST(SwapAtom, waits_for_what_is_small_too) {
+  // A segment of one operator may keep nothing, or less than the last that had its slot.
+  const int nodes = nn::gpt<device::Host, float>(deep(0.2F), 1).dag().node_count();
+  for (const int micro_batches : {1, 2, 4}) {
+    auto resident = swapped_options<Resident>();
+    resident.micro_batches = {micro_batches};
+    const auto expected = left_by<Resident>(resident, 0.2F);
+    for (const Activations activations : {Activations::stash, Activations::recompute_and_stash}) {
+      auto options = swapped_options<Swapped>();
+      options.micro_batches = {micro_batches};
+      for (int node = 1; node < nodes; ++node) options.cuts.push_back(node);
+      options.activations = {activations};
+      EXPECT_EQ(left_by<Swapped>(options, 0.2F), expected);
+      for (const schedule::Instruction& i :
+           Swapped::programs(nn::gpt<device::Host, float>(deep(0.2F), 1), options, 1)[0].round) {
+        if (i.kind == "Stash" || i.kind == "Restore") {
+          EXPECT_GT(i.cost.bytes, 0U) << i.text();
+        }
+      }
+    }
+  }
+}
+
 TEST(SwapAtom, gives_the_bits_of_rounds_that_overlap) {
   using Acco = optim::Acco<optim::AdamW>;
   const auto expected = left_by_ranks<Trainer<Acco>>(Activations::keep);
@@ -191,6 +214,7 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   options.cuts = run::choose_cuts(model().dag(), options.bucket_bytes);
   options.cuts = {options.cuts.begin() + 1, options.cuts.end() - 1};
   options.activations = {Activations::keep};
+  options.swapping = run::Swapping{};
   const StepEstimate foreseen = Swapped::estimate(model(), options, 1);
   auto resident = small_options<Resident>();
   resident.device.link_bytes_per_second = 1e9;
@@ -275,6 +299,24 @@ TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
     return bytes;
   };
   EXPECT_LT(moved(planned), moved(none));
+}
+
+TEST_F(SwapAlone, a_plan_fits_every_rank_where_shards_live_on_the_device) {
+  using Sharded = Trainer<swap::Atom<>, optim::Zero1<optim::AdamW>>;
+  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
+  auto options = small_options<Sharded>();
+  options.micro_batches = {2};
+  options.device.link_bytes_per_second = 1e8;
+  int stays = 0;
+  for (Bytes memory = 150'000; memory <= 450'000; memory += 50'000) {
+    options.device.memory_bytes = memory;
+    const auto planned = Sharded::planned(model, options, 3);
+    stays += planned.swapping->stays;
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_LE(Sharded::estimate(model, planned, 3, rank).device_bytes, memory) << "rank " << rank;
+    }
+  }
+  EXPECT_GT(stays, 0);
 }
 
 TEST(SwapAtom, ranks_of_different_devices_plan_for_the_smallest) {

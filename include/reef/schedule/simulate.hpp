@@ -41,6 +41,8 @@ inline void check_replay(const Program& program, const Turns& replay) {
 /// communicates ends after its last message plus its own cost (a fold). A loop asks, as Repeat says,
 /// whether its `until` has ended by then; given `replay`, it runs so many turns in every round.
 ///
+/// `placements`: where `place` has put each program's storages.
+///
 /// | errors | ScheduleError for a deadlock, or a cost, a world or a replay that is none; `verify` |
 /// |        | says more                                                                           |
 /// | cost   | O(rounds * (instructions + messages + turns * bodies) * log)                        |
@@ -48,6 +50,10 @@ inline void check_replay(const Program& program, const Turns& replay) {
 inline Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
                            const World& world, int rounds = 2, const Turns& replay = {}) {
   const std::size_t ranks = world.machines.size();
+  if (placements.size() != programs.size()) {
+    throw ScheduleError("reef::schedule::simulate: ", placements.size(), " placements of ",
+                        programs.size(), " programs.\n  fix: place() of each.");
+  }
   if (rounds < 1 || world.links.size() != ranks * ranks) {
     throw ScheduleError("reef::schedule::simulate: ", rounds, " rounds in a world of ", ranks,
                         " machines and ", world.links.size(),
@@ -79,7 +85,7 @@ inline Simulation simulate(std::span<const Program> programs, std::span<const Pl
   return detail::Simulator(programs, dependencies, world, rounds, replay).run();
 }
 
-/// The same of programs that are placed as `place` does.
+/// The same of programs that are not placed yet.
 inline Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
                            const Turns& replay = {}) {
   detail::check_structure(programs);

@@ -3,18 +3,19 @@
 #include <array>
 
 #include <reef/swap/concept.hpp>
-#include <reef/swap/detail/planner.hpp>
 #include <reef/swap/detail/swap_code.hpp>
 #include <reef/swap/detail/swapper.hpp>
+#include <reef/swap/planner.hpp>
 
 namespace reef::inline v0::swap {
 
 namespace detail {
 
-/// What policies that swap have in common: weights, gradients and optimizer state live in host memory.
+/// What policies that swap have in common: weights, gradients and optimizer state live in host memory, but
+/// those of the first Swapping::stays segments.
 struct Swapped {
   using policy_tag = SwapTag;
-  using Planner = detail::Planner;
+  using Planner = swap::Planner;
   static constexpr bool updates_in_backward = false;
   static constexpr bool home_is_host = true;
 
@@ -29,7 +30,8 @@ struct Swapped {
 }  // namespace detail
 
 /// Weights, gradients and optimizer state live in host memory; segments of the model pass through the
-/// device in turn, each for all micro-batches of the step before the next.
+/// device in turn, each for all micro-batches of the step before the next. Where there is room, those of
+/// the first segments live on the device.
 ///
 ///     Forward:   Load(s), s = 0 .. S-1;  Backward:  Load(s), Evict(s), s = S-1 .. 0, but the last stays
 ///
@@ -47,7 +49,7 @@ struct Swapped {
 /// Slots above 0 fixes how many there are.
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III. Deviation: a third lane for what leaves; the
-/// optimizer works on host memory.
+/// optimizer works where weights live.
 template <int Slots = 0>
 struct Atom : detail::Swapped {
   static_assert(Slots == 0 || Slots >= 2,

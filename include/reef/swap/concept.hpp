@@ -13,7 +13,7 @@ namespace reef::inline v0::swap {
 ///     add_code(handlers, site)   where it writes instructions of its own: adds their code
 ///     manners()      where home_is_host: each run::Swapping that a plan may choose; the first without one
 ///     may_stay       optional: a plan may choose that the first segments live on the device
-///     Planner        where home_is_host: what chooses, of what a device allows (detail/planner.hpp)
+///     Planner        where home_is_host: what chooses, of what a device allows: swap::Planner
 ///
 /// | facts  | `updates_in_backward`: weights change before the last backward has ended |
 /// |        | `home_is_host`: weights, gradients and optimizer state live in host memory |
@@ -25,6 +25,9 @@ concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
   { S::updates_in_backward } -> std::convertible_to<bool>;
   { S::home_is_host } -> std::convertible_to<bool>;
   S::add(builder);
-} && (!S::home_is_host || requires { S::manners().front(); });
+} &&(!S::home_is_host || requires {
+  S::manners().front();
+  typename S::Planner;
+});
 
 }  // namespace reef::inline v0::swap

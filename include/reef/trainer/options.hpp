@@ -133,6 +133,10 @@ struct TrainerOptions {
                    accumulation.most, " micro-batches.\n  fix: a bound of no less."));
     require(std::isfinite(clip_norm) && clip_norm >= 0,
             concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
+    require(activations.size() <= 1 || activations.size() == cuts.size() + 1,
+            concat("activations are given for ", activations.size(), " segments, but the ",
+                   cuts.size(), " cuts make ", cuts.size() + 1,
+                   ".\n  fix: one for all, or cuts and one for each segment."));
     require(!swapping || swapping->slots >= 2,
             "swapping has fewer than 2 slots.\n  why: one segment runs while the next is loaded.\n"
             "  fix: 2 or more.");
@@ -140,8 +144,7 @@ struct TrainerOptions {
             "swapping has fewer than 0 segments that stay.\n  fix: 0, or as many as have room.");
     require(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
             "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
-            "nothing can "
-            "be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
+            "nothing can be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
     learning_rate.validate();
     if constexpr (requires { rule.validate(); }) rule.validate();
     if constexpr (requires { sync.validate(); }) sync.validate();

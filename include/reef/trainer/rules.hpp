@@ -68,12 +68,12 @@ concept gradients_may_round =
 template <class Swap, class Optim>
 concept works_at_home = !Swap::home_is_host || requires { requires Optim::works_at_home; };
 
-#define REEF_R4_WORKS_AT_HOME                                                               \
+#define REEF_R4_WORKS_AT_HOME                                                                \
   "reef R4: this swap policy keeps weights in host memory, but this optimizer does not say " \
   "that its own storages are there.\n"                                                       \
   "  why: a model that is swapped need not fit on the device, nor what is as large.\n"       \
-  "  fix: reserve them where StepPlan::home_of says and set works_at_home, "              \
-  "or swap::Resident.\n"                                                                      \
+  "  fix: reserve them where StepPlan::home_of says and set works_at_home, "                 \
+  "or swap::Resident.\n"                                                                     \
   "  see: docs/rules.md#r4"
 
 /// The policies can be composed.

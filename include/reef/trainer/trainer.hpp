@@ -378,9 +378,9 @@ private:
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches, const run::Choice& choice);
   static run::Choice choice_of(const graph::Dag& dag, const Options& options, int ranks,
-                                      const std::vector<int>& micro_batches);
+                               const std::vector<int>& micro_batches);
   static run::Choice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
-                                        const std::vector<int>& micro_batches);
+                                 const std::vector<int>& micro_batches);
   static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Which which);
   void start(run::Source source, run::Source held_out);
   void plan_step();

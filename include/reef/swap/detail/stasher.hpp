@@ -69,7 +69,9 @@ private:
   [[nodiscard]] bool stashes(int s) const {
     return builder_.plan.stashes_segment(static_cast<std::size_t>(s));
   }
-  [[nodiscard]] bool blob_leaves(int s) const { return stashes(s) && !recomputes(s); }
+  [[nodiscard]] bool blob_leaves(int s) const {
+    return stashes(s) && !recomputes(s) && segment(s).saved_bytes > 0;
+  }
   [[nodiscard]] const MicroBatch& batch(int j) const {
     return builder_.micro_batches[static_cast<std::size_t>(j)];
   }

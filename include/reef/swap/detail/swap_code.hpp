@@ -27,17 +27,18 @@ template <class Handlers, class Site>
 void add_swap_code(Handlers& handlers, const Site& site) {
   using Code = typename Handlers::Code;
   using DeviceLane = typename Handlers::Lane;
-  for (const char* comes : {"Load", "Restore"}) {
-    handlers.on_lane(comes, [&site](const Instruction& load) -> Code {
-      const Value first = load.writes.front();
-      const schedule::StorageId slot = site.storage(first).parent;
-      return [copies = site.copies(load, device::Copy::to_device), memory = site.memory.at(slot),
-              bytes = site.storage({slot, 0}).bytes](DeviceLane& lane) mutable {
-        poison(lane, memory, bytes);
-        copies(lane);
-      };
-    });
-  }
+  handlers.on_lane("Load", [&site](const Instruction& load) -> Code {
+    // All that reads a slot of weights reads all parts of a segment, so the whole slot is free by now.
+    const schedule::StorageId slot = site.storage(load.writes.front()).parent;
+    return [copies = site.copies(load, device::Copy::to_device), memory = site.memory.at(slot),
+            bytes = site.storage({slot, 0}).bytes](DeviceLane& lane) mutable {
+      poison(lane, memory, bytes);
+      copies(lane);
+    };
+  });
+  handlers.on_lane("Restore", [&site](const Instruction& restore) -> Code {
+    return site.copies(restore, device::Copy::to_device);
+  });
   handlers.on_lane("LoadGradients", [&site](const Instruction& load) -> Code {
     return site.copies(load, device::Copy::to_device);
   });
@@ -70,10 +71,12 @@ void add_swap_code(Handlers& handlers, const Site& site) {
                         site.template at<Gradient>(evict.reads[next]),
                         site.storage(home[next]).bytes});
     }
-    return [ranges = std::move(ranges)](DeviceLane& lane) {
+    // A diagnosis looks at gradients while they leave.
+    const bool last = site.builder.purpose != run::Purpose::diagnosis;
+    return [ranges = std::move(ranges), last](DeviceLane& lane) {
       for (const Range& range : ranges) {
         lane.copy(range.to, range.from, range.bytes, device::Copy::to_host);
-        poison(lane, range.from, range.bytes);
+        if (last) poison(lane, range.from, range.bytes);
       }
     };
   });

@@ -34,7 +34,8 @@ inline int index_of(std::string_view name) {
 }
 
 /// The stays of a recording's segments, by segment: from each `Load(s)` to the last kernel of s, or copy of
-/// its gradients, before the next one. Empty where nothing is loaded.
+/// its gradients, before the next one. Segments that run and are never loaded live on the device: they stay
+/// throughout. Empty where nothing is loaded.
 inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
   std::map<int, std::vector<Stay>> stays;
   for (const Span& span : recording.spans) {
@@ -48,15 +49,22 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
     std::sort(list.begin(), list.end(),
               [](const Stay& a, const Stay& b) { return a.begin < b.begin; });
   }
+  Seconds first = stays.begin()->second.front().begin;
+  Seconds last = first;
+  for (const Span& span : recording.spans) {
+    first = std::min(first, span.begin);
+    last = std::max(last, span.end);
+  }
   for (const Span& span : recording.spans) {
     const std::string_view name = recording.name_of(span);
     const bool computes = span.activity == Activity::compute;
     if (!computes && kind_of(name) != "Evict") continue;
-    const auto found = stays.find(index_of(name));
     const std::string_view kind = kind_of(name);
     const bool of_segment =
         kind == "Forward" || kind == "Recompute" || kind == "Backward" || kind == "Evict";
-    if (found == stays.end() || !of_segment) continue;
+    const int segment = index_of(name);
+    if (!of_segment || segment < 0) continue;
+    const auto found = stays.try_emplace(segment, 1, Stay{segment, first, first, last}).first;
     const auto behind =
         std::upper_bound(found->second.begin(), found->second.end(), span.begin,
                          [](Seconds at, const Stay& stay) { return at < stay.ready; });

@@ -22,7 +22,8 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
   }
   choice.activations = options.activations;
   const bool bounded = Swap::home_is_host && options.device.memory_bytes > 0;
-  if (bounded && (options.cuts.empty() || options.activations.empty())) {
+  const bool open = options.cuts.empty() || options.activations.empty() || !options.swapping;
+  if (bounded && open) {
     choice = choose_swap(dag, options, ranks, micro_batches);
   } else if (!options.cuts.empty()) {
     choice.cuts = options.cuts;
@@ -92,6 +93,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
         "  fix: Activations::recompute, or swap::Atom.");
   }
   plan.swapping = choice.swapping;
+  plan.swapping.stays = std::min(plan.swapping.stays, static_cast<int>(plan.segments.size()));
   plan.piece_bytes = options.communication.piece_bytes;
   plan.gradient = element_of<Gradient>;
   if constexpr (Swap::home_is_host) plan.home = schedule::Place::host;
@@ -124,25 +126,34 @@ run::Choice Trainer<Policies...>::choose_swap(
     const auto most = std::max_element(micro_batches.begin(), micro_batches.end());
     const int busiest =
         options.virtual_ranks > 1 ? 0 : static_cast<int>(most - micro_batches.begin());
-    const auto plan = [&](const run::Choice& choice) {
+    typename Planner::Programs programs;
+    programs.plan = [&](const run::Choice& choice) {
       return plan_of(dag, options, ranks, micro_batches, choice);
     };
-    const auto step = [&](const run::StepPlan& of) {
-      return run::PlacedProgram(build(of, busiest, {run::Purpose::training}));
+    programs.step = [busiest](const run::StepPlan& plan) {
+      return run::PlacedProgram(build(plan, busiest, {run::Purpose::training}));
     };
-    const auto memory = [&](const run::StepPlan& of) {
+    programs.memory = [busiest](const run::StepPlan& plan) {
       Bytes bytes = 0;
-      for (const Which which : programs_in(of)) {
-        const run::PlacedProgram placed(build(of, busiest, which));
-        bytes = std::max(bytes, placed.placement.device_bytes);
+      for (int rank = 0; rank < plan.ranks; ++rank) {
+        // Shards of what lives on the device differ from rank to rank.
+        if (rank != busiest && plan.swapping.stays == 0) continue;
+        for (const Which which : programs_in(plan)) {
+          const run::PlacedProgram placed(build(plan, rank, which));
+          bytes = std::max(bytes, placed.placement.device_bytes);
+        }
       }
       return bytes;
     };
-    return Planner(dag, profile,
-                   {options.device.memory_bytes, *most, manners, options.cuts, options.activations,
-                    may_stay},
-                   {plan, step, memory})
-        .choose();
+    typename Planner::Limits limits;
+    limits.memory = options.device.memory_bytes;
+    limits.accumulation = *most;
+    limits.manners = manners;
+    limits.cuts = options.cuts;
+    limits.activations = options.activations;
+    limits.may_stay = may_stay;
+    Planner planner(dag, profile, std::move(limits), std::move(programs));
+    return planner.choose();
   } else {
     return {};
   }

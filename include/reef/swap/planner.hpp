@@ -26,7 +26,9 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/simulate.hpp>
 
-namespace reef::inline v0::swap::detail {
+namespace reef::inline v0::swap {
+
+namespace detail {
 
 /// Takes out what is told to other ranks, for a simulation of one alone.
 inline void cut_off(schedule::Program& program) {
@@ -58,14 +60,16 @@ inline Seconds least_step(const schedule::Program& program, const schedule::Mach
   return *std::max_element(busy.begin(), busy.end());
 }
 
+}  // namespace detail
+
 /// Chooses cuts, activations and manner for a device: of candidates, the fastest that fits.
 ///
 /// | cuts        | the best partitions of plan::partition_chain for this and for smaller capacities, since its |
 /// |             | rules do not count what is kept between forward and backward; and cuts behind as many       |
 /// |             | parameters each                                                                             |
 /// | stays       | none; then, of the fastest, as many as there is memory for and as make it faster            |
-/// | activations | the same for all segments; then, of the fastest, other ones for some: late ones, whose are   |
-/// |             | needed soonest, or spread ones, which share link and processor out evenly                    |
+/// | activations | the same for all segments; then, of the fastest, other ones for some: late ones, whose are  |
+/// |             | needed soonest, or spread ones, which share link and processor out evenly                   |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated.
@@ -136,7 +140,7 @@ private:
   /// Two predictions that no measurement tells apart.
   static constexpr double alike = 1.003;
   /// Instructions of programs that are judged to refine: some seconds' worth. A count, which ranks share.
-  static constexpr std::size_t most_work = 1'000'000;
+  static constexpr std::size_t most_work = 300'000;
 
   struct Candidate {
     run::Choice choice;
@@ -185,15 +189,15 @@ private:
     }
     schedule::Program alone = placed.program;
     run::set_costs(alone, plan, profile_);
-    cut_off(alone);
-    Seconds step = least_step(alone, machine_);
+    detail::cut_off(alone);
+    Seconds step = detail::least_step(alone, machine_);
     if (step <= alike * best_) {
       const auto world = schedule::World::uniform(1, machine_, {});
       const std::span placement(&placed.placement, 1);
       step = schedule::simulate(std::span(&alone, 1), placement, world, 1).total;
     }
     best_ = std::min(best_, step);
-    found_.push_back({std::move(choice), step, moved_bytes(alone)});
+    found_.push_back({std::move(choice), step, detail::moved_bytes(alone)});
     return step;
   }
 
@@ -237,11 +241,16 @@ private:
     return true;
   }
 
+  /// And the fastest that streams, so that no policy that only streams finds a better one.
   [[nodiscard]] std::vector<Place> fastest_places(std::size_t count) const {
     std::vector<Place> places = places_;
     std::stable_sort(places.begin(), places.end(),
                      [](const Place& a, const Place& b) { return a.step < b.step; });
-    places.resize(std::min(places.size(), count));
+    const auto rest = places.begin() + static_cast<std::ptrdiff_t>(std::min(places.size(), count));
+    const auto streams =
+        std::find_if(rest, places.end(), [](const Place& place) { return place.swapping.streams; });
+    if (streams != places.end()) std::rotate(rest, streams, streams + 1);
+    places.resize(std::min(places.size(), count + (streams != places.end() ? 1 : 0)));
     return places;
   }
 
@@ -375,4 +384,4 @@ private:
   std::size_t work_ = 0;
 };
 
-}  // namespace reef::inline v0::swap::detail
+}  // namespace reef::inline v0::swap
