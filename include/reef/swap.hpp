@@ -7,4 +7,5 @@
 #include <reef/swap/concept.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
+#include <reef/swap/planner.hpp>
 #include <reef/swap/resident.hpp>

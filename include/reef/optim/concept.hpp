@@ -55,9 +55,6 @@ struct StateRange {
   /// | ahead   | the weights that the next gradients are taken at: whole, while they are others     |
   enum class Kept : std::uint8_t { shard, whole, pending, ahead };
 
-  /// The name of what is counted of micro-batches beside their gradients.
-  static constexpr std::string_view counts = "counts";
-
   run::StorageId storage = run::no_storage;
   std::string name;
   std::int64_t begin = 0;

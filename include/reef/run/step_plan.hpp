@@ -142,8 +142,8 @@ constexpr bool stashes(Activations choice) {
 /// | streams     | each micro-batch by itself through all segments; else all of a fold through each       |
 /// | two_lanes   | what leaves takes the compute lane's time; else it has a lane of its own               |
 /// | writes_back | weights leave, too, after forwards and after backwards, though they have not changed    |
-/// | stays       | the first segments, of which weights, gradients and optimizer state live on the device: |
-/// |             | no step waits for their first load, nor for the last gradients to leave                 |
+/// | stays       | how many first segments live on the device, with gradients and optimizer state: no step |
+/// |             | waits for their load, nor for their gradients to leave                                  |
 struct Swapping {
   int slots = 2;  ///< on the device for weights; for gradients 3 at most, for what comes back 4
   bool streams = false;
@@ -168,9 +168,8 @@ struct StepPlan {
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
-  schedule::Place home =
-      schedule::Place::device;  ///< of weights, gradients, optimizer state: home_of
-  Bytes piece_bytes = comm::default_piece_bytes;  ///< comm::ProgressOptions::piece_bytes
+  schedule::Place home = schedule::Place::device;  ///< of what outlives a step, but home_of
+  Bytes piece_bytes = comm::default_piece_bytes;   ///< comm::ProgressOptions::piece_bytes
   int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower

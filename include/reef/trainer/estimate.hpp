@@ -82,8 +82,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   for (const auto id : builder.weights) mark(id, &StepEstimate::weights);
   for (const optim::StateRange& range : state) {
     using Kept = optim::StateRange::Kept;
-    if (range.kept != Kept::ahead && range.name != optim::StateRange::counts)
-      mark(range.storage, &StepEstimate::optimizer_state);
+    if (range.kept != Kept::ahead) mark(range.storage, &StepEstimate::optimizer_state);
   }
   for (const auto id : builder.exchanged) mark(id, &StepEstimate::exchanged);
   for (const auto id : builder.reduced) mark(id, &StepEstimate::gradients);

@@ -84,8 +84,7 @@ public:
         }
       }
       constexpr std::int64_t counts = ScalarLayout::counts;
-      ranges.push_back({find(builder.program, counts_name(fold - first)),
-                        std::string(StateRange::counts), counts * fold,
+      ranges.push_back({find(builder.program, counts_name(fold - first)), "counts", counts * fold,
                         counts, Element::float64, Kept::pending});
     }
     for (std::size_t b = 0; !settled && b < plan.buckets.size(); ++b) {

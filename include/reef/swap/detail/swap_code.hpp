@@ -11,7 +11,8 @@
 
 namespace reef::inline v0::swap::detail {
 
-/// A checking mode of the device has nobody read what has left.
+/// A checking mode of the device has nobody read what has left: weights, when the next take their slot, and
+/// gradients, as soon as they are in host memory. What forwards and Restores write covers what was there.
 template <class DeviceLane>
 void poison(DeviceLane& lane, void* memory, Bytes bytes) {
   if constexpr (requires { requires std::remove_cvref_t<decltype(lane.device())>::on_host; }) {
@@ -21,8 +22,8 @@ void poison(DeviceLane& lane, void* memory, Bytes bytes) {
 
 /// Adds the code of Load, LoadGradients, Evict, WriteBack, Stash and Restore.
 ///
-/// What lies between parameters in a slot is
-/// another segment's, and stays there: it has to be 0 where gradients are summed up.
+/// What lies between parameters in a slot is another segment's, and stays there: it has to be 0 where
+/// gradients are summed up.
 template <class Handlers, class Site>
 void add_swap_code(Handlers& handlers, const Site& site) {
   using Code = typename Handlers::Code;

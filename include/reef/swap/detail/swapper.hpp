@@ -27,10 +27,11 @@ namespace reef::inline v0::swap::detail {
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
 ///
 /// Weights are loaded into the slot that has been used longest ago: a load waits for what runs in its slot,
-/// and for nothing else. What is still in a slot when the passes turn is not loaded again. The last segment stays for its backward, which follows each forward at once,
-/// so that no more is kept of it than of one micro-batch. Weights do not change on the device, so they are
-/// dropped; gradients are summed there over the micro-batches of a fold, and leave. Sums that go on from
-/// others, of micro-batches before, have those loaded first.
+/// and for nothing else. What is still in a slot when the passes turn is not loaded again. The last segment
+/// stays for its backward, which follows each forward at once, so that no more is kept of it than of one
+/// micro-batch. Weights do not change on the device, so they are dropped; gradients are summed there over
+/// the micro-batches of a fold, and leave. Sums that go on from others, of micro-batches before, have those
+/// loaded first.
 ///
 /// What lives on the device, of the first Swapping::stays segments, neither comes nor goes.
 ///
@@ -89,10 +90,10 @@ private:
     return that_swap(builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]));
   }
   /// Those of the values that swap are in `parts`, in their order.
-  template <class Place>
-  void replace(Place begin, Place end, const std::vector<Value>& parts) const {
+  template <class It>
+  void replace(It begin, It end, const std::vector<Value>& parts) const {
     auto part = parts.begin();
-    for (Place value = begin; value != end; ++value) {
+    for (It value = begin; value != end; ++value) {
       if (swaps(*value)) *value = *part++;
     }
   }
