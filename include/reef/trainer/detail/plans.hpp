@@ -126,7 +126,7 @@ run::Choice Trainer<Policies...>::choose_swap(
     const auto most = std::max_element(micro_batches.begin(), micro_batches.end());
     const int busiest =
         options.virtual_ranks > 1 ? 0 : static_cast<int>(most - micro_batches.begin());
-    typename Planner::Programs programs;
+    typename Planner::Programs programs;  // one by one: of braces nvcc sees no end
     programs.plan = [&](const run::Choice& choice) {
       return plan_of(dag, options, ranks, micro_batches, choice);
     };
