@@ -159,8 +159,9 @@ TEST(SwapAtom, waits_for_what_is_small_too) {
       for (int node = 1; node < nodes; ++node) options.cuts.push_back(node);
       options.activations = {activations};
       EXPECT_EQ(left_by<Swapped>(options, 0.2F), expected);
-      for (const schedule::Instruction& i :
-           Swapped::programs(nn::gpt<device::Host, float>(deep(0.2F), 1), options, 1)[0].round) {
+      const auto programs =
+          Swapped::programs(nn::gpt<device::Host, float>(deep(0.2F), 1), options, 1);
+      for (const schedule::Instruction& i : programs[0].round) {
         if (i.kind == "Stash" || i.kind == "Restore") {
           EXPECT_GT(i.cost.bytes, 0U) << i.text();
         }
@@ -291,7 +292,8 @@ TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
   EXPECT_LT(foreseen(planned), foreseen(none));
   const auto moved = [&](const auto& given) {
     Bytes bytes = 0;
-    for (const auto& i : Swapped::programs(model, given, 1)[0].round) {
+    const auto programs = Swapped::programs(model, given, 1);
+    for (const schedule::Instruction& i : programs[0].round) {
       const bool weights = i.kind == "Load" || i.kind == "Evict";
       if (weights) {
         EXPECT_GE(i.index, given.swapping->stays) << i.text();
