@@ -71,7 +71,8 @@ def table(rows, profile, options):
                          f"{plan['device_bytes'] / 1e6:.0f} | {step:.3f} | {plan['predicted_s']:.3f} | {100 * error:+.1f} % | "
                          f"{ratio:.3f} | {100 * use:.1f} % |")
             if name == "atom":
-                ratios.append((c, load / (c * forward), ratio, use, step / statistics.median(steps["streaming"])))
+                streaming = statistics.median(a / b for a, b in zip(steps[name], steps["streaming"]))
+                ratios.append((c, load / (c * forward), ratio, use, streaming))
     return lines, errors, ratios
 
 
