@@ -414,7 +414,19 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
     options.cuts = cuts;
     EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
   }
+  options.cuts = {5, 9};
+  options.activations = {Activations::keep, Activations::stash};
+  EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError) << "of three segments";
+  options.activations.push_back(Activations::recompute);
+  EXPECT_NO_THROW((void)Swapped::estimate(model, options, 1));
+  options.swapping = run::Swapping{.stays = -1};
+  EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
+  options.swapping = run::Swapping{.stays = 1000};
+  const auto planned = Swapped::planned(model, options);
+  EXPECT_EQ(planned.swapping->stays, 3) << "all that there are";
   options.cuts = {};
+  options.activations = {};
+  options.swapping.reset();
   options.profile = graph::estimate(nn::gpt<device::Host, float>(small_config(), 1).dag(), 1e9);
   EXPECT_THROW((void)Swapped::programs(model, options, 1), OptionError);
   options.device.memory_bytes = Bytes{1} << 30;

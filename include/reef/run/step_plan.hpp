@@ -168,7 +168,7 @@ struct StepPlan {
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
-  schedule::Place home = schedule::Place::device;  ///< of what outlives a step, but home_of
+  schedule::Place home = schedule::Place::device;  ///< of what outlives a step; home_of: by bucket
   Bytes piece_bytes = comm::default_piece_bytes;   ///< comm::ProgressOptions::piece_bytes
   int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in

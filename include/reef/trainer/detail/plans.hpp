@@ -79,11 +79,6 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   if (plan.activations.size() == 1) {
     plan.activations.assign(plan.segments.size(), choice.activations.front());
   }
-  if (!plan.activations.empty() && plan.activations.size() != plan.segments.size()) {
-    throw OptionError("reef::Trainer: activations are given for ", choice.activations.size(),
-                      " segments, but there are ", plan.segments.size(),
-                      ".\n  fix: one for all, or one for each of those that the cuts give.");
-  }
   const bool stashes = std::any_of(plan.activations.begin(), plan.activations.end(),
                                    [](Activations one) { return run::stashes(one); });
   if (stashes && !Swap::home_is_host) {
