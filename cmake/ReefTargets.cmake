@@ -289,7 +289,7 @@ function(reef_test)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
   # -O1 compiles a third faster than the -O2 of reef-train, which is what users run; the last -O wins.
-  # A folder that tests kernels asks for -O2 in reef_test_optimisation.
+  # A folder that tests kernels asks for -O2 in reef_test_optimisation, one that computes little for -O0.
   if(NOT reef_test_optimisation)
     set(reef_test_optimisation -O1)
   endif()

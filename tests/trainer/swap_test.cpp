@@ -23,6 +23,7 @@
 #include <reef/swap/paper_atom.hpp>
 
 #include "../laws/trainer.hpp"
+#include "swapped.hpp"
 
 namespace {
 std::atomic<int> fails_in{-1};  // how many more allocations of arenas succeed; below 0: all
@@ -51,30 +52,11 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Atom, TrainerLaws, testing::Types<SwappedZero1>);
 
 namespace {
 
-using Resident = Trainer<optim::Ddp<optim::AdamW>>;
-using Swapped = Trainer<swap::Atom<>, optim::Ddp<optim::AdamW>>;
-
-nn::GptConfig deep(float dropout) {
-  nn::GptConfig config = small_config();
-  config.layers = 6;
-  config.dropout = dropout;
-  return config;
-}
-
 /// Nothing but what crosses the bounds of segments is kept.
 template <class Options>
 Options recomputing(Options options) {
   options.activations = {Activations::recompute};
   return options;
-}
-
-/// What a run leaves behind, and its loss on held-out text.
-template <class TrainerType>
-auto left_by(typename TrainerType::Options options, float dropout) {
-  TrainerType trainer(nn::gpt<device::Host, float>(deep(dropout), 1), small_source(), options,
-                      small_source());
-  const auto outcome = outcome_of(trainer, 3);
-  return std::pair(outcome, trainer.evaluate(2));
 }
 
 TEST(SwapAtom, gives_the_bits_of_a_model_that_stays) {
@@ -233,125 +215,12 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   EXPECT_THROW(peak(foreseen.device_bytes - 1), ScheduleError);
 }
 
-/// What plans and memory are, one process says as well as several.
-class SwapAlone : public testing::Test {
-protected:
-  void SetUp() override {
-    if (world_size() > 1) GTEST_SKIP() << "one process is enough";
-  }
-};
-
-TEST_F(SwapAlone, is_planned_for_the_memory_that_there_is) {
-  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
-  auto options = small_options<Swapped>();
-  options.micro_batches = {3};
-  options.device.link_bytes_per_second = 1e9;
-  auto resident = small_options<Resident>();
-  resident.micro_batches = {3};
-  resident.device.link_bytes_per_second = 1e9;
-  const Bytes stays = Resident::estimate(model(), resident, 1).device_bytes;
-  const auto expected = left_by<Resident>(resident, 0.1F);
-  Seconds fast = 0;
-  const comm::Communicator self(MPI_COMM_SELF, "self");
-  for (const Bytes memory : {stays, stays / 3, stays / 5}) {
-    options.device.memory_bytes = memory;
-    const auto planned = Swapped::planned(model(), options);
-    const Bytes foreseen = Swapped::estimate(model(), planned, 1).device_bytes;
-    EXPECT_LE(foreseen, memory);
-    EXPECT_EQ(left_by<Swapped>(planned, 0.1F), expected);
-    Swapped trainer(model(), small_source(), planned, {}, self);
-    EXPECT_EQ(trainer.device().memory().peak, foreseen);
-    const auto world = schedule::World::uniform(1, {5e10, 1e10, 1e9}, {});
-    const Seconds step = schedule::simulate(Swapped::programs(model(), planned, 1), world, 1).total;
-    EXPECT_GE(step, fast) << "less memory is no faster";
-    fast = step;
-  }
-  options.device.memory_bytes = stays / 40;
-  try {
-    (void)Swapped::estimate(model(), options, 1);
-    ADD_FAILURE() << "no device is too small";
-  } catch (const ScheduleError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("the least that was found needs"));
-  }
-}
-
-TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
-  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
-  auto options = small_options<Swapped>();
-  options.micro_batches = {3};
-  options.device.link_bytes_per_second = 1e8;
-  const auto foreseen = [&](const auto& given) {
-    const auto world = schedule::World::uniform(1, {5e10, 1e10, 1e8}, {});
-    return schedule::simulate(Swapped::programs(model, given, 1), world, 1).total;
-  };
-  options.device.memory_bytes = 600'000;
-  const auto planned = Swapped::planned(model, options);
-  EXPECT_GT(planned.swapping->stays, 0);
-  auto none = planned;
-  none.swapping->stays = 0;
-  EXPECT_LT(foreseen(planned), foreseen(none));
-  const auto moved = [&](const auto& given) {
-    Bytes bytes = 0;
-    const auto programs = Swapped::programs(model, given, 1);
-    for (const schedule::Instruction& i : programs[0].round) {
-      const bool weights = i.kind == "Load" || i.kind == "Evict";
-      if (weights) {
-        EXPECT_GE(i.index, given.swapping->stays) << i.text();
-        bytes += i.cost.bytes;
-      }
-    }
-    return bytes;
-  };
-  EXPECT_LT(moved(planned), moved(none));
-}
-
-TEST_F(SwapAlone, a_plan_fits_every_rank_where_shards_live_on_the_device) {
-  using Sharded = Trainer<swap::Atom<>, optim::Zero1<optim::AdamW>>;
-  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
-  auto options = small_options<Sharded>();
-  options.micro_batches = {2};
-  options.device.link_bytes_per_second = 1e8;
-  int stays = 0;
-  for (const Bytes memory : {200'000U, 300'000U, 450'000U}) {
-    options.device.memory_bytes = memory;
-    const auto planned = Sharded::planned(model, options, 3);
-    stays += planned.swapping->stays;
-    for (int rank = 0; rank < 3; ++rank) {
-      EXPECT_LE(Sharded::estimate(model, planned, 3, rank).device_bytes, memory) << "rank " << rank;
-    }
-  }
-  EXPECT_GT(stays, 0);
-}
-
 TEST(SwapAtom, ranks_of_different_devices_plan_for_the_smallest) {
   const auto expected = left_by<Resident>(small_options<Resident>(), 0.1F);
   auto options = small_options<Swapped>();
   options.device.memory_bytes = 300'000 + 100'000 * static_cast<Bytes>(world_rank());
   options.device.link_bytes_per_second = 4e9 / (1 + world_rank());
   EXPECT_EQ(left_by<Swapped>(options, 0.1F), expected);
-}
-
-TEST_F(SwapAlone, a_plan_is_kept_and_refused_on_a_smaller_device) {
-  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
-  auto options = small_options<Swapped>();
-  options.micro_batches = {3};
-  options.device.link_bytes_per_second = 1e9;
-  options.device.memory_bytes = 300'000;
-  const auto kept = Swapped::planned(model(), options);
-  EXPECT_FALSE(kept.cuts.empty());
-  EXPECT_FALSE(kept.activations.empty());
-  EXPECT_EQ(Swapped::estimate(model(), kept).device_bytes,
-            Swapped::estimate(model(), options).device_bytes);
-  EXPECT_EQ(left_by<Swapped>(kept, 0.1F), left_by<Swapped>(options, 0.1F));
-  auto smaller = kept;
-  smaller.device.memory_bytes = Swapped::estimate(model(), kept).device_bytes - 1;
-  const comm::Communicator self(MPI_COMM_SELF, "self");
-  try {
-    Swapped(model(), small_source(), smaller, {}, self);
-    ADD_FAILURE() << "a plan for another device";
-  } catch (const ScheduleError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("memory"));
-  }
 }
 
 TEST_F(SwapAlone, trains_what_is_eight_times_its_device) {
@@ -446,45 +315,6 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   };
   refused("cuda", 1e9, "measured on 'cuda', this is 'host'");
   refused("host", 8e9, "this device's gives 1e+09");
-}
-
-TEST_F(SwapAlone, needs_less_memory_where_segments_are_computed_again_or_stashed) {
-  // Of some micro-batches: what is kept grows with each, what crosses the bounds of segments little.
-  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
-  const auto needs = [&](int micro_batches, Activations activations) {
-    auto options = small_options<Swapped>();
-    options.device.link_bytes_per_second = 1e9;
-    options.micro_batches = {micro_batches};
-    options.activations = {activations};
-    return Swapped::estimate(model(), options, 1).device_bytes;
-  };
-  EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::recompute));
-  EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::stash));
-  EXPECT_GT(needs(8, Activations::recompute), needs(8, Activations::recompute_and_stash));
-  EXPECT_LT(needs(8, Activations::recompute), 3 * needs(1, Activations::recompute));
-}
-
-TEST_F(SwapAlone, loads_no_segment_again_that_is_still_in_a_slot) {
-  const auto count_of = []<class Tested>(std::type_identity<Tested>, int slots) {
-    auto options = small_options<Tested>();
-    options.micro_batches = {4};
-    if (slots > 0) options.swapping = run::Swapping{.slots = slots};
-    const auto programs = Tested::programs(nn::gpt<device::Host, float>(deep(0), 1), options, 1);
-    std::map<std::string, int> count;
-    for (const schedule::Instruction& i : programs[0].round) ++count[i.kind];
-    return count;
-  };
-  for (const int slots : {2, 3, 5, 100}) {
-    auto count = count_of(std::type_identity<Swapped>(), slots);
-    const int segments = count["Forward"] / 4;
-    EXPECT_GT(segments, 5);
-    EXPECT_EQ(count["Load"], segments + std::max(segments - slots, 0)) << slots << " slots";
-    EXPECT_EQ(count["Evict"], segments);
-    EXPECT_EQ(count["Backward"], 4 * segments);
-  }
-  using Paper = Trainer<swap::PaperAtom, optim::Ddp<optim::AdamW>>;
-  auto count = count_of(std::type_identity<Paper>(), 0);
-  EXPECT_EQ(count["Load"], 2 * count["Forward"] / 4 - 1) << "written back, it is not there";
 }
 
 }  // namespace

@@ -1,16 +1,14 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,48 +17,12 @@
 #include <reef/core/units.hpp>
 #include <reef/graph/chain.hpp>
 #include <reef/graph/estimate.hpp>
-#include <reef/plan/partition_chain.hpp>
 #include <reef/profile/profile.hpp>
-#include <reef/run/costs.hpp>
-#include <reef/run/placed_program.hpp>
 #include <reef/run/step_plan.hpp>
-#include <reef/schedule/simulate.hpp>
+#include <reef/swap/detail/cuts_to_try.hpp>
+#include <reef/swap/detail/judge.hpp>
 
 namespace reef::inline v0::swap {
-
-namespace detail {
-
-/// Takes out what is told to other ranks, for a simulation of one alone.
-inline void cut_off(schedule::Program& program) {
-  program.rank = 0;
-  for (schedule::Instruction& instruction : program.round) {
-    instruction.sends.clear();
-    instruction.receives.clear();
-  }
-}
-
-/// What a program takes over the link.
-inline Bytes moved_bytes(const schedule::Program& program) {
-  Bytes bytes = 0;
-  for (const schedule::Instruction& instruction : program.round) {
-    const bool moves =
-        instruction.lane == schedule::Lane::load || instruction.lane == schedule::Lane::evict;
-    if (moves) bytes += instruction.cost.bytes;
-  }
-  return bytes;
-}
-
-/// No step is shorter: all that the compute lane does, or all that comes over the link, or all that leaves.
-inline Seconds least_step(const schedule::Program& program, const schedule::Machine& machine) {
-  std::array<Seconds, schedule::lane_count> busy{};
-  for (const schedule::Instruction& instruction : program.round) {
-    busy[static_cast<std::size_t>(instruction.lane)] +=
-        schedule::detail::duration_of(instruction, machine);
-  }
-  return *std::max_element(busy.begin(), busy.end());
-}
-
-}  // namespace detail
 
 /// Chooses cuts, activations and manner for a device: of candidates, the fastest that fits.
 ///
@@ -69,7 +31,8 @@ inline Seconds least_step(const schedule::Program& program, const schedule::Mach
 /// |             | parameters each                                                                             |
 /// | stays       | none; then, of the fastest, as many as there is memory for and as make it faster            |
 /// | activations | the same for all segments; then, of the fastest, other ones for some: late ones, whose are  |
-/// |             | needed soonest, or spread ones, which share link and processor out evenly                   |
+/// |             | needed soonest, or spread ones, which share link and processor out evenly; and last, one at |
+/// |             | a time                                                                                      |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated.
@@ -84,20 +47,14 @@ public:
     bool may_stay = false;                        ///< segments may live on the device
   };
 
-  /// How a trainer writes its programs.
-  struct Programs {
-    std::function<run::StepPlan(const run::Choice&)> plan;
-    std::function<run::PlacedProgram(const run::StepPlan&)> step;
-    std::function<Bytes(const run::StepPlan&)> memory;  ///< on the device, of all that there are
-  };
+  using Programs = detail::Programs;
 
   /// `dag` and `profile` outlive it.
   Planner(const graph::Dag& dag, const profile::Profile& profile, Limits limits, Programs programs)
       : dag_(dag),
         profile_(profile),
-        machine_(run::machine_of(profile)),
         limits_(std::move(limits)),
-        programs_(std::move(programs)) {}
+        judge_(profile, limits_.memory, std::move(programs)) {}
 
   /// What to plan by: the profile of the options, or an estimate of the device's kind: the link as it is
   /// emulated, and 50 GFLOP/s, whatever the threads, of which ranks may have different numbers; else a GPU
@@ -117,36 +74,24 @@ public:
     }
   }
 
-  /// Throws ScheduleError, saying how much memory the most modest candidate needs, if none fits.
+  /// Throws ScheduleError if none fits, saying how much memory the most modest one needs, and which of its
+  /// segments most.
   run::Choice choose() {
-    for (const std::vector<int>& cuts : cuts_to_try()) try_uniform(cuts);
-    work_ = 0;
+    for (const std::vector<int>& cuts : partitions()) try_uniform(cuts);
+    work_ = judge_.work();
     for (const Place& place : fastest_places(refined_places)) refine(place);
-    sort();
-    for (Candidate& candidate : found_) {
-      const Bytes bytes = programs_.memory(programs_.plan(candidate.choice));
-      if (bytes <= limits_.memory) return std::move(candidate.choice);
-      refuse(bytes);
-    }
-    throw ScheduleError(
-        "reef::Trainer: no way was found to swap this model through a device of ", limits_.memory,
-        " bytes, ", limits_.accumulation,
-        " micro-batches a step.\n  why: the least that was found needs ", least_,
-        " bytes.\n  fix: that much memory, a smaller micro-batch, or fewer of them.");
+    if (std::optional<run::Choice> best = judge_.best()) return *std::move(best);
+    throw ScheduleError("reef::Trainer: no way was found to swap this model through a device of ",
+                        limits_.memory, " bytes, ", limits_.accumulation,
+                        " micro-batches a step.\n  why: ", judge_.why_none(),
+                        ".\n  fix: that much memory, a smaller micro-batch, or fewer of them.");
   }
 
 private:
   static constexpr std::size_t refined_places = 2;
-  /// Two predictions that no measurement tells apart.
-  static constexpr double alike = 1.003;
-  /// Instructions of programs that are judged to refine: some seconds' worth. A count, which ranks share.
+  /// Instructions of programs that are judged to refine: some seconds' worth.
   static constexpr std::size_t most_work = 300'000;
 
-  struct Candidate {
-    run::Choice choice;
-    Seconds step = HUGE_VAL;  ///< or a bound, where that is more than the best
-    Bytes moved = 0;
-  };
   /// Cuts and a manner: where activations are still to be chosen.
   struct Place {
     std::vector<int> cuts;
@@ -176,30 +121,18 @@ private:
     }
   }
 
-  void refuse(Bytes bytes) { least_ = least_ == 0 ? bytes : std::min(least_, bytes); }
-
-  /// The time of a step, HUGE_VAL if it does not fit; where it cannot be the best, a bound of that.
-  Seconds judge(run::Choice choice) {
-    const run::StepPlan plan = programs_.plan(choice);
-    const run::PlacedProgram placed = programs_.step(plan);
-    work_ += placed.program.round.size();
-    if (placed.placement.device_bytes > limits_.memory) {
-      refuse(placed.placement.device_bytes);
-      return HUGE_VAL;
-    }
-    schedule::Program alone = placed.program;
-    run::set_costs(alone, plan, profile_);
-    detail::cut_off(alone);
-    Seconds step = detail::least_step(alone, machine_);
-    if (step <= alike * best_) {
-      const auto world = schedule::World::uniform(1, machine_, {});
-      const std::span placement(&placed.placement, 1);
-      step = schedule::simulate(std::span(&alone, 1), placement, world, 1).total;
-    }
-    best_ = std::min(best_, step);
-    found_.push_back({std::move(choice), step, detail::moved_bytes(alone)});
-    return step;
+  [[nodiscard]] std::set<std::vector<int>> partitions() const {
+    if (limits_.cuts.empty())
+      return detail::cuts_to_try(dag_, profile_, limits_.memory, limits_.accumulation);
+    graph::require_profile_of(dag_, profile_);
+    std::vector<int> cuts{0};
+    cuts.insert(cuts.end(), limits_.cuts.begin(), limits_.cuts.end());
+    cuts.push_back(dag_.node_count());
+    return {std::move(cuts)};
   }
+
+  /// There is time to look at further ones.
+  [[nodiscard]] bool may_work() const { return judge_.work() <= work_ + most_work; }
 
   void try_uniform(const std::vector<int>& cuts) {
     const std::size_t segments = cuts.size() - 1;
@@ -224,11 +157,12 @@ private:
   /// Something fits.
   bool try_manner(const std::vector<int>& cuts, const run::Swapping& swapping) {
     Place place{cuts, swapping, limits_.activations};
-    if (!limits_.activations.empty()) place.step = judge({cuts, limits_.activations, swapping});
+    if (!limits_.activations.empty())
+      place.step = judge_.judge({cuts, limits_.activations, swapping});
     for (const run::Activations activations : run::all_activations) {
       if (!limits_.activations.empty()) break;
       const std::vector<run::Activations> all(cuts.size() - 1, activations);
-      const Seconds step = judge({cuts, all, swapping});
+      const Seconds step = judge_.judge({cuts, all, swapping});
       if (step < place.step) {
         place.step = step;
         place.activations = all;
@@ -259,11 +193,30 @@ private:
   void refine(const Place& place) {
     for (const bool stays_first : {true, false}) {
       Place now = place;
-      for (Seconds before = HUGE_VAL; before > alike * now.step;) {
+      for (Seconds before = HUGE_VAL; before > detail::Judge::alike * now.step;) {
         before = now.step;
         if (stays_first) stay(now);
         mix(now);
         if (!stays_first) stay(now);
+      }
+      polish(now);
+    }
+  }
+
+  /// One segment after another keeps something else, where that is faster.
+  void polish(Place& place) {
+    if (!may_mix(place)) return;
+    const std::size_t segments = place.cuts.size() - 2;  // but the last
+    for (std::size_t s = 0, unchanged = 0; unchanged < segments; s = (s + 1) % segments) {
+      ++unchanged;
+      for (const run::Activations other : run::all_activations) {
+        Place changed = place;
+        changed.activations[s] = other;
+        if (other == place.activations[s] || !may_work()) continue;
+        changed.step = judge_.judge({changed.cuts, changed.activations, changed.swapping});
+        if (changed.step * detail::Judge::alike >= place.step) continue;
+        place = std::move(changed);
+        unchanged = 0;
       }
     }
   }
@@ -280,12 +233,18 @@ private:
     });
   }
 
+  /// Something is open, and not all is kept: nothing else computes or moves less.
+  [[nodiscard]] bool may_mix(const Place& place) const {
+    const auto segments = static_cast<std::ptrdiff_t>(place.cuts.size()) - 2;
+    const auto kept =
+        std::count(place.activations.begin(), place.activations.end(), run::Activations::keep);
+    return limits_.activations.empty() && segments > 0 && kept < segments;
+  }
+
   /// Some segments, but the last, have other activations.
   void mix(Place& place) {
+    if (!may_mix(place)) return;
     const int segments = static_cast<int>(place.cuts.size()) - 2;
-    const bool keeps = std::count(place.activations.begin(), place.activations.end(),
-                                  run::Activations::keep) >= segments;
-    if (keeps || segments < 2 || !limits_.activations.empty()) return;
     for (const run::Activations other : run::all_activations) {
       for (const bool spread : {false, true}) {
         const Place from = place;
@@ -309,12 +268,12 @@ private:
     std::map<int, Seconds> known;
     const auto time_of = [&](int count) {
       const auto [entry, is_new] = known.try_emplace(count, HUGE_VAL);
-      if (!is_new || work_ > most_work) return entry->second;
+      if (!is_new || !may_work()) return entry->second;
       Place changed = with(count);
       if (changed.activations == place.activations && changed.swapping == place.swapping) {
         return entry->second = place.step;
       }
-      changed.step = judge({changed.cuts, changed.activations, changed.swapping});
+      changed.step = judge_.judge({changed.cuts, changed.activations, changed.swapping});
       entry->second = changed.step;
       if (changed.step < place.step) place = std::move(changed);
       return entry->second;
@@ -333,55 +292,12 @@ private:
     for (int count = low; count <= high; ++count) time_of(count);
   }
 
-  /// Of those that are alike, first what moves least: copies take the time of memory.
-  void sort() {
-    const auto key = [this](const Candidate& c) {
-      const bool fast = c.step <= alike * best_;
-      return std::tuple(!fast, fast ? 0 : c.step, c.moved, c.choice.cuts.size());
-    };
-    std::stable_sort(found_.begin(), found_.end(),
-                     [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
-  }
-
-  [[nodiscard]] std::set<std::vector<int>> cuts_to_try() const {
-    const int nodes = dag_.node_count();
-    if (!limits_.cuts.empty()) {
-      std::vector<int> cuts{0};
-      cuts.insert(cuts.end(), limits_.cuts.begin(), limits_.cuts.end());
-      cuts.push_back(nodes);
-      graph::require_profile_of(dag_, profile_);
-      return {std::move(cuts)};
-    }
-    std::set<std::vector<int>> all;
-    Bytes parameters = 0;
-    for (const graph::Parameter& parameter : dag_.parameters) parameters += parameter.spec.bytes();
-    for (const Bytes parts : {2, 4, 8, 16}) {
-      all.insert(run::choose_cuts(dag_, parameters / parts + 1));
-    }
-    all.insert(run::choose_cuts(dag_, 1));  // one where parameters are first used
-    const plan::Chain chain = graph::chain_of(dag_, profile_);
-    if (nodes >= 2 && nodes <= plan::most_operators) {
-      Bytes memory = limits_.memory;
-      for (int tried = 0; tried < 8; ++tried, memory = memory / 3 * 2) {
-        const plan::Partition best =
-            plan::partition_chain(chain, {memory, limits_.accumulation, plan::Variant::soft});
-        if (!best.feasible) break;
-        all.insert(best.bounds);
-      }
-    }
-    return all;
-  }
-
   const graph::Dag& dag_;
   const profile::Profile& profile_;
-  schedule::Machine machine_;
   Limits limits_;
-  Programs programs_;
-  std::vector<Candidate> found_{};  ///< that fit
-  std::vector<Place> places_{};
-  Seconds best_ = HUGE_VAL;
-  Bytes least_ = 0;  ///< of those that do not fit, the most modest
-  std::size_t work_ = 0;
+  detail::Judge judge_;
+  std::vector<Place> places_{};  ///< the best of each, of cuts and a manner
+  std::size_t work_ = 0;         ///< before the first was refined
 };
 
 }  // namespace reef::inline v0::swap

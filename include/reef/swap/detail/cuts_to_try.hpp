@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/graph/chain.hpp>
+#include <reef/plan/partition_chain.hpp>
+#include <reef/profile/profile.hpp>
+#include <reef/run/step_plan.hpp>
+
+namespace reef::inline v0::swap::detail {
+
+/// Partitions of a model, each with 0 and the number of nodes: the best of plan::partition_chain for this
+/// memory and for less, since its rules do not count what is kept between forward and backward; and cuts
+/// behind as many parameters each.
+inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
+                                              const profile::Profile& profile, Bytes memory,
+                                              std::int64_t accumulation) {
+  const int nodes = dag.node_count();
+  std::set<std::vector<int>> all;
+  Bytes parameters = 0;
+  for (const graph::Parameter& parameter : dag.parameters) parameters += parameter.spec.bytes();
+  for (const Bytes parts : {2, 4, 8, 16}) {
+    all.insert(run::choose_cuts(dag, parameters / parts + 1));
+  }
+  all.insert(run::choose_cuts(dag, 1));  // one where parameters are first used
+  const plan::Chain chain = graph::chain_of(dag, profile);
+  if (nodes < 2 || nodes > plan::most_operators) return all;
+  for (int tried = 0; tried < 8; ++tried, memory = memory / 3 * 2) {
+    const plan::Partition best =
+        plan::partition_chain(chain, {memory, accumulation, plan::Variant::soft});
+    if (!best.feasible) break;
+    all.insert(best.bounds);
+  }
+  return all;
+}
+
+}  // namespace reef::inline v0::swap::detail

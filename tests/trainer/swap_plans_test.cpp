@@ -1,0 +1,219 @@
+// What is planned of models that are swapped through the device.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <reef/optim/zero1.hpp>
+#include <reef/schedule/simulate.hpp>
+#include <reef/swap/paper_atom.hpp>
+
+#include "swapped.hpp"
+
+namespace reef::test {
+namespace {
+
+TEST_F(SwapAlone, is_planned_for_the_memory_that_there_is) {
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  auto options = small_options<Swapped>();
+  options.micro_batches = {3};
+  options.device.link_bytes_per_second = 1e9;
+  auto resident = small_options<Resident>();
+  resident.micro_batches = {3};
+  resident.device.link_bytes_per_second = 1e9;
+  const Bytes stays = Resident::estimate(model(), resident, 1).device_bytes;
+  const auto expected = left_by<Resident>(resident, 0.1F);
+  Seconds fast = 0;
+  const comm::Communicator self(MPI_COMM_SELF, "self");
+  for (const Bytes memory : {stays, stays / 3, stays / 5}) {
+    options.device.memory_bytes = memory;
+    const auto planned = Swapped::planned(model(), options);
+    const Bytes foreseen = Swapped::estimate(model(), planned, 1).device_bytes;
+    EXPECT_LE(foreseen, memory);
+    EXPECT_EQ(left_by<Swapped>(planned, 0.1F), expected);
+    Swapped trainer(model(), small_source(), planned, {}, self);
+    EXPECT_EQ(trainer.device().memory().peak, foreseen);
+    const auto world = schedule::World::uniform(1, {5e10, 1e10, 1e9}, {});
+    const Seconds step = schedule::simulate(Swapped::programs(model(), planned, 1), world, 1).total;
+    EXPECT_GE(step, fast) << "less memory is no faster";
+    fast = step;
+  }
+  options.device.memory_bytes = stays / 40;
+  try {
+    (void)Swapped::estimate(model(), options, 1);
+    ADD_FAILURE() << "no device is too small";
+  } catch (const ScheduleError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("the least that was found needs"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("its largest segment, '"));
+  }
+}
+
+/// The fastest step of all plans of these cuts that fit: every manner, number of segments that stay, and
+/// activations of each.
+Seconds fastest_of_all(const Swapped::Options& options) {
+  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
+  const auto world = schedule::World::uniform(1, run::machine_of(*options.profile), {});
+  const std::size_t segments = options.cuts.size() + 1;
+  const int choices = 1 << (2 * (segments - 1));  // four activations of each but the last
+  Seconds fastest = HUGE_VAL;
+  for (run::Swapping swapping : swap::Atom<>::manners()) {
+    if (swapping.slots > static_cast<int>(segments)) continue;
+    for (swapping.stays = 0; swapping.stays < static_cast<int>(segments); ++swapping.stays) {
+      for (int choice = 0; choice < choices; ++choice) {
+        auto given = options;
+        given.swapping = swapping;
+        given.activations.assign(segments, Activations::keep);
+        for (std::size_t s = 0; s + 1 < segments; ++s)
+          given.activations[s] =
+              run::all_activations[static_cast<std::size_t>(choice >> (2 * s)) % 4];
+        if (Swapped::estimate(model, given, 1).device_bytes > options.device.memory_bytes) continue;
+        const auto programs = Swapped::programs(model, given, 1);
+        fastest = std::min(fastest, schedule::simulate(programs, world, 1).total);
+      }
+    }
+  }
+  return fastest;
+}
+
+TEST_F(SwapAlone, no_other_plan_of_the_same_cuts_is_much_faster) {
+  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
+  auto options = small_options<Swapped>();
+  options.micro_batches = {2};
+  const int nodes = model.dag().node_count();
+  options.cuts = {nodes / 4, nodes / 2, 3 * nodes / 4};
+  options.activations = {Activations::recompute_and_stash};
+  options.swapping = run::Swapping{};
+  const Bytes least = Swapped::estimate(model, options, 1).device_bytes;
+  options.activations.clear();
+  options.swapping.reset();
+  for (const double link : {1e8, 4e8, 1.6e9}) {  // from waiting for the link to waiting for kernels
+    for (const double share : {1.1, 1.6}) {
+      options.device.link_bytes_per_second = link;
+      options.device.memory_bytes = static_cast<Bytes>(share * static_cast<double>(least));
+      options.profile = graph::estimate(model.dag(), {1e10, 1e10, link});
+      const auto programs = Swapped::programs(model, options, 1);
+      const auto world = schedule::World::uniform(1, run::machine_of(*options.profile), {});
+      const Seconds planned = schedule::simulate(programs, world, 1).total;
+      EXPECT_LE(planned, 1.05 * fastest_of_all(options))  // five of these six are the fastest
+          << link << " B/s, " << share << " of the least memory";
+    }
+  }
+}
+
+TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
+  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
+  auto options = small_options<Swapped>();
+  options.micro_batches = {3};
+  options.device.link_bytes_per_second = 1e8;
+  const auto foreseen = [&](const auto& given) {
+    const auto world = schedule::World::uniform(1, {5e10, 1e10, 1e8}, {});
+    return schedule::simulate(Swapped::programs(model, given, 1), world, 1).total;
+  };
+  options.device.memory_bytes = 600'000;
+  const auto planned = Swapped::planned(model, options);
+  EXPECT_GT(planned.swapping->stays, 0);
+  auto none = planned;
+  none.swapping->stays = 0;
+  EXPECT_LT(foreseen(planned), foreseen(none));
+  const auto moved = [&](const auto& given) {
+    Bytes bytes = 0;
+    const auto programs = Swapped::programs(model, given, 1);
+    for (const schedule::Instruction& i : programs[0].round) {
+      const bool weights = i.kind == "Load" || i.kind == "Evict";
+      if (weights) {
+        EXPECT_GE(i.index, given.swapping->stays) << i.text();
+        bytes += i.cost.bytes;
+      }
+    }
+    return bytes;
+  };
+  EXPECT_LT(moved(planned), moved(none));
+}
+
+TEST_F(SwapAlone, a_plan_fits_every_rank_where_shards_live_on_the_device) {
+  using Sharded = Trainer<swap::Atom<>, optim::Zero1<optim::AdamW>>;
+  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
+  auto options = small_options<Sharded>();
+  options.micro_batches = {2};
+  options.device.link_bytes_per_second = 1e8;
+  int stays = 0;
+  for (const Bytes memory : {200'000U, 300'000U, 450'000U}) {
+    options.device.memory_bytes = memory;
+    const auto planned = Sharded::planned(model, options, 3);
+    stays += planned.swapping->stays;
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_LE(Sharded::estimate(model, planned, 3, rank).device_bytes, memory) << "rank " << rank;
+    }
+  }
+  EXPECT_GT(stays, 0);
+}
+
+TEST_F(SwapAlone, a_plan_is_kept_and_refused_on_a_smaller_device) {
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  auto options = small_options<Swapped>();
+  options.micro_batches = {3};
+  options.device.link_bytes_per_second = 1e9;
+  options.device.memory_bytes = 300'000;
+  const auto kept = Swapped::planned(model(), options);
+  EXPECT_FALSE(kept.cuts.empty());
+  EXPECT_FALSE(kept.activations.empty());
+  EXPECT_EQ(Swapped::estimate(model(), kept).device_bytes,
+            Swapped::estimate(model(), options).device_bytes);
+  EXPECT_EQ(left_by<Swapped>(kept, 0.1F), left_by<Swapped>(options, 0.1F));
+  auto smaller = kept;
+  smaller.device.memory_bytes = Swapped::estimate(model(), kept).device_bytes - 1;
+  const comm::Communicator self(MPI_COMM_SELF, "self");
+  try {
+    Swapped(model(), small_source(), smaller, {}, self);
+    ADD_FAILURE() << "a plan for another device";
+  } catch (const ScheduleError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("memory"));
+  }
+}
+
+TEST_F(SwapAlone, needs_less_memory_where_segments_are_computed_again_or_stashed) {
+  // Of some micro-batches: what is kept grows with each, what crosses the bounds of segments little.
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  const auto needs = [&](int micro_batches, Activations activations) {
+    auto options = small_options<Swapped>();
+    options.device.link_bytes_per_second = 1e9;
+    options.micro_batches = {micro_batches};
+    options.activations = {activations};
+    return Swapped::estimate(model(), options, 1).device_bytes;
+  };
+  EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::recompute));
+  EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::stash));
+  EXPECT_GT(needs(8, Activations::recompute), needs(8, Activations::recompute_and_stash));
+  EXPECT_LT(needs(8, Activations::recompute), 3 * needs(1, Activations::recompute));
+}
+
+TEST_F(SwapAlone, loads_no_segment_again_that_is_still_in_a_slot) {
+  const auto count_of = []<class Tested>(std::type_identity<Tested>, int slots) {
+    auto options = small_options<Tested>();
+    options.micro_batches = {4};
+    if (slots > 0) options.swapping = run::Swapping{.slots = slots};
+    const auto programs = Tested::programs(nn::gpt<device::Host, float>(deep(0), 1), options, 1);
+    std::map<std::string, int> count;
+    for (const schedule::Instruction& i : programs[0].round) ++count[i.kind];
+    return count;
+  };
+  for (const int slots : {2, 3, 5, 100}) {
+    auto count = count_of(std::type_identity<Swapped>(), slots);
+    const int segments = count["Forward"] / 4;
+    EXPECT_GT(segments, 5);
+    EXPECT_EQ(count["Load"], segments + std::max(segments - slots, 0)) << slots << " slots";
+    EXPECT_EQ(count["Evict"], segments);
+    EXPECT_EQ(count["Backward"], 4 * segments);
+  }
+  using Paper = Trainer<swap::PaperAtom, optim::Ddp<optim::AdamW>>;
+  auto count = count_of(std::type_identity<Paper>(), 0);
+  EXPECT_EQ(count["Load"], 2 * count["Forward"] / 4 - 1) << "written back, it is not there";
+}
+
+}  // namespace
+}  // namespace reef::test
