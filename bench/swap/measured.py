@@ -21,8 +21,10 @@ by the next; what is foreseen is the simulation of the very program, with the ti
 
 import argparse
 import json
+import shlex
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -93,14 +95,17 @@ def main():
     parser.add_argument("--share", type=float, default=0.4, help="the device's memory over what a model that stays needs")
     parser.add_argument("--counts", nargs="+", type=int, default=[1, 2, 4, 8], help="C")
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--out", help="a file for the table; else it is printed")
+    parser.add_argument("--note", help="what else is to be known of these readings: a paragraph above the tables")
+    parser.add_argument("--out", help="a file for the tables, which are printed too")
     options = parser.parse_args()
 
     text = ["# Swapping, measured", "",
-            f"`python3 bench/swap/measured.py`: one thread of {machine()}, fp32, AdamW, the update included. Medians of "
+            f"`{shlex.join(['python3', 'bench/swap/measured.py', *sys.argv[1:]])}`: one thread of {machine()}, fp32, AdamW, the update included. Medians of "
             f"{options.rounds} readings, policies taking turns; ratios are of the same round. The device has {options.share:g} "
             "of the memory that the model needs to stay there, recomputed.", ""]
     text += [line for line in __doc__.splitlines()[9:] if line.startswith("    ")] + [""]
+    if options.note:
+        text += [options.note, ""]
     for model in options.models:
         for link in options.links:
             rate, _, checks = link.partition(":")

@@ -187,10 +187,9 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
                            format_bytes(peak))}};
   }
   const auto programs = Asked::programs(model, options, asked.ranks);
-  schedule::World world{std::vector<schedule::Machine>(static_cast<std::size_t>(asked.ranks),
-                                                       run::machine_of(*options.profile)),
-                        asked.links};
-  for (schedule::Machine& machine : world.machines) machine.flops_per_second = asked.flops;
+  const schedule::World world{std::vector<schedule::Machine>(static_cast<std::size_t>(asked.ranks),
+                                                             run::machine_of(*options.profile)),
+                              asked.links};
   const schedule::Simulation run = schedule::simulate(programs, world, 3);
   if (!command.trace.empty())
     trace::write_chrome(command.trace, schedule::recordings_of(programs, run));

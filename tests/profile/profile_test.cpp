@@ -14,7 +14,7 @@ using namespace reef;
 using profile::Profile;
 
 Profile two_operators() {
-  Profile result{"host", true, 2, 2.6e10, 1e9, 1.0 / 3e5, {}};
+  Profile result{"host", true, 2, 2.6e10, 1e9, 1.0 / 3e5, 1e9, {}};
   result.operators.push_back(
       {"a.b", "Linear", 0.1, 1.0 / 3.0, 1e-3, 12, 24, 1ULL << 60, 5, 0, 64, 7, 9, 1e300, 2});
   result.operators.push_back({"quote \" and \\", "Gelu", 1e-9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
@@ -85,7 +85,7 @@ TEST(Profile, a_member_that_is_missing_or_wrong_is_named_with_its_operator) {
   EXPECT_NE(message(json).find("device"), std::string::npos) << message(json);
   json = profile::to_json(two_operators());
   json["format"] = "reef-profile-1";
-  EXPECT_NE(message(json).find("reef-profile-3"), std::string::npos) << message(json);
+  EXPECT_NE(message(json).find("reef-profile-4"), std::string::npos) << message(json);
 }
 
 }  // namespace

@@ -5,11 +5,10 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <new>
 #include <random>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -221,6 +220,14 @@ TEST(SwapAtom, ranks_of_different_devices_plan_for_the_smallest) {
   options.device.memory_bytes = 300'000 + 100'000 * static_cast<Bytes>(world_rank());
   options.device.link_bytes_per_second = 4e9 / (1 + world_rank());
   EXPECT_EQ(left_by<Swapped>(options, 0.1F), expected);
+  // They read one profile: of the slowest link.
+  const double slowest = 4e9 / world_size();
+  options.profile =
+      graph::estimate(nn::gpt<device::Host, float>(deep(0.1F), 1).dag(), {1e9, 0, slowest});
+  options.profile->measured = true;
+  options.profile->device = device::Host::name;
+  options.profile->link_bytes_per_second = slowest;
+  EXPECT_EQ(left_by<Swapped>(options, 0.1F), expected);
 }
 
 TEST_F(SwapAlone, trains_what_is_eight_times_its_device) {
@@ -306,6 +313,7 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
     options.profile = graph::estimate(model.dag(), {1e9, 0, link});
     options.profile->measured = true;
     options.profile->device = device;
+    options.profile->link_bytes_per_second = link;
     try {
       (void)Swapped::estimate(model, options, 1);
       ADD_FAILURE() << "a profile of another device";
@@ -314,7 +322,7 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
     }
   };
   refused("cuda", 1e9, "measured on 'cuda', this is 'host'");
-  refused("host", 8e9, "this device's gives 1e+09");
+  refused("host", 8e9, "its link gave 8e+09 bytes a second");
 }
 
 }  // namespace

@@ -240,6 +240,8 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
   profile::Profile result = workload(graph.dag());
   result.device = std::string(Device::name);
   result.measured = true;
+  if constexpr (requires { device.options().link_bytes_per_second; })
+    result.link_bytes_per_second = device.options().link_bytes_per_second;
   typename Device::Lane lane(device, "profile");
   result.threads = lane.threads();
   detail::measure_rates(device, result, lane, options.repeats);

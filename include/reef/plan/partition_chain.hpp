@@ -32,7 +32,8 @@ inline Partition partition_chain(const Chain& chain, const PartitionOptions& opt
   chain.validate(options.accumulation);
   Partition result = partitioner.evaluate(partitioner.bounds(options.memory, options.accumulation),
                                           options.memory, options.accumulation);
-  if (!result.feasible) result.why = partitioner.why(options.memory, options.accumulation);
+  if (!result.feasible && options.explains)
+    result.why = partitioner.why(options.memory, options.accumulation);
   return result;
 }
 

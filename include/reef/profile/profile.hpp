@@ -40,6 +40,7 @@ struct Profile {
   double memory_bytes_per_second = 0;  ///< of a sum in place, read and written; 0: not known
   double copy_bytes_per_second = 0;    ///< from host memory to the device; 0: no link
   Seconds copy_latency = 0;
+  double link_bytes_per_second = 0;  ///< of an emulated link, as it was asked for; 0: none
   std::vector<OperatorProfile> operators;
 
   [[nodiscard]] Seconds forward_s() const { return sum(&OperatorProfile::forward_s); }
@@ -66,6 +67,7 @@ struct Profile {
     const auto is_rate = [](double value) { return value >= 0 && value <= 1e300; };
     require(is_rate(memory_bytes_per_second), "memory_bytes_per_second", memory_bytes_per_second);
     require(is_rate(copy_bytes_per_second), "copy_bytes_per_second", copy_bytes_per_second);
+    require(is_rate(link_bytes_per_second), "link_bytes_per_second", link_bytes_per_second);
     require(copy_latency >= 0 && copy_latency <= 1e9, "copy_latency", copy_latency);
     double all = 0;
     for (const OperatorProfile& entry : operators) {

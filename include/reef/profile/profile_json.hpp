@@ -11,7 +11,7 @@
 namespace reef::inline v0::profile {
 
 /// The format's name and version, first in every file.
-inline constexpr std::string_view profile_format = "reef-profile-3";
+inline constexpr std::string_view profile_format = "reef-profile-4";
 
 /// The profile as JSON; numbers round-trip.
 inline io::Json to_json(const Profile& profile) {
@@ -40,6 +40,7 @@ inline io::Json to_json(const Profile& profile) {
           {"memory_bytes_per_second", profile.memory_bytes_per_second},
           {"copy_bytes_per_second", profile.copy_bytes_per_second},
           {"copy_latency", profile.copy_latency},
+          {"link_bytes_per_second", profile.link_bytes_per_second},
           {"operators", std::move(operators)}};
 }
 
@@ -61,6 +62,7 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
   profile.memory_bytes_per_second = io::require<double>(json, "memory_bytes_per_second", written);
   profile.copy_bytes_per_second = io::require<double>(json, "copy_bytes_per_second", written);
   profile.copy_latency = io::require<Seconds>(json, "copy_latency", written);
+  profile.link_bytes_per_second = io::require<double>(json, "link_bytes_per_second", written);
   const auto operators = io::require<std::vector<io::Json>>(json, "operators", written);
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const std::string place = concat(source, ", operator ", i);

@@ -29,10 +29,10 @@ namespace reef::inline v0::swap {
 /// | cuts        | the best partitions of plan::partition_chain for this and for smaller capacities, since its |
 /// |             | rules do not count what is kept between forward and backward; and cuts behind as many       |
 /// |             | parameters each                                                                             |
-/// | stays       | none; then, of the fastest, as many as there is memory for and as make it faster            |
-/// | activations | the same for all segments; then, of the fastest, other ones for some: late ones, whose are  |
-/// |             | needed soonest, or spread ones, which share link and processor out evenly; and last, one at |
-/// |             | a time                                                                                      |
+/// | stays       | none; then, of the fastest cuts, as many as there is memory for; then as make it faster     |
+/// | activations | the same for all segments; then, of the three fastest that differ in cuts or stays, other   |
+/// |             | ones for some: late ones, whose are needed soonest, or spread ones, which share link and    |
+/// |             | processor out evenly; and last, one at a time                                               |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated.
@@ -49,7 +49,7 @@ public:
 
   using Programs = detail::Programs;
 
-  /// `dag` and `profile` outlive it.
+  /// `dag` and `profile`, which is of it, outlive it.
   Planner(const graph::Dag& dag, const profile::Profile& profile, Limits limits, Programs programs)
       : dag_(dag),
         profile_(profile),
@@ -60,15 +60,20 @@ public:
   /// emulated, and 50 GFLOP/s, whatever the threads, of which ranks may have different numbers; else a GPU
   /// behind 16 lanes of PCIe 4.
   ///
-  /// Throws OptionError if the profile was measured on a device of another kind, or behind another link.
+  /// Throws OptionError if the profile is of another model, or was measured on a device of another kind, behind
+  /// another link, or with other threads.
   template <class Device, class Options>
   static profile::Profile profile_of(const graph::Dag& dag, const Options& options) {
     if (options.profile) {
+      graph::require_profile_of(dag, *options.profile);
       require_profile_of_device<Device>(*options.profile, options);
       return *options.profile;
     }
     if constexpr (requires { options.device.link_bytes_per_second; }) {
-      return graph::estimate(dag, {5e10, 1e10, options.device.link_bytes_per_second});
+      profile::Profile result =
+          graph::estimate(dag, {5e10, 1e10, options.device.link_bytes_per_second});
+      result.copy_latency = options.device.link_latency;
+      return result;
     } else {
       return graph::estimate(dag, {1e13, 1e12, 2e10});
     }
@@ -78,8 +83,10 @@ public:
   /// segments most.
   run::Choice choose() {
     for (const std::vector<int>& cuts : partitions()) try_uniform(cuts);
-    work_ = judge_.work();
-    for (const Place& place : fastest_places(refined_places)) refine(place);
+    if (limits_.may_stay) {
+      for (const std::vector<int>& cuts : fastest_cuts()) try_staying(cuts);
+    }
+    for (const Place& place : fastest_places()) refine(place);
     if (std::optional<run::Choice> best = judge_.best()) return *std::move(best);
     throw ScheduleError("reef::Trainer: no way was found to swap this model through a device of ",
                         limits_.memory, " bytes, ", limits_.accumulation,
@@ -88,9 +95,9 @@ public:
   }
 
 private:
-  static constexpr std::size_t refined_places = 2;
-  /// Instructions of programs that are judged to refine: some seconds' worth.
-  static constexpr std::size_t most_work = 300'000;
+  static constexpr std::size_t refined = 3;
+  /// Instructions of programs that are judged to refine one: a second's worth.
+  static constexpr std::size_t most_work = 100'000;
 
   /// Cuts and a manner: where activations are still to be chosen.
   struct Place {
@@ -111,10 +118,11 @@ private:
       refuse(concat("it was measured on '", profile.device, "', this is '", Device::name, "'"));
     if constexpr (requires { options.device.link_bytes_per_second; }) {
       const double link = options.device.link_bytes_per_second;
-      const double found = profile.copy_bytes_per_second;
-      const bool close = link <= 0 || (found > link / 1.5 && found < link * 1.5);
-      if (!close)
-        refuse(concat("its link gave ", found, " bytes a second, this device's gives ", link));
+      if (profile.link_bytes_per_second != link) {
+        refuse(concat("its link gave ", profile.link_bytes_per_second,
+                      " bytes a second, this device's, or the slowest of all ranks', gives ",
+                      link));
+      }
       if (options.device.threads > 0 && options.device.threads != profile.threads)
         refuse(
             concat("it had ", profile.threads, " threads, this one has ", options.device.threads));
@@ -124,7 +132,6 @@ private:
   [[nodiscard]] std::set<std::vector<int>> partitions() const {
     if (limits_.cuts.empty())
       return detail::cuts_to_try(dag_, profile_, limits_.memory, limits_.accumulation);
-    graph::require_profile_of(dag_, profile_);
     std::vector<int> cuts{0};
     cuts.insert(cuts.end(), limits_.cuts.begin(), limits_.cuts.end());
     cuts.push_back(dag_.node_count());
@@ -158,16 +165,16 @@ private:
   bool try_manner(const std::vector<int>& cuts, const run::Swapping& swapping) {
     Place place{cuts, swapping, limits_.activations};
     if (!limits_.activations.empty())
-      place.step = judge_.judge({cuts, limits_.activations, swapping});
+      place.step = judge_.step_of({cuts, limits_.activations, swapping});
     for (const run::Activations activations : run::all_activations) {
       if (!limits_.activations.empty()) break;
       const std::vector<run::Activations> all(cuts.size() - 1, activations);
-      const Seconds step = judge_.judge({cuts, all, swapping});
+      const Seconds step = judge_.step_of({cuts, all, swapping});
       if (step < place.step) {
         place.step = step;
         place.activations = all;
       }
-      // Nothing else computes or moves less.
+      // Of those of which as many stay, nothing else computes or moves less.
       if (activations == run::Activations::keep && step < HUGE_VAL) break;
     }
     if (place.step == HUGE_VAL) return false;
@@ -175,22 +182,92 @@ private:
     return true;
   }
 
+  Seconds step_of(const Place& place, Seconds enough = 0) {
+    return judge_.step_of({place.cuts, place.activations, place.swapping}, enough);
+  }
+
+  /// As many segments as there is memory for live on the device: with few slots, or with less that is kept,
+  /// they are more.
+  void try_staying(const std::vector<int>& cuts) {
+    work_ = judge_.work();
+    const std::size_t segments = cuts.size() - 1;
+    std::vector<std::vector<run::Activations>> all{limits_.activations};
+    if (limits_.activations.empty()) {
+      all.clear();
+      for (const run::Activations one : run::all_activations) all.emplace_back(segments, one);
+    }
+    for (const run::Swapping& manner : limits_.manners) {
+      if (static_cast<std::size_t>(manner.slots) > segments) continue;
+      for (const std::vector<run::Activations>& activations : all) {
+        Place most{cuts, manner, activations};
+        const auto fits = [&](int stays) {
+          most.swapping.stays = stays;
+          return may_work() && (most.step = step_of(most)) < HUGE_VAL;
+        };
+        int low = 0;
+        for (int high = static_cast<int>(segments) - 1; low < high;) {
+          const int middle = (low + high + 1) / 2;
+          if (fits(middle)) {
+            low = middle;
+          } else {
+            high = middle - 1;
+          }
+        }
+        if (low > 0 && fits(low)) places_.push_back(most);
+      }
+    }
+  }
+
+  /// Takes the fastest out of those that there are. What was a bound is one no more.
+  Place take_fastest(std::vector<Place>& places) {
+    for (;;) {
+      const auto first =
+          std::min_element(places.begin(), places.end(),
+                           [](const Place& a, const Place& b) { return a.step < b.step; });
+      const Seconds step = step_of(*first, HUGE_VAL);
+      if (step == first->step) {
+        Place fastest = std::move(*first);
+        places.erase(first);
+        return fastest;
+      }
+      first->step = step;
+    }
+  }
+
+  std::vector<std::vector<int>> fastest_cuts() {
+    std::vector<std::vector<int>> fastest;
+    for (std::vector<Place> left = places_; !left.empty() && fastest.size() < refined;) {
+      std::vector<int> cuts = take_fastest(left).cuts;
+      if (std::find(fastest.begin(), fastest.end(), cuts) == fastest.end())
+        fastest.push_back(std::move(cuts));
+    }
+    return fastest;
+  }
+
   /// And the fastest that streams, so that no policy that only streams finds a better one.
-  [[nodiscard]] std::vector<Place> fastest_places(std::size_t count) const {
-    std::vector<Place> places = places_;
-    std::stable_sort(places.begin(), places.end(),
-                     [](const Place& a, const Place& b) { return a.step < b.step; });
-    const auto rest = places.begin() + static_cast<std::ptrdiff_t>(std::min(places.size(), count));
-    const auto streams =
-        std::find_if(rest, places.end(), [](const Place& place) { return place.swapping.streams; });
-    if (streams != places.end()) std::rotate(rest, streams, streams + 1);
-    places.resize(std::min(places.size(), count + (streams != places.end() ? 1 : 0)));
-    return places;
+  std::vector<Place> fastest_places() {
+    std::vector<Place> left = places_;
+    std::vector<Place> fastest;
+    while (!left.empty() && fastest.size() < refined) {
+      const Place next = take_fastest(left);
+      if (std::none_of(fastest.begin(), fastest.end(), [&](const Place& place) {
+            return place.cuts == next.cuts && place.swapping.stays == next.swapping.stays;
+          })) {
+        fastest.push_back(next);
+      }
+    }
+    const auto streams = [](const Place& place) { return place.swapping.streams; };
+    if (std::none_of(fastest.begin(), fastest.end(), streams)) {
+      std::erase_if(left, [&](const Place& place) { return !streams(place); });
+      if (!left.empty()) fastest.push_back(take_fastest(left));
+    }
+    return fastest;
   }
 
   /// Changes what some segments keep, and how many stay on the device, as long as that is faster: what stays
   /// first, or last, since both take memory.
   void refine(const Place& place) {
+    work_ = judge_.work();
     for (const bool stays_first : {true, false}) {
       Place now = place;
       for (Seconds before = HUGE_VAL; before > detail::Judge::alike * now.step;) {
@@ -213,7 +290,7 @@ private:
         Place changed = place;
         changed.activations[s] = other;
         if (other == place.activations[s] || !may_work()) continue;
-        changed.step = judge_.judge({changed.cuts, changed.activations, changed.swapping});
+        changed.step = step_of(changed, place.step);
         if (changed.step * detail::Judge::alike >= place.step) continue;
         place = std::move(changed);
         unchanged = 0;
@@ -273,7 +350,7 @@ private:
       if (changed.activations == place.activations && changed.swapping == place.swapping) {
         return entry->second = place.step;
       }
-      changed.step = judge_.judge({changed.cuts, changed.activations, changed.swapping});
+      changed.step = step_of(changed, place.step);
       entry->second = changed.step;
       if (changed.step < place.step) place = std::move(changed);
       return entry->second;
@@ -297,7 +374,7 @@ private:
   Limits limits_;
   detail::Judge judge_;
   std::vector<Place> places_{};  ///< the best of each, of cuts and a manner
-  std::size_t work_ = 0;         ///< before the first was refined
+  std::size_t work_ = 0;         ///< before what is looked at now
 };
 
 }  // namespace reef::inline v0::swap

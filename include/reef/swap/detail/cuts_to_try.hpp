@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include <reef/core/units.hpp>
@@ -31,7 +30,7 @@ inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
   if (nodes < 2 || nodes > plan::most_operators) return all;
   for (int tried = 0; tried < 8; ++tried, memory = memory / 3 * 2) {
     const plan::Partition best =
-        plan::partition_chain(chain, {memory, accumulation, plan::Variant::soft});
+        plan::partition_chain(chain, {memory, accumulation, plan::Variant::soft, false});
     if (!best.feasible) break;
     all.insert(best.bounds);
   }

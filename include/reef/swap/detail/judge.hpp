@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -31,7 +33,7 @@ inline void cut_off(schedule::Program& program) {
   }
 }
 
-/// What a program takes over the link.
+/// What a program takes over the link, on lanes of its own.
 inline Bytes moved_bytes(const schedule::Program& program) {
   Bytes bytes = 0;
   for (const schedule::Instruction& instruction : program.round) {
@@ -42,7 +44,7 @@ inline Bytes moved_bytes(const schedule::Program& program) {
   return bytes;
 }
 
-/// No step is shorter: all that the compute lane does, or all that comes over the link, or all that leaves.
+/// No step is shorter: all that one lane does.
 inline Seconds least_step(const schedule::Program& program, const schedule::Machine& machine) {
   std::array<Seconds, schedule::lane_count> busy{};
   for (const schedule::Instruction& instruction : program.round) {
@@ -52,29 +54,37 @@ inline Seconds least_step(const schedule::Program& program, const schedule::Mach
   return *std::max_element(busy.begin(), busy.end());
 }
 
-/// The segment that a device has to be largest for, in words.
+/// The segment that takes the most memory, in words.
 inline std::string heaviest_of(const run::StepPlan& plan) {
-  const auto weights = [&](const graph::Segment& segment) {
-    Bytes bytes = 0;
-    for (const int id : segment.parameters)
-      bytes += plan.dag->parameters[static_cast<std::size_t>(id)].spec.bytes();
-    return bytes;
+  struct Needs {
+    Bytes weights = 0;
+    Bytes gradients = 0;
+    Bytes work = 0;
+    [[nodiscard]] Bytes all() const { return weights + gradients + work; }
   };
-  const auto work = [](const graph::Segment& segment) {
-    return segment.saved_bytes +
-           std::max(segment.forward_workspace_bytes, segment.backward_workspace_bytes);
-  };
-  const auto less = [&](const graph::Segment& a, const graph::Segment& b) {
-    return 2 * weights(a) + work(a) < 2 * weights(b) + work(b);
+  const auto needs_of = [&](const graph::Segment& segment) {
+    Needs needs;
+    for (const int id : segment.parameters) {
+      const graph::TensorSpec& spec = plan.dag->parameters[static_cast<std::size_t>(id)].spec;
+      needs.weights += spec.bytes();
+      needs.gradients += static_cast<Bytes>(spec.shape.size()) * plan.gradient_bytes();
+    }
+    needs.work = segment.saved_bytes +
+                 std::max(segment.forward_workspace_bytes, segment.backward_workspace_bytes);
+    return needs;
   };
   const graph::Segment& segment =
-      *std::max_element(plan.segments.begin(), plan.segments.end(), less);
+      *std::max_element(plan.segments.begin(), plan.segments.end(),
+                        [&](const graph::Segment& a, const graph::Segment& b) {
+                          return needs_of(a).all() < needs_of(b).all();
+                        });
   const auto name = [&](int node) {
     return concat("'", plan.dag->nodes[static_cast<std::size_t>(node)].name, "'");
   };
+  const Needs needs = needs_of(segment);
   return concat("its largest segment, ", name(segment.first), " to ", name(segment.last - 1),
-                ", has ", weights(segment), " bytes of weights, their gradients, and ",
-                work(segment), " bytes to work with");
+                ", has ", needs.weights, " bytes of weights, ", needs.gradients,
+                " of gradients, and ", needs.work, " to work with");
 }
 
 /// How a trainer writes its programs.
@@ -97,45 +107,41 @@ public:
         memory_(memory),
         programs_(std::move(programs)) {}
 
-  /// The time of a step, HUGE_VAL if it does not fit; where it cannot be the best, a bound of that.
-  Seconds judge(run::Choice choice) {
-    const run::StepPlan plan = programs_.plan(choice);
-    const run::PlacedProgram placed = programs_.step(plan);
-    work_ += placed.program.round.size();
-    if (placed.placement.device_bytes > memory_) {
-      refuse(placed.placement.device_bytes, plan);
-      return HUGE_VAL;
-    }
-    schedule::Program alone = placed.program;
-    run::set_costs(alone, plan, profile_);
-    cut_off(alone);
-    Seconds step = least_step(alone, machine_);
-    if (step <= alike * best_) {
-      const auto world = schedule::World::uniform(1, machine_, {});
-      const std::span placement(&placed.placement, 1);
-      step = schedule::simulate(std::span(&alone, 1), placement, world, 1).total;
-    }
-    best_ = std::min(best_, step);
-    found_.push_back({std::move(choice), step, moved_bytes(alone)});
-    return step;
+  /// The time of a step, HUGE_VAL if it does not fit. From `enough` on, and from where it is not the best, it
+  /// may be a bound, which is had for less.
+  Seconds step_of(const run::Choice& choice, Seconds enough = 0) {
+    enough = std::max(enough, alike * best_);
+    const auto [entry, is_new] = known_.try_emplace(key_of(choice));
+    Known& known = entry->second;
+    if (is_new) known.choice = choice;
+    if (is_new || (!known.exact && known.step < enough)) look(known, enough);
+    return known.step;
   }
 
   /// The fastest that fits with all its programs; of those that are alike what moves least, since copies take
   /// the time of memory. None: nothing fits.
   std::optional<run::Choice> best() {
-    const auto key = [this](const Candidate& c) {
-      const bool fast = c.step <= alike * best_;
-      return std::tuple(!fast, fast ? 0 : c.step, c.moved, c.choice.cuts.size());
-    };
-    std::stable_sort(found_.begin(), found_.end(),
-                     [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
-    for (const Candidate& candidate : found_) {
-      const run::StepPlan plan = programs_.plan(candidate.choice);
-      const Bytes bytes = programs_.memory(plan);
-      if (bytes <= memory_) return candidate.choice;
-      refuse(bytes, plan);
+    for (;;) {
+      best_ = HUGE_VAL;
+      for (const auto& [key, known] : known_) best_ = std::min(best_, known.step);
+      if (best_ == HUGE_VAL) return std::nullopt;
+      const auto order = [this](const auto& entry) {
+        const Known& known = entry.second;
+        const bool fast = known.step <= alike * best_;
+        return std::tuple(!fast, fast ? 0 : known.step, known.moved, known.choice.cuts.size());
+      };
+      Known& first =
+          std::min_element(known_.begin(), known_.end(), [&](const auto& a, const auto& b) {
+            return order(a) < order(b);
+          })->second;
+      if (!first.exact) {
+        look(first, HUGE_VAL);
+      } else if (refuse(programs_.plan(first.choice))) {
+        first.step = HUGE_VAL;
+      } else {
+        return first.choice;
+      }
     }
-    return std::nullopt;
   }
 
   /// Of those that do not fit, the most modest: what it needs, and what it needs it for.
@@ -145,23 +151,61 @@ public:
   [[nodiscard]] std::size_t work() const { return work_; }
 
 private:
-  struct Candidate {
-    run::Choice choice;
-    Seconds step = HUGE_VAL;  ///< or a bound, where that is more than the best
+  struct Known {
+    run::Choice choice{};
+    Seconds step = 0;  ///< or a bound
+    bool exact = false;
     Bytes moved = 0;
   };
 
-  void refuse(Bytes bytes, const run::StepPlan& plan) {
-    if (least_ > 0 && bytes >= least_) return;
-    least_ = bytes;
-    why_none_ = concat("the least that was found needs ", bytes, " bytes; ", heaviest_of(plan));
+  using Key =
+      std::tuple<std::vector<int>, std::vector<run::Activations>, int, int, bool, bool, bool>;
+
+  static Key key_of(const run::Choice& choice) {
+    const run::Swapping& how = choice.swapping;
+    return {choice.cuts, choice.activations, how.slots,      how.stays,
+            how.streams, how.two_lanes,      how.writes_back};
+  }
+
+  void look(Known& known, Seconds enough) {
+    const run::StepPlan plan = programs_.plan(known.choice);
+    const run::PlacedProgram placed = programs_.step(plan);
+    work_ += placed.program.round.size();
+    if (placed.placement.device_bytes > memory_) {
+      if (least_ == 0 || placed.placement.device_bytes < least_) refuse(plan);
+      known.step = HUGE_VAL;
+      known.exact = true;
+      return;
+    }
+    schedule::Program alone = placed.program;
+    run::set_costs(alone, plan, profile_);
+    cut_off(alone);
+    known.moved = moved_bytes(alone);
+    known.step = least_step(alone, machine_);
+    if (known.step >= enough) return;
+    const auto world = schedule::World::uniform(1, machine_, {});
+    const std::span placement(&placed.placement, 1);
+    known.step = schedule::simulate(std::span(&alone, 1), placement, world, 1).total;
+    known.exact = true;
+    best_ = std::min(best_, known.step);
+  }
+
+  /// Whether it needs more than there is, with all its programs.
+  bool refuse(const run::StepPlan& plan) {
+    const Bytes bytes = programs_.memory(plan);
+    if (bytes <= memory_) return false;
+    if (least_ == 0 || bytes < least_) {
+      least_ = bytes;
+      why_none_ = concat("the least that was found needs ", bytes, " bytes; ", heaviest_of(plan));
+    }
+    return true;
   }
 
   const profile::Profile& profile_;
   schedule::Machine machine_;
   Bytes memory_;
   Programs programs_;
-  std::vector<Candidate> found_{};  ///< that fit
+  std::map<Key, Known> known_{};
   Seconds best_ = HUGE_VAL;
   Bytes least_ = 0;
   std::string why_none_{};

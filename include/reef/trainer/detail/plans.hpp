@@ -175,6 +175,10 @@ void Trainer<Policies...>::plan_step() {
     if constexpr (requires { agreed.device.link_bytes_per_second; }) {
       agreed.device.link_bytes_per_second =
           least("link of the device", options_.device.link_bytes_per_second);
+      for (const Seconds latency :
+           comm::gather_numbers(*progress_, "latency of the link", options_.device.link_latency)) {
+        agreed.device.link_latency = std::max(agreed.device.link_latency, latency);
+      }
     }
   }
   plan_ = plan_of(model_.dag(), agreed, ranks(), std::move(counts));
