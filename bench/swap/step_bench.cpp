@@ -16,10 +16,11 @@
 // Policies take turns in every round, each round beginning with another. One trainer lives at a time: it is
 // made, takes a step that does not count, and one that does, the update included.
 
+#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,7 +31,9 @@
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/optim/adamw.hpp>
+#include <reef/optim/ddp.hpp>
 #include <reef/profile/profile_json.hpp>
+#include <reef/schedule/simulate.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
@@ -169,8 +172,8 @@ Plan say_plan(const Setting& setting, const char* policy, int c, Bytes memory, c
       policy, c, predicted<TrainerType>(setting, options),
       static_cast<unsigned long long>(TrainerType::estimate(model, options).device_bytes), segments,
       swapping.slots, swapping.stays, count[reef::Activations::stash],
-      count[reef::Activations::recompute],
-      count[reef::Activations::recompute_and_stash], swapping.streams ? "true" : "false");
+      count[reef::Activations::recompute], count[reef::Activations::recompute_and_stash],
+      swapping.streams ? "true" : "false");
   std::fflush(stdout);
   return {options.cuts, options.activations, options.swapping};
 }

@@ -136,6 +136,10 @@ TEST(Chain, a_profile_of_another_model_is_refused) {
   config.channels = 42;
   const auto wider = nn::gpt<Host, float>(config, 1);
   EXPECT_THAT(refusal(graph::estimate(wider.dag(), 1e9)), HasSubstr("bytes of parameters"));
+  config = narrow();
+  config.batch = 2 * config.batch;
+  const auto more = nn::gpt<Host, float>(config, 1);
+  EXPECT_THAT(refusal(graph::estimate(more.dag(), 1e9)), HasSubstr("of outputs"));
   auto p = graph::estimate(g.dag(), 1e9);
   p.operators[3].name = "another";
   EXPECT_THAT(refusal(p), HasSubstr("its operator 3 is"));

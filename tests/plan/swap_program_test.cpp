@@ -1,6 +1,7 @@
 // Schedules of swapping in virtual time, against what is known of them in closed form.
 
 #include <functional>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -156,6 +157,10 @@ TEST(SwapProgram, bad_bounds_and_slots_are_refused) {
   EXPECT_THAT(refusal({0, 2, 4}, {1, SwapLanes::three_lanes, 1}), HasSubstr("1 slots"));
   EXPECT_THAT(refusal({0, 2, 4}, {1, SwapLanes::three_lanes, -1}), HasSubstr("-1 slots"));
   EXPECT_THAT(refusal({0, 2, 4}, {0}), HasSubstr("0 micro-batches"));
+  const Chain long_chain = random_chain(random, 5000);
+  Bounds each(5001);
+  std::iota(each.begin(), each.end(), 0);
+  EXPECT_THROW(swap_program(long_chain, each, {}), OptionError);
 }
 
 }  // namespace

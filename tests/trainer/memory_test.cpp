@@ -19,6 +19,9 @@
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/nn/linear.hpp>
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/ddp.hpp>
+#include <reef/swap/atom.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../support/overlapping_trainers.hpp"
@@ -199,6 +202,24 @@ TEST(Memory, of_acco_with_gradients_of_bf16) {
 
 TEST(Memory, of_dpu_is_that_of_acco) {
   expect_table<Trainer<optim::Dpu<optim::AdamW, 1>>>(4 + 4 + 4 + adamw / ranks());
+}
+
+TEST(Memory, of_swapping_is_taken_before_the_first_step) {
+#if !defined(REEF_TEST_HOOKS)
+  GTEST_SKIP() << "the allocator cannot be hooked here";
+#endif
+  using Tested = Trainer<swap::Atom<>, optim::Ddp<optim::AdamW>>;
+  auto options = options_of<Tested>();
+  options.micro_batches = {2};
+  options.device.link_bytes_per_second = 10e9;
+  options.activations = {Activations::stash};
+  Tested trainer(deep_model<float>(8), ones, options);  // whose segments have 1 MiB each
+  trainer.step();
+  const double taken = taken_while([&] {
+    trainer.step();
+    trainer.step();
+  });
+  EXPECT_LT(taken, 0.25e6);
 }
 
 TEST(Memory, of_a_checkpoint_does_not_grow_with_the_model) {

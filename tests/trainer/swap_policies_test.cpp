@@ -1,11 +1,17 @@
 // Models that are swapped through the device under further optimizers and precisions: the bits of those
 // that stay there.
 
+#include <type_traits>
+
 #include <gtest/gtest.h>
 
+#include <reef/graph/estimate.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/diloco.hpp>
+#include <reef/optim/zero1.hpp>
+#include <reef/run/costs.hpp>
+#include <reef/schedule/simulate.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 
@@ -41,6 +47,10 @@ void expect_the_bits_of_a_model_that_stays() {
   EXPECT_EQ((left_by<Trainer<swap::LayerStreaming, Policies...>>(Activations::keep)), expected);
 }
 
+TEST(SwapPolicies, shards_of_what_is_updated) {
+  expect_the_bits_of_a_model_that_stays<optim::Zero1<optim::AdamW>>();
+}
+
 TEST(SwapPolicies, ranks_that_step_on_their_own) {
   expect_the_bits_of_a_model_that_stays<optim::DiLoCo<optim::AdamW>>();
 }
@@ -53,6 +63,27 @@ TEST(SwapPolicies, stages_that_take_micro_batches_while_they_communicate) {
   using Adaptive = Trainer<swap::Atom<>, optim::Acco<optim::AdamW>>;
   const auto outcome = left_by<Adaptive>(Activations::recompute, true);
   EXPECT_LT(outcome.losses.back(), outcome.losses.front());
+}
+
+TEST(SwapPolicies, plans_of_loops_are_judged_without_their_turns) {
+  // A candidate is as fast as its step, whatever micro-batches it may take beside it.
+  const auto planned = []<class Tested>(std::type_identity<Tested>, bool adapts) {
+    nn::GptConfig config = small_config();
+    config.layers = 5;
+    auto options = small_options<Tested>();
+    options.micro_batches = {1};
+    options.device.link_bytes_per_second = 1e9;
+    options.device.memory_bytes = 400'000;
+    if (adapts) options.accumulation = Accumulation::adaptive();
+    const auto model = nn::gpt<device::Host, float>(config, 1);
+    options.profile = graph::estimate(model.dag(), {1e10, 1e10, 1e9});
+    const auto programs = Tested::programs(model, options, 1);
+    const auto world = schedule::World::uniform(1, run::machine_of(*options.profile), {});
+    return schedule::simulate(programs, world, 1).total;
+  };
+  using Tested = Trainer<swap::Atom<>, optim::Acco<optim::AdamW>>;
+  EXPECT_LE(planned(std::type_identity<Tested>(), true),
+            1.01 * planned(std::type_identity<Tested>(), false));
 }
 
 }  // namespace

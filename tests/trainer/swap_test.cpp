@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,8 @@
 
 namespace {
 std::atomic<int> fails_in{-1};  // how many more allocations of arenas succeed; below 0: all
-}
+std::span<const std::uint32_t> first_arena{};  // that was allocated since this was emptied
+}  // namespace
 
 // Arenas come from these.
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
@@ -38,7 +41,9 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   if (fails_in.load() >= 0 && fails_in.fetch_sub(1) == 0) return nullptr;
   const auto align = static_cast<std::size_t>(alignment);
-  return std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  void* const data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (first_arena.empty()) first_arena = {static_cast<const std::uint32_t*>(data), bytes / 4};
+  return data;
 }
 void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
 void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
@@ -159,6 +164,30 @@ TEST(SwapAtom, gives_the_bits_of_rounds_that_overlap) {
   EXPECT_EQ((left_by_ranks<Trainer<swap::LayerStreaming, Acco>>()), expected);
 }
 
+TEST(SwapAtom, gives_the_bits_of_rounds_that_overlap_as_they_are_planned_for_a_device) {
+  using Acco = optim::Acco<optim::AdamW>;
+  using Tested = Trainer<swap::Atom<>, Acco>;
+  auto options = swapped_options<Tested>();
+  options.device.memory_bytes = 400'000;
+  const auto model = nn::gpt<device::Host, float>(deep(0.2F), 1);
+  EXPECT_LT(
+      options.device.memory_bytes,
+      Trainer<Acco>::estimate(model, small_options<Trainer<Acco>>(), world_size()).device_bytes);
+  EXPECT_EQ(left_by<Tested>(options, 0.2F), left_by_ranks<Trainer<Acco>>(Activations::keep));
+}
+
+TEST(SwapAtom, gives_its_bits_where_all_segments_stay_and_where_there_is_one) {
+  const auto expected = left_by_ranks<Resident>(Activations::keep);
+  auto options = swapped_options<Swapped>();
+  options.swapping = run::Swapping{.stays = 100};
+  EXPECT_EQ(left_by<Swapped>(options, 0.2F), expected);
+  options.bucket_bytes = Bytes{1} << 30;
+  for (const int stays : {0, 1}) {
+    options.swapping = run::Swapping{.stays = stays};
+    EXPECT_EQ(left_by<Swapped>(options, 0.2F), expected) << "one segment, " << stays << " stay";
+  }
+}
+
 TEST(SwapAtom, updates_beside_the_backward_where_nothing_is_looked_for) {
   const auto ignoring = [](auto options) {
     options.micro_batches = {2};
@@ -214,9 +243,9 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   EXPECT_THROW(peak(foreseen.device_bytes - 1), ScheduleError);
 }
 
-TEST(SwapAtom, ranks_of_different_devices_plan_for_the_smallest) {
-  const auto expected = left_by<Resident>(small_options<Resident>(), 0.1F);
-  auto options = small_options<Swapped>();
+TEST(SwapAtom, ranks_of_different_devices_and_counts_plan_for_the_smallest) {
+  const auto expected = left_by<Resident>(uneven_options<Resident>(), 0.1F);
+  auto options = uneven_options<Swapped>();
   options.device.memory_bytes = 300'000 + 100'000 * static_cast<Bytes>(world_rank());
   options.device.link_bytes_per_second = 4e9 / (1 + world_rank());
   EXPECT_EQ(left_by<Swapped>(options, 0.1F), expected);
@@ -282,6 +311,26 @@ TEST_F(SwapAlone, an_allocation_that_fails_is_named_and_leaves_nothing) {
   EXPECT_EQ(failures, 2);
 }
 
+TEST_F(SwapAlone, nobody_may_read_gradients_that_have_left) {
+  // At the end of a step all have, so their slots are NaN.
+  auto options = small_options<Swapped>();
+  options.device.link_bytes_per_second = 1e9;
+  options.swapping = run::Swapping{.slots = 2};
+  const comm::Communicator self(MPI_COMM_SELF, "self");
+  const auto poisoned = [&](bool checked) {
+    options.device.poison_freed = checked;
+    first_arena = {};
+    Swapped trainer(nn::gpt<device::Host, float>(deep(0), 1), small_source(), options, {}, self);
+    trainer.step();
+    trainer.step();
+    const auto words = std::count(first_arena.begin(), first_arena.end(), ~std::uint32_t{0});
+    return 4 * static_cast<Bytes>(words);
+  };
+  EXPECT_EQ(poisoned(false), 0U);
+  EXPECT_GT(poisoned(true),
+            Swapped::estimate(nn::gpt<device::Host, float>(deep(0), 1), options).device_bytes / 5);
+}
+
 TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   const auto model = nn::gpt<device::Host, float>(deep(0), 1);
   auto options = small_options<Swapped>();
@@ -323,6 +372,8 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   };
   refused("cuda", 1e9, "measured on 'cuda', this is 'host'");
   refused("host", 8e9, "its link gave 8e+09 bytes a second");
+  options.device.threads = 2;
+  refused("host", 1e9, "it had 1 threads, this one has 2");
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct ChainOptions {
   bool writes_back = false;
 };
 
-/// Throws OptionError if the profile is not of this Dag, other operators or parameters of other sizes, or
-/// is none (Profile::validate).
+/// Throws OptionError if the profile is not of this Dag, other operators, or parameters or outputs of other
+/// sizes, as those of other micro-batches are, or is none (Profile::validate).
 inline void require_profile_of(const Dag& dag, const profile::Profile& profile) {
   profile.validate();
   const auto refuse = [](const std::string& why) {
@@ -38,11 +38,16 @@ inline void require_profile_of(const Dag& dag, const profile::Profile& profile) 
     for (const int use : node.uses) {
       parameters += dag.parameter_at(dag.use_at(use).parameter).spec.bytes();
     }
-    if (entry.name == node.name && entry.kind == node.kind && entry.parameter_bytes == parameters)
+    Bytes outputs = 0;
+    for (const int output : node.outputs) outputs += dag.tensor_at(output).spec.bytes();
+    if (entry.name == node.name && entry.kind == node.kind && entry.parameter_bytes == parameters &&
+        entry.output_bytes == outputs) {
       continue;
+    }
     refuse(concat("its operator ", n, " is ", entry.kind, " '", entry.name, "' with ",
-                  entry.parameter_bytes, " bytes of parameters, the model's ", node.kind, " '",
-                  node.name, "' with ", parameters));
+                  entry.parameter_bytes, " bytes of parameters and ", entry.output_bytes,
+                  " of outputs, the model's ", node.kind, " '", node.name, "' with ", parameters,
+                  " and ", outputs));
   }
 }
 
@@ -64,10 +69,10 @@ inline plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
   plan::Chain chain;
   for (int n = 0; n < dag.node_count(); ++n) {
     const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(n)];
-    const double gradients = entry.parameter_bytes > 0
-                                 ? static_cast<double>(entry.gradient_bytes) /
-                                       static_cast<double>(entry.parameter_bytes)
-                                 : 0;
+    const double gradients =
+        entry.parameter_bytes > 0
+            ? static_cast<double>(entry.gradient_bytes) / static_cast<double>(entry.parameter_bytes)
+            : 0;
     const plan::Ticks load = ticks(entry.load_s);
     const plan::Ticks back = options.writes_back ? load : 0;
     chain.operators.push_back({.name = entry.name,

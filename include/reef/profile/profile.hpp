@@ -57,14 +57,14 @@ struct Profile {
                       operators.size(), ".\n  fix: the profile of the graph that has it.");
   }
 
-  /// Throws OptionError, naming the figure, unless times and rates are numbers of 0 or more, and times of at
-  /// most 1e9 seconds in all.
+  /// Throws OptionError, naming the figure, unless times are 0 or more, of at most 1e9 seconds in all, and
+  /// rates 0 or at least 1.
   void validate() const {
     const auto require = [](bool holds, const std::string& what, double value) {
       if (holds) return;
       throw OptionError("reef::profile: ", what, " is ", value, ".\n  fix: measure it again.");
     };
-    const auto is_rate = [](double value) { return value >= 0 && value <= 1e300; };
+    const auto is_rate = [](double value) { return value == 0 || (value >= 1 && value <= 1e300); };
     require(is_rate(memory_bytes_per_second), "memory_bytes_per_second", memory_bytes_per_second);
     require(is_rate(copy_bytes_per_second), "copy_bytes_per_second", copy_bytes_per_second);
     require(is_rate(link_bytes_per_second), "link_bytes_per_second", link_bytes_per_second);

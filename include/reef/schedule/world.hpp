@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -16,6 +17,23 @@ struct Machine {
   double copy_bytes_per_second = 0;    ///< the link between device and host, each direction
   Seconds copy_latency = 0;
 };
+
+namespace detail {
+inline Seconds over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
+}  // namespace detail
+
+/// What an instruction takes on its lane: its own seconds, or as fast as the machine is.
+inline Seconds duration_of(const Instruction& instruction, const Machine& machine) {
+  using detail::over;
+  const Cost& cost = instruction.cost;
+  if (cost.seconds >= 0) return cost.seconds;
+  const auto bytes = static_cast<double>(cost.bytes);
+  if (instruction.lane == Lane::load || instruction.lane == Lane::evict) {
+    return machine.copy_latency + over(bytes, machine.copy_bytes_per_second);
+  }
+  return std::max(over(cost.flops, machine.flops_per_second),
+                  over(bytes, machine.memory_bytes_per_second));
+}
 
 /// One ordered pair of ranks: a full-duplex first-in-first-out link.
 struct Link {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 #include <reef/core/policy.hpp>
 #include <reef/run/step_builder.hpp>

@@ -32,10 +32,11 @@ namespace reef::inline v0::swap {
 /// | stays       | none; then, of the fastest cuts, as many as there is memory for; then as make it faster     |
 /// | activations | the same for all segments; then, of the three fastest that differ in cuts or stays, other   |
 /// |             | ones for some: late ones, whose are needed soonest, or spread ones, which share link and    |
-/// |             | processor out evenly; and last, one at a time                                               |
+/// |             | processor out evenly; and last, one at a time. Of what streams, three more                  |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
-/// simulated.
+/// simulated, alone: what ranks wait for is left out. All uniform candidates are looked at, then some
+/// hundreds of others, as many as a bound on their instructions leaves room for.
 class Planner {
 public:
   struct Limits {
@@ -61,7 +62,7 @@ public:
   /// behind 16 lanes of PCIe 4.
   ///
   /// Throws OptionError if the profile is of another model, or was measured on a device of another kind, behind
-  /// another link, or with other threads.
+  /// another link, or with other threads than the options say.
   template <class Device, class Options>
   static profile::Profile profile_of(const graph::Dag& dag, const Options& options) {
     if (options.profile) {
@@ -99,11 +100,11 @@ private:
   /// Instructions of programs that are judged to refine one: a second's worth.
   static constexpr std::size_t most_work = 100'000;
 
-  /// Cuts and a manner: where activations are still to be chosen.
+  /// A choice, and what its step takes, or a bound of that.
   struct Place {
     std::vector<int> cuts;
     run::Swapping swapping;
-    std::vector<run::Activations> activations;  ///< the fastest so far
+    std::vector<run::Activations> activations;
     Seconds step = HUGE_VAL;
   };
 
@@ -197,23 +198,21 @@ private:
       for (const run::Activations one : run::all_activations) all.emplace_back(segments, one);
     }
     for (const run::Swapping& manner : limits_.manners) {
-      if (static_cast<std::size_t>(manner.slots) > segments) continue;
       for (const std::vector<run::Activations>& activations : all) {
         Place most{cuts, manner, activations};
-        const auto fits = [&](int stays) {
-          most.swapping.stays = stays;
-          return may_work() && (most.step = step_of(most)) < HUGE_VAL;
-        };
         int low = 0;
-        for (int high = static_cast<int>(segments) - 1; low < high;) {
-          const int middle = (low + high + 1) / 2;
-          if (fits(middle)) {
-            low = middle;
+        for (int high = static_cast<int>(segments) - 1; low < high && may_work();) {
+          Place more = most;
+          more.swapping.stays = (low + high + 1) / 2;
+          more.step = step_of(more);
+          if (more.step < HUGE_VAL) {
+            low = more.swapping.stays;
+            most = std::move(more);
           } else {
-            high = middle - 1;
+            high = more.swapping.stays - 1;
           }
         }
-        if (low > 0 && fits(low)) places_.push_back(most);
+        if (low > 0) places_.push_back(std::move(most));
       }
     }
   }
@@ -244,22 +243,33 @@ private:
     return fastest;
   }
 
-  /// And the fastest that streams, so that no policy that only streams finds a better one.
-  std::vector<Place> fastest_places() {
-    std::vector<Place> left = places_;
+  /// Some of these, the fastest, that differ in cuts or in how many segments stay.
+  std::vector<Place> fastest_of(std::vector<Place> left) {
     std::vector<Place> fastest;
     while (!left.empty() && fastest.size() < refined) {
-      const Place next = take_fastest(left);
-      if (std::none_of(fastest.begin(), fastest.end(), [&](const Place& place) {
-            return place.cuts == next.cuts && place.swapping.stays == next.swapping.stays;
-          })) {
-        fastest.push_back(next);
-      }
+      Place next = take_fastest(left);
+      const auto is_alike = [&](const Place& place) {
+        return place.cuts == next.cuts && place.swapping.stays == next.swapping.stays;
+      };
+      if (std::none_of(fastest.begin(), fastest.end(), is_alike))
+        fastest.push_back(std::move(next));
     }
-    const auto streams = [](const Place& place) { return place.swapping.streams; };
-    if (std::none_of(fastest.begin(), fastest.end(), streams)) {
-      std::erase_if(left, [&](const Place& place) { return !streams(place); });
-      if (!left.empty()) fastest.push_back(take_fastest(left));
+    return fastest;
+  }
+
+  /// And those that stream, as a policy that only streams would find them: so it finds no better one.
+  std::vector<Place> fastest_places() {
+    std::vector<Place> fastest = fastest_of(places_);
+    std::vector<Place> streaming;
+    for (const Place& place : places_) {
+      if (place.swapping.streams && place.swapping.stays == 0) streaming.push_back(place);
+    }
+    for (Place& place : fastest_of(std::move(streaming))) {
+      const auto is_same = [&](const Place& other) {
+        return place.cuts == other.cuts && place.swapping == other.swapping;
+      };
+      if (std::none_of(fastest.begin(), fastest.end(), is_same))
+        fastest.push_back(std::move(place));
     }
     return fastest;
   }
@@ -373,7 +383,7 @@ private:
   const profile::Profile& profile_;
   Limits limits_;
   detail::Judge judge_;
-  std::vector<Place> places_{};  ///< the best of each, of cuts and a manner
+  std::vector<Place> places_{};  ///< whose segments are all treated alike
   std::size_t work_ = 0;         ///< before what is looked at now
 };
 

@@ -30,7 +30,6 @@
 #include <reef/pipeline/single.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/phase.hpp>
-#include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/swap/resident.hpp>
 #include <reef/trainer/detail/agreement.hpp>

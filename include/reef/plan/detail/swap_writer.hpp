@@ -11,6 +11,7 @@
 #include <reef/core/text.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/detail/chain_sums.hpp>
+#include <reef/plan/partition.hpp>
 #include <reef/plan/swap_schedule.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -27,6 +28,12 @@ inline void check_swap(const Chain& chain, std::span<const int> bounds,
                        const SwapSchedule& schedule) {
   chain.validate(schedule.accumulation);
   chain.validate_bounds(bounds);
+  if (bounds.size() > most_operators + 1) {
+    throw OptionError("reef::plan::swap_program: ", bounds.size() - 1,
+                      " sub-models.\n  why: what waits for what is looked for in all of them.\n"
+                      "  fix: at most ",
+                      most_operators, ".");
+  }
   if (schedule.slots != 0 && schedule.slots < 2) {
     throw OptionError(
         "reef::plan::swap_program: ", schedule.slots,

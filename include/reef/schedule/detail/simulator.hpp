@@ -20,19 +20,6 @@
 
 namespace reef::inline v0::schedule::detail {
 
-inline Seconds over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
-
-inline Seconds duration_of(const Instruction& instruction, const Machine& machine) {
-  const Cost& cost = instruction.cost;
-  if (cost.seconds >= 0) return cost.seconds;
-  const auto bytes = static_cast<double>(cost.bytes);
-  if (instruction.lane == Lane::load || instruction.lane == Lane::evict) {
-    return machine.copy_latency + over(bytes, machine.copy_bytes_per_second);
-  }
-  return std::max(over(cost.flops, machine.flops_per_second),
-                  over(bytes, machine.memory_bytes_per_second));
-}
-
 /// A discrete-event simulation: starts, ends and arrivals in the order of virtual time.
 class Simulator {
 public:

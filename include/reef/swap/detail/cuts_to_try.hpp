@@ -14,7 +14,7 @@ namespace reef::inline v0::swap::detail {
 
 /// Partitions of a model, each with 0 and the number of nodes: the best of plan::partition_chain for this
 /// memory and for less, since its rules do not count what is kept between forward and backward; and cuts
-/// behind as many parameters each.
+/// behind as many parameters each. One segment alone is tried where there is nothing else.
 inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
                                               const profile::Profile& profile, Bytes memory,
                                               std::int64_t accumulation) {
@@ -27,13 +27,14 @@ inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
   }
   all.insert(run::choose_cuts(dag, 1));  // one where parameters are first used
   const plan::Chain chain = graph::chain_of(dag, profile);
-  if (nodes < 2 || nodes > plan::most_operators) return all;
-  for (int tried = 0; tried < 8; ++tried, memory = memory / 3 * 2) {
+  const bool is_chain = nodes >= 2 && nodes <= plan::most_operators;
+  for (int tried = 0; is_chain && tried < 8; ++tried, memory = memory / 3 * 2) {
     const plan::Partition best =
         plan::partition_chain(chain, {memory, accumulation, plan::Variant::soft, false});
     if (!best.feasible) break;
     all.insert(best.bounds);
   }
+  if (all.size() > 1) all.erase({0, nodes});  // swaps nothing
   return all;
 }
 

@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -20,7 +22,9 @@
 #include <reef/run/costs.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/schedule/program.hpp>
 #include <reef/schedule/simulate.hpp>
+#include <reef/schedule/world.hpp>
 
 namespace reef::inline v0::swap::detail {
 
@@ -33,25 +37,27 @@ inline void cut_off(schedule::Program& program) {
   }
 }
 
-/// What a program takes over the link, on lanes of its own.
-inline Bytes moved_bytes(const schedule::Program& program) {
-  Bytes bytes = 0;
-  for (const schedule::Instruction& instruction : program.round) {
+/// What a step takes at least, whatever waits for what.
+struct Floor {
+  Seconds step = 0;  ///< all that one lane does
+  Bytes moved = 0;   ///< over the link, on lanes of its own
+};
+
+/// Of a program whose loops take no turn, as one that waits for nobody.
+inline Floor floor_of(const schedule::Program& program, const schedule::Machine& machine) {
+  const std::vector<std::uint32_t> loops = schedule::loop_by_instruction(program);
+  std::array<Seconds, schedule::lane_count> busy{};
+  Floor floor;
+  for (std::size_t i = 0; i < program.round.size(); ++i) {
+    const schedule::Instruction& instruction = program.round[i];
+    if (loops[i] != schedule::no_loop) continue;
+    busy[static_cast<std::size_t>(instruction.lane)] += schedule::duration_of(instruction, machine);
     const bool moves =
         instruction.lane == schedule::Lane::load || instruction.lane == schedule::Lane::evict;
-    if (moves) bytes += instruction.cost.bytes;
+    if (moves) floor.moved += instruction.cost.bytes;
   }
-  return bytes;
-}
-
-/// No step is shorter: all that one lane does.
-inline Seconds least_step(const schedule::Program& program, const schedule::Machine& machine) {
-  std::array<Seconds, schedule::lane_count> busy{};
-  for (const schedule::Instruction& instruction : program.round) {
-    busy[static_cast<std::size_t>(instruction.lane)] +=
-        schedule::detail::duration_of(instruction, machine);
-  }
-  return *std::max_element(busy.begin(), busy.end());
+  floor.step = *std::max_element(busy.begin(), busy.end());
+  return floor;
 }
 
 /// The segment that takes the most memory, in words.
@@ -62,26 +68,40 @@ inline std::string heaviest_of(const run::StepPlan& plan) {
     Bytes work = 0;
     [[nodiscard]] Bytes all() const { return weights + gradients + work; }
   };
-  const auto needs_of = [&](const graph::Segment& segment) {
+  const auto needs_of = [&](std::size_t s) {
+    const graph::Segment& segment = plan.segments[s];
+    const int own = plan.bucket_of_segment[s];
+    const auto bucket_of = [&](int id) {
+      return plan.bucket_of_parameter[static_cast<std::size_t>(id)];
+    };
+    std::set<int> buckets;  // come as a whole
+    for (const int id : segment.parameters) buckets.insert(bucket_of(id));
     Needs needs;
-    for (const int id : segment.parameters) {
-      const graph::TensorSpec& spec = plan.dag->parameters[static_cast<std::size_t>(id)].spec;
-      needs.weights += spec.bytes();
-      needs.gradients += static_cast<Bytes>(spec.shape.size()) * plan.gradient_bytes();
+    for (const int b : buckets) {
+      const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+      const auto elements = static_cast<Bytes>(bucket.end - bucket.begin);
+      needs.weights += elements * plan.element_bytes();
+      if (b == own) needs.gradients += elements * plan.gradient_bytes();
+    }
+    for (const int use : segment.uses) {
+      const int id = plan.dag->use_at(use).parameter;
+      if (bucket_of(id) == own) continue;
+      needs.gradients +=
+          static_cast<Bytes>(plan.dag->parameter_at(id).spec.shape.size()) * plan.gradient_bytes();
     }
     needs.work = segment.saved_bytes +
                  std::max(segment.forward_workspace_bytes, segment.backward_workspace_bytes);
     return needs;
   };
-  const graph::Segment& segment =
-      *std::max_element(plan.segments.begin(), plan.segments.end(),
-                        [&](const graph::Segment& a, const graph::Segment& b) {
-                          return needs_of(a).all() < needs_of(b).all();
-                        });
+  std::size_t heaviest = 0;
+  for (std::size_t s = 1; s < plan.segments.size(); ++s) {
+    if (needs_of(s).all() > needs_of(heaviest).all()) heaviest = s;
+  }
+  const graph::Segment& segment = plan.segments[heaviest];
   const auto name = [&](int node) {
     return concat("'", plan.dag->nodes[static_cast<std::size_t>(node)].name, "'");
   };
-  const Needs needs = needs_of(segment);
+  const Needs needs = needs_of(heaviest);
   return concat("its largest segment, ", name(segment.first), " to ", name(segment.last - 1),
                 ", has ", needs.weights, " bytes of weights, ", needs.gradients,
                 " of gradients, and ", needs.work, " to work with");
@@ -180,8 +200,9 @@ private:
     schedule::Program alone = placed.program;
     run::set_costs(alone, plan, profile_);
     cut_off(alone);
-    known.moved = moved_bytes(alone);
-    known.step = least_step(alone, machine_);
+    const Floor floor = floor_of(alone, machine_);
+    known.moved = floor.moved;
+    known.step = floor.step;
     if (known.step >= enough) return;
     const auto world = schedule::World::uniform(1, machine_, {});
     const std::span placement(&placed.placement, 1);

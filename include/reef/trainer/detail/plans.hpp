@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/graph/chain.hpp>
 #include <reef/trainer/trainer.hpp>
 
 namespace reef::inline v0 {
@@ -16,6 +17,7 @@ namespace reef::inline v0 {
 template <class... Policies>
 run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options& options,
                                             int ranks, const std::vector<int>& micro_batches) {
+  if (options.profile) graph::require_profile_of(dag, *options.profile);
   run::Choice choice;
   if constexpr (Swap::home_is_host) {
     choice.swapping = options.swapping ? *options.swapping : Swap::manners().front();
@@ -128,11 +130,9 @@ run::Choice Trainer<Policies...>::choose_swap(
     programs.step = [busiest](const run::StepPlan& plan) {
       return run::PlacedProgram(build(plan, busiest, {run::Purpose::training}));
     };
-    programs.memory = [busiest](const run::StepPlan& plan) {
+    programs.memory = [](const run::StepPlan& plan) {
       Bytes bytes = 0;
-      for (int rank = 0; rank < plan.ranks; ++rank) {
-        // Shards of what lives on the device differ from rank to rank.
-        if (rank != busiest && plan.swapping.stays == 0) continue;
+      for (int rank = 0; rank < plan.ranks; ++rank) {  // shards differ
         for (const Which which : programs_in(plan)) {
           const run::PlacedProgram placed(build(plan, rank, which));
           bytes = std::max(bytes, placed.placement.device_bytes);
