@@ -101,7 +101,7 @@ def main():
 
     text = ["# Swapping, measured", "",
             f"`{shlex.join(['python3', 'bench/swap/measured.py', *sys.argv[1:]])}`: one thread of {machine()}, fp32, AdamW, the update included. Medians of "
-            f"{options.rounds} readings, policies taking turns; ratios are of the same round. The device has {options.share:g} "
+            f"{options.rounds} readings, each of a second or a step, policies taking turns; ratios are of the same round. The device has {options.share:g} "
             "of the memory that the model needs to stay there, recomputed.", ""]
     text += [line for line in __doc__.splitlines()[9:] if line.startswith("    ")] + [""]
     if options.note:

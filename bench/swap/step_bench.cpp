@@ -14,7 +14,8 @@
 //     C        micro-batches of a step
 //
 // Policies take turns in every round, each round beginning with another. One trainer lives at a time: it is
-// made, takes a step that does not count, and one that does, the update included.
+// made, takes a step that does not count, and as many as begin within a second, of which the mean counts, the
+// update included.
 
 #include <cstdint>
 #include <cstdio>
@@ -127,8 +128,13 @@ Reading read(const Setting& setting, typename TrainerType::Options options) {
   TrainerType trainer(gpt(setting), source, options);
   trainer.step();
   const double from = reef::trace::now();
-  Reading reading;
-  reading.step = reef_bench::seconds_of([&] { trainer.step(); });
+  int steps = 0;
+  const double seconds = reef_bench::seconds_of([&] {
+    do {
+      trainer.step();
+      ++steps;
+    } while (reef::trace::now() - from < 1);
+  });
   reef::trace::Recording recording;
   sink.collect(recording);
   std::vector<reef::trace::Intervals::Interval> kernels;
@@ -140,8 +146,7 @@ Reading read(const Setting& setting, typename TrainerType::Options options) {
         name.starts_with("Evict") || name.starts_with("WriteBack") || name.starts_with("Stash");
     if (!copies) kernels.push_back({span.begin, span.end});
   }
-  reading.busy = reef::trace::Intervals(std::move(kernels)).length();
-  return reading;
+  return {seconds / steps, reef::trace::Intervals(std::move(kernels)).length() / steps};
 }
 
 template <class TrainerType>

@@ -120,7 +120,7 @@ TEST_F(SwapAlone, what_streams_alone_is_not_faster) {
   using Streamed = Trainer<swap::LayerStreaming, optim::Ddp<optim::AdamW>>;
   const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
   for (const int micro_batches : {1, 4}) {
-    for (const double link : {1e8, 4e8, 1.6e9, 6.4e9}) {
+    for (const double link : {2e8, 1.6e9}) {  // waiting for the link, and for kernels
       const auto planned = [&]<class Tested>(std::type_identity<Tested>) {
         auto options = small_options<Tested>();
         options.micro_batches = {micro_batches};
