@@ -85,7 +85,7 @@ public:
   run::Choice choose() {
     for (const std::vector<int>& cuts : partitions()) try_uniform(cuts);
     if (limits_.may_stay) {
-      for (const std::vector<int>& cuts : fastest_cuts()) try_staying(cuts);
+      for (const Place& place : fastest_of(places_)) try_staying(place.cuts);
     }
     for (const Place& place : fastest_places()) refine(place);
     if (std::optional<run::Choice> best = judge_.best()) return *std::move(best);
@@ -162,24 +162,27 @@ private:
     }
   }
 
+  /// Given ones, or the same for all segments.
+  [[nodiscard]] std::vector<std::vector<run::Activations>> activations_to_try(
+      std::size_t segments) const {
+    if (!limits_.activations.empty()) return {limits_.activations};
+    std::vector<std::vector<run::Activations>> all;
+    for (const run::Activations one : run::all_activations) all.emplace_back(segments, one);
+    return all;
+  }
+
   /// Something fits.
   bool try_manner(const std::vector<int>& cuts, const run::Swapping& swapping) {
-    Place place{cuts, swapping, limits_.activations};
-    if (!limits_.activations.empty())
-      place.step = judge_.step_of({cuts, limits_.activations, swapping});
-    for (const run::Activations activations : run::all_activations) {
-      if (!limits_.activations.empty()) break;
-      const std::vector<run::Activations> all(cuts.size() - 1, activations);
-      const Seconds step = judge_.step_of({cuts, all, swapping});
-      if (step < place.step) {
-        place.step = step;
-        place.activations = all;
-      }
+    Place fastest{cuts, swapping, {}};
+    for (const std::vector<run::Activations>& activations : activations_to_try(cuts.size() - 1)) {
+      Place place{cuts, swapping, activations};
+      place.step = step_of(place);
+      if (place.step < fastest.step) fastest = place;
       // Of those of which as many stay, nothing else computes or moves less.
-      if (activations == run::Activations::keep && step < HUGE_VAL) break;
+      if (activations.front() == run::Activations::keep && place.step < HUGE_VAL) break;
     }
-    if (place.step == HUGE_VAL) return false;
-    places_.push_back(std::move(place));
+    if (fastest.step == HUGE_VAL) return false;
+    places_.push_back(std::move(fastest));
     return true;
   }
 
@@ -192,11 +195,7 @@ private:
   void try_staying(const std::vector<int>& cuts) {
     work_ = judge_.work();
     const std::size_t segments = cuts.size() - 1;
-    std::vector<std::vector<run::Activations>> all{limits_.activations};
-    if (limits_.activations.empty()) {
-      all.clear();
-      for (const run::Activations one : run::all_activations) all.emplace_back(segments, one);
-    }
+    const std::vector<std::vector<run::Activations>> all = activations_to_try(segments);
     for (const run::Swapping& manner : limits_.manners) {
       for (const std::vector<run::Activations>& activations : all) {
         Place most{cuts, manner, activations};
@@ -231,16 +230,6 @@ private:
       }
       first->step = step;
     }
-  }
-
-  std::vector<std::vector<int>> fastest_cuts() {
-    std::vector<std::vector<int>> fastest;
-    for (std::vector<Place> left = places_; !left.empty() && fastest.size() < refined;) {
-      std::vector<int> cuts = take_fastest(left).cuts;
-      if (std::find(fastest.begin(), fastest.end(), cuts) == fastest.end())
-        fastest.push_back(std::move(cuts));
-    }
-    return fastest;
   }
 
   /// Some of these, the fastest, that differ in cuts or in how many segments stay.
