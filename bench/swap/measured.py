@@ -5,55 +5,127 @@
     cmake --build build/release --target swap_step_bench
     python3 bench/swap/measured.py --out bench/results/swap_measured.md
 
-Every cell is a policy, a number of micro-batches C and a link. The profile is measured and saved by one process and read
-by the next; what is foreseen is the simulation of the very program, with the times of that profile.
+Every cell is a policy, a number of micro-batches C and a link, in a process of its own. The profile is measured and saved
+by one process and read by the next; what is foreseen is the simulation of the very program, with the times of that profile.
 
     resident     the model stays; "as atom": with the cuts of atom, and what atom recomputes is recomputed
     atom         swap::Atom<>: cuts, slots, order, and what each segment keeps, recomputes or stashes, as planned
     paper        two lanes, as published: what leaves, weights too, takes the compute lane's time
     streaming    each micro-batch by itself through all segments
-    utilisation  time in which a kernel of the model or of the update runs, over the step
+    compute lane the time in which a kernel runs there, over the step; "and update": or one on the update's lane
     checked      the norm of all gradients is clipped, so the update comes after the backward; ignored: it is not, and
-                 where the model is swapped the update runs beside the backward
+                 where the model is swapped the update runs beside the backward, on a second core
     to resident  atom over resident as atom; others over resident, recomputed if they recompute most segments
     load, F      of all weights, and forwards of a step: where load <= F, swapping can be hidden
 """
 
 import argparse
+import contextlib
+import itertools
 import json
+import random
 import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
 
-def read(options, model, link, checks, profile):
-    subprocess.run([options.program, "profile", model, str(link), profile], check=True)
-    command = [options.program, "run", model, str(link), profile, str(options.share), checks, str(options.rounds)]
-    done = subprocess.run(command + [str(c) for c in options.counts], stdout=subprocess.PIPE, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+POLICIES = ["atom", "paper", "streaming", "resident", "resident, recomputed", "resident as atom"]
 
 
-def table(rows, profile, options):
+class Steps:
+    """A policy's process: it lives through all rounds, and stands still while others take their steps."""
+
+    def __init__(self, command):
+        self.command = command
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.plan = self.line()
+        self.line()  # it has taken its first step
+        self.readings = []
+
+    def line(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"measured.py: '{shlex.join(self.command)}' ended with {self.process.wait()}")
+        return json.loads(line)
+
+    def step(self):
+        with contextlib.suppress(BrokenPipeError):  # then there is no line
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        self.readings.append(self.line())
+
+    def end(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait()
+
+    def seconds(self):
+        return [reading["step_s"] for reading in self.readings]
+
+    def utilisation(self, what):
+        """Per cent of a step."""
+        return 100 * statistics.median(reading[what] / reading["step_s"] for reading in self.readings)
+
+
+def measure(options, model, link, checks, profile, c):
+    """The steps of all policies, which take turns in every round, in an order that is drawn: who comes behind one that
+    has left a core idle may find it faster."""
+    draw = random.Random(1)
+    start = [options.program, "steps", model, str(link), profile, str(options.share), checks, str(c)]
+    policies = {}
+    try:
+        for name in POLICIES:
+            policies[name] = Steps(start + [name])
+        begin = time.monotonic()
+        for turn in itertools.count():
+            spent = time.monotonic() - begin
+            print(f"{model} behind {link} GB/s, {checks}, C = {c}: {turn} rounds in {spent:.0f} s", end="\r",
+                  file=sys.stderr, flush=True)
+            if turn >= options.rounds and spent >= options.seconds:
+                break
+            for name in draw.sample(POLICIES, len(POLICIES)):
+                policies[name].step()
+        print(file=sys.stderr)
+    finally:
+        for policy in policies.values():
+            policy.end()
+    return policies
+
+
+def ratio(of, to):
+    """Of readings of one round, since a machine's speed changes from second to second: their median, and between which
+    of them that of many more would lie, nineteen times of twenty, were they independent (order statistics)."""
+    ratios = sorted(a / b for a, b in zip(of.seconds(), to.seconds()))
+    n = len(ratios)
+    away = 0.98 * n**0.5
+    if n < 6:
+        return statistics.median(ratios), None
+    return statistics.median(ratios), (ratios[max(0, round(n / 2 - away) - 1)], ratios[min(n - 1, round(n / 2 + away))])
+
+
+def said(value):
+    median, between = value
+    return f"{median:.3f}" + (" ({:.3f} to {:.3f})".format(*between) if between else "")
+
+
+def table(measured, profile):
     """One line for each C and policy."""
     load = sum(o["load_s"] for o in profile["operators"])
     forward = sum(o["forward_s"] for o in profile["operators"])
-    lines = ["| C | load / F | policy | segments | slots | stay | what is between forward and backward | device MB | step s | foreseen s | error | to resident | utilisation |",
-             "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["| C | load / F | policy | segments | slots | stay | what is between forward and backward | device MB | step s | foreseen s | error | to resident | compute lane | and update |",
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     errors, ratios = [], []
-    for c in options.counts:
-        mine = [row for row in rows if row.get("C") == c]
-        plans = {row["policy"]: row for row in mine if "predicted_s" in row}
-        steps = {name: [row["step_s"] for row in mine if row.get("policy") == name and "step_s" in row] for name in plans}
-        busy = {name: [row["busy_s"] / row["step_s"] for row in mine if row.get("policy") == name and "step_s" in row]
-                for name in plans}
-        for name, plan in plans.items():
-            step = statistics.median(steps[name])
+    for c, policies in measured.items():
+        for name, policy in policies.items():
+            plan = policy.plan
+            step = statistics.median(policy.seconds())
             error = plan["predicted_s"] / step - 1
             errors.append((abs(error), c, name))
             again = plan["recomputed"] + plan["recomputed_and_stashed"]
@@ -61,9 +133,7 @@ def table(rows, profile, options):
                       "resident, recomputed" if 2 * again > plan["segments"] else "resident")
             if name.startswith("resident"):
                 beside = "resident"
-            # Ratios of readings of one round, since a machine's speed changes from minute to minute.
-            ratio = statistics.median(a / b for a, b in zip(steps[name], steps[beside]))
-            use = statistics.median(busy[name])
+            to_resident = ratio(policy, policies[beside])
             left = plan["segments"] - again - plan["stashed"]
             kept = ", ".join(f"{n} {what}" for n, what in ((left, "kept"), (plan["stashed"], "stashed"), (plan["recomputed"], "again"),
                              (plan["recomputed_and_stashed"], "again from stash")) if n)
@@ -71,10 +141,13 @@ def table(rows, profile, options):
             kept += "; streamed" if plan["streams"] and name == "atom" else ""
             lines.append(f"| {c} | {load / (c * forward):.2f} | {name} | {plan['segments']} | {slots} | {stay} | {kept} | "
                          f"{plan['device_bytes'] / 1e6:.0f} | {step:.3f} | {plan['predicted_s']:.3f} | {100 * error:+.1f} % | "
-                         f"{ratio:.3f} | {100 * use:.1f} % |")
-            if name == "atom":
-                streaming = statistics.median(a / b for a, b in zip(steps[name], steps["streaming"]))
-                ratios.append((c, load / (c * forward), ratio, use, streaming))
+                         f"{to_resident[0]:.3f} | {policy.utilisation('compute_s'):.1f} % | {policy.utilisation('busy_s'):.1f} % |")
+        atom = policies["atom"]
+        ratios.append(f"- C = {c}: {len(atom.readings)} readings, load / F {load / (c * forward):.2f}, utilisation {atom.utilisation('compute_s'):.1f} % of the compute lane, "
+                      f"{atom.utilisation('busy_s'):.1f} % with the update's; atom "
+                      f"{said(ratio(atom, policies['resident as atom']))} of resident, "
+                      f"{said(ratio(atom, policies['streaming']))} of streaming; a resident step as atom computes it is "
+                      f"{said(ratio(policies['resident as atom'], policies['resident']))} of one that keeps everything")
     return lines, errors, ratios
 
 
@@ -94,15 +167,16 @@ def main():
                         help="GB/s each way, and whether the norm is looked at")
     parser.add_argument("--share", type=float, default=0.4, help="the device's memory over what a model that stays needs")
     parser.add_argument("--counts", nargs="+", type=int, default=[1, 2, 4, 8], help="C")
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--rounds", type=int, default=11, help="steps of each policy at least, for a C")
+    parser.add_argument("--seconds", type=float, default=180, help="of the steps of all policies at least, for a C")
     parser.add_argument("--note", help="what else is to be known of these readings: a paragraph above the tables")
     parser.add_argument("--out", help="a file for the tables, which are printed too")
     options = parser.parse_args()
 
     text = ["# Swapping, measured", "",
-            f"`{shlex.join(['python3', 'bench/swap/measured.py', *sys.argv[1:]])}`: one thread of {machine()}, fp32, AdamW, the update included. Medians of "
-            f"{options.rounds} readings, each of a second or a step, policies taking turns; ratios are of the same round. The device has {options.share:g} "
-            "of the memory that the model needs to stay there, recomputed.", ""]
+            f"`{shlex.join(['python3', 'bench/swap/measured.py', *sys.argv[1:]])}`: one thread of {machine()}, fp32, AdamW, the update included. Medians of at least "
+            f"{options.rounds} readings, each of one step, policies taking turns; ratios are medians of those of one round, in brackets where that of "
+            f"many more would lie, nineteen times of twenty, were they independent. The device has {options.share:g} of the memory that the model needs to stay there, recomputed.", ""]
     text += [line for line in __doc__.splitlines()[9:] if line.startswith("    ")] + [""]
     if options.note:
         text += [options.note, ""]
@@ -112,20 +186,21 @@ def main():
             checks = checks or "ignored"
             with tempfile.TemporaryDirectory() as folder:
                 file = str(Path(folder) / "profile.json")
-                rows = read(options, model, float(rate), checks, file)
+                subprocess.run([options.program, "profile", model, rate, file], check=True)
+                measured = {c: measure(options, model, rate, checks, file, c) for c in options.counts}
                 profile = json.loads(Path(file).read_text())
-            lines, errors, ratios = table(rows, profile, options)
+            lines, errors, ratios = table(measured, profile)
             text += [f"## {model} behind {rate} GB/s, {checks}", ""] + lines + [""]
-            within = sum(error <= 0.05 for error, _, _ in errors)
-            worst = max(errors)
-            text += [f"Foreseen within 5 % in {within} of {len(errors)} cells; worst {100 * worst[0]:.1f} % "
-                     f"(C = {worst[1]}, {worst[2]}).", ""]
-            for c, share, ratio, use, streaming in ratios:
-                text.append(f"- C = {c}: load / F {share:.2f}, atom {ratio:.3f} of resident, utilisation {100 * use:.1f} %, "
-                            f"{streaming:.3f} of streaming")
+            for which, cells in (("that swap", [e for e in errors if not e[2].startswith("resident")]),
+                                 ("that stay", [e for e in errors if e[2].startswith("resident")])):
+                within = sum(error <= 0.05 for error, _, _ in cells)
+                worst = max(cells)
+                text += [f"Foreseen within 5 % in {within} of {len(cells)} cells {which}; worst {100 * worst[0]:.1f} % "
+                         f"(C = {worst[1]}, {worst[2]}).", ""]
+            text += ratios
             text.append("")
-    if options.out:
-        Path(options.out).write_text("\n".join(text))
+            if options.out:
+                Path(options.out).write_text("\n".join(text))
     print("\n".join(text))
 
 

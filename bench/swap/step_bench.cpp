@@ -1,9 +1,10 @@
 // What a step takes whose model is swapped through a small device, beside one whose model stays there.
 //
 //   build/release/bench/swap_step_bench profile MODEL GB/S FILE
-//   build/release/bench/swap_step_bench run MODEL GB/S FILE SHARE CHECKS ROUNDS C...
+//   build/release/bench/swap_step_bench steps MODEL GB/S FILE SHARE CHECKS C POLICY
 //
-// measured.py starts it, and makes the table of what it prints: a line of JSON for each reading.
+// measured.py starts it, and makes the table of what it prints, lines of JSON: of what the policy plans; when it
+// has taken a step that does not count; and whenever a line comes in, of a step, the update included.
 //
 //     MODEL    LAYERSxHEADSxCHANNELS,VOCABULARY,CONTEXT,BATCH of a GPT in fp32, on one thread
 //     GB/S     of the emulated link, each way
@@ -12,15 +13,14 @@
 //     CHECKS   checked: the norm of all gradients is clipped before the update; ignored: it runs beside the
 //              backward where it can
 //     C        micro-batches of a step
-//
-// Policies take turns in every round, each round beginning with another. One trainer lives at a time: it is
-// made, takes a step that does not count, and as many as begin within a second, of which the mean counts, the
-// update included.
+//     POLICY   atom, paper, streaming, resident, "resident, recomputed", "resident as atom"
 
 #include <cstdint>
 #include <cstdio>
+#include <iostream>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,7 +41,6 @@
 #include <reef/trace/overlap.hpp>
 #include <reef/trainer/trainer.hpp>
 
-#include "support/measure.hpp"
 #include "support/ranks_main.hpp"
 
 namespace {
@@ -56,6 +55,7 @@ struct Setting {
   reef::nn::GptConfig model;
   double link = 0;  ///< bytes per second
   bool checks = true;
+  int micro_batches = 1;
   reef::profile::Profile profile{};
 };
 
@@ -87,10 +87,9 @@ struct Plan {
 auto gpt(const Setting& setting) { return reef::nn::gpt<Host, float>(setting.model, 1); }
 
 template <class TrainerType>
-typename TrainerType::Options options_of(const Setting& setting, int micro_batches, Bytes memory,
-                                         const Plan& plan) {
+typename TrainerType::Options options_of(const Setting& setting, Bytes memory, const Plan& plan) {
   typename TrainerType::Options options;
-  options.micro_batches = {micro_batches};
+  options.micro_batches = {setting.micro_batches};
   options.activations = plan.activations;
   options.cuts = plan.cuts;
   options.swapping = plan.swapping;
@@ -105,14 +104,24 @@ typename TrainerType::Options options_of(const Setting& setting, int micro_batch
   return options;
 }
 
-struct Reading {
-  double step = 0;
-  double busy =
-      0;  ///< of it, kernels: of the model on the compute lane, of the update there or on its own
-};
+/// Seconds of kernels, of the model or of the update, on those tracks.
+double busy_since(double from, const reef::trace::Recording& recording,
+                  const std::set<std::string_view>& tracks) {
+  std::vector<reef::trace::Intervals::Interval> kernels;
+  for (const reef::trace::Span& span : recording.spans) {
+    const std::string_view name = recording.name_of(span);
+    const std::string& track = recording.tracks.at(static_cast<std::size_t>(span.track));
+    if (span.begin < from || !tracks.contains(track)) continue;
+    const bool copies =
+        name.starts_with("Evict") || name.starts_with("WriteBack") || name.starts_with("Stash");
+    if (!copies) kernels.push_back({span.begin, span.end});
+  }
+  return reef::trace::Intervals(std::move(kernels)).length();
+}
 
+/// A line when it is ready; then a line of input, a step, its line, to the end of the input.
 template <class TrainerType>
-Reading read(const Setting& setting, typename TrainerType::Options options) {
+void say_steps(const Setting& setting, typename TrainerType::Options options) {
   reef::trace::Sink sink(0);
   options.trace = &sink;
   const auto source = [&](std::uint64_t first, std::span<const reef::AnyView> inputs) {
@@ -127,26 +136,19 @@ Reading read(const Setting& setting, typename TrainerType::Options options) {
   };
   TrainerType trainer(gpt(setting), source, options);
   trainer.step();
-  const double from = reef::trace::now();
-  int steps = 0;
-  const double seconds = reef_bench::seconds_of([&] {
-    do {
-      trainer.step();
-      ++steps;
-    } while (reef::trace::now() - from < 1);
-  });
-  reef::trace::Recording recording;
-  sink.collect(recording);
-  std::vector<reef::trace::Intervals::Interval> kernels;
-  for (const reef::trace::Span& span : recording.spans) {
-    const std::string_view name = recording.name_of(span);
-    const std::string& track = recording.tracks.at(static_cast<std::size_t>(span.track));
-    if (span.begin < from || (track != "compute" && track != "update")) continue;
-    const bool copies =
-        name.starts_with("Evict") || name.starts_with("WriteBack") || name.starts_with("Stash");
-    if (!copies) kernels.push_back({span.begin, span.end});
+  std::printf("{\"ready\": true}\n");
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line);) {
+    const double from = reef::trace::now();
+    trainer.step();
+    const double step = reef::trace::now() - from;
+    reef::trace::Recording recording;
+    sink.collect(recording);
+    std::printf("{\"step_s\": %.6f, \"compute_s\": %.6f, \"busy_s\": %.6f}\n", step,
+                busy_since(from, recording, {"compute"}),
+                busy_since(from, recording, {"compute", "update"}));
+    std::fflush(stdout);
   }
-  return {seconds / steps, reef::trace::Intervals(std::move(kernels)).length() / steps};
 }
 
 template <class TrainerType>
@@ -158,12 +160,16 @@ double predicted(const Setting& setting, const typename TrainerType::Options& op
       .total;
 }
 
-/// The policy's line of what it plans; then, round by round, of what it takes.
 template <class TrainerType>
-Plan say_plan(const Setting& setting, const char* policy, int c, Bytes memory, const Plan& given) {
-  auto options = options_of<TrainerType>(setting, c, memory, given);
-  const auto model = gpt(setting);
-  options = TrainerType::planned(model, std::move(options));
+Plan planned(const Setting& setting, Bytes memory, const Plan& given) {
+  const auto options =
+      TrainerType::planned(gpt(setting), options_of<TrainerType>(setting, memory, given));
+  return {options.cuts, options.activations, options.swapping};
+}
+
+template <class TrainerType>
+void say_plan(const Setting& setting, Bytes memory, const Plan& plan) {
+  const auto options = options_of<TrainerType>(setting, memory, plan);
   std::map<reef::Activations, int> count;
   const std::size_t segments = options.cuts.size() + 1;
   for (std::size_t s = 0; s + 1 < segments; ++s) {
@@ -171,41 +177,23 @@ Plan say_plan(const Setting& setting, const char* policy, int c, Bytes memory, c
   }
   const reef::run::Swapping swapping = options.swapping.value_or(reef::run::Swapping{});
   std::printf(
-      "{\"policy\": \"%s\", \"C\": %d, \"predicted_s\": %.6f, \"device_bytes\": %llu, "
-      "\"segments\": %zu, \"slots\": %d, \"stays\": %d, \"stashed\": %d, \"recomputed\": %d, "
-      "\"recomputed_and_stashed\": %d, \"streams\": %s}\n",
-      policy, c, predicted<TrainerType>(setting, options),
-      static_cast<unsigned long long>(TrainerType::estimate(model, options).device_bytes), segments,
-      swapping.slots, swapping.stays, count[reef::Activations::stash],
+      "{\"predicted_s\": %.6f, \"device_bytes\": %llu, \"segments\": %zu, \"slots\": %d, "
+      "\"stays\": %d, "
+      "\"stashed\": %d, \"recomputed\": %d, \"recomputed_and_stashed\": %d, \"streams\": %s}\n",
+      predicted<TrainerType>(setting, options),
+      static_cast<unsigned long long>(TrainerType::estimate(gpt(setting), options).device_bytes),
+      segments, swapping.slots, swapping.stays, count[reef::Activations::stash],
       count[reef::Activations::recompute], count[reef::Activations::recompute_and_stash],
       swapping.streams ? "true" : "false");
   std::fflush(stdout);
-  return {options.cuts, options.activations, options.swapping};
 }
 
+/// Of a policy with what is given of its plan: the line of the plan, then those of its steps.
 template <class TrainerType>
-void say_reading(const Setting& setting, const char* policy, int c, Bytes memory, const Plan& plan,
-                 int round) {
-  const Reading reading =
-      read<TrainerType>(setting, options_of<TrainerType>(setting, c, memory, plan));
-  std::printf(
-      "{\"policy\": \"%s\", \"C\": %d, \"round\": %d, \"step_s\": %.6f, \"busy_s\": %.6f}\n",
-      policy, c, round, reading.step, reading.busy);
-  std::fflush(stdout);
-}
-
-struct Policy {
-  const char* name;
-  bool stays;
-  Plan (*say)(const Setting&, const char*, int, Bytes, const Plan&);
-  void (*read)(const Setting&, const char*, int, Bytes, const Plan&, int);
-  Plan plan{};
-};
-
-template <class TrainerType>
-Policy policy(const char* name, Plan plan = {}) {
-  return {name, !TrainerType::Swap::home_is_host, &say_plan<TrainerType>, &say_reading<TrainerType>,
-          std::move(plan)};
+void say(const Setting& setting, Bytes memory, const Plan& given) {
+  const Plan plan = planned<TrainerType>(setting, memory, given);
+  say_plan<TrainerType>(setting, memory, plan);
+  say_steps<TrainerType>(setting, options_of<TrainerType>(setting, memory, plan));
 }
 
 /// The same cuts and recomputations where nothing leaves.
@@ -218,41 +206,31 @@ Plan without_stashes(Plan plan) {
   return plan;
 }
 
-void run(const Setting& setting, double share, int rounds, const std::vector<int>& counts) {
+void steps(const Setting& setting, double share, const std::string& policy) {
   using namespace reef::swap;
+  using Swapped = reef::Trainer<Atom<>, Rule>;
   const Plan recomputed{{}, {reef::Activations::recompute}};
-  for (const int c : counts) {
-    const auto all = options_of<Resident>(setting, c, 0, recomputed);
-    const auto stays = static_cast<double>(Resident::estimate(gpt(setting), all).device_bytes);
-    const auto memory = static_cast<Bytes>(share * stays);
-    std::printf("{\"C\": %d, \"memory_bytes\": %llu, \"resident_bytes\": %.0f}\n", c,
-                static_cast<unsigned long long>(memory), stays);
-    std::vector<Policy> policies{policy<reef::Trainer<Atom<>, Rule>>("atom"),
-                                 policy<reef::Trainer<PaperAtom, Rule>>("paper"),
-                                 policy<reef::Trainer<LayerStreaming, Rule>>("streaming"),
-                                 policy<Resident>("resident", {{}, {reef::Activations::keep}}),
-                                 policy<Resident>("resident, recomputed", recomputed)};
-    const auto given = [&](const Policy& p) { return p.stays ? 0 : memory; };
-    const auto say = [&](Policy& p) { p.plan = p.say(setting, p.name, c, given(p), p.plan); };
-    for (Policy& p : policies) say(p);
-    policies.push_back(policy<Resident>("resident as atom", without_stashes(policies[0].plan)));
-    say(policies.back());
-    for (int round = 0; round < rounds; ++round) {
-      for (std::size_t i = 0; i < policies.size(); ++i) {
-        const Policy& p = policies[(i + static_cast<std::size_t>(round)) % policies.size()];
-        p.read(setting, p.name, c, given(p), p.plan, round);
-      }
-    }
+  const auto stays = Resident::estimate(gpt(setting), options_of<Resident>(setting, 0, recomputed));
+  const auto memory = static_cast<Bytes>(share * static_cast<double>(stays.device_bytes));
+  if (policy == "atom") return say<Swapped>(setting, memory, {});
+  if (policy == "paper") return say<reef::Trainer<PaperAtom, Rule>>(setting, memory, {});
+  if (policy == "streaming") return say<reef::Trainer<LayerStreaming, Rule>>(setting, memory, {});
+  if (policy == "resident") return say<Resident>(setting, 0, {{}, {reef::Activations::keep}});
+  if (policy == "resident, recomputed") return say<Resident>(setting, 0, recomputed);
+  if (policy == "resident as atom") {
+    return say<Resident>(setting, 0, without_stashes(planned<Swapped>(setting, memory, {})));
   }
+  throw reef::OptionError("swap_step_bench: '", policy,
+                          "' is no policy.\n  fix: atom, paper, streaming, "
+                          "resident, 'resident, recomputed' or 'resident as atom'.");
 }
 
 void start(const std::vector<std::string>& words) {
   const bool profiles = words.size() == 4 && words[0] == "profile";
-  if (!profiles && !(words.size() >= 8 && words[0] == "run")) {
+  if (!profiles && !(words.size() == 8 && words[0] == "steps")) {
     throw reef::OptionError(
-        "swap_step_bench: what is asked is not clear.\n  fix: profile MODEL GB/S FILE, or run "
-        "MODEL "
-        "GB/S FILE SHARE checked|ignored ROUNDS C...");
+        "swap_step_bench: what is asked is not clear.\n  fix: profile MODEL GB/S FILE, or steps "
+        "MODEL GB/S FILE SHARE checked|ignored C POLICY.");
   }
   Setting setting{model_of(words[1]), std::stod(words[2]) * 1e9};
   if (profiles) {
@@ -264,10 +242,9 @@ void start(const std::vector<std::string>& words) {
     return;
   }
   setting.profile = reef::profile::load(words[3]);
-  std::vector<int> counts;
-  for (std::size_t i = 7; i < words.size(); ++i) counts.push_back(std::stoi(words[i]));
   setting.checks = words[5] == "checked";
-  run(setting, std::stod(words[4]), std::stoi(words[6]), counts);
+  setting.micro_batches = std::stoi(words[6]);
+  steps(setting, std::stod(words[4]), words[7]);
 }
 
 }  // namespace
