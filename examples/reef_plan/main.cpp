@@ -65,7 +65,8 @@ int run(int argc, char** argv) {
           "{tf, tb, tl, of, ob} (whole us)\n"
           "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an "
           "object with layers, heads, channels, vocabulary, context, "
-          "batch), micro_batches, device {memory_bytes, link_gbps (GB/s), flops}, "
+          "batch), micro_batches, device {memory_bytes, link_gbps (GB/s), flops, memory_gbps "
+          "(GB/s; 0: updates and what else memory bounds take no time)}, "
           "network {ranks, latency_ms, bandwidth_gbps (Gbit/s)}",
           reef_examples::simulate);
   simulate->add_option("--trace", options.trace,

@@ -41,6 +41,7 @@ struct RecipeCase {
   Bytes memory = 0;
   double link = 0;  ///< bytes per second
   double flops = 0;
+  double memory_rate = 0;
   int ranks = 1;
   std::vector<schedule::Link> links;
 };
@@ -134,18 +135,23 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
   result.links.assign(1, {});
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
   if (!device.is_object())
-    refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops}");
+    refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
   result.memory = io::value_or<Bytes>(device, "memory_bytes", 0, file);
   result.link = io::value_or<double>(device, "link_gbps", 0, file) * 1e9;
   result.flops = io::value_or<double>(device, "flops", 0, file);
+  result.memory_rate = io::value_or<double>(device, "memory_gbps", 0, file) * 1e9;
   if (!(result.flops >= 1 && result.flops <= 1e24)) {
     refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");
   }
   if (!(result.link >= 0 && result.link <= 1e18) || result.micro_batches < 1)
     refuse(file, "device.link_gbps is below 0, or micro_batches below 1", "what can be");
+  if (result.memory_rate != 0 && !(result.memory_rate >= 1 && result.memory_rate <= 1e24)) {
+    refuse(file, concat("device.memory_gbps is ", result.memory_rate / 1e9),
+           "GB/s of the device's memory, or 0 where it is no limit");
+  }
   if (test.contains("network")) read_network(result, test["network"], file);
   // Programs are placed in time that grows with the square of what they hold.
-  const double size = static_cast<double>(result.model.layers + 2) *
+  const double size = (static_cast<double>(result.model.layers) + 2) *
                       static_cast<double>(result.micro_batches) * result.ranks;
   if (size > 4096) {
     refuse(file,
@@ -171,7 +177,7 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
   options.device.threads = 1;
   options.device.memory_bytes = asked.memory;
   options.device.link_bytes_per_second = asked.link;
-  options.profile = graph::estimate(model.dag(), graph::Speed{asked.flops, 0, asked.link});
+  options.profile = graph::estimate(model.dag(), graph::Speed{asked.flops, asked.memory_rate, asked.link});
   Bytes peak = 0;
   try {
     options = Asked::planned(model, options, asked.ranks);

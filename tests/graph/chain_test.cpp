@@ -143,6 +143,9 @@ TEST(Chain, a_profile_of_another_model_is_refused) {
   auto p = graph::estimate(g.dag(), 1e9);
   p.operators[3].name = "another";
   EXPECT_THAT(refusal(p), HasSubstr("its operator 3 is"));
+  p = graph::estimate(g.dag(), 1e9);
+  p.operators[0].gradient_bytes += 4;
+  EXPECT_THAT(refusal(p), HasSubstr("of gradients"));
 }
 
 }  // namespace

@@ -86,11 +86,19 @@ TEST(Measure, says_what_memory_and_link_give_also_of_a_small_device) {
   const profile::Profile p = graph::measure(here, g, {.repeats = 1, .classes = 256});
   EXPECT_GT(p.memory_bytes_per_second, 0);
   EXPECT_EQ(p.copy_bytes_per_second, 0) << "there is no link";
-  Host behind({.memory_bytes = 4 << 20, .link_bytes_per_second = 1e9, .threads = 1});
+  EXPECT_EQ(p.slowdown, 1);
+  Host behind({.memory_bytes = 4 << 20,
+               .link_bytes_per_second = 1e9,
+               .link_latency = 1e-4,
+               .slowdown = 1.5,
+               .threads = 1});
   const profile::Profile q = graph::measure(behind, g, {.repeats = 1, .classes = 256});
   EXPECT_GT(q.memory_bytes_per_second, 0);
   EXPECT_GT(q.copy_bytes_per_second, 0);
   EXPECT_GE(q.copy_latency, 0);
+  EXPECT_EQ(q.link_bytes_per_second, 1e9);
+  EXPECT_EQ(q.link_latency, 1e-4);
+  EXPECT_EQ(q.slowdown, 1.5);
   EXPECT_EQ(behind.memory().used, 0U);
 }
 

@@ -120,6 +120,10 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
     test["device"]["memory_bytes"] = 0;
     EXPECT_EQ(answer("simulate", test).at("feasible"), true) << recipe;
   }
+  test["recipe"] = "ddp";
+  test["device"]["memory_gbps"] = 0.1;
+  EXPECT_GT(answer("simulate", test).at("step_s"), ddp.at("step_s").get<double>() + 0.05)
+      << "an update of 0.3 M parameters reads and writes more than 5 MB";
   const auto refused = [&](const std::string& text) {
     const Ending ending = plan("simulate", test.dump());
     EXPECT_EQ(ending.status, 2) << ending.output;
@@ -131,6 +135,9 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
   test["device"]["flops"] = 0;
   refused("device.flops is 0");
   test["device"]["flops"] = 1e9;
+  test["device"]["memory_gbps"] = -1;
+  refused("device.memory_gbps is -1");
+  test["device"]["memory_gbps"] = 0;
   test["model"] = "6x4";
   refused("the model is '6x4'");
   test["model"] = "6x4x64";

@@ -32,16 +32,15 @@ TEST(Costs, are_the_sums_of_a_profile_over_a_segment) {
   for (int s = 0; s < 3; ++s) run::add_forward(builder, s, 0);
   for (int s = 3; s-- > 0;) run::add_backward(builder, s, 0, 0, true);
   schedule::Program& program = builder.program;
-  program.add("Evict", run::Lane::compute, 0).cost.bytes = 2'000'000;
-  program.add("Evict", run::Lane::evict, 0).cost.bytes = 2'000'000;
+  program.add("Evict", run::Lane::compute, 0).cost = {.bytes = 2'000'000, .copies = 1};
   run::set_costs(program, plan, profile_of(dag));
   double again = 0;
   for (int node = 1; node < 3; ++node) {
     if (plan.segments[1].plan(node).recomputed) again += node + 1;
   }
-  const auto seconds = [&](const char* kind, int index, run::Lane lane = run::Lane::compute) {
+  const auto seconds = [&](const char* kind, int index) {
     for (const schedule::Instruction& i : program.round) {
-      if (i.kind == kind && i.index == index && i.lane == lane) return i.cost.seconds;
+      if (i.kind == kind && i.index == index) return i.cost.seconds;
     }
     return -2.0;
   };
@@ -50,9 +49,9 @@ TEST(Costs, are_the_sums_of_a_profile_over_a_segment) {
   EXPECT_EQ(seconds("Forward", 2), 4);
   EXPECT_EQ(seconds("Backward", 1), 20 + 30);
   EXPECT_EQ(seconds("Recompute", 1), again);
-  EXPECT_EQ(seconds("Evict", 0), 0.5 + 2) << "on the compute lane nothing else says so";
-  EXPECT_EQ(seconds("Evict", 0, run::Lane::evict), -1) << "a lane of copies has the link's rate";
+  EXPECT_EQ(seconds("Evict", 0), -1) << "copies are as fast as the machine's link";
   EXPECT_EQ(run::machine_of(profile_of(dag)).copy_bytes_per_second, 1e6);
+  EXPECT_EQ(run::machine_of(profile_of(dag)).copy_latency, 0.5);
 
   const graph::Dag other = chain_dag(4, 1001);
   EXPECT_THROW(run::set_costs(program, plan, profile_of(other)), OptionError);

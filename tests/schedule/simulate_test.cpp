@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,18 @@ TEST(Simulate, operations_take_the_time_of_their_machine) {
   const Simulation result = simulate(std::vector{w.program}, World::uniform(1, machine, {}), 1);
   EXPECT_DOUBLE_EQ(result.spans[0].end, 2);     // 200 / 100 exceeds 10 / 10
   EXPECT_DOUBLE_EQ(result.spans[1].end, 3.25);  // 0.25 + 30 / 10
+}
+
+TEST(Simulate, every_copy_over_the_link_has_its_latency_on_whatever_lane) {
+  Writer w;
+  w.writes("A", Lane::compute, w.storage("x")).cost = {.bytes = 30, .copies = 3};
+  w.writes("B", Lane::load, w.storage("y", 64, Life::reserved)).cost = {.bytes = 30, .copies = 2};
+  const Machine machine{100, 1000, 10, 0.25};
+  const Simulation result = simulate(std::vector{w.program}, World::uniform(1, machine, {}), 1);
+  std::map<Lane, Seconds> end;
+  for (const auto& span : result.spans) end[span.lane] = span.end;
+  EXPECT_DOUBLE_EQ(end[Lane::compute], 3 * 0.25 + 3);
+  EXPECT_DOUBLE_EQ(end[Lane::load], 2 * 0.25 + 3);
 }
 
 TEST(Simulate, the_same_programs_give_the_same_spans) {

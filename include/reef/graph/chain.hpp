@@ -35,19 +35,22 @@ inline void require_profile_of(const Dag& dag, const profile::Profile& profile) 
     const Node& node = dag.node_at(n);
     const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(n)];
     Bytes parameters = 0;
+    Bytes gradients = 0;
     for (const int use : node.uses) {
-      parameters += dag.parameter_at(dag.use_at(use).parameter).spec.bytes();
+      const TensorSpec& spec = dag.parameter_at(dag.use_at(use).parameter).spec;
+      parameters += spec.bytes();
+      gradients += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
     }
     Bytes outputs = 0;
     for (const int output : node.outputs) outputs += dag.tensor_at(output).spec.bytes();
     if (entry.name == node.name && entry.kind == node.kind && entry.parameter_bytes == parameters &&
-        entry.output_bytes == outputs) {
+        entry.gradient_bytes == gradients && entry.output_bytes == outputs) {
       continue;
     }
     refuse(concat("its operator ", n, " is ", entry.kind, " '", entry.name, "' with ",
-                  entry.parameter_bytes, " bytes of parameters and ", entry.output_bytes,
-                  " of outputs, the model's ", node.kind, " '", node.name, "' with ", parameters,
-                  " and ", outputs));
+                  entry.parameter_bytes, " bytes of parameters, ", entry.gradient_bytes,
+                  " of gradients and ", entry.output_bytes, " of outputs, the model's ", node.kind,
+                  " '", node.name, "' with ", parameters, ", ", gradients, " and ", outputs));
   }
 }
 

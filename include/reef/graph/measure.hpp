@@ -212,9 +212,11 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
       shorts.push_back(copy(least));
     }
     profile.memory_bytes_per_second = 3 * static_cast<double>(half) / median_of(sums);
+    if (!device.discrete() || !(median_of(longs) > 0)) return;
+    // Of what is too small to tell apart, all counts as bytes.
     const Seconds more = median_of(longs) - median_of(shorts);
-    if (!device.discrete() || !(more > 0)) return;
-    profile.copy_bytes_per_second = static_cast<double>(most - least) / more;
+    profile.copy_bytes_per_second = more > 0 ? static_cast<double>(most - least) / more
+                                             : static_cast<double>(most) / median_of(longs);
     profile.copy_latency = std::max(
         0.0, median_of(shorts) - static_cast<double>(least) / profile.copy_bytes_per_second);
   });
@@ -240,8 +242,11 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
   profile::Profile result = workload(graph.dag());
   result.device = std::string(Device::name);
   result.measured = true;
-  if constexpr (requires { device.options().link_bytes_per_second; })
+  if constexpr (requires { device.options().link_bytes_per_second; }) {
     result.link_bytes_per_second = device.options().link_bytes_per_second;
+    result.link_latency = device.options().link_latency;
+    result.slowdown = device.options().slowdown;
+  }
   typename Device::Lane lane(device, "profile");
   result.threads = lane.threads();
   detail::measure_rates(device, result, lane, options.repeats);

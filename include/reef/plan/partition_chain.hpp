@@ -41,9 +41,12 @@ inline Partition partition_chain(const Chain& chain, const PartitionOptions& opt
 /// none. Errors and cost as partition_chain.
 inline Partition smallest_accumulation(const Chain& chain, PartitionOptions options) {
   const detail::ChainPartitioner partitioner(chain, options.variant);
-  options.accumulation =
-      std::max<std::int64_t>(1, partitioner.smallest_accumulation(options.memory));
-  return partition_chain(chain, options);
+  const std::int64_t smallest = partitioner.smallest_accumulation(options.memory);
+  options.accumulation = std::max<std::int64_t>(1, smallest);
+  Partition result = partition_chain(chain, options);
+  if (smallest == partitioner.undecided && !result.feasible && options.explains)
+    result.why += "; " + partitioner.undecided_text();
+  return result;
 }
 
 /// What user-given bounds come to under the same rules. Throws OptionError unless they cut the chain.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ struct Profile {
   double copy_bytes_per_second = 0;    ///< from host memory to the device; 0: no link
   Seconds copy_latency = 0;
   double link_bytes_per_second = 0;  ///< of an emulated link, as it was asked for; 0: none
+  Seconds link_latency = 0;          ///< of the same
+  double slowdown = 1;               ///< of an emulated device's kernels
   std::vector<OperatorProfile> operators;
 
   [[nodiscard]] Seconds forward_s() const { return sum(&OperatorProfile::forward_s); }
@@ -57,8 +60,8 @@ struct Profile {
                       operators.size(), ".\n  fix: the profile of the graph that has it.");
   }
 
-  /// Throws OptionError, naming the figure, unless times are 0 or more, of at most 1e9 seconds in all, and
-  /// rates 0 or at least 1.
+  /// Throws OptionError, naming the figure, unless times are 0 or more, of at most 1e9 seconds in all, rates 0
+  /// or at least 1, slowdowns at least 1, and operations 0 or more.
   void validate() const {
     const auto require = [](bool holds, const std::string& what, double value) {
       if (holds) return;
@@ -69,11 +72,17 @@ struct Profile {
     require(is_rate(copy_bytes_per_second), "copy_bytes_per_second", copy_bytes_per_second);
     require(is_rate(link_bytes_per_second), "link_bytes_per_second", link_bytes_per_second);
     require(copy_latency >= 0 && copy_latency <= 1e9, "copy_latency", copy_latency);
+    require(link_latency >= 0 && link_latency <= 1e9, "link_latency", link_latency);
+    require(slowdown >= 1 && slowdown <= 1e9, "slowdown", slowdown);
     double all = 0;
     for (const OperatorProfile& entry : operators) {
       for (const Seconds time : {entry.forward_s, entry.backward_s, entry.load_s}) {
         require(time >= 0 && (all += time) <= 1e9, concat("a time of operator '", entry.name, "'"),
                 time);
+      }
+      for (const double flops : {entry.forward_flops, entry.backward_flops}) {
+        require(flops >= 0 && std::isfinite(flops), concat("a count of operations of operator '", entry.name, "'"),
+                flops);
       }
     }
   }

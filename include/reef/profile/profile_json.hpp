@@ -11,7 +11,7 @@
 namespace reef::inline v0::profile {
 
 /// The format's name and version, first in every file.
-inline constexpr std::string_view profile_format = "reef-profile-4";
+inline constexpr std::string_view profile_format = "reef-profile-5";
 
 /// The profile as JSON; numbers round-trip.
 inline io::Json to_json(const Profile& profile) {
@@ -41,6 +41,8 @@ inline io::Json to_json(const Profile& profile) {
           {"copy_bytes_per_second", profile.copy_bytes_per_second},
           {"copy_latency", profile.copy_latency},
           {"link_bytes_per_second", profile.link_bytes_per_second},
+          {"link_latency", profile.link_latency},
+          {"slowdown", profile.slowdown},
           {"operators", std::move(operators)}};
 }
 
@@ -63,6 +65,8 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
   profile.copy_bytes_per_second = io::require<double>(json, "copy_bytes_per_second", written);
   profile.copy_latency = io::require<Seconds>(json, "copy_latency", written);
   profile.link_bytes_per_second = io::require<double>(json, "link_bytes_per_second", written);
+  profile.link_latency = io::require<Seconds>(json, "link_latency", written);
+  profile.slowdown = io::require<double>(json, "slowdown", written);
   const auto operators = io::require<std::vector<io::Json>>(json, "operators", written);
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const std::string place = concat(source, ", operator ", i);

@@ -17,8 +17,8 @@ inline schedule::Machine machine_of(const profile::Profile& profile) {
           .copy_latency = profile.copy_latency};
 }
 
-/// Gives forwards, recomputations and backwards the seconds of a profile, and what leaves on the compute
-/// lane those of the link. What else there is has operations and bytes.
+/// Gives forwards, recomputations and backwards the seconds of a profile. What else there is has
+/// operations, bytes and copies.
 ///
 /// Throws OptionError unless the profile is of the plan's model.
 inline void set_costs(schedule::Program& program, const StepPlan& plan,
@@ -27,23 +27,15 @@ inline void set_costs(schedule::Program& program, const StepPlan& plan,
   for (schedule::Instruction& instruction : program.round) {
     const bool forward = instruction.kind == "Forward";
     const bool again = instruction.kind == "Recompute";
-    if (forward || again || instruction.kind == "Backward") {
-      const graph::Segment& segment = plan.segments[static_cast<std::size_t>(instruction.index)];
-      Seconds seconds = 0;
-      for (int node = segment.first; node < segment.last; ++node) {
-        const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(node)];
-        if (again && !segment.plan(node).recomputed) continue;
-        seconds += forward || again ? entry.forward_s : entry.backward_s;
-      }
-      instruction.cost.seconds = seconds;
-    } else if (instruction.lane == schedule::Lane::compute &&
-               (instruction.kind == "Evict" || instruction.kind == "WriteBack" ||
-                instruction.kind == "Stash")) {
-      const auto bytes = static_cast<double>(instruction.cost.bytes);
-      instruction.cost.seconds =
-          profile.copy_latency +
-          (profile.copy_bytes_per_second > 0 ? bytes / profile.copy_bytes_per_second : 0);
+    if (!forward && !again && instruction.kind != "Backward") continue;
+    const graph::Segment& segment = plan.segments[static_cast<std::size_t>(instruction.index)];
+    Seconds seconds = 0;
+    for (int node = segment.first; node < segment.last; ++node) {
+      const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(node)];
+      if (again && !segment.plan(node).recomputed) continue;
+      seconds += forward || again ? entry.forward_s : entry.backward_s;
     }
+    instruction.cost.seconds = seconds;
   }
 }
 

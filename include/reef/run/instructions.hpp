@@ -244,7 +244,9 @@ inline void add_folds(StepBuilder& builder, int fold) {
     uses.index = static_cast<int>(b);
     const StepBuilder::Accumulators& sums = builder.accumulators_of(fold);
     for (const int use : builder.further_uses(b)) {
-      uses.reads.push_back({sums.uses[static_cast<std::size_t>(use)], builder.stage.gradients});
+      const StorageId addend = sums.uses[static_cast<std::size_t>(use)];
+      uses.reads.push_back({addend, builder.stage.gradients});
+      uses.cost.bytes += 3 * program.storages[addend].bytes;  // both are read, and one written
     }
     const Value gradient{sums.buckets[b], builder.stage.gradients};
     if (!uses.reads.empty()) {
@@ -254,6 +256,8 @@ inline void add_folds(StepBuilder& builder, int fold) {
     if (plan.virtual_ranks == 1) continue;
     Instruction& rank = program.add("FoldRank", Lane::compute, static_cast<int>(b));
     rank.reads = {gradient};
+    rank.cost.bytes = (fold == 0 ? 1 : 2) * program.storages[builder.reduced[b]].bytes +
+                      program.storages[gradient.storage].bytes;
     (fold == 0 ? rank.writes : rank.accumulates) = {{builder.reduced[b], 0}};
   }
 }

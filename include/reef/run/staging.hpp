@@ -146,6 +146,11 @@ private:
     return copy;
   }
 
+  void add_copy(schedule::Instruction& transfer, schedule::StorageId of) const {
+    transfer.cost.bytes += program_.storages[of].bytes;
+    ++transfer.cost.copies;
+  }
+
   void fetch(schedule::Value& value, schedule::Instruction& download) {
     if (!on_device(value.storage)) return;
     const schedule::Value host{twin(value.storage), value.version};
@@ -153,7 +158,7 @@ private:
         held == current_.end() || held->second != value.version) {
       download.reads.push_back(value);
       download.writes.push_back(host);
-      download.cost.bytes += program_.storages[value.storage].bytes;
+      add_copy(download, value.storage);
       current_[value.storage] = value.version;
     }
     value = host;
@@ -164,7 +169,7 @@ private:
     const schedule::Value host{twin(value.storage), value.version};
     upload.reads.push_back(host);
     upload.writes.push_back(value);
-    upload.cost.bytes += program_.storages[value.storage].bytes;
+    add_copy(upload, value.storage);
     drop_overlapping(value.storage);
     current_[value.storage] = value.version;
     value = host;
@@ -175,7 +180,7 @@ private:
     if (found == originals_.end()) return;
     upload.reads.push_back(host);
     upload.writes.push_back({found->second, host.version});
-    upload.cost.bytes += program_.storages[host.storage].bytes;
+    add_copy(upload, host.storage);
     drop_overlapping(found->second);
     current_[found->second] = host.version;
   }

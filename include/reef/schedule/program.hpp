@@ -75,7 +75,8 @@ struct Message {
 struct Cost {
   Seconds seconds = -1;  ///< negative: not measured
   double flops = 0;
-  Bytes bytes = 0;  ///< moved through the memory or the copy link of the lane
+  Bytes bytes = 0;  ///< moved through the memory, or over the link between device and host
+  int copies = 0;   ///< over that link, one after another: each has its latency
 };
 
 /// One step of a program, as plain data. `kind` names the code that runs it.

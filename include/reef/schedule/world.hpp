@@ -22,14 +22,17 @@ namespace detail {
 inline Seconds over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
 }  // namespace detail
 
-/// What an instruction takes on its lane: its own seconds, or as fast as the machine is.
+/// What an instruction takes on its lane: its own seconds, or as fast as the machine is. On the lanes of
+/// copies it is one at least.
 inline Seconds duration_of(const Instruction& instruction, const Machine& machine) {
   using detail::over;
   const Cost& cost = instruction.cost;
   if (cost.seconds >= 0) return cost.seconds;
   const auto bytes = static_cast<double>(cost.bytes);
-  if (instruction.lane == Lane::load || instruction.lane == Lane::evict) {
-    return machine.copy_latency + over(bytes, machine.copy_bytes_per_second);
+  const bool copies = instruction.lane == Lane::load || instruction.lane == Lane::evict;
+  if (copies || cost.copies > 0) {
+    return std::max(cost.copies, 1) * machine.copy_latency +
+           over(bytes, machine.copy_bytes_per_second);
   }
   return std::max(over(cost.flops, machine.flops_per_second),
                   over(bytes, machine.memory_bytes_per_second));

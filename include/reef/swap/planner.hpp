@@ -57,12 +57,12 @@ public:
         limits_(std::move(limits)),
         judge_(profile, limits_.memory, std::move(programs)) {}
 
-  /// What to plan by: the profile of the options, or an estimate of the device's kind: the link as it is
-  /// emulated, and 50 GFLOP/s, whatever the threads, of which ranks may have different numbers; else a GPU
+  /// What to plan by: the profile of the options, or an estimate of the device's kind: link and slowdown as they
+  /// are emulated, and 50 GFLOP/s, whatever the threads, of which ranks may have different numbers; else a GPU
   /// behind 16 lanes of PCIe 4.
   ///
   /// Throws OptionError if the profile is of another model, or was measured on a device of another kind, behind
-  /// another link, or with other threads than the options say.
+  /// another link, slowed down otherwise, or with other threads than the options say.
   template <class Device, class Options>
   static profile::Profile profile_of(const graph::Dag& dag, const Options& options) {
     if (options.profile) {
@@ -71,9 +71,10 @@ public:
       return *options.profile;
     }
     if constexpr (requires { options.device.link_bytes_per_second; }) {
-      profile::Profile result =
-          graph::estimate(dag, {5e10, 1e10, options.device.link_bytes_per_second});
-      result.copy_latency = options.device.link_latency;
+      const auto& device = options.device;
+      profile::Profile result = graph::estimate(
+          dag, {5e10 / device.slowdown, 1e10 / device.slowdown, device.link_bytes_per_second});
+      result.copy_latency = device.link_latency;
       return result;
     } else {
       return graph::estimate(dag, {1e13, 1e12, 2e10});
@@ -112,18 +113,21 @@ private:
   static void require_profile_of_device(const profile::Profile& profile, const Options& options) {
     const auto refuse = [](const std::string& why) {
       throw OptionError("reef::Trainer: the profile is of another device: ", why,
-                        ".\n  fix: measure on this one.");
+                        ".\n  fix: measure on this one, or on the slowest of all ranks'.");
     };
     if (!profile.measured) return;
     if (profile.device != Device::name)
       refuse(concat("it was measured on '", profile.device, "', this is '", Device::name, "'"));
     if constexpr (requires { options.device.link_bytes_per_second; }) {
-      const double link = options.device.link_bytes_per_second;
-      if (profile.link_bytes_per_second != link) {
-        refuse(concat("its link gave ", profile.link_bytes_per_second,
-                      " bytes a second, this device's, or the slowest of all ranks', gives ",
-                      link));
-      }
+      const auto same = [&](const char* what, double profiled, double asked, const char* unit) {
+        if (profiled == asked) return;
+        refuse(concat("its ", what, " was ", profiled, unit,
+                      ", this one's, or that of the slowest of all ranks, is ", asked, unit));
+      };
+      const auto& device = options.device;
+      same("link's bandwidth", profile.link_bytes_per_second, device.link_bytes_per_second, " B/s");
+      same("link's latency", profile.link_latency, device.link_latency, " s");
+      same("kernels' slowdown", profile.slowdown, device.slowdown, "");
       if (options.device.threads > 0 && options.device.threads != profile.threads)
         refuse(
             concat("it had ", profile.threads, " threads, this one has ", options.device.threads));

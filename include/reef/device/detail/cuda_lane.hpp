@@ -94,6 +94,14 @@ public:
         "cudaMemcpyAsync", device_.ordinal());
   }
 
+  /// What was there is not to be read any more: NaNs, where Options::poison_freed says so.
+  void poison(void* memory, Bytes bytes) {
+    if (bytes == 0 || !device_.options().poison_freed) return;
+    detail::check_cuda(
+        cudaMemsetAsync(memory, 0xFF, static_cast<std::size_t>(bytes), stream_.get),
+        "cudaMemsetAsync", device_.ordinal());
+  }
+
   void fill_zero(void* to, Bytes bytes) {
     if (bytes == 0) return;
     detail::check_cuda(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream_.get),

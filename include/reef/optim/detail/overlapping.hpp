@@ -239,15 +239,19 @@ private:
                  : run::no_storage;
       run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
       hand.reads = {{sums.buckets[b], version}};
+      hand.cost.bytes = 2 * builder_.gradient_bytes(b);
       for (const int use : builder_.further_uses(b)) {
-        hand.reads.push_back({sums.uses[static_cast<std::size_t>(use)], version});
+        const run::StorageId addend = sums.uses[static_cast<std::size_t>(use)];
+        hand.reads.push_back({addend, version});
+        hand.cost.bytes += 3 * program_.storages[addend].bytes;
       }
       const run::Value target{widens ? rounded : fold == 0 ? handed_[b] : builder_.reduced[b], 0};
       hand.writes = {target};
-      hand.cost.bytes = 2 * builder_.gradient_bytes(b);
       if (fold == 0 && !widens) continue;
       run::Instruction& add = program_.add("FoldRank", run::Lane::compute, static_cast<int>(b));
       add.reads = {target};
+      add.cost.bytes = (fold == 0 ? 1 : 2) * program_.storages[handed_[b]].bytes +
+                       program_.storages[target.storage].bytes;
       (fold == 0 ? add.writes : add.accumulates) = {{handed_[b], 0}};
     }
   }

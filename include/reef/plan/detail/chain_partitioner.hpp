@@ -102,18 +102,22 @@ public:
     return result;
   }
 
+  /// What smallest_accumulation says where `most_searches` did not decide.
+  static constexpr std::int64_t undecided = -1;
+  static constexpr int most_searches = 200;
+
   /// The smallest number of micro-batches from `least` on with which there is a partition; 0 if none has
   /// one. More of them hide more, but stashes take more memory: so ranges of numbers are halved, and left
-  /// out where none in them can have one. After some hundred searches it gives up, and says 0.
+  /// out where none in them can have one.
   [[nodiscard]] std::int64_t smallest_accumulation(Bytes memory, std::int64_t least = 1) const {
     const std::int64_t most = most_accumulation();
-    int searches = 200;
+    int searches = most_searches;
     if (least > most || !exists(memory, least, most)) return 0;
     for (std::int64_t from = least, to = least; from <= most;
          from = to + 1, to = std::min(2 * to, most)) {
       if (const std::int64_t found = smallest_in(memory, from, std::max(from, to), searches))
         return found;
-      if (searches <= 0) return 0;
+      if (searches <= 0) return undecided;
     }
     return 0;
   }
@@ -163,10 +167,16 @@ public:
     if (enough > 0) result += concat(enough, " bytes");
     if (more > 0 || enough > 0) return result;
     constexpr Bytes all = Bytes{1} << 61;
+    if (more == undecided) return result + undecided_text();
     const std::int64_t any = smallest_accumulation(all, accumulation + 1);
+    if (any == undecided) return result + undecided_text();
     if (any == 0)
       return result + "a faster link: some operator takes no time to hide a load behind";
     return result + concat(any, " micro-batches and ", smallest_memory(any, memory), " bytes");
+  }
+
+  static std::string undecided_text() {
+    return concat("more micro-batches, perhaps: ", most_searches, " searches did not decide");
   }
 
 private:

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -17,6 +18,13 @@ using run::Lane;
 using run::Place;
 using run::StorageId;
 using run::Value;
+
+/// Copies of values, one by one, over the link.
+inline void add_copies(schedule::Cost& cost, const schedule::Program& program,
+                       const std::vector<Value>& values) {
+  for (const Value& value : values) cost.bytes += program.storages[value.storage].bytes;
+  cost.copies += static_cast<int>(values.size());
+}
 
 /// Memory of the device that segments have in turn: some slots, each as large as the largest segment
 /// needs, and in each a part for every operand of a segment.
@@ -54,10 +62,20 @@ public:
   [[nodiscard]] bool empty() const { return parts_.empty(); }
   [[nodiscard]] std::size_t size() const { return parts_.size(); }
 
-  /// The slot that has been used longest ago becomes the segment's.
-  void take(int segment) {
+  using Held = std::pair<int, std::vector<Value>>;  ///< a segment, and its parts; none: -1
+
+  /// The slot that has been used longest ago becomes the segment's. What was in it till now.
+  Held take(int segment) {
+    const Held before = held_in(order_.front());
     use(order_.front());
     segments_[order_.back()] = segment;
+    return before;
+  }
+  /// What is in the slots, by their last use.
+  [[nodiscard]] std::vector<Held> all() const {
+    std::vector<Held> all;
+    for (const std::size_t slot : order_) all.push_back(held_in(slot));
+    return all;
   }
   /// The slot that is the segment's already is used again; false if there is none.
   bool find(int segment) {
@@ -77,6 +95,11 @@ public:
   }
 
 private:
+  [[nodiscard]] Held held_in(std::size_t slot) const {
+    const int segment = segments_[slot];
+    if (segment < 0) return {segment, {}};
+    return {segment, parts_[slot][static_cast<std::size_t>(segment)]};
+  }
   void use(std::size_t slot) {
     order_.erase(std::find(order_.begin(), order_.end(), slot));
     order_.push_back(slot);

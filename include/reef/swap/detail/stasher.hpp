@@ -176,7 +176,7 @@ private:
     std::size_t turn = 0;
     std::size_t restored = 0;
     for (Iterator i = begin; i != end; ++i) {
-      if (i->micro_batch != micro_batches[turn]) ++turn;
+      if (i->micro_batch != micro_batches[turn]) drop_restored(to, s, micro_batches[turn++]);
       while (stashes(s) && restored < micro_batches.size() &&
              restored < turn + slots_.restored.size()) {
         restore(to, s, micro_batches[restored++]);
@@ -184,6 +184,25 @@ private:
       replace(i->reads, stashes(s) ? restored_[i->micro_batch] : crossing_);
       to.push_back(std::move(*i));
     }
+    drop_restored(to, s, micro_batches[turn]);
+  }
+
+  void drop_restored(std::vector<Instruction>& to, int s, int j) {
+    if (!stashes(s)) return;
+    std::vector<Value> parts;
+    for (const auto& [storage, place] : restored_[j]) parts.push_back(place);
+    drop(to, Lane::compute, s, j, std::move(parts));
+  }
+
+  /// As Swapper::drop, of one micro-batch.
+  void drop(std::vector<Instruction>& to, Lane lane, int s, int j, std::vector<Value> parts) const {
+    if (!builder_.plan.drops || parts.empty()) return;
+    Instruction& drop = to.emplace_back();
+    drop.kind = "Drop";
+    drop.lane = lane;
+    drop.index = s;
+    drop.micro_batch = j;
+    drop.writes = std::move(parts);
   }
 
   /// A forward writes to slots.
@@ -224,8 +243,11 @@ private:
       const bool leaves = stashed_.contains(t) && !staying_.contains(t);
       if (leaves) add(batch(j).tensors[static_cast<std::size_t>(t)]);
     }
-    if (blob_leaves(s)) add(batch(j).saved[static_cast<std::size_t>(s)]);
+    const StorageId blob = batch(j).saved[static_cast<std::size_t>(s)];
+    if (blob_leaves(s)) add(blob);
+    const Lane lane = stash.lane;
     push(to, std::move(stash), s, j);
+    if (blob_leaves(s)) drop(to, lane, s, j, {crossing_.at(blob)});
   }
 
   void restore(std::vector<Instruction>& to, int s, int j) {
@@ -248,9 +270,7 @@ private:
     if (instruction.reads.empty()) return;
     instruction.index = s;
     instruction.micro_batch = j;
-    for (const Value& value : instruction.reads) {
-      instruction.cost.bytes += program_.storages[value.storage].bytes;
-    }
+    add_copies(instruction.cost, program_, instruction.reads);
     to.push_back(std::move(instruction));
   }
 

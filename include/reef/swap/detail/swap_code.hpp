@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstring>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,16 +9,13 @@
 
 namespace reef::inline v0::swap::detail {
 
-/// A checking mode of the device has nobody read what has left: weights, when the next take their slot, and
-/// gradients, as soon as they are in host memory. What forwards and Restores write covers what was there.
+/// On a device that checks that nobody reads what has left.
 template <class DeviceLane>
 void poison(DeviceLane& lane, void* memory, Bytes bytes) {
-  if constexpr (requires { requires std::remove_cvref_t<decltype(lane.device())>::on_host; }) {
-    if (lane.device().options().poison_freed) std::memset(memory, 0xFF, bytes);
-  }
+  if constexpr (requires { lane.poison(memory, bytes); }) lane.poison(memory, bytes);
 }
 
-/// Adds the code of Load, LoadGradients, Evict, WriteBack, Stash and Restore.
+/// Adds the code of Load, LoadGradients, Evict, WriteBack, Stash, Restore and Drop.
 ///
 /// What lies between parameters in a slot is another segment's, and stays there: it has to be 0 where
 /// gradients are summed up.
@@ -28,20 +23,19 @@ template <class Handlers, class Site>
 void add_swap_code(Handlers& handlers, const Site& site) {
   using Code = typename Handlers::Code;
   using DeviceLane = typename Handlers::Lane;
-  handlers.on_lane("Load", [&site](const Instruction& load) -> Code {
-    // All that reads a slot of weights reads all parts of a segment, so the whole slot is free by now.
-    const schedule::StorageId slot = site.storage(load.writes.front()).parent;
-    return [copies = site.copies(load, device::Copy::to_device), memory = site.memory.at(slot),
-            bytes = site.storage({slot, 0}).bytes](DeviceLane& lane) mutable {
-      poison(lane, memory, bytes);
-      copies(lane);
+  for (const char* comes : {"Load", "LoadGradients", "Restore"}) {
+    handlers.on_lane(comes, [&site](const Instruction& coming) -> Code {
+      return site.copies(coming, device::Copy::to_device);
+    });
+  }
+  handlers.on_lane("Drop", [&site](const Instruction& drop) -> Code {
+    std::vector<std::pair<void*, Bytes>> parts;
+    for (const Value& value : drop.writes) {
+      parts.emplace_back(site.memory.at(value.storage), site.storage(value).bytes);
+    }
+    return [parts = std::move(parts)](DeviceLane& lane) {
+      for (const auto& [memory, bytes] : parts) poison(lane, memory, bytes);
     };
-  });
-  handlers.on_lane("Restore", [&site](const Instruction& restore) -> Code {
-    return site.copies(restore, device::Copy::to_device);
-  });
-  handlers.on_lane("LoadGradients", [&site](const Instruction& load) -> Code {
-    return site.copies(load, device::Copy::to_device);
   });
   for (const char* leaves : {"WriteBack", "Stash"}) {
     handlers.on_lane(leaves, [&site](const Instruction& leaving) -> Code {

@@ -40,6 +40,7 @@ namespace reef::inline v0::swap::detail {
 /// | Evict          | reads those places, writes gradients_of(segment), in its order; accumulates      |
 /// |                | them where it goes on from what was there                                       |
 /// | WriteBack      | reads the weights' places, writes as many bytes of host memory: as published    |
+/// | Drop           | where the plan has them: writes those places when nobody reads them any more    |
 /// | bits           | none change: gradients of a segment are summed in ascending micro-batch order   |
 class Swapper {
 public:
@@ -132,6 +133,7 @@ private:
     }
     for (auto i = fold.begin(); i != fold.end();) i = visit(i, fold.end());
     fold.clear();
+    for (const auto& [s, parts] : slots().weights.all()) drop(s, parts);
     slots().weights.forget();
   }
 
@@ -198,7 +200,8 @@ private:
     const std::vector<Value> weights = weights_of(s);
     if (weights.empty()) return {};
     if (!slots().weights.find(s)) {
-      slots().weights.take(s);
+      const auto [before, left] = slots().weights.take(s);
+      drop(before, left);
       move("Load", Lane::load, s, weights, slots().weights.parts());
     }
     return slots().weights.parts();
@@ -218,6 +221,9 @@ private:
     move("Evict", leaving(), s, slots().gradients.parts(), std::exchange(sums_, {}));
     Instruction& evict = program_.round.back();
     if (goes_on_) evict.accumulates.swap(evict.writes);
+    // What lies between parameters of a bucket stays where it is.
+    const int b = builder_.plan.bucket_of_segment[static_cast<std::size_t>(s)];
+    if (b >= 0) evict.cost.copies += static_cast<int>(builder_.plan.parameters_in(b).size()) - 1;
   }
 
   [[nodiscard]] bool overwrites(const Instruction& i) const {
@@ -236,13 +242,20 @@ private:
           {program_.add_storage(storage.name + ", written back", storage.bytes, Place::host), 0});
     }
     move("WriteBack", leaving(), s, weights_, std::move(back));
+    drop(s, weights_);
     slots().weights.forget(s);
+  }
+
+  /// What is dropped leaves nothing to do but on a device that checks that nobody reads it any more.
+  void drop(int s, const std::vector<Value>& parts) {
+    if (builder_.plan.drops && !parts.empty()) {
+      program_.add("Drop", Lane::compute, s).writes = parts;
+    }
   }
 
   void move(const char* kind, Lane lane, int s, std::vector<Value> from, std::vector<Value> to) {
     Instruction& instruction = program_.add(kind, lane, s);
-    for (const Value& value : from)
-      instruction.cost.bytes += program_.storages[value.storage].bytes;
+    add_copies(instruction.cost, program_, from);
     instruction.reads = std::move(from);
     instruction.writes = std::move(to);
   }

@@ -91,6 +91,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   }
   plan.swapping = choice.swapping;
   plan.swapping.stays = std::min(plan.swapping.stays, static_cast<int>(plan.segments.size()));
+  if constexpr (requires { options.device.poison_freed; }) plan.drops = options.device.poison_freed;
   plan.piece_bytes = options.communication.piece_bytes;
   plan.gradient = element_of<Gradient>;
   if constexpr (Swap::home_is_host) plan.home = schedule::Place::host;
@@ -175,10 +176,13 @@ void Trainer<Policies...>::plan_step() {
     if constexpr (requires { agreed.device.link_bytes_per_second; }) {
       agreed.device.link_bytes_per_second =
           least("link of the device", options_.device.link_bytes_per_second);
-      for (const Seconds latency :
-           comm::gather_numbers(*progress_, "latency of the link", options_.device.link_latency)) {
-        agreed.device.link_latency = std::max(agreed.device.link_latency, latency);
-      }
+      const auto agree_on_most = [this](const char* what, double& own) {
+        for (const double value : comm::gather_numbers(*progress_, what, own)) {
+          own = std::max(own, value);
+        }
+      };
+      agree_on_most("latency of the link", agreed.device.link_latency);
+      agree_on_most("slowdown of the device", agreed.device.slowdown);
     }
   }
   plan_ = plan_of(model_.dag(), agreed, ranks(), std::move(counts));

@@ -108,7 +108,7 @@ void Trainer<Policies...>::verify_together() {
   try {
     detail::require_agreement(
         *progress_, "plan of a step", plan.value(),
-        "start every rank with the same program, model, batch, policies and options.");
+        "start every rank with the same program, model, batch, policies, options and profile.");
     detail::require_agreement(*progress_,
                               "optimizer, seed, rule, learning rate, clipping, accumulation, "
                               "exchanges or instruction set",

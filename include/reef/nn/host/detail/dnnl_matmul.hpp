@@ -36,7 +36,8 @@ inline bool multiplies_bf16() {
 /// C (m,n) = op(A) (m,k) op(B) (k,n) + beta C by oneDNN's matmul on the calling thread, with sums in
 /// fp32.
 ///
-/// oneDNN makes code for a shape, so each thread keeps what it has made, by shape.
+/// oneDNN makes code for a shape, so each thread keeps what it has made, by shape; its scratchpad, 1.4 MB for
+/// the largest of a GPT's products, is one for all shapes of a thread.
 class DnnlMatmul {
 public:
   struct Shape {
@@ -70,12 +71,36 @@ public:
     if (primitive_ != nullptr) dnnl_primitive_destroy(primitive_);
     if (stream_ != nullptr) dnnl_stream_destroy(stream_);
     if (engine_ != nullptr) dnnl_engine_destroy(engine_);
-    std::free(scratch_);
   }
   DnnlMatmul(const DnnlMatmul&) = delete;
   DnnlMatmul& operator=(const DnnlMatmul&) = delete;
 
 private:
+  /// As much as the largest shape has asked for.
+  class Scratch {
+  public:
+    void grow(std::size_t bytes) {
+      if (bytes <= bytes_) return;
+      const std::size_t whole = (bytes + 63) / 64 * 64;
+      std::unique_ptr<void, decltype(&std::free)> more(std::aligned_alloc(64, whole), &std::free);
+      if (!more) {
+        throw MemoryError("reef::nn: no ", format_bytes(bytes),
+                          " for a product of oneDNN.\n  fix: a smaller micro-batch or model.");
+      }
+      data_ = std::move(more);
+      bytes_ = whole;
+    }
+    [[nodiscard]] void* data() const { return data_.get(); }
+
+  private:
+    std::unique_ptr<void, decltype(&std::free)> data_{nullptr, &std::free};
+    std::size_t bytes_ = 0;
+  };
+  static Scratch& scratch() {
+    thread_local Scratch of_thread;
+    return of_thread;
+  }
+
   DnnlMatmul() = default;
 
   void plan(const Shape& shape) {
@@ -121,18 +146,14 @@ private:
     const char* code = "";
     check(dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &code));
     if (std::string_view(code).starts_with("ref")) return;
-    const dnnl_memory_desc_t scratch =
+    const dnnl_memory_desc_t scratchpad =
         *dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
-    const std::size_t bytes = dnnl_memory_desc_get_size(&scratch);
-    if (bytes > 0) scratch_ = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (bytes > 0 && scratch_ == nullptr) {
-      throw MemoryError("reef::nn: no ", format_bytes(bytes),
-                        " for a product of oneDNN.\n  fix: a smaller micro-batch or model.");
-    }
+    const std::size_t bytes = dnnl_memory_desc_get_size(&scratchpad);
+    scratch().grow(bytes);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       check(dnnl_memory_create(&memories_[i], kinds[i], engine_, nullptr));
     }
-    check(dnnl_memory_create(&memories_.back(), &scratch, engine_, scratch_));
+    check(dnnl_memory_create(&memories_.back(), &scratchpad, engine_, nullptr));
     check(dnnl_primitive_create(&primitive_, plan));
   }
 
@@ -140,6 +161,7 @@ private:
     check(dnnl_memory_set_data_handle(memories_[0], a));
     check(dnnl_memory_set_data_handle(memories_[1], b));
     check(dnnl_memory_set_data_handle(memories_[2], c));
+    check(dnnl_memory_set_data_handle(memories_[3], scratch().data()));
     const std::array<dnnl_exec_arg_t, 4> arguments{{{DNNL_ARG_SRC, memories_[0]},
                                                     {DNNL_ARG_WEIGHTS, memories_[1]},
                                                     {DNNL_ARG_DST, memories_[2]},
@@ -159,7 +181,6 @@ private:
   dnnl_stream_t stream_ = nullptr;
   dnnl_primitive_t primitive_ = nullptr;
   std::array<dnnl_memory_t, 4> memories_{};
-  void* scratch_ = nullptr;
 };
 
 #endif
