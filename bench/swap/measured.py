@@ -5,8 +5,9 @@
     cmake --build build/release --target swap_step_bench
     python3 bench/swap/measured.py --out bench/results/swap_measured.md
 
-Every cell is a policy, a number of micro-batches C and a link, in a process of its own. The profile is measured and saved
-by one process and read by the next; what is foreseen is the simulation of the very program, with the times of that profile.
+Every cell is a policy, a number of micro-batches C and a link, in a process of its own. Before those of a C the profile is
+measured and saved by another process, and they read it; what is foreseen is the simulation of the very program, with the
+times of that profile.
 
     resident     the model stays; "as atom": with the cuts of atom, and what atom recomputes is recomputed
     atom         swap::Atom<>: cuts, slots, order, and what each segment keeps, recomputes or stashes, as planned
@@ -115,14 +116,14 @@ def said(value):
     return f"{median:.3f}" + (" ({:.3f} to {:.3f})".format(*between) if between else "")
 
 
-def table(measured, profile):
+def table(measured):
     """One line for each C and policy."""
-    load = sum(o["load_s"] for o in profile["operators"])
-    forward = sum(o["forward_s"] for o in profile["operators"])
     lines = ["| C | load / F | policy | segments | slots | stay | what is between forward and backward | device MB | step s | foreseen s | error | to resident | compute lane | and update |",
              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     errors, ratios = [], []
-    for c, policies in measured.items():
+    for c, (profile, policies) in measured.items():
+        load = sum(o["load_s"] for o in profile["operators"])
+        forward = sum(o["forward_s"] for o in profile["operators"])
         for name, policy in policies.items():
             plan = policy.plan
             step = statistics.median(policy.seconds())
@@ -145,7 +146,8 @@ def table(measured, profile):
         atom = policies["atom"]
         ratios.append(f"- C = {c}: {len(atom.readings)} readings, load / F {load / (c * forward):.2f}, utilisation {atom.utilisation('compute_s'):.1f} % of the compute lane, "
                       f"{atom.utilisation('busy_s'):.1f} % with the update's; atom "
-                      f"{said(ratio(atom, policies['resident as atom']))} of resident, "
+                      f"{said(ratio(atom, policies['resident as atom']))} of resident, foreseen "
+                      f"{atom.plan['predicted_s'] / policies['resident as atom'].plan['predicted_s']:.3f}, "
                       f"{said(ratio(atom, policies['streaming']))} of streaming; a resident step as atom computes it is "
                       f"{said(ratio(policies['resident as atom'], policies['resident']))} of one that keeps everything")
     return lines, errors, ratios
@@ -177,7 +179,7 @@ def main():
             f"`{shlex.join(['python3', 'bench/swap/measured.py', *sys.argv[1:]])}`: one thread of {machine()}, fp32, AdamW, the update included. Medians of at least "
             f"{options.rounds} readings, each of one step, policies taking turns; ratios are medians of those of one round, in brackets where that of "
             f"many more would lie, nineteen times of twenty, were they independent. The device has {options.share:g} of the memory that the model needs to stay there, recomputed.", ""]
-    text += [line for line in __doc__.splitlines()[9:] if line.startswith("    ")] + [""]
+    text += [line for line in __doc__.splitlines()[10:] if line.startswith("    ")] + [""]
     if options.note:
         text += [options.note, ""]
     for model in options.models:
@@ -185,11 +187,13 @@ def main():
             rate, _, checks = link.partition(":")
             checks = checks or "ignored"
             with tempfile.TemporaryDirectory() as folder:
-                file = str(Path(folder) / "profile.json")
-                subprocess.run([options.program, "profile", model, rate, file], check=True)
-                measured = {c: measure(options, model, rate, checks, file, c) for c in options.counts}
-                profile = json.loads(Path(file).read_text())
-            lines, errors, ratios = table(measured, profile)
+                file = Path(folder) / "profile.json"
+                measured = {}
+                for c in options.counts:
+                    subprocess.run([options.program, "profile", model, rate, str(file)], check=True)
+                    profile = json.loads(file.read_text())
+                    measured[c] = profile, measure(options, model, rate, checks, str(file), c)
+            lines, errors, ratios = table(measured)
             text += [f"## {model} behind {rate} GB/s, {checks}", ""] + lines + [""]
             for which, cells in (("that swap", [e for e in errors if not e[2].startswith("resident")]),
                                  ("that stay", [e for e in errors if e[2].startswith("resident")])):

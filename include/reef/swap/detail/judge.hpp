@@ -60,7 +60,7 @@ inline Floor floor_of(const schedule::Program& program, const schedule::Machine&
   return floor;
 }
 
-/// The segment that takes the most memory, in words.
+/// The segment that takes the most memory, in words: what it alone has for one micro-batch, unaligned.
 inline std::string heaviest_of(const run::StepPlan& plan) {
   struct Needs {
     Bytes weights = 0;
