@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every benchmark that is built and keeps its results. The tables of bench/optim take longest; on two cores all
-# others take 15 minutes, and the peers 25.
+# Runs every benchmark that is built and keeps its results. The tables of bench/optim take longest; on two cores swapped
+# steps take 40 minutes, the peers 25, and all others 15.
 #
 #   cmake --preset release -DREEF_BUILD_BENCH=ON && cmake --build build/release --target bench
 #   bench/run_all.sh [FOLDER]            all into FOLDER, by default bench/results
