@@ -177,7 +177,8 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
   options.device.threads = 1;
   options.device.memory_bytes = asked.memory;
   options.device.link_bytes_per_second = asked.link;
-  options.profile = graph::estimate(model.dag(), graph::Speed{asked.flops, asked.memory_rate, asked.link});
+  options.profile =
+      graph::estimate(model.dag(), graph::Speed{asked.flops, asked.memory_rate, asked.link});
   Bytes peak = 0;
   try {
     options = Asked::planned(model, options, asked.ranks);

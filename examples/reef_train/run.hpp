@@ -235,7 +235,9 @@ private:
     result.trace = &sink_;
     if (!options_.profile.empty()) {
       result.profile = profile(result.device);
-      if (options_.device_memory == 0) say("profile: without --device-memory there is nothing to plan by it");
+      if (options_.device_memory == 0) {
+        say("profile: without --device-memory there is nothing to plan by it");
+      }
     }
     if constexpr (requires { result.sync.every; }) set_exchange(result.sync);
     return result;

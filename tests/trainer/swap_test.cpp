@@ -9,6 +9,7 @@
 #include <map>
 #include <new>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -338,6 +339,37 @@ TEST_F(SwapAlone, nobody_may_read_what_has_left) {
   };
   EXPECT_EQ(poisoned(false), 0U);
   EXPECT_GE(poisoned(true), slots - slots / 50);
+}
+
+TEST_F(SwapAlone, what_comes_is_dropped_where_a_device_checks) {
+  // verify() refuses a program that reads it afterwards, so it is enough that all is.
+  auto options = small_options<Swapped>();
+  options.device.poison_freed = true;
+  options.activations = {Activations::stash};
+  for (const bool streams : {false, true}) {
+    options.swapping = run::Swapping{.slots = 3, .streams = streams};
+    const auto model = nn::gpt<device::Host, float>(deep(0), 1);
+    const schedule::Program program = Swapped::programs(model, options, 1).front();
+    std::set<schedule::StorageId> there;
+    int drops = 0;
+    for (const schedule::Instruction& i : program.round) {
+      const auto is_kept = [&](const schedule::Value& value) {
+        const schedule::StorageId slot = program.storages[value.storage].parent;
+        return slot != schedule::no_storage &&
+               program.storages[slot].name.ends_with("of what is kept");
+      };
+      for (const schedule::Value& value : i.writes) {
+        if (i.kind == "Load" || i.kind == "Restore" || (i.kind == "Forward" && is_kept(value))) {
+          EXPECT_TRUE(there.insert(value.storage).second) << program.name(value) << " comes twice";
+        } else if (i.kind == "Drop") {
+          EXPECT_EQ(there.erase(value.storage), 1U) << program.name(value);
+          ++drops;
+        }
+      }
+    }
+    EXPECT_TRUE(there.empty()) << there.size();
+    EXPECT_GT(drops, 0);
+  }
 }
 
 TEST_F(SwapAlone, programs_say_each_copy_and_what_folds_move) {

@@ -38,8 +38,8 @@ namespace reef::inline v0::device {
 ///     end of a copy = max(now, link free) + bytes / link_bytes_per_second + link_latency
 ///
 /// | memory | a budget of Options::memory_bytes for all Buffers together; PinnedBuffers are free.  |
-/// |        | Matrix products pack parts for a core's cache, oneDNN's scratchpad among them: some  |
-/// |        | MB a thread, whatever the model, which are not of the budget                         |
+/// |        | Not of the budget: what matrix products pack for a core's cache, and oneDNN's        |
+/// |        | scratchpad, some MB a thread                                                         |
 /// | link   | one FIFO for to_device and one for to_host: full duplex. A copy moves its bytes,     |
 /// |        | then its lane sleeps until the link would have been done. No burnt cores             |
 /// | speed  | with Options::slowdown a lane sleeps after its kernels, as if the cores were slower  |
@@ -341,7 +341,8 @@ public:
 
   /// What was there is not to be read any more: NaNs, where Options::poison_freed says so.
   void poison(void* memory, Bytes bytes) {
-    if (device_.options_.poison_freed) std::memset(memory, 0xFF, static_cast<std::size_t>(bytes));
+    if (bytes == 0 || !device_.options_.poison_freed) return;
+    std::memset(memory, 0xFF, static_cast<std::size_t>(bytes));
   }
 
   void fill_zero(void* to, Bytes bytes) {

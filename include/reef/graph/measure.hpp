@@ -213,10 +213,12 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
     }
     profile.memory_bytes_per_second = 3 * static_cast<double>(half) / median_of(sums);
     if (!device.discrete() || !(median_of(longs) > 0)) return;
-    // Of what is too small to tell apart, all counts as bytes.
     const Seconds more = median_of(longs) - median_of(shorts);
-    profile.copy_bytes_per_second = more > 0 ? static_cast<double>(most - least) / more
-                                             : static_cast<double>(most) / median_of(longs);
+    if (!(more > 0)) {  // what the clock does not tell apart is of bytes
+      profile.copy_bytes_per_second = static_cast<double>(most) / median_of(longs);
+      return;
+    }
+    profile.copy_bytes_per_second = static_cast<double>(most - least) / more;
     profile.copy_latency = std::max(
         0.0, median_of(shorts) - static_cast<double>(least) / profile.copy_bytes_per_second);
   });

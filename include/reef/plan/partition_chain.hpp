@@ -43,9 +43,10 @@ inline Partition smallest_accumulation(const Chain& chain, PartitionOptions opti
   const detail::ChainPartitioner partitioner(chain, options.variant);
   const std::int64_t smallest = partitioner.smallest_accumulation(options.memory);
   options.accumulation = std::max<std::int64_t>(1, smallest);
+  if (smallest != partitioner.undecided) return partition_chain(chain, options);
+  options.explains = false;
   Partition result = partition_chain(chain, options);
-  if (smallest == partitioner.undecided && !result.feasible && options.explains)
-    result.why += "; " + partitioner.undecided_text();
+  result.why = partitioner.undecided_text();
   return result;
 }
 

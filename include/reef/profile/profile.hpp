@@ -81,8 +81,8 @@ struct Profile {
                 time);
       }
       for (const double flops : {entry.forward_flops, entry.backward_flops}) {
-        require(flops >= 0 && std::isfinite(flops), concat("a count of operations of operator '", entry.name, "'"),
-                flops);
+        require(flops >= 0 && std::isfinite(flops),
+                concat("a count of operations of operator '", entry.name, "'"), flops);
       }
     }
   }

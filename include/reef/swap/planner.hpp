@@ -113,7 +113,7 @@ private:
   static void require_profile_of_device(const profile::Profile& profile, const Options& options) {
     const auto refuse = [](const std::string& why) {
       throw OptionError("reef::Trainer: the profile is of another device: ", why,
-                        ".\n  fix: measure on this one, or on the slowest of all ranks'.");
+                        ".\n  fix: measure on such a device.");
     };
     if (!profile.measured) return;
     if (profile.device != Device::name)

@@ -176,7 +176,8 @@ public:
   }
 
   static std::string undecided_text() {
-    return concat("more micro-batches, perhaps: ", most_searches, " searches did not decide");
+    return concat("a number of micro-batches that ", most_searches,
+                  " searches have not found, if any");
   }
 
 private:

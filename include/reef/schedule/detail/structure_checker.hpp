@@ -66,7 +66,8 @@ private:
     require(std::isfinite(cost.seconds) && std::isfinite(cost.flops) && cost.flops >= 0 &&
                 cost.copies >= 0,
             instruction,
-            "costs what no clock can show.\n  fix: finite numbers, and flops and copies of 0 or more");
+            "costs what no clock can show.\n"
+            "  fix: finite numbers, and flops and copies of 0 or more");
     std::vector<StorageId> changed;
     for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
       for (const Value value : *list) {

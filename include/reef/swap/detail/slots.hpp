@@ -26,6 +26,19 @@ inline void add_copies(schedule::Cost& cost, const schedule::Program& program,
   cost.copies += static_cast<int>(values.size());
 }
 
+/// Says that nobody reads the parts any more, for a device that checks: it fills them with NaN, and verify()
+/// refuses who would read them. Takes no time.
+inline Instruction drop_of(Lane lane, int segment, std::vector<Value> parts) {
+  Instruction drop;
+  drop.kind = "Drop";
+  drop.lane = lane;
+  drop.index = segment;
+  drop.cost.seconds = 0;
+  for (Value& part : parts) part.version = 1;  // of which there are no readers
+  drop.writes = std::move(parts);
+  return drop;
+}
+
 /// Memory of the device that segments have in turn: some slots, each as large as the largest segment
 /// needs, and in each a part for every operand of a segment.
 class Slots {

@@ -25,6 +25,7 @@ namespace reef::inline v0::swap::detail {
 ///
 /// | Stash    | reads what the forward has written and a backward reads, writes as many bytes of the host |
 /// | Restore  | the other way, for one backward. The first of a segment come ahead of the next weights    |
+/// | Drop     | where the plan has them: of blobs behind their Stash, of what came back behind a backward |
 class Stasher {
 public:
   Stasher(run::StepBuilder& builder, SwapSlots& slots)
@@ -194,15 +195,10 @@ private:
     drop(to, Lane::compute, s, j, std::move(parts));
   }
 
-  /// As Swapper::drop, of one micro-batch.
   void drop(std::vector<Instruction>& to, Lane lane, int s, int j, std::vector<Value> parts) const {
     if (!builder_.plan.drops || parts.empty()) return;
-    Instruction& drop = to.emplace_back();
-    drop.kind = "Drop";
-    drop.lane = lane;
-    drop.index = s;
-    drop.micro_batch = j;
-    drop.writes = std::move(parts);
+    to.push_back(drop_of(lane, s, std::move(parts)));
+    to.back().micro_batch = j;
   }
 
   /// A forward writes to slots.

@@ -9,7 +9,7 @@
 
 namespace reef::inline v0::swap::detail {
 
-/// On a device that checks that nobody reads what has left.
+/// Fills what nobody is to read any more with NaN, on a device that checks.
 template <class DeviceLane>
 void poison(DeviceLane& lane, void* memory, Bytes bytes) {
   if constexpr (requires { lane.poison(memory, bytes); }) lane.poison(memory, bytes);

@@ -246,11 +246,9 @@ private:
     slots().weights.forget(s);
   }
 
-  /// What is dropped leaves nothing to do but on a device that checks that nobody reads it any more.
-  void drop(int s, const std::vector<Value>& parts) {
-    if (builder_.plan.drops && !parts.empty()) {
-      program_.add("Drop", Lane::compute, s).writes = parts;
-    }
+  void drop(int s, std::vector<Value> parts) {
+    if (!builder_.plan.drops || parts.empty()) return;
+    program_.round.push_back(drop_of(Lane::compute, s, std::move(parts)));
   }
 
   void move(const char* kind, Lane lane, int s, std::vector<Value> from, std::vector<Value> to) {

@@ -128,7 +128,8 @@ run::Choice Trainer<Policies...>::choose_swap(
     programs.plan = [&](const run::Choice& choice) {
       return plan_of(dag, options, ranks, micro_batches, choice);
     };
-    programs.step = [busiest](const run::StepPlan& plan) {
+    programs.step = [busiest](run::StepPlan plan) {
+      plan.drops = false;  // a device that checks gets the plan that it would get
       return run::PlacedProgram(build(plan, busiest, {run::Purpose::training}));
     };
     programs.memory = [](const run::StepPlan& plan) {
@@ -183,6 +184,12 @@ void Trainer<Policies...>::plan_step() {
       };
       agree_on_most("latency of the link", agreed.device.link_latency);
       agree_on_most("slowdown of the device", agreed.device.slowdown);
+    }
+    if constexpr (requires { agreed.device.poison_freed; }) {
+      const std::int64_t own = options_.device.poison_freed ? 1 : 0;
+      for (const std::int64_t checks : comm::gather_numbers(*progress_, "checks of memory", own)) {
+        agreed.device.poison_freed = agreed.device.poison_freed || checks > 0;
+      }
     }
   }
   plan_ = plan_of(model_.dag(), agreed, ranks(), std::move(counts));
