@@ -8,6 +8,7 @@
 #include <reef/core/error.hpp>
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
+#include <reef/graph/estimate.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/profile/profile.hpp>
 
@@ -34,23 +35,17 @@ inline void require_profile_of(const Dag& dag, const profile::Profile& profile) 
   for (int n = 0; n < dag.node_count(); ++n) {
     const Node& node = dag.node_at(n);
     const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(n)];
-    Bytes parameters = 0;
-    Bytes gradients = 0;
-    for (const int use : node.uses) {
-      const TensorSpec& spec = dag.parameter_at(dag.use_at(use).parameter).spec;
-      parameters += spec.bytes();
-      gradients += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
-    }
-    Bytes outputs = 0;
-    for (const int output : node.outputs) outputs += dag.tensor_at(output).spec.bytes();
-    if (entry.name == node.name && entry.kind == node.kind && entry.parameter_bytes == parameters &&
-        entry.gradient_bytes == gradients && entry.output_bytes == outputs) {
+    const profile::OperatorProfile own = detail::identity_of(dag, node);
+    if (entry.name == own.name && entry.kind == own.kind &&
+        entry.parameter_bytes == own.parameter_bytes &&
+        entry.gradient_bytes == own.gradient_bytes && entry.output_bytes == own.output_bytes) {
       continue;
     }
     refuse(concat("its operator ", n, " is ", entry.kind, " '", entry.name, "' with ",
                   entry.parameter_bytes, " bytes of parameters, ", entry.gradient_bytes,
-                  " of gradients and ", entry.output_bytes, " of outputs, the model's ", node.kind,
-                  " '", node.name, "' with ", parameters, ", ", gradients, " and ", outputs));
+                  " of gradients and ", entry.output_bytes, " of outputs, the model's ", own.kind,
+                  " '", own.name, "' with ", own.parameter_bytes, ", ", own.gradient_bytes, " and ",
+                  own.output_bytes));
   }
 }
 

@@ -18,6 +18,20 @@ struct Speed {
 
 namespace detail {
 
+/// What names an operator, and the bytes that it reads, sums and writes.
+inline profile::OperatorProfile identity_of(const Dag& dag, const Node& node) {
+  profile::OperatorProfile entry;
+  entry.name = node.name;
+  entry.kind = node.kind;
+  for (const int use : node.uses) {
+    const TensorSpec& spec = dag.parameter_at(dag.use_at(use).parameter).spec;
+    entry.parameter_bytes += spec.bytes();
+    entry.gradient_bytes += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
+  }
+  for (const int output : node.outputs) entry.output_bytes += dag.tensor_at(output).spec.bytes();
+  return entry;
+}
+
 /// What an operator alone has in memory beside parameters and their gradients.
 inline void add_working_sets(profile::OperatorProfile& entry, const Dag& dag, int node) {
   const Segment alone = plan_segment(dag, node, node + 1);
@@ -44,14 +58,7 @@ inline profile::Profile workload(const Dag& dag) {
   for (int n = 0; n < dag.node_count(); ++n) {
     const Node& node = dag.node_at(n);
     const Signature& signature = node.signature;
-    profile::OperatorProfile entry;
-    entry.name = node.name;
-    entry.kind = node.kind;
-    for (const int use : node.uses) {
-      const TensorSpec& spec = dag.parameter_at(dag.use_at(use).parameter).spec;
-      entry.parameter_bytes += spec.bytes();
-      entry.gradient_bytes += static_cast<Bytes>(spec.shape.size()) * size_of(sum_of(spec.element));
-    }
+    profile::OperatorProfile entry = detail::identity_of(dag, node);
     detail::add_working_sets(entry, dag, n);
     if (segment.plan(n).active) {
       for (const TensorSpec& spec : signature.saved) {
@@ -60,7 +67,6 @@ inline profile::Profile workload(const Dag& dag) {
     }
     for (const int output : node.outputs) {
       const Bytes bytes = dag.tensor_at(output).spec.bytes();
-      entry.output_bytes += bytes;
       // A tensor computed in place of another is counted once, where its memory comes from.
       const Location& location = segment.forward[static_cast<std::size_t>(output)];
       const bool kept = location.place == Location::Place::saved;
