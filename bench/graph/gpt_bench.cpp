@@ -117,9 +117,13 @@ void train(benchmark::State& state, const nn::GptConfig& config) {
   constexpr std::int64_t n = 1024;
   const Host::Buffer memory = bench.floats(3 * n * n);
   float* const a = reef_bench::floats_of(memory);
-  const auto product = [a](Host::Lane& lane) {
+  const Host::Buffer workspace =
+      bench.host.allocate(nn::Kernels<Host>::gemm_workspace<float>(
+                              nn::Transpose::no, nn::Transpose::no, n, n, n, bench.host.threads()),
+                          "workspace");
+  const auto product = [a, space = workspace.data()](Host::Lane& lane) {
     nn::Kernels<Host>::gemm<float>(lane, nn::Transpose::no, nn::Transpose::no, n, n, n, 1, a, n,
-                                   a + n * n, n, 0, a + 2 * n * n, n);
+                                   a + n * n, n, 0, a + 2 * n * n, n, space);
   };
   const double flops = planned.flops();
   reef_bench::Notes notes;

@@ -133,20 +133,20 @@ void add(const Configuration& c, Cuda& cuda, Lane& lane) {
 
   const auto product = [=](Lane& self) {
     Kernels::gemm<T, T>(self, Transpose::no, Transpose::no, R, 4 * C, C, E(1), *narrow, C, *weights,
-                        4 * C, E(0), *wide, 4 * C);
+                        4 * C, E(0), *wide, 4 * C, nullptr);
   };
   entry(
       "linear_forward",
       [=](Lane& self) {
         Kernels::linear_forward<T>(self, *wide, *narrow, *weights, *positions, R, C, 4 * C,
-                                   Transpose::no);
+                                   Transpose::no, nullptr);
       },
       product, flops(R, 4 * C, C), "flops");
   entry(
       "linear_backward_weight",
       [=](Lane& self) {
         Kernels::linear_backward_weight<T>(self, *weights, *positions, *narrow, *wide, R, C, 4 * C,
-                                           Transpose::no, false);
+                                           Transpose::no, false, nullptr);
       },
       product, flops(R, 4 * C, C), "flops");
 
@@ -157,7 +157,7 @@ void add(const Configuration& c, Cuda& cuda, Lane& lane) {
   const auto products = [=](std::int64_t count) {
     return [=](Lane& self) {
       Kernels::gemm<T, T>(self, Transpose::no, Transpose::yes, heads * c.T_, c.T_, count * D, E(1),
-                          *left, count * D, *left, count * D, E(0), *scores, c.T_);
+                          *left, count * D, *left, count * D, E(0), *scores, c.T_, nullptr);
     };
   };
   entry(

@@ -28,6 +28,7 @@
 #endif
 
 #include <reef/core/random.hpp>
+#include <reef/device/for_each.hpp>
 #include <reef/nn/host.hpp>
 
 #include "plain_loops.hpp"
@@ -40,6 +41,7 @@ using device::Host;
 using nn::Transpose;
 using reef_bench::Contender;
 using Kernels = nn::Kernels<Host>;
+namespace detail = nn::host::detail;
 namespace plain = reef_bench::plain;
 
 struct Configuration {
@@ -268,7 +270,8 @@ struct LinearArrays {
         d_in(largest(shapes, [](const auto& s) { return s.R * s.K; })),
         d_out(largest(shapes, [](const auto& s) { return s.R * s.N; })),
         d_w(largest(shapes, [](const auto& s) { return s.K * s.N; })),
-        bias(largest(shapes, [](const auto& s) { return s.N; })) {}
+        bias(largest(shapes, [](const auto& s) { return s.N; })),
+        workspace(host().allocate(workspace_bytes(shapes), "workspace")) {}
 
   template <class Size>
   static std::int64_t largest(const std::vector<LinearShape>& shapes, const Size& size) {
@@ -277,22 +280,33 @@ struct LinearArrays {
     return most;
   }
 
+  static Bytes workspace_bytes(const std::vector<LinearShape>& shapes) {
+    const int threads = host().threads();
+    Bytes most = 0;
+    for (const auto& [name, R, K, N, tw, count] : shapes) {
+      most = std::max({most, Kernels::linear_forward_workspace<float>(R, K, N, tw, threads),
+                       Kernels::linear_backward_workspace<float>(R, K, N, tw, threads)});
+    }
+    return most;
+  }
+
   Numbers in, out, w, d_in, d_out, d_w, bias;
+  Host::Buffer workspace;
 };
 
 void by_reef(Host::Lane& l, const LinearArrays& a, const LinearShape& s, Passes passes) {
   float* const bias = s.tw == Transpose::yes ? nullptr : a.bias.data();
   if (passes.forward) {
     Kernels::linear_forward<float>(l, a.out.data(), a.in.data(), a.w.data(), bias, s.R, s.K, s.N,
-                                   s.tw);
+                                   s.tw, a.workspace.data());
   }
   if (passes.input) {
     Kernels::linear_backward_input<float>(l, a.d_in.data(), a.d_out.data(), a.w.data(), s.R, s.K,
-                                          s.N, s.tw, false);
+                                          s.N, s.tw, false, a.workspace.data());
   }
   if (passes.weight) {
     Kernels::linear_backward_weight<float>(l, a.d_w.data(), bias, a.in.data(), a.d_out.data(), s.R,
-                                           s.K, s.N, s.tw, false);
+                                           s.K, s.N, s.tw, false, a.workspace.data());
   }
 }
 
@@ -353,32 +367,50 @@ void linear_bench(benchmark::State& state, const std::vector<LinearShape>& shape
 // -- attention -----------------------------------------------------------------------------------
 
 /// The products over all T x T of each head, heads over the cores, and nothing else.
-void attention_products(Host::Lane& l, const Configuration& c, std::int64_t products,
-                        const float* qkv, float* square, float* out) {
-  const std::int64_t D = c.C / c.H;
-  l.parallel(l.threads(), [&](std::int64_t slot) {
-    float* const s = square + slot * c.T_ * c.T_;
-    for (std::int64_t head = slot; head < c.B * c.H; head += l.threads()) {
-      const std::int64_t at = head / c.H * c.T_ * 3 * c.C + head % c.H * D;
+class AttentionProducts {
+public:
+  explicit AttentionProducts(const Configuration& c)
+      : c_(c),
+        D_(c.C / c.H),
+        scratch_bytes_(
+            std::max(detail::gemm_here_bytes<float>(Transpose::no, Transpose::yes, c.T_, c.T_, D_),
+                     detail::gemm_here_bytes<float>(Transpose::no, Transpose::no, c.T_, D_, c.T_))),
+        workspace_(
+            host().allocate(scratch_bytes_ * static_cast<Bytes>(host().threads()), "scratch")),
+        square_(c.T_ * c.T_ * host().threads()) {}
+
+  void run(Host::Lane& l, std::int64_t products, const float* qkv, float* out) const {
+    const std::int64_t T_ = c_.T_, C = c_.C;
+    device::for_each_in_slots(l, c_.B * c_.H, [&](std::int64_t slot, std::int64_t head) {
+      const auto scratch = detail::Scratch::of(workspace_.data(), slot, scratch_bytes_);
+      float* const s = square_.data() + slot * T_ * T_;
+      const std::int64_t at = head / c_.H * T_ * 3 * C + head % c_.H * D_;
       for (std::int64_t i = 0; i < products; ++i) {
         if (i % 2 == 0) {
-          nn::host::detail::gemm_here<float>(Transpose::no, Transpose::yes, c.T_, c.T_, D, 1,
-                                             qkv + at, 3 * c.C, qkv + at + c.C, 3 * c.C, 0, s,
-                                             c.T_);
+          detail::gemm_here<float>(Transpose::no, Transpose::yes, T_, T_, D_, 1, qkv + at, 3 * C,
+                                   qkv + at + C, 3 * C, 0, s, T_, scratch);
         } else {
-          nn::host::detail::gemm_here<float>(Transpose::no, Transpose::no, c.T_, D, c.T_, 1, s,
-                                             c.T_, qkv + at + c.C, 3 * c.C, 0, out + at, 3 * c.C);
+          detail::gemm_here<float>(Transpose::no, Transpose::no, T_, D_, T_, 1, s, T_, qkv + at + C,
+                                   3 * C, 0, out + at, 3 * C, scratch);
         }
       }
-    }
-  });
-}
+    });
+  }
+
+private:
+  Configuration c_;
+  std::int64_t D_;
+  Bytes scratch_bytes_;
+  Host::Buffer workspace_;
+  Numbers square_;
+};
 
 void attention_bench(benchmark::State& state, const Configuration& c, bool backward) {
   const std::int64_t n = c.rows() * c.C;
   const Numbers qkv(3 * n, 4.0), out(n), d_out(n), d_qkv(3 * n), lse(c.B * c.H * c.T_);
   const Numbers plain_out(n), plain_d_qkv(3 * n), products_out(3 * n);
-  const Numbers p(c.T_ * host().threads()), square(c.T_ * c.T_ * host().threads());
+  const Numbers p(c.T_ * host().threads());
+  const AttentionProducts all_products(c);
   const Bytes bytes =
       std::max(Kernels::attention_forward_workspace<float>(c.B, c.T_, c.C, c.H, host().threads()),
                Kernels::attention_backward_workspace<float>(c.B, c.T_, c.C, c.H, host().threads()));
@@ -413,8 +445,7 @@ void attention_bench(benchmark::State& state, const Configuration& c, bool backw
   reef_bench::compare(state, on_lane(ours),
                       {multiply_add_roof(flops),
                        {"products", on_lane([&](Host::Lane& l) {
-                          attention_products(l, c, products, qkv.data(), square.data(),
-                                             products_out.data());
+                          all_products.run(l, products, qkv.data(), products_out.data());
                         })},
                        {"plain_loop", on_lane(plain_loop)}},
                       {.flops = flops});

@@ -99,7 +99,7 @@ TEST(Chain, tensors_that_skip_operators_count_at_every_cut_that_they_cross) {
 }
 
 TEST(Chain, a_model_that_does_not_fit_is_profiled_and_partitioned) {
-  const auto g = nn::gpt<Host, float>(narrow(12), 1);
+  const auto g = nn::gpt<Host, float>(narrow(24), 1);
   const Bytes model = static_cast<Bytes>(g.dag().parameter_count()) * 4;
   Bytes largest = 0;
   for (const auto& o : graph::workload(g.dag()).operators) {

@@ -184,9 +184,9 @@ TYPED_TEST(CudaKernels, gemm_multiplies_every_combination_of_transposes_strides_
           const Transpose turn_a = ta ? Transpose::yes : Transpose::no;
           const Transpose turn_b = tb ? Transpose::yes : Transpose::no;
           Kernels::template gemm<T, T>(lane, turn_a, turn_b, m, n, k, E(0.5), da, lda, db, ldb,
-                                       E(-2), dc, ldc);
+                                       E(-2), dc, ldc, nullptr);
           Kernels::template gemm<T, E>(lane, turn_a, turn_b, m, n, k, E(0.5), da, lda, db, ldb,
-                                       E(-2), ds, ldc);
+                                       E(-2), ds, ldc, nullptr);
         });
         const auto scaled = [&](Values wanted) {
           for (Index i = 0; i < m * n; ++i) {
@@ -211,10 +211,12 @@ TYPED_TEST(CudaKernels, gemm_reads_no_target_that_beta_0_overwrites_and_no_facto
   auto doubled = this->device(this->numbers({1, 2, 3, 4}));
   this->run([&](Lane& lane) {
     const auto no = Transpose::no;
-    Kernels::template gemm<T, T>(lane, no, no, 2, 2, 3, E(1), a, 3, b, 2, E(0), fresh, 2);
-    Kernels::template gemm<T, T>(lane, no, no, 2, 2, 0, E(1), a, 3, b, 2, E(0), zeroed, 2);
-    Kernels::template gemm<T, T>(lane, no, no, 2, 2, 0, E(1), a, 3, b, 2, E(2), doubled, 2);
-    Kernels::template gemm<T, T>(lane, no, no, 0, 2, 3, E(1), a, 3, b, 2, E(0), doubled, 2);
+    Kernels::template gemm<T, T>(lane, no, no, 2, 2, 3, E(1), a, 3, b, 2, E(0), fresh, 2, nullptr);
+    Kernels::template gemm<T, T>(lane, no, no, 2, 2, 0, E(1), a, 3, b, 2, E(0), zeroed, 2, nullptr);
+    Kernels::template gemm<T, T>(lane, no, no, 2, 2, 0, E(1), a, 3, b, 2, E(2), doubled, 2,
+                                 nullptr);
+    Kernels::template gemm<T, T>(lane, no, no, 0, 2, 3, E(1), a, 3, b, 2, E(0), doubled, 2,
+                                 nullptr);
   });
   for (const T value : fresh.get()) EXPECT_TRUE(std::isfinite(value));
   EXPECT_EQ(zeroed.get(), this->numbers({0, 0, 0, 0}));
@@ -251,11 +253,12 @@ TYPED_TEST(CudaKernels, linear_and_its_gradients_agree_with_loops) {
       auto gpu_d_w = this->device(this->template nans<E>(K * N));
       auto gpu_d_bias = this->device(this->template nans<E>(N));
       this->run([&](Lane& lane) {
-        Kernels::template linear_forward<T>(lane, gpu_out, gpu_in, gpu_w, gpu_bias, R, K, N, tw);
+        Kernels::template linear_forward<T>(lane, gpu_out, gpu_in, gpu_w, gpu_bias, R, K, N, tw,
+                                            nullptr);
         Kernels::template linear_backward_input<T>(lane, gpu_d_in, gpu_d_out, gpu_w, R, K, N, tw,
-                                                   false);
+                                                   false, nullptr);
         Kernels::template linear_backward_weight<T>(lane, gpu_d_w, gpu_d_bias, gpu_in, gpu_d_out, R,
-                                                    K, N, tw, false);
+                                                    K, N, tw, false, nullptr);
       });
       this->expect_near(gpu_out.get(), out, K, what + " out");
       this->expect_near(gpu_d_in.get(), d_in, N, what + " d_in");
@@ -267,10 +270,11 @@ TYPED_TEST(CudaKernels, linear_and_its_gradients_agree_with_loops) {
       auto sum_bias = this->device(former_bias);
       this->run([&](Lane& lane) {
         Kernels::template linear_backward_input<T>(lane, sum_in, gpu_d_out, gpu_w, R, K, N, tw,
-                                                   true);
+                                                   true, nullptr);
         Kernels::template linear_backward_weight<T>(lane, sum_w, sum_bias, gpu_in, gpu_d_out, R, K,
-                                                    N, tw, true);
-        Kernels::template linear_forward<T>(lane, gpu_out, gpu_in, gpu_w, nullptr, R, K, N, tw);
+                                                    N, tw, true, nullptr);
+        Kernels::template linear_forward<T>(lane, gpu_out, gpu_in, gpu_w, nullptr, R, K, N, tw,
+                                            nullptr);
       });
       this->expect_near(sum_in.get(), this->sum(this->wide(former_in), d_in), N,
                         what + " d_in added");
@@ -610,9 +614,9 @@ TYPED_TEST(CudaKernels, a_second_run_gives_the_same_bits_beside_other_work) {
       Kernels::template attention_backward<T>(lane, d_qkv, d_out, qkv, out, lse, B, L, C, H, space,
                                               0.1F, key);
       Kernels::template linear_backward_weight<T>(lane, d_w, d_bias, x, d_qkv, R, C, 3 * C,
-                                                  Transpose::no, false);
+                                                  Transpose::no, false, nullptr);
       Kernels::template linear_backward_input<T>(lane, d_x, d_qkv, w, R, C, 3 * C, Transpose::no,
-                                                 false);
+                                                 false, nullptr);
       Kernels::template layer_norm_forward<T>(lane, out, mean, rstd, x, gain, gain, R, C, E(1e-5));
       Kernels::template layer_norm_backward<T>(lane, d_x, d_gain, d_shift, d_x, x, gain, mean, rstd,
                                                R, C, false, false, space);
@@ -651,7 +655,7 @@ TYPED_TEST(CudaKernels, products_do_not_depend_on_where_their_matrices_lie) {
     auto dc = this->device(this->nans(static_cast<Index>(shift) + m * n));
     this->run([&](Lane& lane) {
       Kernels::template gemm<T, T>(lane, Transpose::no, Transpose::no, m, n, k, E(1), da + shift, k,
-                                   db + shift, n, E(0), dc + shift, n);
+                                   db + shift, n, E(0), dc + shift, n, nullptr);
     });
     std::vector<T> c = dc.get();
     c.erase(c.begin(), c.begin() + static_cast<std::ptrdiff_t>(shift));

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -65,6 +66,63 @@ std::vector<T> result_of(const std::vector<T>& before,
         << "other bits with " << lane->threads() << " threads";
   }
   return first;
+}
+
+/// The workspace of one call: what is behind it must be untouched when it goes.
+class Space {
+public:
+  explicit Space(Bytes bytes)
+      : bytes_(static_cast<std::size_t>(bytes)),
+        memory_(static_cast<std::byte*>(::operator new(bytes_ + behind, aligned))) {
+    std::memset(memory_, 0xFF, bytes_ + behind);
+  }
+  ~Space() {
+    for (std::size_t i = 0; i < behind; ++i) {
+      EXPECT_EQ(memory_[bytes_ + i], std::byte{0xFF}) << "written behind a workspace of " << bytes_;
+    }
+    ::operator delete(memory_, aligned);
+  }
+  Space(const Space&) = delete;
+  Space& operator=(const Space&) = delete;
+
+  [[nodiscard]] operator void*() const { return memory_; }
+
+private:
+  static constexpr std::align_val_t aligned{64};
+  static constexpr std::size_t behind = 256;
+  std::size_t bytes_;
+  std::byte* memory_;
+};
+
+// The kernels of products, each with a workspace of its own.
+template <class T, class C>
+void gemm(Host::Lane& lane, Transpose ta, Transpose tb, std::int64_t m, std::int64_t n,
+          std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda, const T* b,
+          std::int64_t ldb, sum_t<T> beta, C* c, std::int64_t ldc) {
+  const Space space(Kernels::gemm_workspace<T>(ta, tb, m, n, k, lane.threads()));
+  Kernels::gemm<T>(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, space);
+}
+
+template <class T>
+void linear_forward(Host::Lane& lane, T* out, const T* in, const T* w, const T* bias,
+                    std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw) {
+  const Space space(Kernels::linear_forward_workspace<T>(R, K, N, tw, lane.threads()));
+  Kernels::linear_forward<T>(lane, out, in, w, bias, R, K, N, tw, space);
+}
+
+template <class T>
+void linear_backward_input(Host::Lane& lane, T* d_in, const T* d_out, const T* w, std::int64_t R,
+                           std::int64_t K, std::int64_t N, Transpose tw, bool accumulate) {
+  const Space space(Kernels::linear_backward_workspace<T>(R, K, N, tw, lane.threads()));
+  Kernels::linear_backward_input<T>(lane, d_in, d_out, w, R, K, N, tw, accumulate, space);
+}
+
+template <class T>
+void linear_backward_weight(Host::Lane& lane, sum_t<T>* d_w, sum_t<T>* d_bias, const T* in,
+                            const T* d_out, std::int64_t R, std::int64_t K, std::int64_t N,
+                            Transpose tw, bool accumulate) {
+  const Space space(Kernels::linear_backward_workspace<T>(R, K, N, tw, lane.threads()));
+  Kernels::linear_backward_weight<T>(lane, d_w, d_bias, in, d_out, R, K, N, tw, accumulate, space);
 }
 
 template <class T>
@@ -170,14 +228,13 @@ void expect_products_of_every_kind(const Product& product,
 
 TYPED_TEST(HostKernels, products_match_a_scalar_loop_for_every_transpose_and_beta) {
   using T = TypeParam;
-  this->each_instruction_set([] {
-    expect_products_of_every_kind<T, T>([](auto&&... call) { Kernels::gemm<T>(call...); });
-  });
+  this->each_instruction_set(
+      [] { expect_products_of_every_kind<T, T>([](auto&&... call) { gemm<T>(call...); }); });
 }
 
 TEST(Bf16Products, match_a_scalar_loop_where_c_is_bf16_and_where_it_is_fp32) {
   HostKernels<Bfloat16>::each_instruction_set([] {
-    const auto product = [](auto&&... call) { Kernels::gemm<Bfloat16>(call...); };
+    const auto product = [](auto&&... call) { gemm<Bfloat16>(call...); };
     expect_products_of_every_kind<Bfloat16, Bfloat16>(product);
     expect_products_of_every_kind<Bfloat16, float>(product);
   });
@@ -192,10 +249,18 @@ void expect_products_of_onednn() {
                            std::int64_t k, float, const T* a, std::int64_t lda, const T* b,
                            std::int64_t ldb, float beta, C* c, std::int64_t ldc) {
     nn::host::detail::prepare_dnnl();
-    has_code = nn::host::detail::DnnlMatmul::run(
-        {ta, tb, m, n, k, lda, ldb, ldc, beta, element_of<T>, element_of<C>}, a, b, c);
+    using nn::host::detail::DnnlMatmul;
+    const DnnlMatmul::Shape shape{ta,           tb, m, n, k, lda, ldb, ldc, beta, element_of<T>,
+                                  element_of<C>};
+    const Bytes bytes = DnnlMatmul::scratch_bytes(shape);
+    const Space space(bytes);
+    const nn::host::detail::Scratch scratch(space);
+    if (bytes > 0) {
+      EXPECT_FALSE(DnnlMatmul::run(shape, a, b, c, scratch, bytes - 1));
+    }
+    has_code = DnnlMatmul::run(shape, a, b, c, scratch, bytes);
     if (has_code) return;
-    Kernels::gemm<T>(hosts().first, ta, tb, m, n, k, 1.0F, a, lda, b, ldb, beta, c, ldc);
+    gemm<T>(hosts().first, ta, tb, m, n, k, 1.0F, a, lda, b, ldb, beta, c, ldc);
   };
   for (const Matrix& shape : {Matrix{17, 48, 1}, Matrix{65, 130, 70}, Matrix{96, 64, 300}}) {
     for (const Transpose ta : {Transpose::no, Transpose::yes}) {
@@ -221,8 +286,7 @@ TEST(OneDnnMatmul, of_bf16_into_fp32_matches_a_scalar_loop) {
 TYPED_TEST(HostKernels, a_product_over_nothing_is_beta_c) {
   using T = TypeParam;
   const auto c = result_of<T>({T(1), T(2), T(3), T(4)}, [](Host::Lane& lane, T* out) {
-    Kernels::gemm<T>(lane, Transpose::no, Transpose::no, 2, 2, 0, T(1), out, 0, out, 2, T(0.5), out,
-                     2);
+    gemm<T>(lane, Transpose::no, Transpose::no, 2, 2, 0, T(1), out, 0, out, 2, T(0.5), out, 2);
   });
   EXPECT_EQ(c, (std::vector<T>{T(0.5), T(1), T(1.5), T(2)}));
 }
@@ -243,8 +307,7 @@ void expect_rows_alone(std::int64_t rows, const std::vector<std::int64_t>& fewer
       const auto bias = normal_numbers<T>(N, 3);
       const auto forward = [&](std::int64_t first, std::int64_t R) {
         return result_of<T>(normal_numbers<T>(R * N, 4), [&](Host::Lane& lane, T* out) {
-          Kernels::linear_forward<T>(lane, out, in.data() + first * K, w.data(), bias.data(), R, K,
-                                     N, tw);
+          linear_forward<T>(lane, out, in.data() + first * K, w.data(), bias.data(), R, K, N, tw);
         });
       };
       const auto all = forward(0, rows);
@@ -272,13 +335,16 @@ TEST(HostProducts, dnnl_itself_gives_the_same_bits_as_one_call_over_all_rows) {
   const auto a = normal_numbers<float>(m * k, 1);
   const auto b = normal_numbers<float>(k * n, 2);
   std::vector<float> whole(size(m * n));
+  const Space space(
+      nn::host::detail::gemm_here_bytes<float>(Transpose::no, Transpose::no, m, n, k));
   on(hosts().first, [&](Host::Lane&) {
     nn::host::detail::gemm_here<float>(Transpose::no, Transpose::no, m, n, k, 1, a.data(), k,
-                                       b.data(), n, 0, whole.data(), n);
+                                       b.data(), n, 0, whole.data(), n,
+                                       nn::host::detail::Scratch(space));
   });
   const auto tiled = result_of<float>(nans<float>(m * n), [&](Host::Lane& lane, float* out) {
-    Kernels::gemm<float>(lane, Transpose::no, Transpose::no, m, n, k, 1, a.data(), k, b.data(), n,
-                         0, out, n);
+    gemm<float>(lane, Transpose::no, Transpose::no, m, n, k, 1, a.data(), k, b.data(), n, 0, out,
+                n);
   });
   EXPECT_EQ(std::memcmp(whole.data(), tiled.data(), whole.size() * sizeof(float)), 0);
 }
@@ -305,17 +371,16 @@ TYPED_TEST(HostKernels, linear_and_its_gradients_match_scalar_loops) {
             return accumulate ? static_cast<double>(before[at]) : 0.0;
           };
           const auto out = result_of<T>(nans<T>(R * N), [&](Host::Lane& lane, T* to) {
-            Kernels::linear_forward<T>(lane, to, in.data(), w.data(), bias.data(), R, K, N, tw);
+            linear_forward<T>(lane, to, in.data(), w.data(), bias.data(), R, K, N, tw);
           });
           const auto before_in = start(R * K);
           const auto d_in = result_of<T>(before_in, [&](Host::Lane& lane, T* to) {
-            Kernels::linear_backward_input<T>(lane, to, d_out.data(), w.data(), R, K, N, tw,
-                                              accumulate);
+            linear_backward_input<T>(lane, to, d_out.data(), w.data(), R, K, N, tw, accumulate);
           });
           const auto before_w = start(K * N + N);  // the weight, then the bias
           const auto d_w = result_of<T>(before_w, [&](Host::Lane& lane, T* to) {
-            Kernels::linear_backward_weight<T>(lane, to, to + K * N, in.data(), d_out.data(), R, K,
-                                               N, tw, accumulate);
+            linear_backward_weight<T>(lane, to, to + K * N, in.data(), d_out.data(), R, K, N, tw,
+                                      accumulate);
           });
           for (std::int64_t r = 0; r < R; ++r) {
             for (std::int64_t j = 0; j < N; ++j) {
@@ -374,16 +439,15 @@ TYPED_TEST(HostKernels, linear_works_without_a_bias) {
   const auto w = normal_numbers<T>(8 * 4, 2);
   const std::vector<T> zeros(4, T(0));
   const auto with = result_of<T>(nans<T>(80), [&](Host::Lane& lane, T* to) {
-    Kernels::linear_forward<T>(lane, to, in.data(), w.data(), zeros.data(), 20, 8, 4,
-                               Transpose::no);
+    linear_forward<T>(lane, to, in.data(), w.data(), zeros.data(), 20, 8, 4, Transpose::no);
   });
   const auto without = result_of<T>(nans<T>(80), [&](Host::Lane& lane, T* to) {
-    Kernels::linear_forward<T>(lane, to, in.data(), w.data(), nullptr, 20, 8, 4, Transpose::no);
+    linear_forward<T>(lane, to, in.data(), w.data(), nullptr, 20, 8, 4, Transpose::no);
   });
   EXPECT_EQ(with, without);
   result_of<T>(nans<T>(32), [&](Host::Lane& lane, T* to) {
-    Kernels::linear_backward_weight<T>(lane, to, nullptr, in.data(), with.data(), 20, 8, 4,
-                                       Transpose::no, false);
+    linear_backward_weight<T>(lane, to, nullptr, in.data(), with.data(), 20, 8, 4, Transpose::no,
+                              false);
   });
 }
 
@@ -719,19 +783,15 @@ TYPED_TEST(HostKernels, attention_and_its_gradient_match_scalar_loops) {
       const DrawKey key{.seed = 5, .sample = 100, .draw = 0, .op = 9};
       const auto qkv = normal_numbers<T>(B * T_ * 3 * C, 1);
       const auto d_out = normal_numbers<T>(B * T_ * C, 2);
-      std::vector<std::byte> workspace(
-          std::max(Kernels::attention_forward_workspace<T>(B, T_, C, H, 3),
-                   Kernels::attention_backward_workspace<T>(B, T_, C, H, 3)) +
-          64);
-      void* const space =
-          workspace.data() + (64 - reinterpret_cast<std::uintptr_t>(workspace.data()) % 64);
+      const Space forward(Kernels::attention_forward_workspace<T>(B, T_, C, H, 3));
+      const Space backward(Kernels::attention_backward_workspace<T>(B, T_, C, H, 3));
       const auto out = result_of<T>(nans<T>(B * T_ * C + B * H * T_), [&](Host::Lane& lane, T* to) {
-        Kernels::attention_forward<T>(lane, to, to + B * T_ * C, qkv.data(), B, T_, C, H, space,
+        Kernels::attention_forward<T>(lane, to, to + B * T_ * C, qkv.data(), B, T_, C, H, forward,
                                       c.rate, key);
       });
       const auto d_qkv = result_of<T>(nans<T>(B * T_ * 3 * C), [&](Host::Lane& lane, T* to) {
         Kernels::attention_backward<T>(lane, to, d_out.data(), qkv.data(), out.data(),
-                                       out.data() + B * T_ * C, B, T_, C, H, space, c.rate, key);
+                                       out.data() + B * T_ * C, B, T_, C, H, backward, c.rate, key);
       });
       const AttentionReference ref = attention(qkv, d_out, B, T_, C, H, c.rate, key);
       // Scores are at most some 5 sqrt(D) in size before the scale; sums run over D and T.

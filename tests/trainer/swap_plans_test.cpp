@@ -43,7 +43,7 @@ TEST_F(SwapAlone, is_planned_for_the_memory_that_there_is) {
   const auto expected = left_by<Resident>(resident, 0.1F);
   Seconds fast = 0;
   const comm::Communicator self(MPI_COMM_SELF, "self");
-  for (const Bytes memory : {stays, stays / 3, stays / 5}) {
+  for (const Bytes memory : {stays, stays / 2, stays / 3}) {
     options.device.memory_bytes = memory;
     const auto planned = Swapped::planned(model(), options);
     const Bytes foreseen = Swapped::estimate(model(), planned, 1).device_bytes;
@@ -125,7 +125,7 @@ TEST_F(SwapAlone, what_streams_alone_is_not_faster) {
         auto options = small_options<Tested>();
         options.micro_batches = {micro_batches};
         options.device.link_bytes_per_second = link;
-        options.device.memory_bytes = micro_batches == 1 ? 200'000 : 400'000;
+        options.device.memory_bytes = micro_batches == 1 ? 350'000 : 550'000;
         options.profile = graph::estimate(model.dag(), {1e10, 1e10, link});
         return foreseen_step<Tested>(options);
       };
@@ -145,7 +145,7 @@ TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
     const auto world = schedule::World::uniform(1, {5e10, 1e10, 1e8}, {});
     return schedule::simulate(Swapped::programs(model, given, 1), world, 1).total;
   };
-  options.device.memory_bytes = 600'000;
+  options.device.memory_bytes = 750'000;
   const auto planned = Swapped::planned(model, options);
   EXPECT_GT(planned.swapping->stays, 0);
   auto none = planned;
@@ -173,7 +173,7 @@ TEST_F(SwapAlone, a_plan_fits_every_rank_where_shards_live_on_the_device) {
   options.micro_batches = {2};
   options.device.link_bytes_per_second = 1e8;
   int stays = 0;
-  for (const Bytes memory : {200'000U, 300'000U, 450'000U}) {
+  for (const Bytes memory : {350'000U, 450'000U, 600'000U}) {
     options.device.memory_bytes = memory;
     const auto planned = Sharded::planned(model, options, 3);
     stays += planned.swapping->stays;

@@ -73,7 +73,7 @@ TEST(SwapPolicies, plans_of_loops_are_judged_without_their_turns) {
     auto options = small_options<Tested>();
     options.micro_batches = {1};
     options.device.link_bytes_per_second = 1e9;
-    options.device.memory_bytes = 400'000;
+    options.device.memory_bytes = 550'000;
     if (adapts) options.accumulation = Accumulation::adaptive();
     const auto model = nn::gpt<device::Host, float>(config, 1);
     options.profile = graph::estimate(model.dag(), {1e10, 1e10, 1e9});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include <reef/core/units.hpp>
@@ -16,6 +17,21 @@ void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const 
   lane.parallel((n + block - 1) / block, [&](std::int64_t part) {
     const std::int64_t begin = part * block;
     function(begin, std::min(n, begin + block));
+  });
+}
+
+/// task(slot, i) for every i in [0, n), on the pool, each when a thread is free; called on the lane's
+/// thread, blocks. At most min(n, lane.threads()) run at once, each with a slot below that of its own: for
+/// memory that a task needs while it runs.
+template <class Task>
+void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
+  std::atomic<std::int64_t> next{0};
+  lane.parallel(std::min<std::int64_t>(lane.threads(), n), [&](std::int64_t slot) {
+    while (true) {
+      const std::int64_t i = next.fetch_add(1, std::memory_order_relaxed);
+      if (i >= n) return;
+      task(slot, i);
+    }
   });
 }
 

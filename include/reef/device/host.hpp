@@ -38,8 +38,6 @@ namespace reef::inline v0::device {
 ///     end of a copy = max(now, link free) + bytes / link_bytes_per_second + link_latency
 ///
 /// | memory | a budget of Options::memory_bytes for all Buffers together; PinnedBuffers are free.  |
-/// |        | Not of the budget: what matrix products pack for a core's cache, and oneDNN's        |
-/// |        | scratchpad, some MB a thread                                                         |
 /// | link   | one FIFO for to_device and one for to_host: full duplex. A copy moves its bytes,     |
 /// |        | then its lane sleeps until the link would have been done. No burnt cores             |
 /// | speed  | with Options::slowdown a lane sleeps after its kernels, as if the cores were slower  |

@@ -26,10 +26,10 @@ enum class Transpose : std::uint8_t { no, yes };
 ///
 /// | member                                                                   | computes         |
 /// |---|---|
-/// | gemm(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)         | c (m,n) = alpha op(a) (m,k) op(b) (k,n) + beta c; beta = 0 does not read c; a and b are T, c is T or sum_t<T>, alpha and beta sum_t<T> |
-/// | linear_forward(lane, out, in, w, bias, R, K, N, tw)                      | out (R,N) = in (R,K) w + bias; bias may be null; tw = no: w is (K,N), yes: w is (N,K) |
-/// | linear_backward_input(lane, d_in, d_out, w, R, K, N, tw, accumulate)     | d_in (R,K) |
-/// | linear_backward_weight(lane, d_w, d_bias, in, d_out, R, K, N, tw, accumulate) | d_w as w, d_bias (N) or null |
+/// | gemm(lane, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, workspace) | c (m,n) = alpha op(a) (m,k) op(b) (k,n) + beta c; beta = 0 does not read c; a and b are T, c is T or sum_t<T>, alpha and beta sum_t<T>; gemm_workspace<T>(ta, tb, m, n, k, threads) |
+/// | linear_forward(lane, out, in, w, bias, R, K, N, tw, workspace)           | out (R,N) = in (R,K) w + bias; bias may be null; tw = no: w is (K,N), yes: w is (N,K); linear_forward_workspace<T>(R, K, N, tw, threads) |
+/// | linear_backward_input(lane, d_in, d_out, w, R, K, N, tw, accumulate, workspace) | d_in (R,K); linear_backward_workspace<T>(R, K, N, tw, threads) |
+/// | linear_backward_weight(lane, d_w, d_bias, in, d_out, R, K, N, tw, accumulate, workspace) | d_w as w, d_bias (N) or null; linear_backward_workspace<T>(R, K, N, tw, threads) |
 /// | gelu_forward(lane, out, in, n)                                           | x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) |
 /// | gelu_backward(lane, d_in, d_out, in, n, accumulate)                      | d_in = d_out gelu'(in); d_in may be d_out |
 /// | layer_norm_forward(lane, out, mean, rstd, in, weight, bias, R, C, epsilon) | out (R,C), mean (R), rstd (R) = 1/sqrt(variance + epsilon) |

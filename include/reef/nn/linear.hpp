@@ -34,6 +34,10 @@ struct Linear {
     result.outputs = {call.tensor(in.with_last(features))};
     result.parameters = {{"weight", weight, graph::Init::normal(deviation), true}};
     if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});
+    result.forward_workspace = Kernels<Device>::template linear_forward_workspace<T>(
+        in.rows(), K, features, transpose, call.threads);
+    result.backward_workspace = Kernels<Device>::template linear_backward_workspace<T>(
+        in.rows(), K, features, transpose, call.threads);
     result.forward_flops = 2.0 * static_cast<double>(in.size()) * static_cast<double>(features);
     result.backward_flops = 2.0 * result.forward_flops;
     return result;
@@ -45,7 +49,7 @@ struct Linear {
     Kernels<Device>::template linear_forward<T>(
         call.lane, call.output(0).data(), in.data(), call.parameter(0).data(),
         bias ? call.parameter(1).data() : nullptr, in.shape().rows(), in.shape().last(), features,
-        transpose);
+        transpose, call.workspace);
   }
 
   template <class Device, real T>
@@ -57,11 +61,11 @@ struct Linear {
     Kernels<Device>::template linear_backward_weight<T>(
         call.lane, call.parameter_gradient(0).data(),
         bias ? call.parameter_gradient(1).data() : nullptr, in.data(), d_out, R, K, features,
-        transpose, call.accumulate_parameters);
+        transpose, call.accumulate_parameters, call.workspace);
     if (!call.wants(0)) return;
-    Kernels<Device>::template linear_backward_input<T>(call.lane, call.input_gradient(0).data(),
-                                                       d_out, call.parameter(0).data(), R, K,
-                                                       features, transpose, call.accumulates(0));
+    Kernels<Device>::template linear_backward_input<T>(
+        call.lane, call.input_gradient(0).data(), d_out, call.parameter(0).data(), R, K, features,
+        transpose, call.accumulates(0), call.workspace);
   }
 };
 

@@ -32,7 +32,8 @@ namespace reef::inline v0::swap {
 /// | stays       | none; then, of the fastest cuts, as many as there is memory for; then as make it faster     |
 /// | activations | the same for all segments; then, of the three fastest that differ in cuts or stays, other   |
 /// |             | ones for some: late ones, whose are needed soonest, or spread ones, which share link and    |
-/// |             | processor out evenly; and last, one at a time. Of what streams, three more                  |
+/// |             | processor out evenly; and last, one at a time. Of what streams, three more. Of the fastest  |
+/// |             | of all and of those that stream, two at a time, and one more or less that stays             |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated, alone: what ranks wait for is left out. All uniform candidates are looked at, then some
@@ -88,7 +89,7 @@ public:
     if (limits_.may_stay) {
       for (const Place& place : fastest_of(places_)) try_staying(place.cuts);
     }
-    for (const Place& place : fastest_places()) refine(place);
+    refine_all();
     if (std::optional<run::Choice> best = judge_.best()) return *std::move(best);
     throw ScheduleError("reef::Trainer: no way was found to swap this model through a device of ",
                         limits_.memory, " bytes, ", limits_.accumulation,
@@ -144,7 +145,7 @@ private:
   }
 
   /// There is time to look at further ones.
-  [[nodiscard]] bool may_work() const { return judge_.work() <= work_ + most_work; }
+  [[nodiscard]] bool may_work() const { return judge_.work() <= most_; }
 
   void try_uniform(const std::vector<int>& cuts) {
     const std::size_t segments = cuts.size() - 1;
@@ -197,7 +198,7 @@ private:
   /// As many segments as there is memory for live on the device: with few slots, or with less that is kept,
   /// they are more.
   void try_staying(const std::vector<int>& cuts) {
-    work_ = judge_.work();
+    most_ = judge_.work() + most_work;
     const std::size_t segments = cuts.size() - 1;
     const std::vector<std::vector<run::Activations>> all = activations_to_try(segments);
     for (const run::Swapping& manner : limits_.manners) {
@@ -250,27 +251,29 @@ private:
     return fastest;
   }
 
-  /// And those that stream, as a policy that only streams would find them: so it finds no better one.
-  std::vector<Place> fastest_places() {
-    std::vector<Place> fastest = fastest_of(places_);
+  /// The fastest, and those that stream, as a policy that only streams would find them: so it finds no better
+  /// one.
+  void refine_all() {
     std::vector<Place> streaming;
     for (const Place& place : places_) {
       if (place.swapping.streams && place.swapping.stays == 0) streaming.push_back(place);
     }
-    for (Place& place : fastest_of(std::move(streaming))) {
-      const auto is_same = [&](const Place& other) {
-        return place.cuts == other.cuts && place.swapping == other.swapping;
-      };
-      if (std::none_of(fastest.begin(), fastest.end(), is_same))
-        fastest.push_back(std::move(place));
-    }
-    return fastest;
+    Place best;
+    Place streams;
+    for (const Place& place : fastest_of(places_)) best = faster(best, refine(place));
+    for (const Place& place : fastest_of(std::move(streaming)))
+      streams = faster(streams, refine(place));
+    exchange(best);
+    if (streams.cuts != best.cuts || streams.swapping != best.swapping) exchange(streams);
   }
 
+  static const Place& faster(const Place& a, const Place& b) { return b.step < a.step ? b : a; }
+
   /// Changes what some segments keep, and how many stay on the device, as long as that is faster: what stays
-  /// first, or last, since both take memory.
-  void refine(const Place& place) {
-    work_ = judge_.work();
+  /// first, or last, since both take memory. Returns the faster of the two.
+  Place refine(const Place& place) {
+    most_ = judge_.work() + most_work;
+    Place fastest = place;
     for (const bool stays_first : {true, false}) {
       Place now = place;
       for (Seconds before = HUGE_VAL; before > detail::Judge::alike * now.step;) {
@@ -280,7 +283,56 @@ private:
         if (!stays_first) stay(now);
       }
       polish(now);
+      fastest = faster(fastest, now);
     }
+    return fastest;
+  }
+
+  /// Gives the memory of one for another: two segments keep something else at once, or one more or less lives on
+  /// the device and then each keeps what is fastest.
+  void exchange(Place place) {
+    most_ = judge_.work() + most_work / 3;
+    for (bool is_faster = place.step < HUGE_VAL; is_faster;) {
+      is_faster = false;
+      for (const int more : {0, -1, 1}) {
+        Place changed = place;
+        changed.swapping.stays += more;
+        const auto segments = static_cast<int>(place.cuts.size()) - 1;
+        if (changed.swapping.stays < 0 || changed.swapping.stays >= segments) continue;
+        if (more != 0 && !limits_.may_stay) continue;
+        if (more != 0) changed.step = step_of(changed, HUGE_VAL);
+        do polish(changed);
+        while (exchange_two(changed));
+        if (changed.step * detail::Judge::alike >= place.step) continue;
+        place = std::move(changed);
+        is_faster = true;
+        break;
+      }
+    }
+  }
+
+  /// Whether there are two segments that together keep something else that is faster.
+  bool exchange_two(Place& place) {
+    if (!may_mix(place)) return false;
+    const std::size_t segments = place.cuts.size() - 2;  // but the last
+    for (std::size_t s = 0; s < segments; ++s) {
+      for (std::size_t t = s + 1; t < segments; ++t) {
+        for (const run::Activations one : run::all_activations) {
+          for (const run::Activations other : run::all_activations) {
+            Place changed = place;
+            changed.activations[s] = one;
+            changed.activations[t] = other;
+            if (one == place.activations[s] || other == place.activations[t]) continue;
+            if (!may_work()) return false;
+            changed.step = step_of(changed, place.step);
+            if (changed.step * detail::Judge::alike >= place.step) continue;
+            place = std::move(changed);
+            return true;
+          }
+        }
+      }
+    }
+    return false;
   }
 
   /// One segment after another keeps something else, where that is faster.
@@ -377,7 +429,7 @@ private:
   Limits limits_;
   detail::Judge judge_;
   std::vector<Place> places_{};  ///< whose segments are all treated alike
-  std::size_t work_ = 0;         ///< before what is looked at now
+  std::size_t most_ = 0;         ///< work after which nothing more is looked at
 };
 
 }  // namespace reef::inline v0::swap

@@ -4,6 +4,7 @@
 
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/units.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/for_each_index.cuh>
 #include <reef/nn/kernels.hpp>
@@ -26,6 +27,12 @@ struct ScaleMatrix {
 
 /// The matrix product of Kernels<device::Cuda>.
 struct GemmKernels {
+  /// cuBLASLt's is the lane's own.
+  template <real T>
+  static Bytes gemm_workspace(Transpose, Transpose, std::int64_t, std::int64_t, std::int64_t, int) {
+    return 0;
+  }
+
   /// C(m,n) = alpha op(A) op(B) + beta C, row-major, by cuBLASLt: sums in full fp32 or fp64.
   ///
   /// | order | fixed for a shape and a device; sums that are split over k fold in a step of their own |
@@ -34,7 +41,8 @@ struct GemmKernels {
   template <real T, class C>
   static void gemm(device::Cuda::Lane& lane, Transpose ta, Transpose tb, std::int64_t m,
                    std::int64_t n, std::int64_t k, sum_t<T> alpha, const T* a, std::int64_t lda,
-                   const T* b, std::int64_t ldb, sum_t<T> beta, C* c, std::int64_t ldc) {
+                   const T* b, std::int64_t ldb, sum_t<T> beta, C* c, std::int64_t ldc,
+                   void* /*workspace*/) {
     if (m <= 0 || n <= 0) return;
     if (k <= 0) {
       if (beta != sum_t<T>(1)) {

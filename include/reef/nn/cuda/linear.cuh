@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <reef/core/element.hpp>
+#include <reef/core/units.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 #include <reef/nn/cuda/gemm.cuh>
@@ -88,37 +89,47 @@ void column_sums(device::Cuda::Lane& lane, sum_t<T>* out, const T* in, std::int6
 /// The affine map of Kernels<device::Cuda>.
 struct LinearKernels {
   template <real T>
+  static Bytes linear_forward_workspace(std::int64_t, std::int64_t, std::int64_t, Transpose, int) {
+    return 0;
+  }
+  template <real T>
+  static Bytes linear_backward_workspace(std::int64_t, std::int64_t, std::int64_t, Transpose, int) {
+    return 0;
+  }
+
+  template <real T>
   static void linear_forward(device::Cuda::Lane& lane, T* out, const T* in, const T* w,
                              const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
-                             Transpose tw) {
+                             Transpose tw, void* workspace) {
     using E = sum_t<T>;
     GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, E(1), in, K, w, tw == Transpose::no ? N : K,
-                      E(0), out, N);
+                      E(0), out, N, workspace);
     if (bias != nullptr) device::for_each_index(lane, R * N, AddBias<T>{out, bias, N});
   }
 
   template <real T>
   static void linear_backward_input(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* w,
                                     std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
-                                    bool accumulate) {
+                                    bool accumulate, void* workspace) {
     using E = sum_t<T>;
     const Transpose turned = tw == Transpose::no ? Transpose::yes : Transpose::no;
     GemmKernels::gemm(lane, Transpose::no, turned, R, K, N, E(1), d_out, N, w,
-                      tw == Transpose::no ? N : K, accumulate ? E(1) : E(0), d_in, K);
+                      tw == Transpose::no ? N : K, accumulate ? E(1) : E(0), d_in, K, workspace);
   }
 
   template <real T>
   static void linear_backward_weight(device::Cuda::Lane& lane, sum_t<T>* d_w, sum_t<T>* d_bias,
                                      const T* in, const T* d_out, std::int64_t R, std::int64_t K,
-                                     std::int64_t N, Transpose tw, bool accumulate) {
+                                     std::int64_t N, Transpose tw, bool accumulate,
+                                     void* workspace) {
     using E = sum_t<T>;
     const E beta = accumulate ? E(1) : E(0);
     if (tw == Transpose::no) {
       GemmKernels::gemm(lane, Transpose::yes, Transpose::no, K, N, R, E(1), in, K, d_out, N, beta,
-                        d_w, N);
+                        d_w, N, workspace);
     } else {
       GemmKernels::gemm(lane, Transpose::yes, Transpose::no, N, K, R, E(1), d_out, N, in, K, beta,
-                        d_w, K);
+                        d_w, K, workspace);
     }
     if (d_bias != nullptr) column_sums(lane, d_bias, d_out, R, N, accumulate);
   }

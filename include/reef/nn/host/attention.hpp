@@ -1,21 +1,21 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <utility>
 
 #include <reef/core/element.hpp>
 #include <reef/core/random.hpp>
 #include <reef/core/units.hpp>
+#include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
 #include <reef/nn/host/detail/copy_rows.hpp>
+#include <reef/nn/host/detail/gemm_here.hpp>
+#include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/host/dropout.hpp>
-#include <reef/nn/host/gemm.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef::inline v0::nn::host {
@@ -115,7 +115,7 @@ struct Attention {
   template <real T>
   static Bytes attention_forward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t C,
                                            std::int64_t H, int threads) {
-    return static_cast<Bytes>(threads * forward_slot<T>(T_, C / H)) * sizeof(sum_t<T>);
+    return static_cast<Bytes>(threads) * forward_slot<T>(T_, C / H);
   }
 
   template <real T>
@@ -126,9 +126,9 @@ struct Attention {
     const std::int64_t D = C / H;
     const E scale = E(1) / std::sqrt(static_cast<E>(D));
     for_each_head(lane, B, H, [&](std::int64_t slot, std::int64_t b, std::int64_t h) {
-      Scratch<E> scratch{static_cast<E*>(workspace) + slot * forward_slot<T>(T_, D)};
-      E* const p = scratch.take(strip(T_));  // (64, t1)
-      E* const factors = scratch.take(strip(T_));
+      Scratch scratch = Scratch::of(workspace, slot, forward_slot<T>(T_, D));
+      E* const p = scratch.take<E>(strip(T_));  // (64, t1)
+      E* const factors = scratch.take<E>(strip(T_));
       const T* const head = qkv + b * T_ * 3 * C + h * D;
       const auto q = widened(head, 3 * C, T_, D, scratch);  // (T, D)
       const auto k = widened(head + C, 3 * C, T_, D, scratch);
@@ -139,7 +139,7 @@ struct Attention {
         const std::int64_t t1 = std::min(T_, t0 + tile);
         const std::int64_t ld = leading(t1);
         detail::gemm_here(Transpose::no, Transpose::yes, t1 - t0, t1, D, scale, q.row(t0), q.ld,
-                          k.data, k.ld, E(0), p, ld);
+                          k.data, k.ld, E(0), p, ld, scratch);
         device::run_vectors<E>(detail::CausalSoftmax{}, p, lse + (b * H + h) * T_ + t0, t1 - t0, t1,
                                ld, t0);
         if (rate > 0.0F) {
@@ -148,10 +148,11 @@ struct Attention {
                                  static_cast<const E*>(factors), (t1 - t0) * ld, false);
         }
         T* const to = out + (b * T_ + t0) * C + h * D;
-        Scratch<E> row_scratch = scratch;
+        Scratch row_scratch = scratch;
         const auto sums = unrounded(to, C, t1 - t0, D, row_scratch);
         detail::gemm_here(Transpose::no, Transpose::no, t1 - t0, D, t1, E(1),
-                          static_cast<const E*>(p), ld, v.data, v.ld, E(0), sums.data, sums.ld);
+                          static_cast<const E*>(p), ld, v.data, v.ld, E(0), sums.data, sums.ld,
+                          row_scratch);
         round_into(to, C, sums, t1 - t0, D);
       }
     });
@@ -160,7 +161,7 @@ struct Attention {
   template <real T>
   static Bytes attention_backward_workspace(std::int64_t /*B*/, std::int64_t T_, std::int64_t C,
                                             std::int64_t H, int threads) {
-    return static_cast<Bytes>(threads * backward_slot<T>(T_, C / H)) * sizeof(sum_t<T>);
+    return static_cast<Bytes>(threads) * backward_slot<T>(T_, C / H);
   }
 
   template <real T>
@@ -172,11 +173,11 @@ struct Attention {
     const std::int64_t D = C / H;
     const E scale = E(1) / std::sqrt(static_cast<E>(D));
     for_each_head(lane, B, H, [&](std::int64_t slot, std::int64_t b, std::int64_t h) {
-      Scratch<E> scratch{static_cast<E*>(workspace) + slot * backward_slot<T>(T_, D)};
-      E* const p = scratch.take(strip(T_));        // (64, t1)
-      E* const d = scratch.take(strip(T_));        // (64, t1)
-      E* const factors = scratch.take(strip(T_));  // (64, t1)
-      E* const delta = scratch.take(tile);
+      Scratch scratch = Scratch::of(workspace, slot, backward_slot<T>(T_, D));
+      E* const p = scratch.take<E>(strip(T_));        // (64, t1)
+      E* const d = scratch.take<E>(strip(T_));        // (64, t1)
+      E* const factors = scratch.take<E>(strip(T_));  // (64, t1)
+      E* const delta = scratch.take<E>(tile);
       const std::int64_t head = b * T_ * 3 * C + h * D;
       const auto q = widened(qkv + head, 3 * C, T_, D, scratch);  // (T, D)
       const auto k = widened(qkv + head + C, 3 * C, T_, D, scratch);
@@ -194,23 +195,25 @@ struct Attention {
         const E beta = t1 == T_ ? E(0) : E(1);
         const std::int64_t at = (b * T_ + t0) * C + h * D;
         device::run_vectors<T>(detail::RowDots{}, delta, d_out + at, out + at, rows, D, C);
-        Scratch<E> row_scratch = scratch;
+        Scratch row_scratch = scratch;
         const auto go = widened(d_out + at, C, rows, D, row_scratch);  // (rows, D)
         detail::gemm_here(Transpose::no, Transpose::yes, rows, t1, D, scale, q.row(t0), q.ld,
-                          k.data, k.ld, E(0), p, ld);
+                          k.data, k.ld, E(0), p, ld, row_scratch);
         detail::gemm_here(Transpose::no, Transpose::yes, rows, t1, D, E(1), go.data, go.ld, v.data,
-                          v.ld, E(0), d, ld);
+                          v.ld, E(0), d, ld, row_scratch);
         if (rate > 0.0F) draw(factors, sample, h, T_, t0, t1, ld, rate);
         device::run_vectors<E>(detail::CausalSoftmaxBackward{}, p, d, lse + (b * H + h) * T_ + t0,
                                static_cast<const E*>(delta),
                                rate > 0.0F ? static_cast<const E*>(factors) : nullptr, rows, t1, ld,
                                t0, scale);
         detail::gemm_here(Transpose::yes, Transpose::no, t1, D, rows, E(1),
-                          static_cast<const E*>(p), ld, go.data, go.ld, beta, d_v.data, d_v.ld);
+                          static_cast<const E*>(p), ld, go.data, go.ld, beta, d_v.data, d_v.ld,
+                          row_scratch);
         detail::gemm_here(Transpose::yes, Transpose::no, t1, D, rows, E(1),
-                          static_cast<const E*>(d), ld, q.row(t0), q.ld, beta, d_k.data, d_k.ld);
+                          static_cast<const E*>(d), ld, q.row(t0), q.ld, beta, d_k.data, d_k.ld,
+                          row_scratch);
         detail::gemm_here(Transpose::no, Transpose::no, rows, D, t1, E(1), static_cast<const E*>(d),
-                          ld, k.data, k.ld, E(0), d_q.row(t0), d_q.ld);
+                          ld, k.data, k.ld, E(0), d_q.row(t0), d_q.ld, row_scratch);
       }
       round_into(d_qkv + head, 3 * C, d_q, T_, D);
       round_into(d_qkv + head + C, 3 * C, d_k, T_, D);
@@ -221,12 +224,7 @@ struct Attention {
 private:
   static constexpr std::int64_t tile = 64;
 
-  /// A thread's own part of the workspace, taken piece by piece.
-  template <class E>
-  struct Scratch {
-    E* next;
-    E* take(std::int64_t elements) { return std::exchange(next, next + elements); }
-  };
+  using Scratch = detail::Scratch;
 
   template <class E>
   struct Rows {
@@ -235,28 +233,41 @@ private:
     [[nodiscard]] E* row(std::int64_t r) const { return data + r * ld; }
   };
 
-  /// Floats of a slot that the operands and results of a head take: `wide` of (T, D), and a tile.
+  /// What the operands and results of a head take of a slot: `wide` of (T, D), and a tile.
   template <real T>
-  static std::int64_t widened_elements(std::int64_t T_, std::int64_t D, std::int64_t wide) {
-    return std::is_same_v<T, sum_t<T>> ? 0 : (wide * T_ + tile) * D;
+  static Bytes widened_bytes(std::int64_t T_, std::int64_t D, Bytes wide) {
+    using E = sum_t<T>;
+    if constexpr (std::is_same_v<T, E>) return 0;
+    return wide * Scratch::bytes<E>(T_ * D) + Scratch::bytes<E>(tile * D);
   }
   template <real T>
-  static std::int64_t forward_slot(std::int64_t T_, std::int64_t D) {
-    return 2 * strip(T_) + widened_elements<T>(T_, D, 3);
+  static Bytes forward_slot(std::int64_t T_, std::int64_t D) {
+    using E = sum_t<T>;
+    return 2 * Scratch::bytes<E>(strip(T_)) + widened_bytes<T>(T_, D, 3) +
+           forward_products<E>(T_, D);
   }
   template <real T>
-  static std::int64_t backward_slot(std::int64_t T_, std::int64_t D) {
-    return 3 * strip(T_) + tile + widened_elements<T>(T_, D, 6);
+  static Bytes backward_slot(std::int64_t T_, std::int64_t D) {
+    using E = sum_t<T>;
+    return 3 * Scratch::bytes<E>(strip(T_)) + Scratch::bytes<E>(tile) + widened_bytes<T>(T_, D, 6) +
+           std::max(forward_products<E>(T_, D),
+                    detail::gemm_here_bytes<E>(Transpose::yes, Transpose::no, T_, D, tile));
+  }
+  /// Of q k^T and p v, tile by tile.
+  template <class E>
+  static Bytes forward_products(std::int64_t T_, std::int64_t D) {
+    return std::max(detail::gemm_here_bytes<E>(Transpose::no, Transpose::yes, tile, T_, D),
+                    detail::gemm_here_bytes<E>(Transpose::no, Transpose::no, tile, D, T_));
   }
 
   /// The rows as numbers to compute with: where they lie, or widened.
   template <real T>
   static Rows<const sum_t<T>> widened(const T* from, std::int64_t ld, std::int64_t rows,
-                                      std::int64_t columns, Scratch<sum_t<T>>& scratch) {
+                                      std::int64_t columns, Scratch& scratch) {
     if constexpr (std::is_same_v<T, sum_t<T>>) {
       return {from, ld};
     } else {
-      sum_t<T>* const to = scratch.take(rows * columns);
+      sum_t<T>* const to = scratch.take<sum_t<T>>(rows * columns);
       device::run_vectors<T>(detail::CopyRows{}, to, columns, from, ld, rows, columns);
       return {to, columns};
     }
@@ -265,11 +276,11 @@ private:
   /// Where results are summed: in their own place, or to be rounded into it.
   template <real T>
   static Rows<sum_t<T>> unrounded(T* to, std::int64_t ld, std::int64_t rows, std::int64_t columns,
-                                  Scratch<sum_t<T>>& scratch) {
+                                  Scratch& scratch) {
     if constexpr (std::is_same_v<T, sum_t<T>>) {
       return {to, ld};
     } else {
-      return {scratch.take(rows * columns), columns};
+      return {scratch.take<sum_t<T>>(rows * columns), columns};
     }
   }
   template <real T>
@@ -299,14 +310,8 @@ private:
   template <class Task>
   static void for_each_head(device::Host::Lane& lane, std::int64_t B, std::int64_t H,
                             const Task& task) {
-    std::atomic<std::int64_t> next{0};
-    lane.parallel(std::min<std::int64_t>(lane.threads(), B * H), [&](std::int64_t slot) {
-      while (true) {
-        const std::int64_t head = next.fetch_add(1, std::memory_order_relaxed);
-        if (head >= B * H) return;
-        task(slot, head / H, head % H);
-      }
-    });
+    device::for_each_in_slots(
+        lane, B * H, [&](std::int64_t slot, std::int64_t head) { task(slot, head / H, head % H); });
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <reef/core/element.hpp>
+#include <reef/core/units.hpp>
 #include <reef/device/for_each.hpp>
 #include <reef/device/host.hpp>
 #include <reef/device/simd.hpp>
@@ -72,11 +73,27 @@ private:
 /// out = in w + bias and its gradients. The bias is added to each tile while it is in cache.
 struct Linear {
   template <real T>
+  static Bytes linear_forward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
+                                        Transpose tw, int threads) {
+    return Gemm::gemm_workspace<T>(Transpose::no, tw, R, N, K, threads);
+  }
+
+  /// Of either gradient.
+  template <real T>
+  static Bytes linear_backward_workspace(std::int64_t R, std::int64_t K, std::int64_t N,
+                                         Transpose tw, int threads) {
+    const bool as_is = tw == Transpose::no;
+    return std::max(Gemm::gemm_workspace<T>(Transpose::no, other(tw), R, K, N, threads),
+                    Gemm::gemm_workspace<T>(Transpose::yes, Transpose::no, as_is ? K : N,
+                                            as_is ? N : K, R, threads));
+  }
+
+  template <real T>
   static void linear_forward(device::Host::Lane& lane, T* out, const T* in, const T* w,
                              const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
-                             Transpose tw) {
+                             Transpose tw, void* workspace) {
     detail::gemm_tiles(lane, Transpose::no, tw, R, N, K, sum_t<T>(1), in, K, w,
-                       tw == Transpose::no ? N : K, sum_t<T>(0), out, N,
+                       tw == Transpose::no ? N : K, sum_t<T>(0), out, N, workspace,
                        [&](std::int64_t r0, std::int64_t r1, std::int64_t n0, std::int64_t n1) {
                          if (bias == nullptr) return;
                          device::run_vectors<T>(detail::AddBias{}, out + r0 * N + n0, N, bias + n0,
@@ -87,22 +104,25 @@ struct Linear {
   template <real T>
   static void linear_backward_input(device::Host::Lane& lane, T* d_in, const T* d_out, const T* w,
                                     std::int64_t R, std::int64_t K, std::int64_t N, Transpose tw,
-                                    bool accumulate) {
+                                    bool accumulate, void* workspace) {
     using E = sum_t<T>;
-    Gemm::gemm(lane, Transpose::no, tw == Transpose::no ? Transpose::yes : Transpose::no, R, K, N,
-               E(1), d_out, N, w, tw == Transpose::no ? N : K, accumulate ? E(1) : E(0), d_in, K);
+    Gemm::gemm(lane, Transpose::no, other(tw), R, K, N, E(1), d_out, N, w,
+               tw == Transpose::no ? N : K, accumulate ? E(1) : E(0), d_in, K, workspace);
   }
 
   template <real T>
   static void linear_backward_weight(device::Host::Lane& lane, sum_t<T>* d_w, sum_t<T>* d_bias,
                                      const T* in, const T* d_out, std::int64_t R, std::int64_t K,
-                                     std::int64_t N, Transpose tw, bool accumulate) {
+                                     std::int64_t N, Transpose tw, bool accumulate,
+                                     void* workspace) {
     using E = sum_t<T>;
     const E beta = accumulate ? E(1) : E(0);
     if (tw == Transpose::no) {
-      Gemm::gemm(lane, Transpose::yes, Transpose::no, K, N, R, E(1), in, K, d_out, N, beta, d_w, N);
+      Gemm::gemm(lane, Transpose::yes, Transpose::no, K, N, R, E(1), in, K, d_out, N, beta, d_w, N,
+                 workspace);
     } else {
-      Gemm::gemm(lane, Transpose::yes, Transpose::no, N, K, R, E(1), d_out, N, in, K, beta, d_w, K);
+      Gemm::gemm(lane, Transpose::yes, Transpose::no, N, K, R, E(1), d_out, N, in, K, beta, d_w, K,
+                 workspace);
     }
     if (d_bias == nullptr) return;
     constexpr std::int64_t columns = 64;
@@ -110,6 +130,11 @@ struct Linear {
       device::run_vectors<T>(detail::ColumnSums{}, d_bias + begin, d_out + begin, N, R, end - begin,
                              accumulate);
     });
+  }
+
+private:
+  static constexpr Transpose other(Transpose t) {
+    return t == Transpose::no ? Transpose::yes : Transpose::no;
   }
 };
 

@@ -22,7 +22,8 @@ namespace reef::inline v0::plan::detail {
 ///
 /// For given b and d the allowed a are one range, since all that is asked of [a, b) is monotone in a; so
 /// are those for which either half of the time is a load. As d grows, the ends of the ranges move one
-/// way. What is smallest in a range comes from tables: O(n^2 log n), and O(n^3) with stashes.
+/// way. What is smallest in a range comes from tables: O(n^2 log n). With stashes the range is looked
+/// through, since each a leaves another memory: O(n^3) where the ranges are long.
 class TwoResident {
 public:
   explicit TwoResident(const PairRules& rules) : rules_(rules), sums_(rules.sums()) {}
@@ -66,8 +67,8 @@ private:
       if (std::none_of(here.begin(), here.end(), [](const Found& f) { return f.cost.exists(); })) {
         continue;
       }
-      if (!rules_.stashes()) extend_by_ranges(b);
-      extend_one_by_one(b);
+      extend_by_ranges(b);
+      if (turns()) extend_at_turns(b);
     }
   }
 
@@ -89,21 +90,21 @@ private:
   /// The turns have rules of their own.
   [[nodiscard]] bool turns() const { return rules_.variant() == Variant::turn; }
 
-  void extend_one_by_one(int b) {
+  void extend_at_turns(int b) {
     const int n = sums_.size();
-    for (int d = b + 1; d <= n; ++d) {
-      const bool all = rules_.stashes() || (turns() && d == n);
-      const int end = all ? b : turns() ? 1 : 0;
-      for (int a = 0; a < end; ++a) {
-        const Cost so_far = best(a, b).cost;
-        if (!so_far.exists() || !rules_.allowed(a, b, d, rules_.stash(so_far.first))) continue;
-        take(b, d, {so_far + cost(0, rules_.time(a, b, d)), a});
-      }
+    for (int d = b + 1; d <= n; ++d) extend_one_by_one(b, d, 0, d == n ? b - 1 : 0);
+  }
+
+  void extend_one_by_one(int b, int d, int from, int to) {
+    for (int a = from; a <= to; ++a) {
+      const Cost so_far = best(a, b).cost;
+      if (!so_far.exists() || !rules_.allowed(a, b, d, rules_.stash(so_far.first))) continue;
+      take(b, d, {so_far + cost(0, rules_.time(a, b, d)), a});
     }
   }
 
   void extend_by_ranges(int b) {
-    fill_tables(b);
+    if (!rules_.stashes()) fill_tables(b);
     const int least = turns() ? 1 : 0;
     const int end = turns() ? sums_.size() - 1 : sums_.size();
     int fits = least;      // the first a with which the memory is enough
@@ -125,9 +126,13 @@ private:
       } else {
         hidden = least;
       }
+      const int first = std::max(fits, hidden);
+      if (rules_.stashes()) {
+        extend_one_by_one(b, d, first, hides);
+        continue;
+      }
       while (forwards >= 0 && forward_of(forwards, b) < load_b) --forwards;
       while (loads >= 0 && sums_.load(loads, b) < backward_b) --loads;
-      const int first = std::max(fits, hidden);
       if (only_exists_) {
         const int there = first > hides ? 0
                                         : reachable_[static_cast<std::size_t>(hides) + 1] -

@@ -3,8 +3,8 @@
 // Included where oneDNN is there (REEF_HAS_DNNL).
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -16,6 +16,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/instruction_set.hpp>
+#include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef::inline v0::nn::host::detail {
@@ -36,8 +37,8 @@ inline bool multiplies_bf16() {
 /// C (m,n) = op(A) (m,k) op(B) (k,n) + beta C by oneDNN's matmul on the calling thread, with sums in
 /// fp32.
 ///
-/// oneDNN makes code for a shape, so each thread keeps what it has made, by shape; its scratchpad is one
-/// for all shapes of a thread: of the products of a GPT with 768 channels at most 1.4 MB.
+/// oneDNN makes code for a shape, so each thread keeps what it has made, by shape. Its scratchpad is the
+/// caller's: of the products of a GPT with 768 channels at most 1.4 MB.
 class DnnlMatmul {
 public:
   struct Shape {
@@ -49,20 +50,19 @@ public:
     auto operator<=>(const Shape&) const = default;
   };
 
-  /// False, and nothing is done, where oneDNN has only its reference code for the shape, or none.
-  static bool run(const Shape& shape, const void* a, const void* b, void* c) {
-    thread_local std::map<Shape, std::unique_ptr<DnnlMatmul>> made;
-    if (made.size() > 1024) made.clear();  // shapes that never come again
-    auto& matmul = made[shape];
-    if (!matmul) {
-      std::unique_ptr<DnnlMatmul> planned(new DnnlMatmul);
-      planned->plan(shape);
-      matmul = std::move(planned);
-    }
-    if (matmul->primitive_ == nullptr) return false;
-    matmul->execute(const_cast<void*>(a), const_cast<void*>(b), c);
+  /// False, and nothing is done, where oneDNN has only its reference code for the shape, or none, or
+  /// wants a scratchpad of more than the `room` bytes at `scratch`.
+  static bool run(const Shape& shape, const void* a, const void* b, void* c, Scratch scratch,
+                  Bytes room) {
+    const DnnlMatmul& matmul = of(shape);
+    if (matmul.primitive_ == nullptr || matmul.scratch_bytes_ > room) return false;
+    matmul.execute(const_cast<void*>(a), const_cast<void*>(b), c,
+                   scratch.take<std::byte>(static_cast<std::int64_t>(matmul.scratch_bytes_)));
     return true;
   }
+
+  /// The scratchpad that run() wants for the shape; 0 where it does nothing.
+  static Bytes scratch_bytes(const Shape& shape) { return of(shape).scratch_bytes_; }
 
   ~DnnlMatmul() {
     for (dnnl_memory_t memory : memories_) {
@@ -76,29 +76,16 @@ public:
   DnnlMatmul& operator=(const DnnlMatmul&) = delete;
 
 private:
-  /// As much as the largest shape has asked for.
-  class Scratch {
-  public:
-    void grow(std::size_t bytes) {
-      if (bytes <= bytes_) return;
-      const std::size_t whole = (bytes + 63) / 64 * 64;
-      std::unique_ptr<void, decltype(&std::free)> more(std::aligned_alloc(64, whole), &std::free);
-      if (!more) {
-        throw MemoryError("reef::nn: no ", format_bytes(bytes),
-                          " for a product of oneDNN.\n  fix: a smaller micro-batch or model.");
-      }
-      data_ = std::move(more);
-      bytes_ = whole;
+  static const DnnlMatmul& of(const Shape& shape) {
+    thread_local std::map<Shape, std::unique_ptr<DnnlMatmul>> made;
+    if (made.size() > 1024) made.clear();  // shapes that never come again
+    auto& matmul = made[shape];
+    if (!matmul) {
+      std::unique_ptr<DnnlMatmul> planned(new DnnlMatmul);
+      planned->plan(shape);
+      matmul = std::move(planned);
     }
-    [[nodiscard]] void* data() const { return data_.get(); }
-
-  private:
-    std::unique_ptr<void, decltype(&std::free)> data_{nullptr, &std::free};
-    std::size_t bytes_ = 0;
-  };
-  static Scratch& scratch() {
-    thread_local Scratch of_thread;
-    return of_thread;
+    return *matmul;
   }
 
   DnnlMatmul() = default;
@@ -148,8 +135,7 @@ private:
     if (std::string_view(code).starts_with("ref")) return;
     const dnnl_memory_desc_t scratchpad =
         *dnnl_primitive_desc_query_md(plan, dnnl_query_scratchpad_md, 0);
-    const std::size_t bytes = dnnl_memory_desc_get_size(&scratchpad);
-    scratch().grow(bytes);
+    scratch_bytes_ = dnnl_memory_desc_get_size(&scratchpad);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       check(dnnl_memory_create(&memories_[i], kinds[i], engine_, nullptr));
     }
@@ -157,11 +143,11 @@ private:
     check(dnnl_primitive_create(&primitive_, plan));
   }
 
-  void execute(void* a, void* b, void* c) {
+  void execute(void* a, void* b, void* c, void* scratchpad) const {
     check(dnnl_memory_set_data_handle(memories_[0], a));
     check(dnnl_memory_set_data_handle(memories_[1], b));
     check(dnnl_memory_set_data_handle(memories_[2], c));
-    check(dnnl_memory_set_data_handle(memories_[3], scratch().data()));
+    check(dnnl_memory_set_data_handle(memories_[3], scratchpad));
     const std::array<dnnl_exec_arg_t, 4> arguments{{{DNNL_ARG_SRC, memories_[0]},
                                                     {DNNL_ARG_WEIGHTS, memories_[1]},
                                                     {DNNL_ARG_DST, memories_[2]},
@@ -181,6 +167,7 @@ private:
   dnnl_stream_t stream_ = nullptr;
   dnnl_primitive_t primitive_ = nullptr;
   std::array<dnnl_memory_t, 4> memories_{};
+  Bytes scratch_bytes_ = 0;
 };
 
 #endif

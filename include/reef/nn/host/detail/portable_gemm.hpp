@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
+#include <reef/core/units.hpp>
 #include <reef/device/simd.hpp>
+#include <reef/nn/host/detail/scratch.hpp>
 #include <reef/nn/kernels.hpp>
 
 namespace reef::inline v0::nn::host::detail {
@@ -30,15 +31,19 @@ struct PortableGemm {
   static constexpr std::int64_t columns = 512;
   static constexpr std::int64_t rows = 64;
 
+  /// What run() takes from its scratch.
+  template <class T>
+  static Bytes scratch_bytes(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return Scratch::bytes<T>(a_elements(m, k)) + Scratch::bytes<T>(b_elements<T>(n, k));
+  }
+
   template <class V, class T>
   void run(Transpose ta, Transpose tb, std::int64_t m, std::int64_t n, std::int64_t k, T alpha,
            const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c,
-           std::int64_t ldc) const {
+           std::int64_t ldc, Scratch scratch) const {
     constexpr std::int64_t panel = 2 * V::width;
-    thread_local std::vector<T> packed_a(static_cast<std::size_t>(rows * depth));
-    thread_local std::vector<T> packed_b(static_cast<std::size_t>(columns * depth));
-    T* const block_a = packed_a.data();
-    T* const block_b = packed_b.data();
+    T* const block_a = scratch.take<T>(a_elements(m, k));
+    T* const block_b = scratch.take<T>(b_elements<T>(n, k));
     if (k == 0 || alpha == T(0)) return scale_rows(m, n, beta, c, ldc);
     for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
       const std::int64_t kb = std::min(depth, k - k0);
@@ -63,6 +68,20 @@ struct PortableGemm {
   }
 
 private:
+  static constexpr std::int64_t most_bytes = 64;  // of a vector
+
+  static std::int64_t whole(std::int64_t extent, std::int64_t panel) {
+    return (extent + panel - 1) / panel * panel;
+  }
+  static std::int64_t a_elements(std::int64_t m, std::int64_t k) {
+    return std::min(rows, whole(m, 4)) * std::min(depth, k);
+  }
+  template <class T>
+  static std::int64_t b_elements(std::int64_t n, std::int64_t k) {
+    constexpr auto panel = static_cast<std::int64_t>(2 * most_bytes / sizeof(T));
+    return std::min(columns, whole(n, panel)) * std::min(depth, k);
+  }
+
   // to[panel][k][width] = from (k, n) with the strides given, padded with zeros to whole panels.
   template <class T>
   static void pack(T* to, std::int64_t width, std::int64_t k, std::int64_t n, const T* from,
