@@ -74,6 +74,24 @@ TEST_F(CudaDevice, an_ordinal_that_is_not_there_is_refused_by_number) {
   }
 }
 
+TEST_F(CudaDevice, the_drivers_counter_agrees_with_its_own) {
+  Cuda cuda;
+  const auto free_now = [] {
+    std::size_t free = 0;
+    std::size_t all = 0;
+    EXPECT_EQ(cudaMemGetInfo(&free, &all), cudaSuccess);
+    return free;
+  };
+  Cuda::Lane lane(cuda, "compute");  // whatever the driver takes at first
+  lane.synchronize();
+  const std::size_t before = free_now();
+  const auto buffer = cuda.allocate(Bytes{256} << 20, "weights");
+  const std::size_t taken = before - free_now();
+  EXPECT_EQ(cuda.memory().used, Bytes{256} << 20);
+  EXPECT_GE(taken, std::size_t{256} << 20);
+  EXPECT_LE(taken, std::size_t{258} << 20) << "at most a granule of 2 MiB more";
+}
+
 TEST_F(CudaDevice, a_failed_call_stops_the_lane_and_names_call_code_and_device) {
   Cuda cuda;
   Cuda::Lane lane(cuda, "compute");

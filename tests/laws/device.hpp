@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -177,6 +178,25 @@ TYPED_TEST_P(DeviceLaws, copies_on_the_device_and_zeros_are_exact_to_the_byte) {
   EXPECT_EQ(this->read_back(lane, from.data(), count), zeros);
 }
 
+TYPED_TEST_P(DeviceLaws, what_has_left_reads_as_not_a_number_where_the_device_checks) {
+  using Lane = typename TypeParam::Device::Lane;
+  Lane lane(*this->device_, "compute");
+  constexpr std::size_t count = 3000;
+  const auto memory = this->device_->allocate(count * sizeof(std::uint32_t), "slots");
+  auto expected = this->pattern(count, 7);
+  this->write(lane, memory.data(), expected);
+  auto* const values = static_cast<std::uint32_t*>(memory.data());
+  lane.submit([&](Lane& l) {
+    l.poison(values + 1000, 500 * sizeof(std::uint32_t));
+    l.poison(values, 0);
+  });
+  lane.synchronize();
+  if (this->device_->options().poison_freed) {
+    std::fill_n(expected.begin() + 1000, 500, ~std::uint32_t{0});
+  }
+  EXPECT_EQ(this->read_back(lane, memory.data(), count), expected);
+}
+
 TYPED_TEST_P(DeviceLaws, pinned_memory_is_a_source_and_target_of_copies_outside_the_budget) {
   using Lane = typename TypeParam::Device::Lane;
   auto small = TypeParam::make(1_MiB);
@@ -342,6 +362,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     stamps_tell_when_the_work_between_them_was_done, functions_may_be_move_only_and_large,
     the_destructor_of_a_lane_runs_what_is_queued, what_is_copied_to_the_device_comes_back,
     copies_on_the_device_and_zeros_are_exact_to_the_byte,
+    what_has_left_reads_as_not_a_number_where_the_device_checks,
     pinned_memory_is_a_source_and_target_of_copies_outside_the_budget, an_event_counts_completions,
     a_lane_that_waits_starts_after_the_completion, a_signal_from_the_host_releases_lanes_that_wait,
     an_exception_stops_the_lane_until_synchronize_throws_it,

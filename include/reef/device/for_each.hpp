@@ -22,7 +22,7 @@ void for_each_block(Host::Lane& lane, std::int64_t n, std::int64_t block, const 
 
 /// task(slot, i) for every i in [0, n), on the pool, each when a thread is free; called on the lane's
 /// thread, blocks. At most min(n, lane.threads()) run at once, each with a slot below that of its own: for
-/// memory that a task needs while it runs.
+/// memory that a task needs while it runs. If one throws, the other slots go on to the end first.
 template <class Task>
 void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
   std::atomic<std::int64_t> next{0};

@@ -56,7 +56,7 @@ public:
     Seconds link_latency = 0;
     double slowdown = 1;        ///< kernels take so many times as long as the cores need
     int threads = 0;            ///< 0: as many as the affinity mask has cores
-    bool poison_freed = false;  ///< new and freed memory, and slots that are left, are filled with NaNs
+    bool poison_freed = false;  ///< new and freed memory, and weights and blobs that are left, are NaNs
 
     /// Throws OptionError, naming the first option that cannot be.
     void validate() const {

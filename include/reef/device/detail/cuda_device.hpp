@@ -49,7 +49,7 @@ public:
   struct Options {
     int ordinal = 0;            ///< which of the devices that CUDA_VISIBLE_DEVICES leaves
     Bytes memory_bytes = 0;     ///< 0: as much as there is
-    bool poison_freed = false;  ///< new and freed memory, and slots that are left, are filled with NaNs
+    bool poison_freed = false;  ///< new and freed memory, and weights and blobs that are left, are NaNs
   };
 
   class Buffer;

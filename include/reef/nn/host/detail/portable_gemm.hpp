@@ -42,6 +42,7 @@ struct PortableGemm {
            const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T beta, T* c,
            std::int64_t ldc, Scratch scratch) const {
     constexpr std::int64_t panel = 2 * V::width;
+    static_assert(V::width * static_cast<std::int64_t>(sizeof(T)) <= most_bytes);
     T* const block_a = scratch.take<T>(a_elements(m, k));
     T* const block_b = scratch.take<T>(b_elements<T>(n, k));
     if (k == 0 || alpha == T(0)) return scale_rows(m, n, beta, c, ldc);
