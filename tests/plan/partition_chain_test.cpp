@@ -237,6 +237,24 @@ TEST(PartitionChain, a_thousand_operators_are_planned) {
   }
 }
 
+TEST(PartitionChain, three_resident_sub_models_keep_few_states_where_memory_is_ample) {
+  // Every later cut is dearer, so that no state is cheaper than a shorter one for its cost alone.
+  Chain chain;
+  chain.cut.push_back(0);
+  for (int i = 1; i <= 300; ++i) {
+    plan::ChainOperator o;
+    o.name = std::to_string(i);
+    o.weights = o.gradients = 1;
+    o.forward = o.backward = 1;
+    chain.operators.push_back(o);
+    chain.cut.push_back(i < 300 ? static_cast<Bytes>(i) : 0);
+  }
+  const PartitionOptions options{1'000'000, 1, Variant::three};
+  const Partition result = partition_chain(chain, options);
+  EXPECT_TRUE(result.feasible) << result.why;
+  EXPECT_EQ(result.cut_bytes, 1U) << "one cut, the first";
+}
+
 TEST(PartitionChain, given_bounds_are_judged_by_the_same_rules) {
   std::mt19937_64 random(9);
   for (int run = 0; run < 300; ++run) {

@@ -11,7 +11,7 @@
 namespace reef::inline v0::plan {
 
 /// How many operators partition_chain takes, and how many with stashes or three resident sub-models, which
-/// take a second or two for so many.
+/// take seconds for so many; of the latter some chains are refused for their memory.
 inline constexpr int most_operators = 4096;
 inline constexpr int most_operators_of_three = 1024;
 
@@ -21,7 +21,7 @@ struct PartitionOptions {
   std::int64_t accumulation =
       1;  ///< C: micro-batches that pass a sub-model before the next is loaded
   Variant variant = Variant::full;
-  bool explains = true;  ///< where there is none, says why: some dozens of searches
+  bool explains = true;  ///< where there is none, says why: some dozens of searches, 200 at most
 };
 
 /// A partition of a chain into sub-models that are swapped, or why there is none.

@@ -104,14 +104,14 @@ public:
 
   /// What smallest_accumulation says where `most_searches` did not decide.
   static constexpr std::int64_t undecided = -1;
-  static constexpr int most_searches = 200;
+  [[nodiscard]] int most_searches() const { return keeps_three(variant_) ? 60 : 200; }
 
   /// The smallest number of micro-batches from `least` on with which there is a partition; 0 if none has
   /// one. More of them hide more, but stashes take more memory: so ranges of numbers are halved, and left
   /// out where none in them can have one.
   [[nodiscard]] std::int64_t smallest_accumulation(Bytes memory, std::int64_t least = 1) const {
     const std::int64_t most = most_accumulation();
-    int searches = most_searches;
+    int searches = most_searches();
     if (least > most || !exists(memory, least, most)) return 0;
     for (std::int64_t from = least, to = least; from <= most;
          from = to + 1, to = std::min(2 * to, most)) {
@@ -175,8 +175,8 @@ public:
     return result + concat(any, " micro-batches and ", smallest_memory(any, memory), " bytes");
   }
 
-  static std::string undecided_text() {
-    return concat("a number of micro-batches that ", most_searches,
+  [[nodiscard]] std::string undecided_text() const {
+    return concat("a number of micro-batches that ", most_searches(),
                   " searches have not found, if any");
   }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/detail/pair_rules.hpp>
 #include <reef/plan/detail/range_min.hpp>
@@ -17,7 +18,10 @@ namespace reef::inline v0::plan::detail {
 ///
 /// E(a, b, d) is the least cost of a partition of [0, d) that ends with [a, b), [b, d). Of the z before
 /// [a, b) only those matter that cost less than every shorter [z, a): such a one needs less memory in
-/// whatever follows, and leaves no more stashes. Exact, therefore; O(n^3) times how many are left.
+/// whatever follows, and leaves no more stashes. And of those no shorter one than the first that fits
+/// beside whatever may follow. Exact, therefore; O(n^3) times how many are left.
+///
+/// Throws OptionError where more than `most_states` are left in all: of memory that is neither scarce nor ample.
 class ThreeResident {
 public:
   explicit ThreeResident(const PairRules& rules) : rules_(rules), sums_(rules.sums()) {}
@@ -72,8 +76,24 @@ private:
                                       [&](const State& state) { return fits(state, a, b, d); });
       if (found == former.rend()) continue;
       const Cost cost = found->cost + Cost{rules_.cut(d), rules_.time(a, b, d)};
-      if (result.empty() || cost < result.back().cost) result.push_back({a, found->before, cost});
+      if (!result.empty() && !(cost < result.back().cost)) continue;
+      const bool always_fits =
+          rules_.triple(a, b, d, sums_.size()) + rules_.stash(cost.first) <= rules_.memory();
+      if (always_fits) {
+        count_ -= result.size();
+        result.clear();
+      }
+      result.push_back({a, found->before, cost});
+      if (++count_ > most_states) refuse();
     }
+  }
+
+  [[noreturn]] void refuse() const {
+    throw OptionError(
+        "reef::plan::partition_chain: ", sums_.size(), " operators leave more than ", most_states,
+        " ways to go on with three resident sub-models.\n",
+        "  why: each takes memory until the end.\n"
+        "  fix: join operators between which there is never a cut, or the variant 'full'.");
   }
 
   [[nodiscard]] bool fits(const State& state, int a, int b, int d) const {
@@ -103,8 +123,11 @@ private:
     return result;
   }
 
+  static constexpr std::size_t most_states = 20'000'000;  ///< half a gigabyte
+
   const PairRules& rules_;
   const ChainSums& sums_;
+  std::size_t count_ = 0;                                ///< of all states
   std::vector<std::vector<std::vector<State>>> states_;  ///< by end and begin of the last sub-model
 };
 
