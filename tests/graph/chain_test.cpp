@@ -124,12 +124,13 @@ TEST(Chain, a_profile_of_another_model_is_refused) {
   const auto g = nn::gpt<Host, float>(narrow(), 1);
   const auto refusal = [&](const profile::Profile& p) -> std::string {
     try {
-      graph::chain_of(g.dag(), p);
+      graph::require_profile_of(g.dag(), p);
     } catch (const OptionError& error) {
       return error.what();
     }
     return "no error";
   };
+  EXPECT_EQ(refusal(graph::estimate(g.dag(), 1e9)), "no error");
   const auto larger = nn::gpt<Host, float>(narrow(3), 1);
   EXPECT_THAT(refusal(graph::estimate(larger.dag(), 1e9)), HasSubstr("operators, the model "));
   auto config = narrow();
@@ -140,6 +141,11 @@ TEST(Chain, a_profile_of_another_model_is_refused) {
   config.batch = 2 * config.batch;
   const auto more = nn::gpt<Host, float>(config, 1);
   EXPECT_THAT(refusal(graph::estimate(more.dag(), 1e9)), HasSubstr("of outputs"));
+  config = narrow();
+  config.heads = 7;
+  const auto split = nn::gpt<Host, float>(config, 1);
+  EXPECT_THAT(refusal(graph::estimate(split.dag(), 1e9)),
+              HasSubstr("'transformer.h.0.attn', saves"));
   auto p = graph::estimate(g.dag(), 1e9);
   p.operators[3].name = "another";
   EXPECT_THAT(refusal(p), HasSubstr("its operator 3 is"));

@@ -21,9 +21,10 @@ struct ChainOptions {
   bool writes_back = false;
 };
 
-/// Throws OptionError if the profile is not of this Dag, other operators, or parameters or outputs of other
-/// sizes, as those of other micro-batches are, or is none (Profile::validate).
-inline void require_profile_of(const Dag& dag, const profile::Profile& profile) {
+namespace detail {
+
+/// Throws OptionError if the profile is not of these operators, or of parameters or outputs of other sizes.
+inline void require_operators_of(const Dag& dag, const profile::Profile& profile) {
   profile.validate();
   const auto refuse = [](const std::string& why) {
     throw OptionError("reef::graph: the profile is of another model: ", why,
@@ -49,6 +50,29 @@ inline void require_profile_of(const Dag& dag, const profile::Profile& profile) 
   }
 }
 
+}  // namespace detail
+
+/// Throws OptionError if the profile is not of this Dag, other operators, or ones of other sizes, as those of
+/// other micro-batches are, or that save or compute something else, as those of other attention heads, or is
+/// none (Profile::validate). Takes as long as workload().
+inline void require_profile_of(const Dag& dag, const profile::Profile& profile) {
+  detail::require_operators_of(dag, profile);
+  const profile::Profile own = workload(dag);
+  for (std::size_t n = 0; n < own.operators.size(); ++n) {
+    const profile::OperatorProfile& theirs = profile.operators[n];
+    const profile::OperatorProfile& ours = own.operators[n];
+    if (theirs.saved_bytes == ours.saved_bytes && theirs.forward_flops == ours.forward_flops &&
+        theirs.backward_flops == ours.backward_flops) {
+      continue;
+    }
+    throw OptionError("reef::graph: the profile is of another model: its operator ", n, ", '",
+                      theirs.name, "', saves ", theirs.saved_bytes, " bytes and computes ",
+                      theirs.forward_flops, " and ", theirs.backward_flops,
+                      " operations, the model's ", ours.saved_bytes, ", ", ours.forward_flops,
+                      " and ", ours.backward_flops, ".\n  fix: measure this one, or estimate it.");
+  }
+}
+
 /// A model as planners of swapping see it: the operators of its Dag in their order, with the figures of a
 /// profile. Times are nanoseconds.
 ///
@@ -57,10 +81,10 @@ inline void require_profile_of(const Dag& dag, const profile::Profile& profile) 
 ///     workspaces      working sets
 ///     cut             all tensors that cross a boundary, also those that skip operators
 ///
-/// Errors as require_profile_of.
+/// Errors as detail::require_operators_of: a profile that was given is checked before, by require_profile_of.
 inline plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
                             const ChainOptions& options = {}) {
-  require_profile_of(dag, profile);
+  detail::require_operators_of(dag, profile);
   const auto ticks = [](Seconds seconds) {
     return static_cast<plan::Ticks>(std::llround(seconds * 1e9));
   };

@@ -23,7 +23,7 @@ inline schedule::Machine machine_of(const profile::Profile& profile) {
 /// Throws OptionError unless the profile is of the plan's model.
 inline void set_costs(schedule::Program& program, const StepPlan& plan,
                       const profile::Profile& profile) {
-  graph::require_profile_of(*plan.dag, profile);
+  graph::detail::require_operators_of(*plan.dag, profile);
   for (schedule::Instruction& instruction : program.round) {
     const bool forward = instruction.kind == "Forward";
     const bool again = instruction.kind == "Recompute";
