@@ -66,7 +66,17 @@ TEST_F(CudaTrainer, swapped_through_the_device_gives_the_bits_of_a_model_that_st
   }
   auto planned = uneven_options<CudaAtom>();
   planned.device.memory_bytes = 400'000;
+  planned.device.poison_freed = true;
   EXPECT_EQ(train<CudaAtom>(planned), expected);
+  const auto model = [] { return nn::gpt<Cuda, float>(small_config(), 1); };
+  const comm::Communicator world;
+  const auto counts = uneven_counts(world.size());
+  const Bytes foreseen =
+      CudaAtom::estimate(model(), planned, world.size(), world.rank(), counts).device_bytes;
+  CudaAtom trainer(model(), small_source(), planned, {}, world);
+  trainer.step();
+  EXPECT_EQ(trainer.device().memory().peak, foreseen);
+  EXPECT_LE(foreseen, planned.device.memory_bytes);
 }
 
 TEST_F(CudaTrainer, learns) {

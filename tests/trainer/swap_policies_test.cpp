@@ -86,5 +86,38 @@ TEST(SwapPolicies, plans_of_loops_are_judged_without_their_turns) {
             1.01 * planned(std::type_identity<Tested>(), false));
 }
 
+/// What sums move: each of `reads` is read, and so is what they are added to; that is written.
+template <class Tested>
+void expect_bytes_of_sums(const char* kind) {
+  auto options = small_options<Tested>();
+  options.virtual_ranks = 2;
+  options.micro_batches = {1, 1};
+  const auto programs =
+      Tested::programs(nn::gpt<device::Host, typename Tested::T>(small_config(), 1), options, 1);
+  const schedule::Program& program = programs.front();
+  const auto bytes_of = [&](const schedule::Value& value) {
+    return program.storages[value.storage].bytes;
+  };
+  int copies = 0;
+  int sums = 0;
+  for (const schedule::Instruction& i : program.round) {
+    if (i.kind != kind) continue;
+    Bytes expected = 2 * bytes_of(i.reads.front());  // it, and the sum that it comes to
+    if (!i.accumulates.empty()) expected += bytes_of(i.accumulates.front());
+    for (std::size_t further = 1; further < i.reads.size(); ++further) {
+      expected += 3 * bytes_of(i.reads[further]);
+    }
+    EXPECT_EQ(i.cost.bytes, expected) << i.text();
+    ++(i.accumulates.empty() && i.reads.size() == 1 ? copies : sums);
+  }
+  EXPECT_GT(copies, 0);
+  EXPECT_GT(sums, 0);
+}
+
+TEST(SwapPolicies, programs_say_what_sums_over_ranks_move) {
+  expect_bytes_of_sums<Trainer<swap::Atom<>, optim::Zero1<optim::AdamW>>>("FoldRank");
+  expect_bytes_of_sums<Trainer<swap::Atom<>, optim::Acco<optim::AdamW>>>("HandOver");
+}
+
 }  // namespace
 }  // namespace reef::test

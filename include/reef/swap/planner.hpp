@@ -37,7 +37,7 @@ namespace reef::inline v0::swap {
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated, alone: what ranks wait for is left out. All uniform candidates are looked at, then some
-/// hundreds of others, as many as a bound on their instructions leaves room for.
+/// hundreds of others, as many as bounds on their instructions leave room for.
 class Planner {
 public:
   struct Limits {
@@ -85,7 +85,10 @@ public:
   /// Throws ScheduleError if none fits, saying how much memory the most modest one needs, and which of its
   /// segments most.
   run::Choice choose() {
-    for (const std::vector<int>& cuts : partitions()) try_uniform(cuts);
+    most_ = judge_.work() + most_uniform_work;
+    for (const std::vector<int>& cuts : partitions()) {
+      if (places_.empty() || may_work()) try_uniform(cuts);
+    }
     if (limits_.may_stay) {
       for (const Place& place : fastest_of(places_)) try_staying(place.cuts);
     }
@@ -101,6 +104,8 @@ private:
   static constexpr std::size_t refined = 3;
   /// Instructions of programs that are judged to refine one: a second's worth.
   static constexpr std::size_t most_work = 100'000;
+  /// Of those whose segments are all treated alike: more than models of some hundred layers need.
+  static constexpr std::size_t most_uniform_work = 10'000'000;
 
   /// A choice, and what its step takes, or a bound of that.
   struct Place {
@@ -251,20 +256,34 @@ private:
     return fastest;
   }
 
-  /// The fastest, and those that stream, as a policy that only streams would find them: so it finds no better
-  /// one.
+  /// The fastest, and those that stream, of which a policy that only streams begins: so it finds hardly a
+  /// better one.
   void refine_all() {
     std::vector<Place> streaming;
     for (const Place& place : places_) {
       if (place.swapping.streams && place.swapping.stays == 0) streaming.push_back(place);
     }
-    Place best;
-    Place streams;
-    for (const Place& place : fastest_of(places_)) best = faster(best, refine(place));
-    for (const Place& place : fastest_of(std::move(streaming)))
-      streams = faster(streams, refine(place));
+    std::vector<std::pair<Place, Place>> refined_places;  // and what has become of them
+    const auto fastest_refined = [&](const std::vector<Place>& places) {
+      Place fastest;
+      for (const Place& place : places) {
+        auto known = std::find_if(refined_places.begin(), refined_places.end(),
+                                  [&](const auto& entry) { return is_same(entry.first, place); });
+        if (known == refined_places.end()) {
+          known = refined_places.insert(known, {place, refine(place)});
+        }
+        fastest = faster(fastest, known->second);
+      }
+      return fastest;
+    };
+    const Place best = fastest_refined(fastest_of(places_));
+    const Place streams = fastest_refined(fastest_of(std::move(streaming)));
     exchange(best);
-    if (streams.cuts != best.cuts || streams.swapping != best.swapping) exchange(streams);
+    if (!is_same(streams, best)) exchange(streams);
+  }
+
+  static bool is_same(const Place& a, const Place& b) {
+    return a.cuts == b.cuts && a.swapping == b.swapping && a.activations == b.activations;
   }
 
   static const Place& faster(const Place& a, const Place& b) { return b.step < a.step ? b : a; }
@@ -291,10 +310,11 @@ private:
   /// Gives the memory of one for another: two segments keep something else at once, or one more or less lives on
   /// the device and then each keeps what is fastest.
   void exchange(Place place) {
-    most_ = judge_.work() + most_work / 3;
+    const std::size_t at_last = judge_.work() + most_work / 2;
     for (bool is_faster = place.step < HUGE_VAL; is_faster;) {
       is_faster = false;
       for (const int more : {0, -1, 1}) {
+        most_ = std::min(at_last, judge_.work() + most_work / 6);
         Place changed = place;
         changed.swapping.stays += more;
         const auto segments = static_cast<int>(place.cuts.size()) - 1;
@@ -315,15 +335,15 @@ private:
   bool exchange_two(Place& place) {
     if (!may_mix(place)) return false;
     const std::size_t segments = place.cuts.size() - 2;  // but the last
-    for (std::size_t s = 0; s < segments; ++s) {
-      for (std::size_t t = s + 1; t < segments; ++t) {
+    for (std::size_t s = segments; s-- > 1;) {
+      for (std::size_t t = s; t-- > 0;) {
         for (const run::Activations one : run::all_activations) {
           for (const run::Activations other : run::all_activations) {
+            if (one == place.activations[s] || other == place.activations[t]) continue;
+            if (!may_work()) return false;
             Place changed = place;
             changed.activations[s] = one;
             changed.activations[t] = other;
-            if (one == place.activations[s] || other == place.activations[t]) continue;
-            if (!may_work()) return false;
             changed.step = step_of(changed, place.step);
             if (changed.step * detail::Judge::alike >= place.step) continue;
             place = std::move(changed);
