@@ -267,7 +267,8 @@ void require_files_apart(const TrainOptions& o) {
   std::map<fs::path, const char*> options;
   for (const auto& [option, file] :
        {std::pair{"--metrics", &o.metrics}, std::pair{"--trace", &o.trace},
-        std::pair{"--report", &o.report}, std::pair{"--export", &o.export_file}}) {
+        std::pair{"--report", &o.report}, std::pair{"--export", &o.export_file},
+        std::pair{"--profile", &o.profile}}) {
     std::error_code ignored;
     const fs::path path = fs::weakly_canonical(fs::absolute(*file, ignored), ignored);
     if (file->empty() || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)))

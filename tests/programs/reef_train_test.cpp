@@ -698,6 +698,8 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--resume", "--resume: needs --checkpoint DIR");
   refused("--metrics " + path("x") + " --trace " + path("./x"), "is the file of --metrics too");
   refused("--report " + path("x") + " --export " + path("x"), "is the file of --report too");
+  refused("--recipe atom --report " + path("x") + " --profile " + path("x"),
+          "is the file of --report too");
   refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
   refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
   refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M or fixed:N");

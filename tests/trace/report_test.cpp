@@ -209,6 +209,24 @@ TEST(Report, shows_when_segments_that_are_swapped_are_on_the_device) {
   EXPECT_EQ(trace::report_html(sample()).find("is on the device"), std::string::npos);
 }
 
+TEST(Report, says_how_many_segments_it_does_not_show) {
+  trace::Sink sink(0);
+  trace::Track& load = sink.track("load");
+  trace::Track& compute = sink.track("compute");
+  for (int s = 0; s < 70; ++s) {
+    load.span(Activity::copy, "Load(" + std::to_string(s) + ")", s, s + 1);
+    compute.span(Activity::compute, "Forward(" + std::to_string(s) + ")", s + 1, s + 2);
+  }
+  trace::Recording recording;
+  sink.collect(recording);
+  trace::Report report;
+  report.recordings = {recording};
+  const std::string html = trace::report_html(report);
+  EXPECT_NE(html.find(">segment 63</text>"), std::string::npos);
+  EXPECT_EQ(html.find(">segment 64</text>"), std::string::npos);
+  EXPECT_NE(html.find(">and 6 segments more</text>"), std::string::npos);
+}
+
 TEST(Report, marks_the_ends_of_steps_in_the_timeline) {
   trace::Report report = sample();
   report.origin = 100;

@@ -123,7 +123,7 @@ private:
   /// Of a model that is swapped: when each segment is on the device, and when it is used there.
   void add_residency(const Recording& recording) {
     const auto segments = stays_of(recording);
-    if (segments.size() > most_segments) return;
+    std::size_t shown = 0;
     const auto add = [&](std::string_view css, Seconds begin, Seconds end,
                          const std::string& what) {
       begin = std::max(begin, from_);
@@ -135,6 +135,13 @@ private:
                       format_seconds(begin - from_), "</title></rect>");
     };
     for (const auto& [segment, stays] : segments) {
+      if (shown++ == most_segments) {
+        y_ += 4;
+        body_ += concat("<text x=\"0\" y=\"", fixed(y_ + 7, 1), "\">and ",
+                        segments.size() - most_segments, " segments more</text>");
+        y_ += 12;
+        break;
+      }
       const std::string name = concat("segment ", segment);
       open_row(name, 7);
       for (const Stay& stay : stays) {
@@ -144,8 +151,7 @@ private:
         for (const auto& [begin, end] : stay.used)
           seen.push_back({begin - 0.3 / scale_, end + 0.3 / scale_});
         const Intervals used(std::move(seen));
-        for (const auto& [begin, end] : used.parts())
-          add("compute", begin, end, name + " is used");
+        for (const auto& [begin, end] : used.parts()) add("compute", begin, end, name + " is used");
       }
       y_ += 9;
     }

@@ -71,7 +71,7 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
     if (behind == found->second.begin()) continue;
     Stay& stay = *(behind - 1);
     stay.end = std::max(stay.end, span.end);
-    if (computes) stay.used.push_back({span.begin, span.end});
+    if (computes && kind != "Evict") stay.used.push_back({span.begin, span.end});
   }
   return stays;
 }
