@@ -85,6 +85,7 @@ TEST(Measure, says_what_memory_and_link_give_also_of_a_small_device) {
   Host here({.threads = 1});
   const profile::Profile p = graph::measure(here, g, {.repeats = 1, .classes = 256});
   EXPECT_GT(p.memory_bytes_per_second, 0);
+  EXPECT_EQ(p.host_bytes_per_second, 0) << "it is the same memory";
   EXPECT_EQ(p.copy_bytes_per_second, 0) << "there is no link";
   EXPECT_EQ(p.slowdown, 1);
   Host behind({.memory_bytes = 4 << 20,
@@ -94,6 +95,7 @@ TEST(Measure, says_what_memory_and_link_give_also_of_a_small_device) {
                .threads = 1});
   const profile::Profile q = graph::measure(behind, g, {.repeats = 1, .classes = 256});
   EXPECT_GT(q.memory_bytes_per_second, 0);
+  EXPECT_GT(q.host_bytes_per_second, 0);
   EXPECT_GT(q.copy_bytes_per_second, 0);
   EXPECT_GE(q.copy_latency, 0);
   EXPECT_EQ(q.link_bytes_per_second, 1e9);

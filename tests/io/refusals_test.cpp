@@ -78,8 +78,8 @@ const std::string other_file =
 const std::string unchanged = "the files as their tokenizer has written them, unchanged.";
 const std::string version = R"({"format": "reef.checkpoint", "version": 2, "facts": {}, )";
 const std::string rates =
-    R"("memory_bytes_per_second": 1, "copy_bytes_per_second": 1, "copy_latency": 0, "link_bytes_per_second": 1, "link_latency": 0, "slowdown": 1, )";
-const std::string format = R"({"format": "reef-profile-5", )" + rates;
+    R"("memory_bytes_per_second": 1, "host_bytes_per_second": 1, "copy_bytes_per_second": 1, "copy_latency": 0, "link_bytes_per_second": 1, "link_latency": 0, "slowdown": 1, )";
+const std::string format = R"({"format": "reef-profile-6", )" + rates;
 
 const std::vector<Bad> bad_files{
     {"case.json", read_case, "{\"latency_ms\": [[0, 1],", "case.json:1:24: ", by_hand},

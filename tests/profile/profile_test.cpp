@@ -14,7 +14,7 @@ using namespace reef;
 using profile::Profile;
 
 Profile two_operators() {
-  Profile result{"host", true, 2, 2.6e10, 1e9, 1.0 / 3e5, 1e9, 1.0 / 7e5, 1.5, {}};
+  Profile result{"host", true, 2, 2.6e10, 1.5e10, 1e9, 1.0 / 3e5, 1e9, 1.0 / 7e5, 1.5, {}};
   result.operators.push_back(
       {"a.b", "Linear", 0.1, 1.0 / 3.0, 1e-3, 12, 24, 1ULL << 60, 5, 0, 64, 7, 9, 1e300, 2});
   result.operators.push_back({"quote \" and \\", "Gelu", 1e-9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
@@ -57,6 +57,7 @@ TEST(Profile, that_holds_what_no_clock_says_is_refused_by_name) {
   refused([](Profile& p) { p.operators[0].backward_flops = -2; }, "operations of operator 'a.b'");
   refused([](Profile& p) { p.copy_bytes_per_second = -1; }, "copy_bytes_per_second");
   refused([](Profile& p) { p.memory_bytes_per_second = nan; }, "memory_bytes_per_second");
+  refused([](Profile& p) { p.host_bytes_per_second = 0.5; }, "host_bytes_per_second");
   io::Json json = profile::to_json(two_operators());
   json["copy_latency"] = -1;
   EXPECT_THROW((void)profile::from_json(json, "p.json"), DecodeError);
@@ -88,7 +89,7 @@ TEST(Profile, a_member_that_is_missing_or_wrong_is_named_with_its_operator) {
   EXPECT_NE(message(json).find("device"), std::string::npos) << message(json);
   json = profile::to_json(two_operators());
   json["format"] = "reef-profile-1";
-  EXPECT_NE(message(json).find("reef-profile-5"), std::string::npos) << message(json);
+  EXPECT_NE(message(json).find("reef-profile-6"), std::string::npos) << message(json);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ profile::Profile profile_of(const graph::Dag& dag) {
     entry.backward_s = 10 * seconds;
   }
   result.copy_latency = 0.5;
+  result.host_bytes_per_second = 1e3;
   return result;
 }
 
@@ -33,6 +34,16 @@ TEST(Costs, are_the_sums_of_a_profile_over_a_segment) {
   for (int s = 3; s-- > 0;) run::add_backward(builder, s, 0, 0, true);
   schedule::Program& program = builder.program;
   program.add("Evict", run::Lane::compute, 0).cost = {.bytes = 2'000'000, .copies = 1};
+  const auto add_update = [&](int index, run::Place place) {
+    const auto weights = program.add_storage("master", 1000, place);
+    const auto verdict = program.add_storage("seen", 4, run::Place::host);
+    schedule::Instruction& update = program.add("Update", run::Lane::update, index);
+    update.reads = {{verdict, 0}};
+    update.writes = {{weights, 1}};
+    update.cost.bytes = 3000;
+  };
+  add_update(0, run::Place::device);
+  add_update(1, run::Place::host);
   run::set_costs(program, plan, profile_of(dag));
   double again = 0;
   for (int node = 1; node < 3; ++node) {
@@ -50,6 +61,8 @@ TEST(Costs, are_the_sums_of_a_profile_over_a_segment) {
   EXPECT_EQ(seconds("Backward", 1), 20 + 30);
   EXPECT_EQ(seconds("Recompute", 1), again);
   EXPECT_EQ(seconds("Evict", 0), -1) << "copies are as fast as the machine's link";
+  EXPECT_EQ(seconds("Update", 0), -1) << "as fast as the device's memory";
+  EXPECT_EQ(seconds("Update", 1), 3000 / 1e3) << "as fast as that of the host";
   EXPECT_EQ(run::machine_of(profile_of(dag)).copy_bytes_per_second, 1e6);
   EXPECT_EQ(run::machine_of(profile_of(dag)).copy_latency, 0.5);
 

@@ -183,7 +183,8 @@ typename Device::Buffer as_much_as_there_is(Device& device, Bytes bytes) {
   }
 }
 
-/// Times a sum in place of what no cache holds, if there is room for that, and copies of two sizes.
+/// Times a sum in place of what no cache holds, if there is room for that, there and in pinned host memory, and
+/// copies of two sizes.
 template <class Device>
 void measure_rates(Device& device, profile::Profile& profile, typename Device::Lane& lane,
                    int repeats) {
@@ -192,27 +193,36 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
   const Bytes half = memory.bytes() / 2;
   const Bytes most = std::min<Bytes>(half, Bytes{1} << 23);
   const Bytes least = std::min<Bytes>(half / 4, Bytes{1} << 14);
-  const auto pinned = device.allocate_pinned(most, "profile");
-  std::fill_n(static_cast<std::byte*>(pinned.data()), most, std::byte{0});
+  const auto pinned = device.allocate_pinned(memory.bytes(), "profile");
+  std::fill_n(static_cast<std::byte*>(pinned.data()), pinned.bytes(), std::byte{0});
   typename Device::Event event(device);
   std::uint64_t epoch = 0;
   lane.submit([&](typename Device::Lane& own) {
-    auto* const a = static_cast<float*>(memory.data());
-    const auto n = static_cast<std::int64_t>(half / sizeof(float));
-    const AnyView b(static_cast<std::byte*>(memory.data()) + half, Shape{n}, Element::float32);
-    own.fill_zero(a, memory.bytes());
-    std::vector<Seconds> sums, longs, shorts;
+    own.fill_zero(memory.data(), memory.bytes());
+    const auto rate_of_sums = [&](void* of) {
+      const auto n = static_cast<std::int64_t>(half / sizeof(float));
+      const AnyView b(static_cast<std::byte*>(of) + half, Shape{n}, Element::float32);
+      std::vector<Seconds> sums;
+      for (int repeat = 0; repeat < repeats; ++repeat) {
+        sums.push_back(time_on<Device>(
+            own, event, epoch, [&] { AddTo<float>::run(own, static_cast<float*>(of), b); }));
+      }
+      return 3 * static_cast<double>(half) / median_of(sums);
+    };
+    profile.memory_bytes_per_second = rate_of_sums(memory.data());
+    if (!device.discrete()) return;
+    profile.host_bytes_per_second = rate_of_sums(pinned.data());
+    std::vector<Seconds> longs, shorts;
     for (int repeat = 0; repeat < repeats; ++repeat) {
       const auto copy = [&](Bytes bytes) {
-        return time_on<Device>(own, event, epoch,
-                               [&] { own.copy(a, pinned.data(), bytes, device::Copy::to_device); });
+        return time_on<Device>(own, event, epoch, [&] {
+          own.copy(memory.data(), pinned.data(), bytes, device::Copy::to_device);
+        });
       };
-      sums.push_back(time_on<Device>(own, event, epoch, [&] { AddTo<float>::run(own, a, b); }));
       longs.push_back(copy(most));
       shorts.push_back(copy(least));
     }
-    profile.memory_bytes_per_second = 3 * static_cast<double>(half) / median_of(sums);
-    if (!device.discrete() || !(median_of(longs) > 0)) return;
+    if (!(median_of(longs) > 0)) return;
     const Seconds more = median_of(longs) - median_of(shorts);
     if (!(more > 0)) {  // what the clock does not tell apart is of bytes
       profile.copy_bytes_per_second = static_cast<double>(most) / median_of(longs);

@@ -39,6 +39,7 @@ struct Profile {
   bool measured = false;  ///< or estimated
   int threads = 1;
   double memory_bytes_per_second = 0;  ///< of a sum in place, read and written; 0: not known
+  double host_bytes_per_second = 0;    ///< the same in pinned host memory; 0: as in memory
   double copy_bytes_per_second = 0;    ///< from host memory to the device; 0: no link
   Seconds copy_latency = 0;
   double link_bytes_per_second = 0;  ///< of an emulated link, as it was asked for; 0: none
@@ -69,6 +70,7 @@ struct Profile {
     };
     const auto is_rate = [](double value) { return value == 0 || (value >= 1 && value <= 1e300); };
     require(is_rate(memory_bytes_per_second), "memory_bytes_per_second", memory_bytes_per_second);
+    require(is_rate(host_bytes_per_second), "host_bytes_per_second", host_bytes_per_second);
     require(is_rate(copy_bytes_per_second), "copy_bytes_per_second", copy_bytes_per_second);
     require(is_rate(link_bytes_per_second), "link_bytes_per_second", link_bytes_per_second);
     require(copy_latency >= 0 && copy_latency <= 1e9, "copy_latency", copy_latency);

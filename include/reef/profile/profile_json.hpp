@@ -11,7 +11,7 @@
 namespace reef::inline v0::profile {
 
 /// The format's name and version, first in every file.
-inline constexpr std::string_view profile_format = "reef-profile-5";
+inline constexpr std::string_view profile_format = "reef-profile-6";
 
 /// The profile as JSON; numbers round-trip.
 inline io::Json to_json(const Profile& profile) {
@@ -38,6 +38,7 @@ inline io::Json to_json(const Profile& profile) {
           {"measured", profile.measured},
           {"threads", profile.threads},
           {"memory_bytes_per_second", profile.memory_bytes_per_second},
+          {"host_bytes_per_second", profile.host_bytes_per_second},
           {"copy_bytes_per_second", profile.copy_bytes_per_second},
           {"copy_latency", profile.copy_latency},
           {"link_bytes_per_second", profile.link_bytes_per_second},
@@ -62,6 +63,7 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
   profile.measured = io::require<bool>(json, "measured", written);
   profile.threads = io::require<int>(json, "threads", written);
   profile.memory_bytes_per_second = io::require<double>(json, "memory_bytes_per_second", written);
+  profile.host_bytes_per_second = io::require<double>(json, "host_bytes_per_second", written);
   profile.copy_bytes_per_second = io::require<double>(json, "copy_bytes_per_second", written);
   profile.copy_latency = io::require<Seconds>(json, "copy_latency", written);
   profile.link_bytes_per_second = io::require<double>(json, "link_bytes_per_second", written);

@@ -17,8 +17,30 @@ inline schedule::Machine machine_of(const profile::Profile& profile) {
           .copy_latency = profile.copy_latency};
 }
 
-/// Gives forwards, recomputations and backwards the seconds of a profile. What else there is has
-/// operations, bytes and copies.
+namespace detail {
+
+/// Whether what it works on, but copies, lies in host memory, most of it.
+inline bool works_on_host(const schedule::Program& program,
+                          const schedule::Instruction& instruction) {
+  const bool copies = instruction.lane == schedule::Lane::load ||
+                      instruction.lane == schedule::Lane::evict || instruction.cost.copies > 0;
+  if (copies) return false;
+  Bytes on_host = 0;
+  Bytes all = 0;
+  for (const auto* values : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+    for (const schedule::Value& value : *values) {
+      const schedule::Storage& storage = program.storages[value.storage];
+      all += storage.bytes;
+      if (storage.place == schedule::Place::host) on_host += storage.bytes;
+    }
+  }
+  return 2 * on_host > all;
+}
+
+}  // namespace detail
+
+/// Gives forwards, recomputations and backwards the seconds of a profile, and what works on host memory, as
+/// updates of weights that live there, those of its rate. What else there is has operations, bytes and copies.
 ///
 /// Throws OptionError unless the profile is of the plan's model.
 inline void set_costs(schedule::Program& program, const StepPlan& plan,
@@ -27,7 +49,13 @@ inline void set_costs(schedule::Program& program, const StepPlan& plan,
   for (schedule::Instruction& instruction : program.round) {
     const bool forward = instruction.kind == "Forward";
     const bool again = instruction.kind == "Recompute";
-    if (!forward && !again && instruction.kind != "Backward") continue;
+    if (!forward && !again && instruction.kind != "Backward") {
+      if (profile.host_bytes_per_second > 0 && detail::works_on_host(program, instruction)) {
+        instruction.cost.seconds =
+            static_cast<double>(instruction.cost.bytes) / profile.host_bytes_per_second;
+      }
+      continue;
+    }
     const graph::Segment& segment = plan.segments[static_cast<std::size_t>(instruction.index)];
     Seconds seconds = 0;
     for (int node = segment.first; node < segment.last; ++node) {
