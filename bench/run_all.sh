@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every benchmark that is built and keeps its results. The tables of bench/optim take longest; on two cores swapped
-# steps take 40 minutes, the peers 25, and all others 15.
+# steps take 40 minutes, on a GPU as many, the peers 25, and all others 15.
 #
 #   cmake --preset release -DREEF_BUILD_BENCH=ON && cmake --build build/release --target bench
 #   bench/run_all.sh [FOLDER]            all into FOLDER, by default bench/results
@@ -8,7 +8,7 @@
 #
 # Each program leaves NAME.json in FOLDER, which compare.py reads, or, where a script of bench/optim or bench/peers
 # starts it, files of its own; summary.md is made of the former. What cannot run here is named with its reason; the
-# exit status counts what failed. Link shaping (comm_hidden) needs root, a GPU's kernels a GPU. PyTorch's figures,
+# exit status counts what failed. Link shaping (comm_hidden) needs root, the programs with cuda in their names a GPU. PyTorch's figures,
 # optim_adamw_torch and peers/run.py, need python3-torch. RUN is set before each command: what keeps others away
 # meanwhile.
 set -eu
@@ -69,6 +69,13 @@ for program in "$programs"/*_bench; do
     swap_step)
       ${RUN:-} "$python" "$root/bench/swap/measured.py" --program "$program" \
         --out "$folder/swap_measured.md" || failed=$((failed + 1)) ;;
+    swap_cuda_step)
+      if nvidia-smi -L > /dev/null 2>&1; then
+        ${RUN:-} "$python" "$root/bench/swap/measured.py" --cuda --program "$program" \
+          --out "$folder/swap_cuda_measured.md" || failed=$((failed + 1))
+      else
+        skip "no GPU answers"
+      fi ;;
     nn_cuda_kernels)
       if nvidia-smi -L > /dev/null 2>&1; then
         google "$name.json" "$program"

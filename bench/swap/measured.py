@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Steps of models that are swapped through a small emulated device, measured beside models that stay, and foreseen.
+"""Steps of models that are swapped through a small device, emulated or a GPU, measured beside models that stay, and foreseen.
 
     cmake --preset release -DREEF_BUILD_BENCH=ON
     cmake --build build/release --target swap_step_bench
     python3 bench/swap/measured.py --out bench/results/swap_measured.md
+
+and on a GPU, with the target swap_cuda_step_bench, `measured.py --cuda`.
 
 Every cell is a policy, a number of micro-batches C and a link, in a process of its own. Before those of a C the profile is
 measured and saved by another process, and they read it; what is foreseen is the simulation of the very program, with the
@@ -15,7 +17,7 @@ times of that profile.
     streaming    each micro-batch by itself through all segments
     compute lane the time in which a kernel runs there, over the step; "and update": or one on the update's lane
     checked      the norm of all gradients is clipped, so the update comes after the backward; ignored: it is not, and
-                 where the model is swapped the update runs beside the backward, on a second core
+                 where the model is swapped the update runs beside the backward, on a lane of its own
     to resident  atom over resident as atom; others over resident, recomputed if they recompute most segments
     load, F      of all weights, and forwards of a step: where load <= F, swapping can be hidden
 """
@@ -116,6 +118,10 @@ def said(value):
     return f"{median:.3f}" + (" ({:.3f} to {:.3f})".format(*between) if between else "")
 
 
+def digits(seconds):
+    return f"{seconds:.3f}" if seconds >= 0.1 else f"{seconds:.5f}"
+
+
 def table(measured):
     """One line for each C and policy."""
     lines = ["| C | load / F | policy | segments | slots | stay | what is between forward and backward | device MB | step s | foreseen s | error | to resident | compute lane | and update |",
@@ -141,7 +147,7 @@ def table(measured):
             slots, stay = ("", "") if name.startswith("resident") else (plan["slots"], plan["stays"])
             kept += "; streamed" if plan["streams"] and name == "atom" else ""
             lines.append(f"| {c} | {load / (c * forward):.2f} | {name} | {plan['segments']} | {slots} | {stay} | {kept} | "
-                         f"{plan['device_bytes'] / 1e6:.0f} | {step:.3f} | {plan['predicted_s']:.3f} | {100 * error:+.1f} % | "
+                         f"{plan['device_bytes'] / 1e6:.0f} | {digits(step)} | {digits(plan['predicted_s'])} | {100 * error:+.1f} % | "
                          f"{to_resident[0]:.3f} | {policy.utilisation('compute_s'):.1f} % | {policy.utilisation('busy_s'):.1f} % |")
         atom = policies["atom"]
         ratios.append(f"- C = {c}: {len(atom.readings)} readings, load / F {load / (c * forward):.2f}, utilisation {atom.utilisation('compute_s'):.1f} % of the compute lane, "
@@ -153,20 +159,23 @@ def table(measured):
     return lines, errors, ratios
 
 
-def machine():
+def machine(cuda):
+    if cuda:
+        query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+        return subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines()[0]
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return "unknown"
+            return "one thread of " + line.split(":")[1].strip()
+    return "one thread"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default=str(ROOT / "build/release/bench/swap_step_bench"))
-    parser.add_argument("--models", nargs="+", default=["8x6x384,2048,128,2"],
-                        help="LAYERSxHEADSxCHANNELS,VOCABULARY,CONTEXT,BATCH")
-    parser.add_argument("--links", nargs="+", default=["1", "0.25", "1:checked"],
-                        help="GB/s each way, and whether the norm is looked at")
+    parser.add_argument("--cuda", action="store_true", help="on a GPU, behind its own link")
+    parser.add_argument("--program", help="that of the build release, unless given")
+    parser.add_argument("--models", nargs="+", help="LAYERSxHEADSxCHANNELS,VOCABULARY,CONTEXT,BATCH; a small one, or with --cuda "
+                        "GPT-3's of 125 and 350 million parameters (three that stay are on the device at once)")
+    parser.add_argument("--links", nargs="+", help="GB/s each way, 0 for a GPU's own, and whether the norm is looked at, as 1:checked")
     parser.add_argument("--share", type=float, default=0.4, help="the device's memory over what a model that stays needs")
     parser.add_argument("--counts", nargs="+", type=int, default=[1, 2, 4, 8], help="C")
     parser.add_argument("--rounds", type=int, default=11, help="steps of each policy at least, for a C")
@@ -174,12 +183,17 @@ def main():
     parser.add_argument("--note", help="what else is to be known of these readings: a paragraph above the tables")
     parser.add_argument("--out", help="a file for the tables, which are printed too")
     options = parser.parse_args()
+    name = "swap_cuda_step_bench" if options.cuda else "swap_step_bench"
+    options.program = options.program or str(ROOT / "build/release/bench" / name)
+    options.links = options.links or (["0", "0:checked"] if options.cuda else ["1", "0.25", "1:checked"])
+    options.models = options.models or ([f"{shape},50257,2048,1" for shape in ("12x12x768", "24x16x1024")]
+                                        if options.cuda else ["8x6x384,2048,128,2"])
 
     text = ["# Swapping, measured", "",
-            f"`{shlex.join(['python3', 'bench/swap/measured.py', *sys.argv[1:]])}`: one thread of {machine()}, fp32, AdamW, the update included. Medians of at least "
+            f"`{shlex.join(['python3', 'bench/swap/measured.py', *sys.argv[1:]])}`: {machine(options.cuda)}, fp32, AdamW, the update included. Medians of at least "
             f"{options.rounds} readings, each of one step, policies taking turns; ratios are medians of those of one round, in brackets where that of "
             f"many more would lie, nineteen times of twenty, were they independent. The device has {options.share:g} of the memory that the model needs to stay there, recomputed.", ""]
-    text += [line for line in __doc__.splitlines()[10:] if line.startswith("    ")] + [""]
+    text += [line for line in __doc__.splitlines()[12:] if line.startswith("    ")] + [""]
     if options.note:
         text += [options.note, ""]
     for model in options.models:
@@ -194,7 +208,8 @@ def main():
                     profile = json.loads(file.read_text())
                     measured[c] = profile, measure(options, model, rate, checks, str(file), c)
             lines, errors, ratios = table(measured)
-            text += [f"## {model} behind {rate} GB/s, {checks}", ""] + lines + [""]
+            behind = "its own link" if options.cuda else f"{rate} GB/s"
+            text += [f"## {model} behind {behind}, {checks}", ""] + lines + [""]
             for which, cells in (("that swap", [e for e in errors if not e[2].startswith("resident")]),
                                  ("that stay", [e for e in errors if e[2].startswith("resident")])):
                 within = sum(error <= 0.05 for error, _, _ in cells)

@@ -1,13 +1,16 @@
+#pragma once
+
 // What a step takes whose model is swapped through a small device, beside one whose model stays there.
 //
 //   build/release/bench/swap_step_bench profile MODEL GB/S FILE
 //   build/release/bench/swap_step_bench steps MODEL GB/S FILE SHARE CHECKS C POLICY
+//   build/release/bench/swap_cuda_step_bench, of the same, on a GPU
 //
 // measured.py starts it, and makes the table of what it prints, lines of JSON: of what the policy plans; when it
 // has taken a step that does not count; and whenever a line comes in, of a step, the update included.
 //
-//     MODEL    LAYERSxHEADSxCHANNELS,VOCABULARY,CONTEXT,BATCH of a GPT in fp32, on one thread
-//     GB/S     of the emulated link, each way
+//     MODEL    LAYERSxHEADSxCHANNELS,VOCABULARY,CONTEXT,BATCH of a GPT in fp32, on one thread where that is a host
+//     GB/S     of the emulated link, each way; a GPU has its own: 0
 //     FILE     the profile: written by the one process, read by the other
 //     SHARE    of the memory that the model needs to stay on the device, recomputed: that of the device
 //     CHECKS   checked: the norm of all gradients is clipped before the update; ignored: it runs beside the
@@ -30,7 +33,6 @@
 #include <reef/core/error.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/nn/gpt.hpp>
-#include <reef/nn/host.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/profile/profile_json.hpp>
@@ -43,13 +45,13 @@
 
 #include "support/ranks_main.hpp"
 
-namespace {
+namespace reef_bench {
 
 using Activations = std::vector<reef::Activations>;  // by segment, or one for all; none: planned
 using reef::Bytes;
-using reef::device::Host;
 using Rule = reef::optim::Ddp<reef::optim::AdamW>;
-using Resident = reef::Trainer<Rule>;
+template <class Device>
+using Resident = reef::Trainer<Device, Rule>;
 
 struct Setting {
   reef::nn::GptConfig model;
@@ -59,12 +61,12 @@ struct Setting {
   reef::profile::Profile profile{};
 };
 
-reef::nn::GptConfig model_of(const std::string& text) {
+inline reef::nn::GptConfig model_of(const std::string& text) {
   long long numbers[6];
   if (std::sscanf(text.c_str(), "%lldx%lldx%lld,%lld,%lld,%lld", &numbers[0], &numbers[1],
                   &numbers[2], &numbers[3], &numbers[4], &numbers[5]) != 6) {
     throw reef::OptionError(
-        "swap_step_bench: '", text,
+        "bench/swap: '", text,
         "' is no model.\n  fix: LAYERSxHEADSxCHANNELS,VOCABULARY,CONTEXT,BATCH.");
   }
   reef::nn::GptConfig config;
@@ -84,7 +86,24 @@ struct Plan {
   std::optional<reef::run::Swapping> swapping{};
 };
 
-auto gpt(const Setting& setting) { return reef::nn::gpt<Host, float>(setting.model, 1); }
+template <class Device>
+auto gpt(const Setting& setting) {
+  return reef::nn::gpt<Device, float>(setting.model, 1);
+}
+
+/// Of as much memory as there is.
+template <class Device>
+typename Device::Options device_of(const Setting& setting) {
+  typename Device::Options options;
+  if constexpr (requires { options.link_bytes_per_second; }) {
+    options.link_bytes_per_second = setting.link;
+    options.threads = 1;
+  } else if (setting.link > 0) {
+    throw reef::OptionError("bench/swap: a link of ", setting.link,
+                            " bytes per second.\n  fix: 0, since a GPU has its own.");
+  }
+  return options;
+}
 
 template <class TrainerType>
 typename TrainerType::Options options_of(const Setting& setting, Bytes memory, const Plan& plan) {
@@ -98,15 +117,14 @@ typename TrainerType::Options options_of(const Setting& setting, Bytes memory, c
     options.clip_norm = 0;
     options.non_finite = reef::optim::NonFinite::ignore;
   }
-  options.device.threads = 1;
-  options.device.link_bytes_per_second = setting.link;
+  options.device = device_of<typename TrainerType::Device>(setting);
   options.device.memory_bytes = memory;
   return options;
 }
 
 /// Seconds of kernels, of the model or of the update, on those tracks.
-double busy_since(double from, const reef::trace::Recording& recording,
-                  const std::set<std::string_view>& tracks) {
+inline double busy_since(double from, const reef::trace::Recording& recording,
+                         const std::set<std::string_view>& tracks) {
   std::vector<reef::trace::Intervals::Interval> kernels;
   for (const reef::trace::Span& span : recording.spans) {
     const std::string_view name = recording.name_of(span);
@@ -134,7 +152,7 @@ void say_steps(const Setting& setting, typename TrainerType::Options options) {
     }
     return 1.0;
   };
-  TrainerType trainer(gpt(setting), source, options);
+  TrainerType trainer(gpt<typename TrainerType::Device>(setting), source, options);
   trainer.step();
   std::printf("{\"ready\": true}\n");
   std::fflush(stdout);
@@ -153,7 +171,8 @@ void say_steps(const Setting& setting, typename TrainerType::Options options) {
 
 template <class TrainerType>
 double predicted(const Setting& setting, const typename TrainerType::Options& options) {
-  const auto programs = TrainerType::programs(gpt(setting), options, 1);
+  const auto programs =
+      TrainerType::programs(gpt<typename TrainerType::Device>(setting), options, 1);
   return reef::schedule::simulate(
              programs,
              reef::schedule::World::uniform(1, reef::run::machine_of(setting.profile), {}), 1)
@@ -162,8 +181,8 @@ double predicted(const Setting& setting, const typename TrainerType::Options& op
 
 template <class TrainerType>
 Plan planned(const Setting& setting, Bytes memory, const Plan& given) {
-  const auto options =
-      TrainerType::planned(gpt(setting), options_of<TrainerType>(setting, memory, given));
+  const auto options = TrainerType::planned(gpt<typename TrainerType::Device>(setting),
+                                            options_of<TrainerType>(setting, memory, given));
   return {options.cuts, options.activations, options.swapping};
 }
 
@@ -175,16 +194,16 @@ void say_plan(const Setting& setting, Bytes memory, const Plan& plan) {
   for (std::size_t s = 0; s + 1 < segments; ++s) {
     ++count[options.activations.size() > 1 ? options.activations[s] : options.activations[0]];
   }
+  const auto estimate = TrainerType::estimate(gpt<typename TrainerType::Device>(setting), options);
   const reef::run::Swapping swapping = options.swapping.value_or(reef::run::Swapping{});
   std::printf(
       "{\"predicted_s\": %.6f, \"device_bytes\": %llu, \"segments\": %zu, \"slots\": %d, "
       "\"stays\": %d, "
       "\"stashed\": %d, \"recomputed\": %d, \"recomputed_and_stashed\": %d, \"streams\": %s}\n",
       predicted<TrainerType>(setting, options),
-      static_cast<unsigned long long>(TrainerType::estimate(gpt(setting), options).device_bytes),
-      segments, swapping.slots, swapping.stays, count[reef::Activations::stash],
-      count[reef::Activations::recompute], count[reef::Activations::recompute_and_stash],
-      swapping.streams ? "true" : "false");
+      static_cast<unsigned long long>(estimate.device_bytes), segments, swapping.slots,
+      swapping.stays, count[reef::Activations::stash], count[reef::Activations::recompute],
+      count[reef::Activations::recompute_and_stash], swapping.streams ? "true" : "false");
   std::fflush(stdout);
 }
 
@@ -197,7 +216,7 @@ void say(const Setting& setting, Bytes memory, const Plan& given) {
 }
 
 /// The same cuts and recomputations where nothing leaves.
-Plan without_stashes(Plan plan) {
+inline Plan without_stashes(Plan plan) {
   for (reef::Activations& activations : plan.activations) {
     activations =
         reef::run::recomputes(activations) ? reef::Activations::recompute : reef::Activations::keep;
@@ -206,36 +225,44 @@ Plan without_stashes(Plan plan) {
   return plan;
 }
 
+template <class Device>
 void steps(const Setting& setting, double share, const std::string& policy) {
   using namespace reef::swap;
-  using Swapped = reef::Trainer<Atom<>, Rule>;
-  const Plan recomputed{{}, {reef::Activations::recompute}};
-  const auto stays = Resident::estimate(gpt(setting), options_of<Resident>(setting, 0, recomputed));
+  using Stays = Resident<Device>;
+  using Swapped = reef::Trainer<Device, Atom<>, Rule>;
+  Plan kept;
+  kept.activations = {reef::Activations::keep};
+  Plan recomputed;
+  recomputed.activations = {reef::Activations::recompute};
+  const auto stays =
+      Stays::estimate(gpt<Device>(setting), options_of<Stays>(setting, 0, recomputed));
   const auto memory = static_cast<Bytes>(share * static_cast<double>(stays.device_bytes));
   if (policy == "atom") return say<Swapped>(setting, memory, {});
-  if (policy == "paper") return say<reef::Trainer<PaperAtom, Rule>>(setting, memory, {});
-  if (policy == "streaming") return say<reef::Trainer<LayerStreaming, Rule>>(setting, memory, {});
-  if (policy == "resident") return say<Resident>(setting, 0, {{}, {reef::Activations::keep}});
-  if (policy == "resident, recomputed") return say<Resident>(setting, 0, recomputed);
-  if (policy == "resident as atom") {
-    return say<Resident>(setting, 0, without_stashes(planned<Swapped>(setting, memory, {})));
-  }
-  throw reef::OptionError("swap_step_bench: '", policy,
+  if (policy == "paper") return say<reef::Trainer<Device, PaperAtom, Rule>>(setting, memory, {});
+  if (policy == "streaming")
+    return say<reef::Trainer<Device, LayerStreaming, Rule>>(setting, memory, {});
+  if (policy == "resident") return say<Stays>(setting, 0, kept);
+  if (policy == "resident, recomputed") return say<Stays>(setting, 0, recomputed);
+  if (policy == "resident as atom")
+    return say<Stays>(setting, 0, without_stashes(planned<Swapped>(setting, memory, {})));
+  throw reef::OptionError("bench/swap: '", policy,
                           "' is no policy.\n  fix: atom, paper, streaming, "
                           "resident, 'resident, recomputed' or 'resident as atom'.");
 }
 
-void start(const std::vector<std::string>& words) {
+/// What the program does: arguments as above.
+template <class Device>
+void step_bench(const std::vector<std::string>& words) {
   const bool profiles = words.size() == 4 && words[0] == "profile";
   if (!profiles && !(words.size() == 8 && words[0] == "steps")) {
     throw reef::OptionError(
-        "swap_step_bench: what is asked is not clear.\n  fix: profile MODEL GB/S FILE, or steps "
+        "bench/swap: what is asked is not clear.\n  fix: profile MODEL GB/S FILE, or steps "
         "MODEL GB/S FILE SHARE checked|ignored C POLICY.");
   }
   Setting setting{model_of(words[1]), std::stod(words[2]) * 1e9};
   if (profiles) {
-    Host device({.link_bytes_per_second = setting.link, .threads = 1});
-    const auto model = gpt(setting);
+    Device device(device_of<Device>(setting));
+    const auto model = gpt<Device>(setting);
     reef::graph::MeasureOptions options;
     options.classes = static_cast<std::int32_t>(setting.model.vocabulary);
     reef::profile::save(reef::graph::measure(device, model, options), words[3]);
@@ -244,11 +271,7 @@ void start(const std::vector<std::string>& words) {
   setting.profile = reef::profile::load(words[3]);
   setting.checks = words[5] == "checked";
   setting.micro_batches = std::stoi(words[6]);
-  steps(setting, std::stod(words[4]), words[7]);
+  steps<Device>(setting, std::stod(words[4]), words[7]);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  return reef_bench::ranks_main(argc, argv, "swap_step_bench", start);
-}
+}  // namespace reef_bench
