@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include <reef/graph/measure.hpp>
 #include <reef/nn/cuda.cuh>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
@@ -77,6 +78,27 @@ TEST_F(CudaTrainer, swapped_through_the_device_gives_the_bits_of_a_model_that_st
   trainer.step();
   EXPECT_EQ(trainer.device().memory().peak, foreseen);
   EXPECT_LE(foreseen, planned.device.memory_bytes);
+}
+
+TEST_F(CudaTrainer, is_planned_by_a_profile_of_the_device) {
+  Cuda device;
+  const auto model = nn::gpt<Cuda, float>(small_config(), 1);
+  graph::MeasureOptions measuring;
+  measuring.repeats = 2;
+  measuring.classes = 37;
+  const profile::Profile profile = graph::measure(device, model, measuring);
+  EXPECT_EQ(profile.device, "cuda");
+  EXPECT_GT(profile.host_bytes_per_second, 0);
+  EXPECT_GT(profile.memory_bytes_per_second, profile.host_bytes_per_second);
+  for (const profile::OperatorProfile& entry : profile.operators)
+    EXPECT_GT(entry.forward_s, 0) << entry.name;
+  const comm::Communicator world;
+  auto options = uneven_options<CudaAtom>();
+  options.device.memory_bytes = 400'000;
+  options.profile = profile;
+  if (world.size() == 1) {  // several would have to agree on one
+    EXPECT_EQ(train<CudaAtom>(options), train<CudaZero1>(uneven_options<CudaZero1>()));
+  }
 }
 
 TEST_F(CudaTrainer, learns) {
