@@ -238,7 +238,7 @@ TEST(PartitionChain, a_thousand_operators_are_planned) {
 }
 
 TEST(PartitionChain, three_resident_sub_models_keep_few_states_where_memory_is_ample) {
-  // Every later cut is dearer, so that no state is cheaper than a shorter one for its cost alone.
+  // Every later cut is dearer, so that each longer sub-model before is cheaper: none goes for its cost.
   Chain chain;
   chain.cut.push_back(0);
   for (int i = 1; i <= 300; ++i) {
@@ -253,6 +253,14 @@ TEST(PartitionChain, three_resident_sub_models_keep_few_states_where_memory_is_a
   const Partition result = partition_chain(chain, options);
   EXPECT_TRUE(result.feasible) << result.why;
   EXPECT_EQ(result.cut_bytes, 1U) << "one cut, the first";
+
+  const plan::detail::ChainSums sums(chain, 1);
+  const auto search = [&](std::int64_t memory) {
+    const plan::detail::PairRules rules(sums, chain, memory, Variant::three, 1);
+    return plan::detail::ThreeResident(rules, 100'000).run();
+  };
+  EXPECT_EQ(search(1'000'000), (Bounds{0, 1, 300})) << "one for every two neighbours: 44850";
+  EXPECT_THROW(search(400), OptionError) << "neither scarce nor ample";
 }
 
 TEST(PartitionChain, given_bounds_are_judged_by_the_same_rules) {

@@ -21,7 +21,7 @@ struct PartitionOptions {
   std::int64_t accumulation =
       1;  ///< C: micro-batches that pass a sub-model before the next is loaded
   Variant variant = Variant::full;
-  bool explains = true;  ///< where there is none, says why: some dozens of searches, 200 at most
+  bool explains = true;  ///< where there is none, says why: some dozens of searches, some hundreds at most
 };
 
 /// A partition of a chain into sub-models that are swapped, or why there is none.

@@ -20,10 +20,11 @@ namespace reef::inline v0::plan {
 ///                                                    + max(C tb(B) + ob(B), tl(A)) + C tf(S_K)
 ///
 /// | cost   | O(n^2 log n): a thousand operators in a tenth of a second; O(n^3) and seconds with stashes or  |
-/// |        | three resident sub-models. Where there is none, some dozens of searches for what is enough     |
+/// |        | three resident sub-models. Where there is none, dozens of searches for what is enough, hundreds at most |
 /// | cuts   | the first and the last of Chain::cut count nowhere: nothing is cut there                       |
 /// | order  | deterministic                                                                                 |
-/// | errors | OptionError for a chain that is none, or too long for the variant                             |
+/// | errors | OptionError for a chain that is none, too long for the variant, or that leaves more ways to   |
+/// |        | go on with three resident sub-models than memory is to have                                   |
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III, Algorithm 1. Deviation: exact, by dynamic
 /// programming, with both directions, accumulation and what is on the device at once.

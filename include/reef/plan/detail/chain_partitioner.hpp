@@ -140,6 +140,22 @@ public:
 
   /// Why there is no partition, and what is enough for one.
   [[nodiscard]] std::string why(Bytes memory, std::int64_t accumulation) const {
+    try {
+      return searched_why(memory, accumulation);
+    } catch (const OptionError&) {  // with more memory there are too many ways
+      return concat("no partition keeps the rules of '", name_of(variant_), "' in ", memory,
+                    " bytes; what would be enough takes too long to find for ", chain_.size(),
+                    " operators");
+    }
+  }
+
+  [[nodiscard]] std::string undecided_text() const {
+    return concat("a number of micro-batches that ", most_searches(),
+                  " searches have not found, if any");
+  }
+
+private:
+  [[nodiscard]] std::string searched_why(Bytes memory, std::int64_t accumulation) const {
     const ChainSums sums(chain_, accumulation);
     const bool paper = variant_ == Variant::paper;
     const Bytes enough = smallest_memory(accumulation, memory);
@@ -175,12 +191,6 @@ public:
     return result + concat(any, " micro-batches and ", smallest_memory(any, memory), " bytes");
   }
 
-  [[nodiscard]] std::string undecided_text() const {
-    return concat("a number of micro-batches that ", most_searches(),
-                  " searches have not found, if any");
-  }
-
-private:
   /// A forward or backward that takes any time hides all loads behind so many; more are of no use, and
   /// where sums would be no numbers, none.
   [[nodiscard]] std::int64_t most_accumulation() const {

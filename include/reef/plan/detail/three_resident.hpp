@@ -21,10 +21,12 @@ namespace reef::inline v0::plan::detail {
 /// whatever follows, and leaves no more stashes. And of those no shorter one than the first that fits
 /// beside whatever may follow. Exact, therefore; O(n^3) times how many are left.
 ///
-/// Throws OptionError where more than `most_states` are left in all: of memory that is neither scarce nor ample.
+/// Throws OptionError where more than `most_states` are left in all, each of 24 bytes: of memory that is neither
+/// scarce nor ample. No chain of 493 operators leaves more than twenty million.
 class ThreeResident {
 public:
-  explicit ThreeResident(const PairRules& rules) : rules_(rules), sums_(rules.sums()) {}
+  explicit ThreeResident(const PairRules& rules, std::size_t most_states = 20'000'000)
+      : rules_(rules), sums_(rules.sums()), most_states_(most_states) {}
 
   /// The bounds of the sub-models, first 0, last n; empty if none is allowed.
   std::vector<int> run() {
@@ -81,16 +83,16 @@ private:
           rules_.triple(a, b, d, sums_.size()) + rules_.stash(cost.first) <= rules_.memory();
       if (always_fits) {
         count_ -= result.size();
-        result.clear();
+        std::vector<State>().swap(result);  // with its memory
       }
       result.push_back({a, found->before, cost});
-      if (++count_ > most_states) refuse();
+      if (++count_ > most_states_) refuse();
     }
   }
 
   [[noreturn]] void refuse() const {
     throw OptionError(
-        "reef::plan::partition_chain: ", sums_.size(), " operators leave more than ", most_states,
+        "reef::plan::partition_chain: ", sums_.size(), " operators leave more than ", most_states_,
         " ways to go on with three resident sub-models.\n",
         "  why: each takes memory until the end.\n"
         "  fix: join operators between which there is never a cut, or the variant 'full'.");
@@ -123,10 +125,9 @@ private:
     return result;
   }
 
-  static constexpr std::size_t most_states = 20'000'000;  ///< half a gigabyte
-
   const PairRules& rules_;
   const ChainSums& sums_;
+  std::size_t most_states_;
   std::size_t count_ = 0;                                ///< of all states
   std::vector<std::vector<std::vector<State>>> states_;  ///< by end and begin of the last sub-model
 };
