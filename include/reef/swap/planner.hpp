@@ -36,7 +36,7 @@ namespace reef::inline v0::swap {
 /// |             | of all and of those that stream, two at a time, and one more or less that stays             |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
-/// simulated, alone: what ranks wait for is left out. All uniform candidates are looked at, then some
+/// simulated, alone: what ranks wait for is left out. Uniform candidates are looked at first, then some
 /// hundreds of others, as many as bounds on their instructions leave room for.
 class Planner {
 public:
@@ -78,16 +78,21 @@ public:
       result.copy_latency = device.link_latency;
       return result;
     } else {
-      return graph::estimate(dag, {1e13, 1e12, 2e10});
+      profile::Profile result = graph::estimate(dag, {1e13, 1e12, 2e10});
+      result.host_bytes_per_second = 3e10;  // two reads beside one write
+      return result;
     }
   }
 
   /// Throws ScheduleError if none fits, saying how much memory the most modest one needs, and which of its
   /// segments most.
   run::Choice choose() {
-    most_ = judge_.work() + most_uniform_work;
-    for (const std::vector<int>& cuts : partitions()) {
-      if (places_.empty() || may_work()) try_uniform(cuts);
+    const std::set<std::vector<int>> all = partitions();
+    for (const bool streams : {true, false}) {  // so a policy that only streams looks at no others
+      most_ = judge_.work() + most_uniform_work;
+      for (const std::vector<int>& cuts : all) {
+        if (places_.empty() || may_work()) try_uniform(cuts, streams);
+      }
     }
     if (limits_.may_stay) {
       for (const Place& place : fastest_of(places_)) try_staying(place.cuts);
@@ -104,7 +109,7 @@ private:
   static constexpr std::size_t refined = 3;
   /// Instructions of programs that are judged to refine one: a second's worth.
   static constexpr std::size_t most_work = 100'000;
-  /// Of those whose segments are all treated alike: more than models of some hundred layers need.
+  /// Of those whose segments are all treated alike, streamed or not: a minute's worth.
   static constexpr std::size_t most_uniform_work = 10'000'000;
 
   /// A choice, and what its step takes, or a bound of that.
@@ -152,11 +157,12 @@ private:
   /// There is time to look at further ones.
   [[nodiscard]] bool may_work() const { return judge_.work() <= most_; }
 
-  void try_uniform(const std::vector<int>& cuts) {
+  void try_uniform(const std::vector<int>& cuts, bool streams) {
     const std::size_t segments = cuts.size() - 1;
     const run::Swapping* too_many = nullptr;
     for (std::size_t m = 0; m < limits_.manners.size(); ++m) {
       const run::Swapping& swapping = limits_.manners[m];
+      if (swapping.streams != streams) continue;
       const auto as_before = [&](const run::Swapping& other) {
         run::Swapping same = swapping;
         same.slots = other.slots;
