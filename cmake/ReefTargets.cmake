@@ -350,6 +350,10 @@ function(reef_test)
   endif()
   set_tests_properties(${entries} PROPERTIES
     TIMEOUT ${arg_TIMEOUT} LABELS "${folder};${arg_LABELS}" ENVIRONMENT "${environment}")
+  if(arg_CUDA)
+    # One at a time: they look at what the device has free.
+    set_tests_properties(${entries} PROPERTIES RESOURCE_LOCK cuda)
+  endif()
 endfunction()
 
 # Runs a test that is there once more for each set of vector instructions: NAME.sse2, .avx2, .avx512;

@@ -86,7 +86,9 @@ TEST_F(CudaDevice, the_drivers_counter_agrees_with_its_own) {
   lane.synchronize();
   const std::size_t before = free_now();
   const auto buffer = cuda.allocate(Bytes{256} << 20, "weights");
-  const std::size_t taken = before - free_now();
+  const std::size_t after = free_now();
+  ASSERT_LE(after, before);
+  const std::size_t taken = before - after;
   EXPECT_EQ(cuda.memory().used, Bytes{256} << 20);
   EXPECT_GE(taken, std::size_t{256} << 20);
   EXPECT_LE(taken, std::size_t{258} << 20) << "at most a granule of 2 MiB more";

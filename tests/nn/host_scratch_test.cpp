@@ -70,7 +70,8 @@ struct Product {
 
 /// What dnnl_sgemm may take from the heap for a product on `threads` threads.
 template <class T>
-double heap_of(Transpose ta, const Product& product, int threads) {
+double heap_of([[maybe_unused]] Transpose ta, [[maybe_unused]] const Product& product,
+               [[maybe_unused]] int threads) {
 #if defined(REEF_HAS_DNNL)
   if (std::is_same_v<T, double>) return 0;
   const auto& [m, k, n] = product;
@@ -78,7 +79,7 @@ double heap_of(Transpose ta, const Product& product, int threads) {
   return threads * static_cast<double>(DnnlSgemm::heap_bytes(m - grid.row(grid.across - 1),
                                                              n - grid.column(grid.along - 1), k));
 #else
-  return 0 * threads + 0 * static_cast<double>(product.R) + 0 * static_cast<double>(ta);
+  return 0;
 #endif
 }
 

@@ -187,6 +187,7 @@ TEST(Report, shows_when_segments_that_are_swapped_are_on_the_device) {
   compute.span(Activity::compute, "Backward(1, micro-batch 0)", 4, 6);
   compute.span(Activity::compute, "Backward(0, micro-batch 0)", 6, 8);
   compute.span(Activity::compute, "Norms(0)", 9, 10);
+  compute.span(Activity::compute, "Evict(0)", 10, 11);  // of two lanes
   evict.span(Activity::copy, "Evict(1)", 6, 7);
   evict.span(Activity::copy, "Evict(0)", 8, 9);
   trace::Recording recording;
@@ -199,7 +200,8 @@ TEST(Report, shows_when_segments_that_are_swapped_are_on_the_device) {
   EXPECT_EQ(first[0].end, 3) << "the last forward; its backward has another stay";
   EXPECT_EQ(first[0].used.size(), 2U);
   EXPECT_EQ(first[1].ready, 6);
-  EXPECT_EQ(first[1].end, 9) << "its gradients leave";
+  EXPECT_EQ(first[1].end, 11) << "its gradients leave";
+  EXPECT_EQ(first[1].used.size(), 1U) << "which is no use";
   EXPECT_EQ(stays.at(1).front().end, 7);
   trace::Report report;
   report.recordings = {recording};

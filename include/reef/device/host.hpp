@@ -56,7 +56,7 @@ public:
     Seconds link_latency = 0;
     double slowdown = 1;        ///< kernels take so many times as long as the cores need
     int threads = 0;            ///< 0: as many as the affinity mask has cores
-    bool poison_freed = false;  ///< new and freed memory, and weights and blobs that are left, are NaNs
+    bool poison_freed = false;  ///< memory that is new, freed, or left by what was swapped is NaNs
 
     /// Throws OptionError, naming the first option that cannot be.
     void validate() const {

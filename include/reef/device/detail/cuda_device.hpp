@@ -49,7 +49,7 @@ public:
   struct Options {
     int ordinal = 0;            ///< which of the devices that CUDA_VISIBLE_DEVICES leaves
     Bytes memory_bytes = 0;     ///< 0: as much as there is
-    bool poison_freed = false;  ///< new and freed memory, and weights and blobs that are left, are NaNs
+    bool poison_freed = false;  ///< memory that is new, freed, or left by what was swapped is NaNs
   };
 
   class Buffer;
