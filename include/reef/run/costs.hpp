@@ -22,9 +22,7 @@ namespace detail {
 /// Whether what it works on, but copies, lies in host memory, most of it.
 inline bool works_on_host(const schedule::Program& program,
                           const schedule::Instruction& instruction) {
-  const bool copies = instruction.lane == schedule::Lane::load ||
-                      instruction.lane == schedule::Lane::evict || instruction.cost.copies > 0;
-  if (copies) return false;
+  if (schedule::copies(instruction)) return false;
   Bytes on_host = 0;
   Bytes all = 0;
   for (const auto* values : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {

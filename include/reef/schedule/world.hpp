@@ -22,6 +22,12 @@ namespace detail {
 inline Seconds over(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
 }  // namespace detail
 
+/// It copies between device and host: it is on a lane of copies, or says so.
+inline bool copies(const Instruction& instruction) {
+  return instruction.lane == Lane::load || instruction.lane == Lane::evict ||
+         instruction.cost.copies > 0;
+}
+
 /// What an instruction takes on its lane: its own seconds, or as fast as the machine is. On the lanes of
 /// copies it is one at least.
 inline Seconds duration_of(const Instruction& instruction, const Machine& machine) {
@@ -29,8 +35,7 @@ inline Seconds duration_of(const Instruction& instruction, const Machine& machin
   const Cost& cost = instruction.cost;
   if (cost.seconds >= 0) return cost.seconds;
   const auto bytes = static_cast<double>(cost.bytes);
-  const bool copies = instruction.lane == Lane::load || instruction.lane == Lane::evict;
-  if (copies || cost.copies > 0) {
+  if (copies(instruction)) {
     return std::max(cost.copies, 1) * machine.copy_latency +
            over(bytes, machine.copy_bytes_per_second);
   }

@@ -109,7 +109,7 @@ private:
   static constexpr std::size_t refined = 3;
   /// Instructions of programs that are judged to refine one: a second's worth.
   static constexpr std::size_t most_work = 100'000;
-  /// Of those whose segments are all treated alike, streamed or not: a minute's worth.
+  /// Of those whose segments are all treated alike, streamed or not: a hundred seconds' worth.
   static constexpr std::size_t most_uniform_work = 10'000'000;
 
   /// A choice, and what its step takes, or a bound of that.

@@ -13,8 +13,9 @@
 namespace reef::inline v0::swap::detail {
 
 /// Partitions of a model, each with 0 and the number of nodes: the best of plan::partition_chain for this
-/// memory and for less, since its rules do not count what is kept between forward and backward, and for more
-/// micro-batches, whose cuts are finer or leave less to hide; and cuts behind as many parameters each. One segment alone is tried where there is nothing else.
+/// memory and for less, since its rules do not count what is kept between forward and backward, and for
+/// more micro-batches, whose best has other cuts; and cuts behind as many parameters each. One segment
+/// alone is tried where there is nothing else.
 inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
                                               const profile::Profile& profile, Bytes memory,
                                               std::int64_t accumulation) {
@@ -29,14 +30,11 @@ inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
   const plan::Chain chain = graph::chain_of(dag, profile);
   const bool is_chain = nodes >= 2 && nodes <= plan::most_operators;
   for (int tried = 0; is_chain && tried < 8; ++tried, memory = memory / 3 * 2) {
-    bool fits = true;
     for (const std::int64_t more : {1, 2, 4}) {
       const plan::Partition best =
           plan::partition_chain(chain, {memory, more * accumulation, plan::Variant::soft, false});
-      fits = fits && best.feasible;
-      if (fits) all.insert(best.bounds);
+      if (best.feasible) all.insert(best.bounds);
     }
-    if (!fits) break;
   }
   if (all.size() > 1) all.erase({0, nodes});  // swaps nothing
   return all;
