@@ -14,6 +14,10 @@
 #define REEF_TEST_HOOKS 1
 
 namespace {
+// Nothing in mappings of its own: an aligned block there keeps what follows it, as much as where the system
+// put it makes that.
+[[maybe_unused]] const int no_mappings = mallopt(M_MMAP_MAX, 0);
+
 // Bytes that are allocated now, and the most that ever were since it was set back.
 std::atomic<std::int64_t> live{0};
 std::atomic<std::int64_t> peak{0};
