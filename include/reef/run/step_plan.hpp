@@ -159,6 +159,8 @@ struct Choice {
   std::vector<int> cuts;  ///< 0, the first nodes of further segments, the number of nodes
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   Swapping swapping{};
+
+  friend bool operator==(const Choice&, const Choice&) = default;
 };
 
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,19 +20,21 @@
 #include <reef/run/step_plan.hpp>
 #include <reef/swap/detail/cuts_to_try.hpp>
 #include <reef/swap/detail/judge.hpp>
+#include <reef/swap/detail/local_search.hpp>
 
 namespace reef::inline v0::swap {
 
 /// Chooses cuts, activations and manner for a device: of candidates, the fastest that fits.
 ///
 /// | cuts        | the best partitions of plan::partition_chain for this and for smaller capacities, since its |
-/// |             | rules do not count what is kept between forward and backward; and cuts behind as many       |
-/// |             | parameters each                                                                             |
+/// |             | rules do not count what is kept between forward and backward; cuts behind as many           |
+/// |             | parameters each; and the fastest of these without some of the bounds that much crosses      |
 /// | stays       | none; then, of the fastest cuts, as many as there is memory for; then as make it faster     |
 /// | activations | the same for all segments; then, of the three fastest that differ in cuts or stays, other   |
 /// |             | ones for some: late ones, whose are needed soonest, or spread ones, which share link and    |
-/// |             | processor out evenly; and last, one at a time. Of what streams, three more. Of the fastest  |
-/// |             | of all and of those that stream, two at a time, and one more or less that stays             |
+/// |             | processor out evenly; and last, one at a time. Of those with fewer bounds three more, and   |
+/// |             | of what streams. Of the fastest of all and of those that stream, two at a time, and one     |
+/// |             | more or less that stays                                                                     |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated, alone: what ranks wait for is left out. Uniform candidates are looked at first, then some
@@ -87,17 +88,16 @@ public:
   /// Throws ScheduleError if none fits, saying how much memory the most modest one needs, and which of its
   /// segments most.
   run::Choice choose() {
-    const std::set<std::vector<int>> all = partitions();
-    for (const bool streams : {true, false}) {  // so a policy that only streams looks at no others
-      most_ = judge_.work() + most_uniform_work;
-      for (const std::vector<int>& cuts : all) {
-        if (places_.empty() || may_work()) try_uniform(cuts, streams);
-      }
-    }
-    if (limits_.may_stay) {
-      for (const Place& place : fastest_of(places_)) try_staying(place.cuts);
-    }
-    refine_all();
+    const std::set<std::vector<int>> partitions = partitions_to_try();
+    // Those that stream come first, so a policy that does nothing else looks at no others.
+    std::vector<Candidate> streaming = uniform(partitions, true);
+    std::vector<Candidate> all = uniform(partitions, false);
+    all.insert(all.begin(), streaming.begin(), streaming.end());
+    std::vector<Candidate> thinned = uniform(thinned_to_try(all), false);
+    add_staying(all);
+    add_staying(thinned);
+    refine({fastest_of(std::move(all)), fastest_of(std::move(thinned))},
+           fastest_of(std::move(streaming)));
     if (std::optional<run::Choice> best = judge_.best()) return *std::move(best);
     throw ScheduleError("reef::Trainer: no way was found to swap this model through a device of ",
                         limits_.memory, " bytes, ", limits_.accumulation,
@@ -106,19 +106,13 @@ public:
   }
 
 private:
+  using Candidate = detail::Candidate;
+
   static constexpr std::size_t refined = 3;
-  /// Instructions of programs that are judged to refine one: a second's worth.
-  static constexpr std::size_t most_work = 100'000;
+  /// A step that takes no longer than so many times its kernels, each once, has its swapping hidden.
+  static constexpr double hidden = 1.01;
   /// Of those whose segments are all treated alike, streamed or not: a hundred seconds' worth.
   static constexpr std::size_t most_uniform_work = 10'000'000;
-
-  /// A choice, and what its step takes, or a bound of that.
-  struct Place {
-    std::vector<int> cuts;
-    run::Swapping swapping;
-    std::vector<run::Activations> activations;
-    Seconds step = HUGE_VAL;
-  };
 
   template <class Device, class Options>
   static void require_profile_of_device(const profile::Profile& profile, const Options& options) {
@@ -145,7 +139,7 @@ private:
     }
   }
 
-  [[nodiscard]] std::set<std::vector<int>> partitions() const {
+  [[nodiscard]] std::set<std::vector<int>> partitions_to_try() const {
     if (limits_.cuts.empty())
       return detail::cuts_to_try(dag_, profile_, limits_.memory, limits_.accumulation);
     std::vector<int> cuts{0};
@@ -157,7 +151,18 @@ private:
   /// There is time to look at further ones.
   [[nodiscard]] bool may_work() const { return judge_.work() <= most_; }
 
-  void try_uniform(const std::vector<int>& cuts, bool streams) {
+  /// Of each of these cuts and each manner that does, or does not, stream: where segments are all treated
+  /// alike, the fastest.
+  std::vector<Candidate> uniform(const std::set<std::vector<int>>& partitions, bool streams) {
+    most_ = judge_.work() + most_uniform_work;
+    std::vector<Candidate> found;
+    for (const std::vector<int>& cuts : partitions) {
+      if (found.empty() || may_work()) add_uniform(found, cuts, streams);
+    }
+    return found;
+  }
+
+  void add_uniform(std::vector<Candidate>& found, const std::vector<int>& cuts, bool streams) {
     const std::size_t segments = cuts.size() - 1;
     const run::Swapping* too_many = nullptr;
     for (std::size_t m = 0; m < limits_.manners.size(); ++m) {
@@ -174,7 +179,12 @@ private:
         continue;
       }
       if (too_many != nullptr && as_before(*too_many)) continue;
-      if (!try_manner(cuts, swapping)) too_many = &swapping;
+      Candidate fastest = fastest_uniform(cuts, swapping);
+      if (fastest.step < HUGE_VAL) {
+        found.push_back(std::move(fastest));
+      } else {
+        too_many = &swapping;
+      }
     }
   }
 
@@ -187,61 +197,81 @@ private:
     return all;
   }
 
-  /// Something fits.
-  bool try_manner(const std::vector<int>& cuts, const run::Swapping& swapping) {
-    Place fastest{cuts, swapping, {}};
+  Candidate fastest_uniform(const std::vector<int>& cuts, const run::Swapping& swapping) {
+    Candidate fastest;
     for (const std::vector<run::Activations>& activations : activations_to_try(cuts.size() - 1)) {
-      Place place{cuts, swapping, activations};
-      place.step = step_of(place);
-      if (place.step < fastest.step) fastest = place;
+      Candidate next{{cuts, activations, swapping}};
+      next.step = judge_.step_of(next.choice);
+      const bool fits = next.step < HUGE_VAL;
+      fastest = detail::faster(fastest, next);
       // Of those of which as many stay, nothing else computes or moves less.
-      if (activations.front() == run::Activations::keep && place.step < HUGE_VAL) break;
+      if (activations.front() == run::Activations::keep && fits) break;
     }
-    if (fastest.step == HUGE_VAL) return false;
-    places_.push_back(std::move(fastest));
-    return true;
+    return fastest;
   }
 
-  Seconds step_of(const Place& place, Seconds enough = 0) {
-    return judge_.step_of({place.cuts, place.activations, place.swapping}, enough);
+  /// The fastest cuts, without some or all of the bounds that much crosses: less is stashed, and some is
+  /// computed again.
+  std::set<std::vector<int>> thinned_to_try(const std::vector<Candidate>& from) {
+    std::set<std::vector<int>> all;
+    const std::vector<Candidate> fastest = fastest_of(from);
+    const Seconds kernels =
+        static_cast<double>(limits_.accumulation) * (profile_.forward_s() + profile_.backward_s());
+    const bool nothing_to_gain = !fastest.empty() && fastest.front().step <= hidden * kernels;
+    if (!limits_.cuts.empty() || nothing_to_gain) return all;
+    for (const Candidate& fast : fastest) {
+      for (const int quarters : {1, 2, 3, 4}) {
+        all.insert(detail::thinned(dag_, fast.choice.cuts, quarters, 4));
+      }
+    }
+    for (const Candidate& known : from) all.erase(known.choice.cuts);
+    return all;
   }
 
-  /// As many segments as there is memory for live on the device: with few slots, or with less that is kept,
-  /// they are more.
-  void try_staying(const std::vector<int>& cuts) {
-    most_ = judge_.work() + most_work;
-    const std::size_t segments = cuts.size() - 1;
-    const std::vector<std::vector<run::Activations>> all = activations_to_try(segments);
-    for (const run::Swapping& manner : limits_.manners) {
-      for (const std::vector<run::Activations>& activations : all) {
-        Place most{cuts, manner, activations};
-        int low = 0;
-        for (int high = static_cast<int>(segments) - 1; low < high && may_work();) {
-          Place more = most;
-          more.swapping.stays = (low + high + 1) / 2;
-          more.step = step_of(more);
-          if (more.step < HUGE_VAL) {
-            low = more.swapping.stays;
-            most = std::move(more);
-          } else {
-            high = more.swapping.stays - 1;
-          }
+  /// Of the fastest of these, as many segments as there is memory for live on the device: with few slots, or
+  /// with less that is kept, they are more.
+  void add_staying(std::vector<Candidate>& candidates) {
+    if (!limits_.may_stay) return;
+    for (const Candidate& fast : fastest_of(candidates)) {
+      most_ = judge_.work() + detail::LocalSearch::most_work;
+      for (const run::Swapping& manner : limits_.manners) {
+        for (const auto& activations : activations_to_try(fast.choice.activations.size())) {
+          const Candidate most = most_staying({fast.choice.cuts, activations, manner});
+          if (most.step < HUGE_VAL) candidates.push_back(most);
         }
-        if (low > 0) places_.push_back(std::move(most));
       }
     }
   }
 
+  /// With the most first segments that there is memory for.
+  Candidate most_staying(const run::Choice& choice) {
+    Candidate most{choice};
+    int low = 0;
+    int high = static_cast<int>(choice.cuts.size()) - 2;
+    while (low < high && may_work()) {
+      Candidate more = most;
+      more.choice.swapping.stays = (low + high + 1) / 2;
+      more.step = judge_.step_of(more.choice);
+      if (more.step < HUGE_VAL) {
+        low = more.choice.swapping.stays;
+        most = std::move(more);
+      } else {
+        high = more.choice.swapping.stays - 1;
+      }
+    }
+    return most;
+  }
+
   /// Takes the fastest out of those that there are. What was a bound is one no more.
-  Place take_fastest(std::vector<Place>& places) {
+  Candidate take_fastest(std::vector<Candidate>& candidates) {
     for (;;) {
       const auto first =
-          std::min_element(places.begin(), places.end(),
-                           [](const Place& a, const Place& b) { return a.step < b.step; });
-      const Seconds step = step_of(*first, HUGE_VAL);
+          std::min_element(candidates.begin(), candidates.end(),
+                           [](const Candidate& a, const Candidate& b) { return a.step < b.step; });
+      const Seconds step = judge_.step_of(first->choice, HUGE_VAL);
       if (step == first->step) {
-        Place fastest = std::move(*first);
-        places.erase(first);
+        Candidate fastest = std::move(*first);
+        candidates.erase(first);
         return fastest;
       }
       first->step = step;
@@ -249,12 +279,13 @@ private:
   }
 
   /// Some of these, the fastest, that differ in cuts or in how many segments stay.
-  std::vector<Place> fastest_of(std::vector<Place> left) {
-    std::vector<Place> fastest;
+  std::vector<Candidate> fastest_of(std::vector<Candidate> left) {
+    std::vector<Candidate> fastest;
     while (!left.empty() && fastest.size() < refined) {
-      Place next = take_fastest(left);
-      const auto is_alike = [&](const Place& place) {
-        return place.cuts == next.cuts && place.swapping.stays == next.swapping.stays;
+      Candidate next = take_fastest(left);
+      const auto is_alike = [&](const Candidate& other) {
+        return other.choice.cuts == next.choice.cuts &&
+               other.choice.swapping.stays == next.choice.swapping.stays;
       };
       if (std::none_of(fastest.begin(), fastest.end(), is_alike))
         fastest.push_back(std::move(next));
@@ -262,200 +293,35 @@ private:
     return fastest;
   }
 
-  /// The fastest, and those that stream, of which a policy that only streams begins: so it finds hardly a
-  /// better one.
-  void refine_all() {
-    std::vector<Place> streaming;
-    for (const Place& place : places_) {
-      if (place.swapping.streams && place.swapping.stays == 0) streaming.push_back(place);
-    }
-    std::vector<std::pair<Place, Place>> refined_places;  // and what has become of them
-    const auto fastest_refined = [&](const std::vector<Place>& places) {
-      Place fastest;
-      for (const Place& place : places) {
-        auto known = std::find_if(refined_places.begin(), refined_places.end(),
-                                  [&](const auto& entry) { return is_same(entry.first, place); });
-        if (known == refined_places.end()) {
-          known = refined_places.insert(known, {place, refine(place)});
-        }
-        fastest = faster(fastest, known->second);
+  /// These, and those that stream, of which a policy that only streams begins: so it finds hardly a better
+  /// one.
+  void refine(const std::vector<std::vector<Candidate>>& some,
+              const std::vector<Candidate>& streaming) {
+    detail::LocalSearch search(judge_, {limits_.activations.empty(), limits_.may_stay});
+    std::vector<std::pair<run::Choice, Candidate>> known;  // and what has become of them
+    const auto refined_of = [&](const Candidate& candidate) {
+      for (const auto& [choice, became] : known) {
+        if (choice == candidate.choice) return became;
       }
-      return fastest;
+      return known.emplace_back(candidate.choice, search.refine(candidate)).second;
     };
-    const Place best = fastest_refined(fastest_of(places_));
-    const Place streams = fastest_refined(fastest_of(std::move(streaming)));
-    exchange(best);
-    if (!is_same(streams, best)) exchange(streams);
-  }
-
-  static bool is_same(const Place& a, const Place& b) {
-    return a.cuts == b.cuts && a.swapping == b.swapping && a.activations == b.activations;
-  }
-
-  static const Place& faster(const Place& a, const Place& b) { return b.step < a.step ? b : a; }
-
-  /// Changes what some segments keep, and how many stay on the device, as long as that is faster: what stays
-  /// first, or last, since both take memory. Returns the faster of the two.
-  Place refine(const Place& place) {
-    most_ = judge_.work() + most_work;
-    Place fastest = place;
-    for (const bool stays_first : {true, false}) {
-      Place now = place;
-      for (Seconds before = HUGE_VAL; before > detail::Judge::alike * now.step;) {
-        before = now.step;
-        if (stays_first) stay(now);
-        mix(now);
-        if (!stays_first) stay(now);
-      }
-      polish(now);
-      fastest = faster(fastest, now);
+    Candidate best;
+    for (const std::vector<Candidate>& group : some) {
+      for (const Candidate& candidate : group) best = detail::faster(best, refined_of(candidate));
     }
-    return fastest;
-  }
-
-  /// Gives the memory of one for another: two segments keep something else at once, or one more or less lives on
-  /// the device and then each keeps what is fastest.
-  void exchange(Place place) {
-    const std::size_t at_last = judge_.work() + most_work / 2;
-    for (bool is_faster = place.step < HUGE_VAL; is_faster;) {
-      is_faster = false;
-      for (const int more : {0, -1, 1}) {
-        most_ = std::min(at_last, judge_.work() + most_work / 6);
-        Place changed = place;
-        changed.swapping.stays += more;
-        const auto segments = static_cast<int>(place.cuts.size()) - 1;
-        if (changed.swapping.stays < 0 || changed.swapping.stays >= segments) continue;
-        if (more != 0 && !limits_.may_stay) continue;
-        if (more != 0) changed.step = step_of(changed, HUGE_VAL);
-        do polish(changed);
-        while (exchange_two(changed));
-        if (changed.step * detail::Judge::alike >= place.step) continue;
-        place = std::move(changed);
-        is_faster = true;
-        break;
-      }
+    Candidate streams;
+    for (const Candidate& candidate : streaming) {
+      streams = detail::faster(streams, refined_of(candidate));
     }
-  }
-
-  /// Whether there are two segments that together keep something else that is faster.
-  bool exchange_two(Place& place) {
-    if (!may_mix(place)) return false;
-    const std::size_t segments = place.cuts.size() - 2;  // but the last
-    for (std::size_t s = segments; s-- > 1;) {
-      for (std::size_t t = s; t-- > 0;) {
-        for (const run::Activations one : run::all_activations) {
-          for (const run::Activations other : run::all_activations) {
-            if (one == place.activations[s] || other == place.activations[t]) continue;
-            if (!may_work()) return false;
-            Place changed = place;
-            changed.activations[s] = one;
-            changed.activations[t] = other;
-            changed.step = step_of(changed, place.step);
-            if (changed.step * detail::Judge::alike >= place.step) continue;
-            place = std::move(changed);
-            return true;
-          }
-        }
-      }
-    }
-    return false;
-  }
-
-  /// One segment after another keeps something else, where that is faster.
-  void polish(Place& place) {
-    if (!may_mix(place)) return;
-    const std::size_t segments = place.cuts.size() - 2;  // but the last
-    for (std::size_t s = 0, unchanged = 0; unchanged < segments; s = (s + 1) % segments) {
-      ++unchanged;
-      for (const run::Activations other : run::all_activations) {
-        Place changed = place;
-        changed.activations[s] = other;
-        if (other == place.activations[s] || !may_work()) continue;
-        changed.step = step_of(changed, place.step);
-        if (changed.step * detail::Judge::alike >= place.step) continue;
-        place = std::move(changed);
-        unchanged = 0;
-      }
-    }
-  }
-
-  /// The first segments live on the device.
-  void stay(Place& place) {
-    if (!limits_.may_stay) return;
-    const Place from = place;
-    const int segments = static_cast<int>(from.cuts.size()) - 1;
-    improve(place, segments - 1, [&](int stays) {
-      Place changed = from;
-      changed.swapping.stays = stays;
-      return changed;
-    });
-  }
-
-  /// Something is open, and not all is kept: nothing else computes or moves less.
-  [[nodiscard]] bool may_mix(const Place& place) const {
-    const auto segments = static_cast<std::ptrdiff_t>(place.cuts.size()) - 2;
-    const auto kept =
-        std::count(place.activations.begin(), place.activations.end(), run::Activations::keep);
-    return limits_.activations.empty() && segments > 0 && kept < segments;
-  }
-
-  /// Some segments, but the last, have other activations.
-  void mix(Place& place) {
-    if (!may_mix(place)) return;
-    const int segments = static_cast<int>(place.cuts.size()) - 2;
-    for (const run::Activations other : run::all_activations) {
-      for (const bool spread : {false, true}) {
-        const Place from = place;
-        improve(place, segments, [&](int count) {
-          Place changed = from;
-          for (int s = 0; s < segments; ++s) {
-            const bool changes =
-                spread ? (s + 1) * count / segments > s * count / segments : s >= segments - count;
-            if (changes) changed.activations[static_cast<std::size_t>(s)] = other;
-          }
-          return changed;
-        });
-      }
-    }
-  }
-
-  /// The best of what `with` makes of a count from 0 to `most`, by ternary search: from there on it takes
-  /// longer either way.
-  template <class With>
-  void improve(Place& place, int most, const With& with) {
-    std::map<int, Seconds> known;
-    const auto time_of = [&](int count) {
-      const auto [entry, is_new] = known.try_emplace(count, HUGE_VAL);
-      if (!is_new || !may_work()) return entry->second;
-      Place changed = with(count);
-      if (changed.activations == place.activations && changed.swapping == place.swapping) {
-        return entry->second = place.step;
-      }
-      changed.step = step_of(changed, place.step);
-      entry->second = changed.step;
-      if (changed.step < place.step) place = std::move(changed);
-      return entry->second;
-    };
-    int low = 0;
-    int high = most;
-    while (high - low > 2) {
-      const int left = low + (high - low) / 3;
-      const int right = high - (high - low) / 3;
-      if (time_of(left) <= time_of(right)) {
-        high = right;
-      } else {
-        low = left;
-      }
-    }
-    for (int count = low; count <= high; ++count) time_of(count);
+    search.exchange(best);
+    if (streams.choice != best.choice) search.exchange(streams);
   }
 
   const graph::Dag& dag_;
   const profile::Profile& profile_;
   Limits limits_;
   detail::Judge judge_;
-  std::vector<Place> places_{};  ///< whose segments are all treated alike
-  std::size_t most_ = 0;         ///< work after which nothing more is looked at
+  std::size_t most_ = 0;  ///< work after which nothing more is looked at
 };
 
 }  // namespace reef::inline v0::swap

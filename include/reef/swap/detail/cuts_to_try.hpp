@@ -40,4 +40,21 @@ inline std::set<std::vector<int>> cuts_to_try(const graph::Dag& dag,
   return all;
 }
 
+/// Bounds without `part` of `parts` of those that more than the mean crosses, which are left out evenly.
+inline std::vector<int> thinned(const graph::Dag& dag, const std::vector<int>& cuts, int part,
+                                int parts) {
+  const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
+  const auto bytes_at = [&](int bound) { return crossing[static_cast<std::size_t>(bound)]; };
+  Bytes sum = 0;
+  for (const int bound : cuts) sum += bytes_at(bound);  // nothing crosses the ends
+  std::vector<int> left;
+  int heavy = 0;
+  for (const int bound : cuts) {
+    const bool is_heavy = bytes_at(bound) * (cuts.size() - 2) > sum;
+    if (is_heavy) ++heavy;
+    if (!is_heavy || heavy * part / parts == (heavy - 1) * part / parts) left.push_back(bound);
+  }
+  return left;
+}
+
 }  // namespace reef::inline v0::swap::detail

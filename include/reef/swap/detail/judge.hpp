@@ -189,7 +189,7 @@ private:
 
   void look(Known& known, Seconds enough) {
     const run::StepPlan plan = programs_.plan(known.choice);
-    const run::PlacedProgram placed = programs_.step(plan);
+    run::PlacedProgram placed = programs_.step(plan);
     work_ += placed.program.round.size();
     if (placed.placement.device_bytes > memory_) {
       if (least_ == 0 || placed.placement.device_bytes < least_) refuse(plan);
@@ -197,7 +197,7 @@ private:
       known.exact = true;
       return;
     }
-    schedule::Program alone = placed.program;
+    schedule::Program& alone = placed.program;
     run::set_costs(alone, plan, profile_);
     cut_off(alone);
     const Floor floor = floor_of(alone, machine_);

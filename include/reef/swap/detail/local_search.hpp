@@ -1,0 +1,218 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/run/step_plan.hpp>
+#include <reef/swap/detail/judge.hpp>
+
+namespace reef::inline v0::swap::detail {
+
+/// A choice, and what its step takes, or a bound of that.
+struct Candidate {
+  run::Choice choice;
+  Seconds step = HUGE_VAL;
+};
+
+inline const Candidate& faster(const Candidate& a, const Candidate& b) {
+  return b.step < a.step ? b : a;
+}
+
+/// Changes candidates little by little, as long as that is faster.
+class LocalSearch {
+public:
+  /// What may be changed.
+  struct Open {
+    bool activations = false;
+    bool stays = false;
+  };
+
+  /// Instructions of programs that are judged to change one candidate: half a second's worth.
+  static constexpr std::size_t most_work = 50'000;
+
+  /// `judge` outlives it.
+  LocalSearch(Judge& judge, Open open) : judge_(judge), open_(open) {}
+
+  /// Changes what some segments keep, and how many stay on the device: what stays first, or last, since both
+  /// take memory. Returns the faster of the two.
+  Candidate refine(const Candidate& from) {
+    most_ = judge_.work() + most_work;
+    Candidate fastest = from;
+    for (const bool stays_first : {true, false}) {
+      Candidate now = from;
+      for (Seconds before = HUGE_VAL; before > Judge::alike * now.step;) {
+        before = now.step;
+        if (stays_first) stay(now);
+        mix(now);
+        if (!stays_first) stay(now);
+      }
+      polish(now);
+      fastest = faster(fastest, now);
+    }
+    return fastest;
+  }
+
+  /// Gives the memory of one for another: two segments keep something else at once, or one more or less lives on
+  /// the device and then each keeps what is fastest.
+  Candidate exchange(Candidate fastest) {
+    const std::size_t at_last = judge_.work() + most_work / 2;
+    for (bool is_faster = fastest.step < HUGE_VAL; is_faster;) {
+      is_faster = false;
+      for (const int more : {0, -1, 1}) {
+        most_ = std::min(at_last, judge_.work() + most_work / 6);
+        Candidate changed = fastest;
+        changed.choice.swapping.stays += more;
+        if (more != 0 && !may_stay(changed.choice)) continue;
+        if (more != 0) changed.step = judge_.step_of(changed.choice, HUGE_VAL);
+        do polish(changed);
+        while (exchange_two(changed));
+        if (!is_shorter(changed, fastest)) continue;
+        fastest = std::move(changed);
+        is_faster = true;
+        break;
+      }
+    }
+    return fastest;
+  }
+
+private:
+  [[nodiscard]] bool may_work() const { return judge_.work() <= most_; }
+
+  static bool is_shorter(const Candidate& changed, const Candidate& than) {
+    return changed.step * Judge::alike < than.step;
+  }
+
+  /// Whether it is faster, and so takes the place of the other.
+  bool replaces(Candidate& changed, Candidate& fastest) {
+    if (!may_work()) return false;
+    changed.step = judge_.step_of(changed.choice, fastest.step);
+    if (!is_shorter(changed, fastest)) return false;
+    fastest = std::move(changed);
+    return true;
+  }
+
+  static int segments_of(const run::Choice& choice) {
+    return static_cast<int>(choice.cuts.size()) - 1;
+  }
+
+  [[nodiscard]] bool may_stay(const run::Choice& choice) const {
+    const int stays = choice.swapping.stays;
+    return open_.stays && 0 <= stays && stays < segments_of(choice);
+  }
+
+  /// Something is open, and not all is kept: nothing else computes or moves less.
+  [[nodiscard]] bool may_mix(const run::Choice& choice) const {
+    const std::ptrdiff_t segments = segments_of(choice) - 1;  // but the last
+    const auto kept =
+        std::count(choice.activations.begin(), choice.activations.end(), run::Activations::keep);
+    return open_.activations && segments > 0 && kept < segments;
+  }
+
+  /// Whether there are two segments that together keep something else that is faster.
+  bool exchange_two(Candidate& fastest) {
+    if (!may_mix(fastest.choice)) return false;
+    const std::vector<run::Activations> now = fastest.choice.activations;
+    for (std::size_t s = now.size() - 1; s-- > 1;) {  // but the last
+      for (std::size_t t = s; t-- > 0;) {
+        for (const run::Activations one : run::all_activations) {
+          for (const run::Activations other : run::all_activations) {
+            if (one == now[s] || other == now[t]) continue;
+            Candidate changed = fastest;
+            changed.choice.activations[s] = one;
+            changed.choice.activations[t] = other;
+            if (replaces(changed, fastest)) return true;
+            if (!may_work()) return false;
+          }
+        }
+      }
+    }
+    return false;
+  }
+
+  /// One segment after another keeps something else, where that is faster.
+  void polish(Candidate& fastest) {
+    if (!may_mix(fastest.choice)) return;
+    const std::size_t segments = fastest.choice.activations.size() - 1;  // but the last
+    for (std::size_t s = 0, unchanged = 0; unchanged < segments; s = (s + 1) % segments) {
+      ++unchanged;
+      for (const run::Activations other : run::all_activations) {
+        if (other == fastest.choice.activations[s]) continue;
+        Candidate changed = fastest;
+        changed.choice.activations[s] = other;
+        if (replaces(changed, fastest)) unchanged = 0;
+      }
+    }
+  }
+
+  /// The first segments live on the device.
+  void stay(Candidate& fastest) {
+    if (!open_.stays) return;
+    const run::Choice from = fastest.choice;
+    improve(fastest, segments_of(from) - 1, [&](int stays) {
+      run::Choice changed = from;
+      changed.swapping.stays = stays;
+      return changed;
+    });
+  }
+
+  /// Some segments, but the last, have other activations.
+  void mix(Candidate& fastest) {
+    if (!may_mix(fastest.choice)) return;
+    const int segments = segments_of(fastest.choice) - 1;
+    for (const run::Activations other : run::all_activations) {
+      for (const bool spread : {false, true}) {
+        const run::Choice from = fastest.choice;
+        improve(fastest, segments, [&](int count) {
+          run::Choice changed = from;
+          for (int s = 0; s < segments; ++s) {
+            const bool changes =
+                spread ? (s + 1) * count / segments > s * count / segments : s >= segments - count;
+            if (changes) changed.activations[static_cast<std::size_t>(s)] = other;
+          }
+          return changed;
+        });
+      }
+    }
+  }
+
+  /// The best of what `with` makes of a count from 0 to `most`, by ternary search: from there on it takes
+  /// longer either way.
+  template <class With>
+  void improve(Candidate& fastest, int most, const With& with) {
+    std::map<int, Seconds> known;
+    const auto time_of = [&](int count) {
+      const auto [entry, is_new] = known.try_emplace(count, HUGE_VAL);
+      if (!is_new || !may_work()) return entry->second;
+      Candidate changed{with(count)};
+      changed.step = changed.choice == fastest.choice
+                         ? fastest.step
+                         : judge_.step_of(changed.choice, fastest.step);
+      entry->second = changed.step;
+      if (changed.step < fastest.step) fastest = std::move(changed);
+      return entry->second;
+    };
+    int low = 0;
+    int high = most;
+    while (high - low > 2) {
+      const int left = low + (high - low) / 3;
+      const int right = high - (high - low) / 3;
+      if (time_of(left) <= time_of(right)) {
+        high = right;
+      } else {
+        low = left;
+      }
+    }
+    for (int count = low; count <= high; ++count) time_of(count);
+  }
+
+  Judge& judge_;
+  Open open_;
+  std::size_t most_ = 0;  ///< work after which nothing more is looked at
+};
+
+}  // namespace reef::inline v0::swap::detail
