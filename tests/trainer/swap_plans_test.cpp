@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include <reef/graph/crossing.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/optim/zero1.hpp>
@@ -237,6 +240,56 @@ TEST_F(SwapAlone, needs_less_memory_where_segments_are_computed_again_or_stashed
   EXPECT_GT(needs(8, Activations::keep), 3 * needs(8, Activations::stash));
   EXPECT_GT(needs(8, Activations::recompute), needs(8, Activations::recompute_and_stash));
   EXPECT_LT(needs(8, Activations::recompute), 3 * needs(1, Activations::recompute));
+}
+
+TEST_F(SwapAlone, more_slots_for_stashes_let_the_link_catch_up) {
+  // Segments that stash more than the link takes beside their kernels, between such that stash nothing.
+  const auto model = [] { return nn::gpt<device::Host, float>(deep(0.1F), 1); };
+  auto options = small_options<Swapped>();
+  options.micro_batches = {4};
+  const int nodes = model().dag().node_count();
+  options.cuts = {nodes / 4, nodes / 2, 3 * nodes / 4};
+  options.activations = {Activations::stash, Activations::keep, Activations::stash,
+                         Activations::keep};
+  const auto takes = [&](int stash_slots, double link) {
+    options.device.link_bytes_per_second = link;
+    options.profile = graph::estimate(model().dag(), {1e9, 1e9, link});
+    options.swapping = run::Swapping{.slots = 4, .stash_slots = stash_slots};
+    return std::pair(foreseen_step<Swapped>(options),
+                     Swapped::estimate(model(), options, 1).device_bytes);
+  };
+  const auto [few, little] = takes(2, 2e7);
+  const auto [many, much] = takes(4, 2e7);
+  EXPECT_LT(many, 0.99 * few);
+  EXPECT_GT(much, little);
+  EXPECT_EQ(takes(1000, 2e7), takes(12, 2e7)) << "no more than there are stashes";
+  EXPECT_LE(takes(4, 1e12).first, takes(2, 1e12).first) << "where nothing waits, nothing is gained";
+}
+
+TEST_F(SwapAlone, thinned_cuts_lack_bounds_that_much_crosses) {
+  const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
+  const graph::Dag& dag = model.dag();
+  const int nodes = dag.node_count();
+  std::vector<int> all(static_cast<std::size_t>(nodes) + 1);
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
+  const double mean =
+      static_cast<double>(std::accumulate(crossing.begin(), crossing.end(), Bytes{})) / (nodes - 1);
+  const auto heavy = [&](int bound) {
+    return static_cast<double>(crossing[static_cast<std::size_t>(bound)]) > mean;
+  };
+  const auto count = std::count_if(all.begin(), all.end(), heavy);
+  ASSERT_GT(count, 4);
+  ASSERT_LT(count, nodes - 1);
+  for (const int quarters : {0, 1, 2, 3, 4}) {
+    const std::vector<int> left = swap::detail::thinned(dag, all, quarters, 4);
+    EXPECT_EQ(std::count_if(left.begin(), left.end(), heavy), count - count * quarters / 4);
+    EXPECT_EQ(std::count_if(left.begin(), left.end(), [&](int bound) { return !heavy(bound); }),
+              nodes + 1 - count);
+    EXPECT_TRUE(std::is_sorted(left.begin(), left.end()));
+  }
+  EXPECT_EQ(swap::detail::thinned(dag, {0, nodes}, 4, 4), (std::vector{0, nodes}));
+  EXPECT_EQ(swap::detail::thinned(dag, {0, 5, nodes}, 4, 4), (std::vector{0, 5, nodes}));
 }
 
 TEST_F(SwapAlone, loads_no_segment_again_that_is_still_in_a_slot) {

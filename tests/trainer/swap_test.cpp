@@ -129,7 +129,8 @@ TEST(SwapAtom, gives_its_bits_whatever_each_segment_keeps) {
                                      .streams = draw() % 3 == 0,
                                      .two_lanes = draw() % 3 == 0,
                                      .writes_back = draw() % 3 == 0,
-                                     .stays = static_cast<int>(draw() % 5)};
+                                     .stays = static_cast<int>(draw() % 5),
+                                     .stash_slots = 1 + static_cast<int>(draw() % 5)};
     EXPECT_EQ(left_by<Tested>(options, 0.2F), expected) << "round " << round;
   }
 }
@@ -419,6 +420,8 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError) << "of three segments";
   options.activations.push_back(Activations::recompute);
   EXPECT_NO_THROW((void)Swapped::estimate(model, options, 1));
+  options.swapping = run::Swapping{.stash_slots = 0};
+  EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
   options.swapping = run::Swapping{.stays = -1};
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
   options.swapping = run::Swapping{.stays = 1000};

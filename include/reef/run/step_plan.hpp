@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -144,14 +145,17 @@ constexpr bool stashes(Activations choice) {
 /// | writes_back | weights leave, too, after forwards and after backwards, though they have not changed    |
 /// | stays       | how many first segments live on the device, with gradients and optimizer state: no step |
 /// |             | waits for their load, nor for their gradients to leave                                  |
+/// | stash_slots | for what is stashed of segments, on its way out, and as many on its way back: with more |
+/// |             | of them the link goes on with much of one segment beside others that stash little       |
 struct Swapping {
-  int slots = 2;  ///< on the device for weights; for gradients 3 at most, for what comes back 4
+  int slots = 2;  ///< on the device for weights; for gradients 3 at most
   bool streams = false;
   bool two_lanes = false;
   bool writes_back = false;
   int stays = 0;
+  int stash_slots = 2;
 
-  friend constexpr bool operator==(const Swapping&, const Swapping&) = default;
+  friend constexpr auto operator<=>(const Swapping&, const Swapping&) = default;
 };
 
 /// What there is to choose of a plan beside policies.
@@ -160,7 +164,7 @@ struct Choice {
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   Swapping swapping{};
 
-  friend bool operator==(const Choice&, const Choice&) = default;
+  friend auto operator<=>(const Choice&, const Choice&) = default;
 };
 
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.
@@ -182,7 +186,8 @@ struct StepPlan {
   Exchange exchange{};                     ///< of ranks that step on their own
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   Swapping swapping{};                     ///< where the swap policy swaps
-  bool drops = false;  ///< what leaves the device without a copy is said to, since the device checks
+  bool drops =
+      false;  ///< what leaves the device without a copy is said to, since the device checks
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include <reef/swap/concept.hpp>
@@ -61,11 +62,15 @@ struct Atom : detail::Swapped {
   /// Of which a plan chooses; the first where there is none.
   static constexpr auto manners() {
     if constexpr (Slots > 0) {
-      return std::array{run::Swapping{.slots = Slots}};
+      return std::array{run::Swapping{.slots = Slots, .stash_slots = std::min(Slots, 4)}};
     } else {
-      return std::array{run::Swapping{.slots = 2}, run::Swapping{.slots = 3},
-                        run::Swapping{.slots = 4}, run::Swapping{.slots = 6},
-                        run::Swapping{.slots = 9}, run::Swapping{.slots = 2, .streams = true}};
+      return std::array{run::Swapping{.slots = 2},
+                        run::Swapping{.slots = 3},
+                        run::Swapping{.slots = 4},
+                        run::Swapping{.slots = 6},
+                        run::Swapping{.slots = 9},
+                        run::Swapping{.slots = 9, .stash_slots = 4},
+                        run::Swapping{.slots = 2, .streams = true}};
     }
   }
 };

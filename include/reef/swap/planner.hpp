@@ -28,17 +28,20 @@ namespace reef::inline v0::swap {
 ///
 /// | cuts        | the best partitions of plan::partition_chain for this and for smaller capacities, since its |
 /// |             | rules do not count what is kept between forward and backward; cuts behind as many           |
-/// |             | parameters each; and the fastest of these without some of the bounds that much crosses      |
+/// |             | parameters each; and, but to stream, the fastest of these without some of the bounds that   |
+/// |             | much crosses                                                                                |
 /// | stays       | none; then, of the fastest cuts, as many as there is memory for; then as make it faster     |
-/// | activations | the same for all segments; then, of the three fastest that differ in cuts or stays, other   |
-/// |             | ones for some: late ones, whose are needed soonest, or spread ones, which share link and    |
-/// |             | processor out evenly; and last, one at a time. Of those with fewer bounds three more, and   |
-/// |             | of what streams. Of the fastest of all and of those that stream, two at a time, and one     |
-/// |             | more or less that stays                                                                     |
+/// | activations | the same for all segments; then, of the four fastest that differ in cuts, stays or slots of |
+/// |             | stashes, other ones for some: late ones, whose are needed soonest, or spread ones, which    |
+/// |             | share link and processor out evenly; and last, one at a time. As many more of those with    |
+/// |             | the most segments, of those with fewer bounds, and of what streams. Of the fastest of all   |
+/// |             | and of those that stream, two at a time, and one more or less that stays                    |
+/// | slots       | those of the manners; where something is stashed, then more or fewer for that               |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
-/// simulated, alone: what ranks wait for is left out. Uniform candidates are looked at first, then some
-/// hundreds of others, as many as bounds on their instructions leave room for.
+/// simulated, alone: what ranks wait for is left out. Candidates whose segments are all treated alike are
+/// looked at first, then some hundreds or thousands of others, as many as bounds on their instructions leave
+/// room for.
 class Planner {
 public:
   struct Limits {
@@ -96,7 +99,7 @@ public:
     std::vector<Candidate> thinned = uniform(thinned_to_try(all), false);
     add_staying(all);
     add_staying(thinned);
-    refine({fastest_of(std::move(all)), fastest_of(std::move(thinned))},
+    refine({fastest_of(finest_of(all)), fastest_of(std::move(all)), fastest_of(std::move(thinned))},
            fastest_of(std::move(streaming)));
     if (std::optional<run::Choice> best = judge_.best()) return *std::move(best);
     throw ScheduleError("reef::Trainer: no way was found to swap this model through a device of ",
@@ -108,7 +111,7 @@ public:
 private:
   using Candidate = detail::Candidate;
 
-  static constexpr std::size_t refined = 3;
+  static constexpr std::size_t refined = 4;
   /// A step that takes no longer than so many times its kernels, each once, has its swapping hidden.
   static constexpr double hidden = 1.01;
   /// Of those whose segments are all treated alike, streamed or not: a hundred seconds' worth.
@@ -171,6 +174,7 @@ private:
       const auto as_before = [&](const run::Swapping& other) {
         run::Swapping same = swapping;
         same.slots = other.slots;
+        same.stash_slots = std::min(same.stash_slots, other.stash_slots);  // no less than that
         return same == other;
       };
       // More slots than segments are none, and what does not fit with few does not fit with many.
@@ -285,12 +289,24 @@ private:
       Candidate next = take_fastest(left);
       const auto is_alike = [&](const Candidate& other) {
         return other.choice.cuts == next.choice.cuts &&
-               other.choice.swapping.stays == next.choice.swapping.stays;
+               other.choice.swapping.stays == next.choice.swapping.stays &&
+               other.choice.swapping.stash_slots == next.choice.swapping.stash_slots;
       };
       if (std::none_of(fastest.begin(), fastest.end(), is_alike))
         fastest.push_back(std::move(next));
     }
     return fastest;
+  }
+
+  /// Those with the most segments, each of which may keep something else.
+  static std::vector<Candidate> finest_of(const std::vector<Candidate>& candidates) {
+    std::size_t most = 0;
+    for (const Candidate& one : candidates) most = std::max(most, one.choice.cuts.size());
+    std::vector<Candidate> finest;
+    for (const Candidate& one : candidates) {
+      if (one.choice.cuts.size() == most) finest.push_back(one);
+    }
+    return finest;
   }
 
   /// These, and those that stream, of which a policy that only streams begins: so it finds hardly a better

@@ -142,6 +142,9 @@ struct TrainerOptions {
             "  fix: 2 or more.");
     require(!swapping || swapping->stays >= 0,
             "swapping has fewer than 0 segments that stay.\n  fix: 0, or as many as have room.");
+    require(!swapping || swapping->stash_slots >= 1,
+            "swapping has no slot for what is stashed.\n  why: it leaves from one, and comes back "
+            "to one.\n  fix: 1 or more.");
     require(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
             "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
             "nothing can be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");

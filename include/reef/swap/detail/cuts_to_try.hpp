@@ -6,6 +6,7 @@
 
 #include <reef/core/units.hpp>
 #include <reef/graph/chain.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/plan/partition_chain.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/step_plan.hpp>

@@ -131,10 +131,9 @@ public:
   /// may be a bound, which is had for less.
   Seconds step_of(const run::Choice& choice, Seconds enough = 0) {
     enough = std::max(enough, alike * best_);
-    const auto [entry, is_new] = known_.try_emplace(key_of(choice));
+    const auto [entry, is_new] = known_.try_emplace(choice);
     Known& known = entry->second;
-    if (is_new) known.choice = choice;
-    if (is_new || (!known.exact && known.step < enough)) look(known, enough);
+    if (is_new || (!known.exact && known.step < enough)) look(choice, known, enough);
     return known.step;
   }
 
@@ -143,23 +142,22 @@ public:
   std::optional<run::Choice> best() {
     for (;;) {
       best_ = HUGE_VAL;
-      for (const auto& [key, known] : known_) best_ = std::min(best_, known.step);
+      for (const auto& [choice, known] : known_) best_ = std::min(best_, known.step);
       if (best_ == HUGE_VAL) return std::nullopt;
       const auto order = [this](const auto& entry) {
         const Known& known = entry.second;
         const bool fast = known.step <= alike * best_;
-        return std::tuple(!fast, fast ? 0 : known.step, known.moved, known.choice.cuts.size());
+        return std::tuple(!fast, fast ? 0 : known.step, known.moved, entry.first.cuts.size());
       };
-      Known& first =
-          std::min_element(known_.begin(), known_.end(), [&](const auto& a, const auto& b) {
-            return order(a) < order(b);
-          })->second;
+      auto& [choice, first] =
+          *std::min_element(known_.begin(), known_.end(),
+                            [&](const auto& a, const auto& b) { return order(a) < order(b); });
       if (!first.exact) {
-        look(first, HUGE_VAL);
-      } else if (refuse(programs_.plan(first.choice))) {
+        look(choice, first, HUGE_VAL);
+      } else if (refuse(programs_.plan(choice))) {
         first.step = HUGE_VAL;
       } else {
-        return first.choice;
+        return choice;
       }
     }
   }
@@ -172,23 +170,13 @@ public:
 
 private:
   struct Known {
-    run::Choice choice{};
     Seconds step = 0;  ///< or a bound
     bool exact = false;
     Bytes moved = 0;
   };
 
-  using Key =
-      std::tuple<std::vector<int>, std::vector<run::Activations>, int, int, bool, bool, bool>;
-
-  static Key key_of(const run::Choice& choice) {
-    const run::Swapping& how = choice.swapping;
-    return {choice.cuts, choice.activations, how.slots,      how.stays,
-            how.streams, how.two_lanes,      how.writes_back};
-  }
-
-  void look(Known& known, Seconds enough) {
-    const run::StepPlan plan = programs_.plan(known.choice);
+  void look(const run::Choice& choice, Known& known, Seconds enough) {
+    const run::StepPlan plan = programs_.plan(choice);
     run::PlacedProgram placed = programs_.step(plan);
     work_ += placed.program.round.size();
     if (placed.placement.device_bytes > memory_) {
@@ -226,7 +214,7 @@ private:
   schedule::Machine machine_;
   Bytes memory_;
   Programs programs_;
-  std::map<Key, Known> known_{};
+  std::map<run::Choice, Known> known_{};
   Seconds best_ = HUGE_VAL;
   Bytes least_ = 0;
   std::string why_none_{};

@@ -32,8 +32,9 @@ public:
     bool stays = false;
   };
 
-  /// Instructions of programs that are judged to change one candidate: half a second's worth.
-  static constexpr std::size_t most_work = 50'000;
+  /// Instructions of programs that are judged to change one candidate: a second's worth.
+  static constexpr std::size_t most_work = 100'000;
+  static constexpr int most_stash_slots = 16;
 
   /// `judge` outlives it.
   LocalSearch(Judge& judge, Open open) : judge_(judge), open_(open) {}
@@ -41,14 +42,15 @@ public:
   /// Changes what some segments keep, and how many stay on the device: what stays first, or last, since both
   /// take memory. Returns the faster of the two.
   Candidate refine(const Candidate& from) {
-    most_ = judge_.work() + most_work;
     Candidate fastest = from;
     for (const bool stays_first : {true, false}) {
+      most_ = judge_.work() + most_work;
       Candidate now = from;
       for (Seconds before = HUGE_VAL; before > Judge::alike * now.step;) {
         before = now.step;
         if (stays_first) stay(now);
         mix(now);
+        let_more_leave(now);
         if (!stays_first) stay(now);
       }
       polish(now);
@@ -105,12 +107,13 @@ private:
     return open_.stays && 0 <= stays && stays < segments_of(choice);
   }
 
-  /// Something is open, and not all is kept: nothing else computes or moves less.
+  /// Something is open, and not all is kept, than which nothing computes or moves less, but where more may stay.
   [[nodiscard]] bool may_mix(const run::Choice& choice) const {
     const std::ptrdiff_t segments = segments_of(choice) - 1;  // but the last
     const auto kept =
         std::count(choice.activations.begin(), choice.activations.end(), run::Activations::keep);
-    return open_.activations && segments > 0 && kept < segments;
+    return open_.activations && segments > 0 &&
+           (kept < segments || (open_.stays && choice.swapping.stays < segments));
   }
 
   /// Whether there are two segments that together keep something else that is faster.
@@ -147,6 +150,20 @@ private:
         if (replaces(changed, fastest)) unchanged = 0;
       }
     }
+  }
+
+  /// More of what is stashed is under way at once.
+  void let_more_leave(Candidate& fastest) {
+    const auto stash = [](run::Activations one) { return run::stashes(one); };
+    const run::Choice from = fastest.choice;
+    if (from.swapping.two_lanes ||
+        std::none_of(from.activations.begin(), from.activations.end(), stash))
+      return;
+    improve(fastest, most_stash_slots - 1, [&](int more) {
+      run::Choice changed = from;
+      changed.swapping.stash_slots = 1 + more;
+      return changed;
+    });
   }
 
   /// The first segments live on the device.

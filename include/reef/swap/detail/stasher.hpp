@@ -19,9 +19,9 @@ namespace reef::inline v0::swap::detail {
 ///     Forward(s, j)  Stash(s, j)      ...      Restore(s, j)  [Recompute(s, j)]  Backward(s, j)
 ///
 /// A tensor that crosses bounds stays on the device if the backward of a segment reads it that does not
-/// stash. For others there are slots, as many as are read at once and two more, which leave meanwhile; two
-/// for blobs; and some for what has come back. Who writes a slot waits for what is copied out of it, so that
-/// memory does not grow with the number of segments.
+/// stash. For others there are slots, as many as are read at once and Swapping::stash_slots more, which leave
+/// meanwhile; and stash_slots each for blobs and for what has come back. Who writes a slot waits for what is
+/// copied out of it, so that memory does not grow with the number of segments.
 ///
 /// | Stash    | reads what the forward has written and a backward reads, writes as many bytes of the host |
 /// | Restore  | the other way, for one backward. The first of a segment come ahead of the next weights    |
@@ -143,10 +143,10 @@ private:
           *std::max_element(plan.micro_batches.begin() + first, plan.micro_batches.begin() + end);
     }
     if (plan.swapping.streams) together = 1;
-    slots_.crossing = Slots(program_, reach() * together + 2, "what crosses", crossing);
-    slots_.blobs = Slots(program_, 2, "what is kept", blobs);
-    slots_.restored =
-        Slots(program_, std::min(plan.swapping.slots, 4), "what has come back", restored);
+    const int under_way = std::min(plan.swapping.stash_slots, last() * together);
+    slots_.crossing = Slots(program_, reach() * together + under_way, "what crosses", crossing);
+    slots_.blobs = Slots(program_, under_way, "what is kept", blobs);
+    slots_.restored = Slots(program_, under_way, "what has come back", restored);
   }
 
   static void replace(std::vector<Value>& values, const Places& places) {
