@@ -155,6 +155,7 @@ struct Swapping {
   int stays = 0;
   int stash_slots = 2;
 
+  friend constexpr bool operator==(const Swapping&, const Swapping&) = default;
   friend constexpr auto operator<=>(const Swapping&, const Swapping&) = default;
 };
 
@@ -164,6 +165,7 @@ struct Choice {
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   Swapping swapping{};
 
+  friend bool operator==(const Choice&, const Choice&) = default;
   friend auto operator<=>(const Choice&, const Choice&) = default;
 };
 
