@@ -188,8 +188,7 @@ struct StepPlan {
   Exchange exchange{};                     ///< of ranks that step on their own
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   Swapping swapping{};                     ///< where the swap policy swaps
-  bool drops =
-      false;  ///< what leaves the device without a copy is said to, since the device checks
+  bool drops = false;  ///< what leaves the device without a copy is said to, since the device checks
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};

@@ -177,7 +177,8 @@ private:
         same.stash_slots = std::min(same.stash_slots, other.stash_slots);  // no less than that
         return same == other;
       };
-      // More slots than segments are none, and what does not fit with few does not fit with many.
+      // More slots than segments are none (those for stashes are changed later), and what does not fit
+      // with few does not fit with many.
       if (m > 0 && as_before(limits_.manners[m - 1]) &&
           static_cast<std::size_t>(limits_.manners[m - 1].slots) >= segments) {
         continue;
