@@ -54,6 +54,33 @@ TEST(Placement, storages_that_may_be_alive_at_once_never_share_a_byte) {
   }
 }
 
+TEST(Placement, no_arena_is_smaller_than_what_is_alive_at_once) {
+  int exact = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Program program = seed < 300 ? random_program(seed) : random_loops(seed);
+    const Placement placement = schedule::place(program);
+    for (const schedule::Place place : {schedule::Place::device, schedule::Place::host}) {
+      const Bytes live = schedule::most_live(program, place);
+      EXPECT_LE(live, placement.arena_bytes(place)) << "seed " << seed;
+      if (live > 0 && live == placement.arena_bytes(place)) ++exact;
+    }
+  }
+  EXPECT_GT(exact, 100);
+}
+
+TEST(Placement, what_is_alive_at_once_ends_with_its_last_use) {
+  Writer w;
+  const StorageId first = w.storage("first", 1024);
+  const StorageId second = w.storage("second", 4096);
+  w.writes("Make", Lane::compute, first);
+  w.reads("Use", Lane::compute, first);
+  w.writes("Make", Lane::compute, second);
+  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::device), 4096U);
+  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::host), 0U);
+  w.reads("Use again", Lane::compute, first);
+  EXPECT_EQ(schedule::most_live(w.program, schedule::Place::device), 1024U + 4096U);
+}
+
 TEST(Placement, storages_of_two_lanes_do_not_share_where_neither_waits_for_the_other) {
   Writer w;
   const StorageId sent = w.storage("sent");

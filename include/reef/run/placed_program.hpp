@@ -9,6 +9,12 @@
 
 namespace reef::inline v0::run {
 
+/// The program as it runs: staged where messages are made of host memory.
+inline schedule::Program staged(StepBuilder written) {
+  return written.plan.discrete ? stage_transfers(std::move(written.program))
+                               : std::move(written.program);
+}
+
 /// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
 struct PlacedProgram {
   StepBuilder builder;
@@ -17,7 +23,7 @@ struct PlacedProgram {
 
   explicit PlacedProgram(StepBuilder written)
       : builder(std::move(written)),
-        program(builder.plan.discrete ? stage_transfers(builder.program) : builder.program),
+        program(staged(builder)),
         placement(schedule::place(program)) {}
 };
 

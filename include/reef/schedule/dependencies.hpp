@@ -28,10 +28,9 @@ using Dependencies = std::vector<std::vector<Dependency>>;
 /// and accumulations one after the other. Waits that follow from others, or from the order of a lane,
 /// are left out. From outside a loop its last instruction stands for all of its turns.
 ///
-/// | cost | O(n * accesses * overlapping storages), once per program |
+/// | cost | O(n * accesses * log storages), once per program |
 inline Dependencies derive(const Program& program, const Placement& placement) {
-  const detail::Overlaps overlaps = overlaps_of(program, placement);
-  detail::Deriver deriver(program, overlaps, 2);
+  detail::Deriver deriver(program, placement.addresses(program), 2);
   const auto count = static_cast<std::int64_t>(program.round.size());
   Dependencies result(program.round.size());
   for (std::int64_t i = 0; i < 2 * count; ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -7,12 +8,57 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
-#include <reef/schedule/detail/deriver.hpp>
+#include <reef/core/units.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::schedule::detail {
+
+/// For every storage, the storages that share bytes with it, itself included.
+using Overlaps = std::vector<std::vector<StorageId>>;
+
+/// The storages that instructions name, and those that hold a value before any does.
+inline std::vector<bool> used_storages(const Program& program) {
+  std::vector<bool> used(program.storages.size(), false);
+  for (std::size_t id = 0; id < used.size(); ++id) {
+    used[id] =
+        program.storages[id].life == Life::persistent && program.storages[id].parent == no_storage;
+  }
+  for (const Instruction& instruction : program.round) {
+    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+      for (const Value value : *list) used[value.storage] = true;
+    }
+  }
+  return used;
+}
+
+/// Of the storages that are used.
+inline Overlaps overlaps_of(const Program& program, const Placement& placement) {
+  struct Interval {
+    Bytes begin;
+    StorageId id;
+  };
+  const std::vector<bool> used = used_storages(program);
+  const std::vector<Bytes> addresses = placement.addresses(program);
+  std::vector<Interval> intervals;
+  Overlaps result(program.storages.size());
+  for (StorageId id = 0; id < used.size(); ++id) {
+    if (!used[id]) continue;
+    result[id].push_back(id);
+    if (program.storages[id].bytes != 0) intervals.push_back({addresses[id], id});
+  }
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    const Bytes end = intervals[i].begin + program.storages[intervals[i].id].bytes;
+    for (std::size_t j = i + 1; j < intervals.size() && intervals[j].begin < end; ++j) {
+      result[intervals[i].id].push_back(intervals[j].id);
+      result[intervals[j].id].push_back(intervals[i].id);
+    }
+  }
+  return result;
+}
 
 /// Every read finds the version that it names, whole and written; what persists gets ever newer.
 ///

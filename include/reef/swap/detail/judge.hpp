@@ -20,8 +20,8 @@
 #include <reef/graph/segment.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/run/costs.hpp>
-#include <reef/run/placed_program.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/world.hpp>
@@ -110,7 +110,7 @@ inline std::string heaviest_of(const run::StepPlan& plan) {
 /// How a trainer writes its programs.
 struct Programs {
   std::function<run::StepPlan(const run::Choice&)> plan;
-  std::function<run::PlacedProgram(const run::StepPlan&)> step;
+  std::function<schedule::Program(const run::StepPlan&)> step;
   std::function<Bytes(const run::StepPlan&)> memory;  ///< on the device, of all that there are
 };
 
@@ -177,15 +177,20 @@ private:
 
   void look(const run::Choice& choice, Known& known, Seconds enough) {
     const run::StepPlan plan = programs_.plan(choice);
-    run::PlacedProgram placed = programs_.step(plan);
-    work_ += placed.program.round.size();
-    if (placed.placement.device_bytes > memory_) {
-      if (least_ == 0 || placed.placement.device_bytes < least_) refuse(plan);
+    schedule::Program alone = programs_.step(plan);
+    work_ += alone.round.size();
+    schedule::Placement placement;
+    Bytes bytes = schedule::most_live(alone, schedule::Place::device);
+    if (bytes <= memory_) {
+      placement = schedule::place(alone);
+      bytes = placement.device_bytes;
+    }
+    if (bytes > memory_) {
+      if (least_ == 0 || bytes < least_) refuse(plan);
       known.step = HUGE_VAL;
       known.exact = true;
       return;
     }
-    schedule::Program& alone = placed.program;
     run::set_costs(alone, plan, profile_);
     cut_off(alone);
     const Floor floor = floor_of(alone, machine_);
@@ -193,8 +198,7 @@ private:
     known.step = floor.step;
     if (known.step >= enough) return;
     const auto world = schedule::World::uniform(1, machine_, {});
-    const std::span placement(&placed.placement, 1);
-    known.step = schedule::simulate(std::span(&alone, 1), placement, world, 1).total;
+    known.step = schedule::simulate(std::span(&alone, 1), std::span(&placement, 1), world, 1).total;
     known.exact = true;
     best_ = std::min(best_, known.step);
   }

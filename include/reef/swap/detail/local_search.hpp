@@ -32,8 +32,8 @@ public:
     bool stays = false;
   };
 
-  /// Instructions of programs that are judged to change one candidate: a second's worth.
-  static constexpr std::size_t most_work = 100'000;
+  /// Instructions of programs that are judged to change one candidate: some seconds' worth.
+  static constexpr std::size_t most_work = 300'000;
   static constexpr int most_stash_slots = 16;
 
   /// `judge` outlives it.

@@ -130,7 +130,7 @@ run::Choice Trainer<Policies...>::choose_swap(
     };
     programs.step = [busiest](run::StepPlan plan) {
       plan.drops = false;  // a device that checks gets the plan that it would get
-      return run::PlacedProgram(build(plan, busiest, {run::Purpose::training}));
+      return run::staged(build(plan, busiest, {run::Purpose::training}));
     };
     programs.memory = [](const run::StepPlan& plan) {
       Bytes bytes = 0;
@@ -223,9 +223,7 @@ std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::Step
                                                                  Which which) {
   std::vector<schedule::Program> programs;
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    schedule::Program program = build(plan, rank, which).program;
-    programs.push_back(plan.discrete ? run::stage_transfers(std::move(program))
-                                     : std::move(program));
+    programs.push_back(run::staged(build(plan, rank, which)));
   }
   return programs;
 }
