@@ -18,6 +18,7 @@ times of that profile.
     compute lane the time in which a kernel runs there, over the step; "and update": or one on the update's lane
     checked      the norm of all gradients is clipped, so the update comes after the backward; ignored: it is not, and
                  where the model is swapped the update runs beside the backward, on a lane of its own
+    slots        for segments, + for what is stashed, on its way out and as many back
     to resident  atom over resident as atom; others over resident, recomputed if they recompute most segments
     load, F      of all weights, and forwards of a step: where load <= F, swapping can be hidden
 """
@@ -145,6 +146,8 @@ def table(measured):
             kept = ", ".join(f"{n} {what}" for n, what in ((left, "kept"), (plan["stashed"], "stashed"), (plan["recomputed"], "again"),
                              (plan["recomputed_and_stashed"], "again from stash")) if n)
             slots, stay = ("", "") if name.startswith("resident") else (plan["slots"], plan["stays"])
+            if slots and plan["stashed"] + plan["recomputed_and_stashed"]:
+                slots = f"{slots} + {plan['stash_slots']}"
             kept += "; streamed" if plan["streams"] and name == "atom" else ""
             lines.append(f"| {c} | {load / (c * forward):.2f} | {name} | {plan['segments']} | {slots} | {stay} | {kept} | "
                          f"{plan['device_bytes'] / 1e6:.0f} | {digits(step)} | {digits(plan['predicted_s'])} | {100 * error:+.1f} % | "

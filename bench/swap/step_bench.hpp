@@ -198,12 +198,13 @@ void say_plan(const Setting& setting, Bytes memory, const Plan& plan) {
   const reef::run::Swapping swapping = options.swapping.value_or(reef::run::Swapping{});
   std::printf(
       "{\"predicted_s\": %.6f, \"device_bytes\": %llu, \"segments\": %zu, \"slots\": %d, "
-      "\"stays\": %d, "
+      "\"stash_slots\": %d, \"stays\": %d, "
       "\"stashed\": %d, \"recomputed\": %d, \"recomputed_and_stashed\": %d, \"streams\": %s}\n",
       predicted<TrainerType>(setting, options),
       static_cast<unsigned long long>(estimate.device_bytes), segments, swapping.slots,
-      swapping.stays, count[reef::Activations::stash], count[reef::Activations::recompute],
-      count[reef::Activations::recompute_and_stash], swapping.streams ? "true" : "false");
+      swapping.stash_slots, swapping.stays, count[reef::Activations::stash],
+      count[reef::Activations::recompute], count[reef::Activations::recompute_and_stash],
+      swapping.streams ? "true" : "false");
   std::fflush(stdout);
 }
 

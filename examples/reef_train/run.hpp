@@ -239,6 +239,10 @@ private:
         say("profile: without --device-memory there is nothing to plan by it");
       }
     }
+    if (TrainerType::Swap::home_is_host && options_.device_memory > 0) {
+      say(reef::concat("swapped: planning how the model passes through ",
+                       reef::format_bytes(options_.device_memory)));
+    }
     if constexpr (requires { result.sync.every; }) set_exchange(result.sync);
     return result;
   }
@@ -307,9 +311,15 @@ private:
     count(reef::Activations::stash, "in host memory");
     count(reef::Activations::recompute, "computed again");
     count(reef::Activations::recompute_and_stash, "computed again from host memory");
+    std::string slots = reef::concat(plan.swapping.slots, " slots, ");
+    bool stashes = false;
+    for (std::size_t s = 0; s < plan.segments.size(); ++s)
+      stashes = stashes || plan.stashes_segment(s);
+    if (stashes)
+      slots += reef::concat(plan.swapping.stash_slots, " for what goes to host memory, ");
     say(reef::concat(
         "swapped: ", plan.segments.size(), " segments, of which ", plan.swapping.stays,
-        " live on the device, through ", plan.swapping.slots, " slots, ",
+        " live on the device, through ", slots,
         plan.swapping.streams ? "micro-batch by micro-batch" : "all micro-batches of each",
         "; between forward and backward: ", between));
   }
