@@ -312,10 +312,7 @@ private:
     count(reef::Activations::recompute, "computed again");
     count(reef::Activations::recompute_and_stash, "computed again from host memory");
     std::string slots = reef::concat(plan.swapping.slots, " slots, ");
-    bool stashes = false;
-    for (std::size_t s = 0; s < plan.segments.size(); ++s)
-      stashes = stashes || plan.stashes_segment(s);
-    if (stashes)
+    if (plan.stashes_some())
       slots += reef::concat(plan.swapping.stash_slots, " for what goes to host memory, ");
     say(reef::concat(
         "swapped: ", plan.segments.size(), " segments, of which ", plan.swapping.stays,

@@ -152,6 +152,25 @@ TEST(HostSpeed, a_slowed_device_sleeps_out_what_its_kernels_would_have_taken) {
   EXPECT_LT(burnt, 2 * kernels);
 }
 
+TEST(HostSpeed, a_stamp_is_behind_what_a_short_slowed_kernel_would_have_taken) {
+  Host host({.slowdown = 4, .threads = 1});
+  Host::Lane lane(host, "compute");
+  Seconds begin = 0;
+  Seconds end = 0;
+  double kernel = 0;
+  lane.submit([&](Host::Lane& l) {
+    l.stamp(begin);
+    l.parallel(1, [&](std::int64_t) {
+      const double start = wall();
+      while ((kernel = wall() - start) < 0.0002) {
+      }
+    });
+    l.stamp(end);
+  });
+  lane.synchronize();
+  EXPECT_GE(end - begin, 4 * kernel - 1e-6);
+}
+
 TEST(HostSpeed, options_without_a_meaning_are_refused) {
   const double nan = std::nan("");
   EXPECT_THROW(Host({.slowdown = 0.5}), OptionError);

@@ -47,7 +47,8 @@ std::vector<std::set<std::size_t>> reachable(const Program& program, const Depen
 }
 
 bool conflict(const Program& program, const Placement& placement, std::size_t a, std::size_t b) {
-  const auto touches = [&](const auto& first, const auto& second) {
+  const auto touches = [&](const std::vector<schedule::Value>& first,
+                           const std::vector<schedule::Value>& second) {
     for (const auto x : first) {
       for (const auto y : second) {
         if (schedule::overlap(program, placement, x.storage, y.storage)) return true;
@@ -57,7 +58,17 @@ bool conflict(const Program& program, const Placement& placement, std::size_t a,
   };
   const Instruction& i = program.round[a];
   const Instruction& j = program.round[b];
-  return touches(i.writes, j.writes) || touches(i.writes, j.reads) || touches(i.reads, j.writes);
+  for (const auto* written : {&i.writes, &i.accumulates}) {
+    for (const auto* other : {&j.reads, &j.writes, &j.accumulates}) {
+      if (touches(*written, *other)) return true;
+    }
+  }
+  return touches(i.reads, j.writes) || touches(i.reads, j.accumulates);
+}
+
+/// With storages of one kind, and with those of all kinds.
+Program random_of_both(std::uint64_t seed) {
+  return seed % 2 == 0 ? random_program(seed) : random_storages(seed);
 }
 
 /// Two rounds with so many turns of each loop, by the order that loops promise: what each run of an
@@ -145,8 +156,8 @@ private:
 }  // namespace
 
 TEST(Dependencies, order_every_two_accesses_to_the_same_bytes_of_which_one_writes) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const Program program = random_program(seed);
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Program program = random_of_both(seed);
     const Placement placement = schedule::place(program);
     const std::size_t count = program.round.size();
     const auto before = reachable(program, schedule::derive(program, placement));
@@ -154,6 +165,19 @@ TEST(Dependencies, order_every_two_accesses_to_the_same_bytes_of_which_one_write
       for (std::size_t j = 0; j < i; ++j) {
         if (!conflict(program, placement, j % count, i % count)) continue;
         EXPECT_TRUE(before[i].contains(j)) << "seed " << seed << ": " << j << " then " << i;
+      }
+    }
+  }
+}
+
+TEST(Dependencies, are_between_accesses_to_the_same_bytes_alone) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const Program program = random_of_both(seed);
+    const Placement placement = schedule::place(program);
+    const Dependencies waits = schedule::derive(program, placement);
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      for (const Dependency wait : waits[i]) {
+        EXPECT_TRUE(conflict(program, placement, wait.instruction, i)) << "seed " << seed;
       }
     }
   }
@@ -212,8 +236,8 @@ TEST(Dependencies, a_loop_waits_for_all_that_its_body_waits_for_and_for_its_lane
 }
 
 TEST(Dependencies, leave_out_what_follows_from_the_others) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    const Program program = random_program(seed);
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Program program = random_of_both(seed);
     const std::size_t count = program.round.size();
     const Dependencies waits = derive(program);
     for (std::size_t i = 0; i < count; ++i) {

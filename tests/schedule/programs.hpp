@@ -96,6 +96,38 @@ inline Program random_program(std::uint64_t seed) {
   return std::move(w.program);
 }
 
+/// A random program on regions of all lives and of both places, some empty, and on parts and parts of parts;
+/// what it reads need not be there.
+inline Program random_storages(std::uint64_t seed) {
+  Writer w;
+  std::uint64_t draw = 0;
+  const auto below = [&](std::uint32_t n) { return random_bits({seed, 0, 2, 0}, draw++) % n; };
+  const std::uint32_t count = 4 + below(8);
+  for (std::uint32_t s = 0; s < count; ++s) {
+    const std::string name = "s" + std::to_string(s);
+    if (s > 0 && below(2) == 0) {
+      const StorageId parent = below(s);
+      const Bytes whole = w.program.storages[parent].bytes;
+      const Bytes begin = below(static_cast<std::uint32_t>(whole) + 1);
+      const Bytes bytes = below(static_cast<std::uint32_t>(whole - begin) + 1);
+      w.program.add_part(name, parent, begin, bytes);
+    } else {
+      w.program.add_storage(name, 64 * below(4), static_cast<Place>(below(2)),
+                            static_cast<Life>(below(3)));
+    }
+  }
+  const int instructions = 3 + static_cast<int>(below(20));
+  for (int i = 0; i < instructions; ++i) {
+    const auto lane = static_cast<Lane>(below(schedule::lane_count));
+    Instruction& instruction = w.program.add("I" + std::to_string(i), lane);
+    for (auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
+      for (std::uint32_t values = below(3); values > 0; --values)
+        list->push_back({below(count), 0});
+    }
+  }
+  return std::move(w.program);
+}
+
 /// A random program with one loop or two, drawn anew until it has room for one.
 inline Program random_loops(std::uint64_t seed) {
   for (std::uint64_t again = 0;; ++again) {

@@ -18,17 +18,22 @@ namespace {
 // put it makes that.
 [[maybe_unused]] const int no_mappings = mallopt(M_MMAP_MAX, 0);
 
-// Bytes that are allocated now, and the most that ever were since it was set back.
+// Bytes that are allocated now; the most that ever were, and the largest block, since they were set back.
 std::atomic<std::int64_t> live{0};
 std::atomic<std::int64_t> peak{0};
+std::atomic<std::int64_t> largest{0};
+
+void raise(std::atomic<std::int64_t>& to, std::int64_t value) {
+  std::int64_t most = to.load();
+  while (value > most && !to.compare_exchange_weak(most, value)) {
+  }
+}
 
 void* counted(void* data) {
   if (data == nullptr) return data;
   const auto bytes = static_cast<std::int64_t>(malloc_usable_size(data));
-  const std::int64_t now = live.fetch_add(bytes) + bytes;
-  std::int64_t most = peak.load();
-  while (now > most && !peak.compare_exchange_weak(most, now)) {
-  }
+  raise(peak, live.fetch_add(bytes) + bytes);
+  raise(largest, bytes);
   return data;
 }
 
@@ -80,6 +85,18 @@ double taken_while([[maybe_unused]] F&& work) {
   peak = before;
   work();
   return static_cast<double>(peak - before);
+#else
+  return 0;
+#endif
+}
+
+/// Bytes of the largest block that `work` takes.
+template <class F>
+double largest_taken_while([[maybe_unused]] F&& work) {
+#if defined(REEF_TEST_HOOKS)
+  largest = 0;
+  work();
+  return static_cast<double>(largest);
 #else
   return 0;
 #endif

@@ -143,11 +143,9 @@ TEST(Memory, of_swapping_is_taken_before_the_first_step) {
   options.activations = {Activations::stash};
   Tested trainer(deep_model<float>(8), ones, options);  // whose segments have 1 MiB each
   trainer.step();
-  const double taken = taken_while([&] {
-    trainer.step();
-    trainer.step();
-  });
-  EXPECT_LT(taken, 0.25e6);
+  // A product of one row takes 74 KB within oneDNN, words are said and awaited: no memory of a segment.
+  EXPECT_LT(largest_taken_while([&] { trainer.step(); }), 0.08e6);
+  EXPECT_LT(taken_while([&] { trainer.step(); }), 0.16e6);
 }
 
 TEST(Memory, of_a_checkpoint_does_not_grow_with_the_model) {

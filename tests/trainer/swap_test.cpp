@@ -424,6 +424,20 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
   options.swapping = run::Swapping{.stays = -1};
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
+  using Streaming = Trainer<swap::LayerStreaming, optim::Ddp<optim::AdamW>>;
+  using Three = Trainer<swap::Atom<3>, optim::Ddp<optim::AdamW>>;
+  auto streaming = small_options<Streaming>();
+  auto three = small_options<Three>();
+  for (const run::Swapping& of_another :
+       {run::Swapping{.slots = 2}, {.slots = 2, .streams = true, .stays = 1}}) {
+    streaming.swapping = three.swapping = of_another;
+    EXPECT_THROW((void)Streaming::estimate(model, streaming, 1), OptionError);
+    EXPECT_THROW((void)Three::estimate(model, three, 1), OptionError);
+  }
+  three.swapping = run::Swapping{.slots = 3, .stays = 1, .stash_slots = 4};
+  EXPECT_NO_THROW((void)Three::estimate(model, three, 1));
+  streaming.swapping = Streaming::planned(model, small_options<Streaming>()).swapping;
+  EXPECT_NO_THROW((void)Streaming::estimate(model, streaming, 1));
   options.swapping = run::Swapping{.stays = 1000};
   const auto planned = Swapped::planned(model, options);
   EXPECT_EQ(planned.swapping->stays, 3) << "all that there are";

@@ -54,9 +54,10 @@ public:
     Bytes memory_bytes = 0;            ///< 0: as much as there is
     double link_bytes_per_second = 0;  ///< 0: no link, copies take what memory takes
     Seconds link_latency = 0;
-    double slowdown = 1;        ///< kernels take so many times as long as the cores need
-    int threads = 0;            ///< 0: as many as the affinity mask has cores
-    bool poison_freed = false;  ///< memory that is new, freed, or left by what was swapped is NaNs
+    double slowdown = 1;  ///< kernels take so many times as long as the cores need
+    int threads = 0;      ///< 0: as many as the affinity mask has cores
+    /// Memory that is new, freed, or left by a segment that was swapped is NaNs; what crosses segments is not.
+    bool poison_freed = false;
 
     /// Throws OptionError, naming the first option that cannot be.
     void validate() const {
@@ -310,8 +311,11 @@ public:
   /// Completes the event once what came before on this lane is done: now.
   void record(Event& event) { event.signal(); }
 
-  /// The trace's clock once what came before on this lane is done: now.
-  void stamp(Seconds& to) { to = trace::now(); }
+  /// The trace's clock once what came before on this lane is done: now, where a slowed kernel owes no sleep.
+  void stamp(Seconds& to) {
+    if (owed_ > Clock::duration{}) sleep_owed();
+    to = trace::now();
+  }
 
   /// What follows on this lane starts after completion `epoch` of the event.
   void wait(Event& event, std::uint64_t epoch) {
@@ -385,7 +389,10 @@ private:
   void sleep_out(Clock::duration kernel) {
     constexpr Clock::duration shortest = std::chrono::milliseconds(1);
     owed_ += std::chrono::duration_cast<Clock::duration>(kernel * (device_.options_.slowdown - 1));
-    if (owed_ < shortest) return;
+    if (owed_ >= shortest) sleep_owed();
+  }
+
+  void sleep_owed() {
     const auto begin = Clock::now();
     std::this_thread::sleep_for(owed_);
     owed_ -= Clock::now() - begin;  // a late wake-up is made good

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/estimate.hpp>

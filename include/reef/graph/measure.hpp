@@ -1,11 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <reef/core/random.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/profile/profile.hpp>
@@ -27,11 +30,19 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
   constexpr int in_a_row = Device::on_host ? 1 : 8;
   Seconds begin = 0;
   Seconds end = 0;
+  const auto settle = [&] {
+    lane.record(event);
+    event.synchronize(++epoch);
+  };
   lane.stamp(begin);
-  for (int run = 0; run < in_a_row; ++run) function();
-  lane.stamp(end);
-  lane.record(event);
-  event.synchronize(++epoch);
+  try {
+    for (int run = 0; run < in_a_row; ++run) function();
+    lane.stamp(end);
+  } catch (...) {  // what was enqueued writes to them
+    settle();
+    throw;
+  }
+  settle();
   return (end - begin) / in_a_row;
 }
 

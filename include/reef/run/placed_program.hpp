@@ -9,10 +9,9 @@
 
 namespace reef::inline v0::run {
 
-/// The program as it runs: staged where messages are made of host memory.
-inline schedule::Program staged(StepBuilder written) {
-  return written.plan.discrete ? stage_transfers(std::move(written.program))
-                               : std::move(written.program);
+/// A program of the plan as it runs: its messages are staged where they are made of host memory.
+inline schedule::Program staged(const StepPlan& plan, schedule::Program written) {
+  return plan.discrete ? stage_transfers(std::move(written)) : std::move(written);
 }
 
 /// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
@@ -23,7 +22,7 @@ struct PlacedProgram {
 
   explicit PlacedProgram(StepBuilder written)
       : builder(std::move(written)),
-        program(staged(builder)),
+        program(staged(builder.plan, builder.program)),
         placement(schedule::place(program)) {}
 };
 

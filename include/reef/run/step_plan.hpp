@@ -220,6 +220,12 @@ struct StepPlan {
   [[nodiscard]] bool stashes_segment(std::size_t segment) const {
     return stashes(activations_of(segment));
   }
+  [[nodiscard]] bool stashes_some() const {
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      if (stashes_segment(s)) return true;
+    }
+    return false;
+  }
 
   /// An optimizer keeps master weights: those of the model are narrower than sums, or are others.
   [[nodiscard]] bool keeps_master() const { return own_master || element_bytes() < sum_bytes(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,7 +29,7 @@ using Dependencies = std::vector<std::vector<Dependency>>;
 /// and accumulations one after the other. Waits that follow from others, or from the order of a lane,
 /// are left out. From outside a loop its last instruction stands for all of its turns.
 ///
-/// | cost | O(n * accesses * log storages), once per program |
+/// | cost | O(accesses * log storages), and for each the ranges of its bytes that were accessed apart |
 inline Dependencies derive(const Program& program, const Placement& placement) {
   detail::Deriver deriver(program, placement.addresses(program), 2);
   const auto count = static_cast<std::int64_t>(program.round.size());

@@ -201,7 +201,8 @@ inline Placement place(const Program& program) {
   return result;
 }
 
-/// Of the regions of a place that are alive at one instruction, all at once: of `place` no arena is smaller.
+/// The most bytes of a place that are alive at one instruction, in the order of the program: no arena that
+/// placing makes is smaller.
 ///
 /// | cost | O(accesses + storages): much less than placing |
 inline Bytes most_live(const Program& program, Place place) {

@@ -46,7 +46,8 @@ inline void check_memory(const Program& program, const Placement& placement, Byt
 /// memory is exceeded; with any number of turns of their loops.
 ///
 /// | errors | ScheduleError: the instruction, value and version; the cycle in words; the memory |
-/// | cost   | O(regions^2) to place them; else linear in instructions, dependencies, messages   |
+/// | cost   | O(storages^2) to place them and to find which share bytes; else linear in          |
+/// |        | instructions, dependencies, messages                                              |
 inline void verify(std::span<const Program> programs, const Limits& limits = {}) {
   detail::check_structure(programs);
   std::vector<Dependencies> dependencies;

@@ -41,7 +41,7 @@ struct Swapped {
 /// |        | all micro-batches: what crosses segments' bounds, and the rest where it is kept; more slots  |
 /// |        | than two save loads where the passes turn, and let loads run further ahead                   |
 /// | copies | per step and direction less than twice the weights, and the gradients, however many          |
-/// |        | micro-batches; and of each what is stashed                                                   |
+/// |        | micro-batches (unless the plan streams them); and of each what is stashed                    |
 /// | bits   | those of Resident                                                                            |
 /// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how many     |
 /// |        | first segments live on the device (Swapping::stays) are chosen for it: TrainerOptions::cuts, |

@@ -12,7 +12,8 @@ namespace reef::inline v0::swap {
 ///
 ///     add(builder)   refines the instructions that the pipeline wrote, and adds loads and evictions
 ///     add_code(handlers, site)   where it writes instructions of its own: adds their code
-///     manners()      where home_is_host: each run::Swapping that a plan may choose; the first without one
+///     manners()      where home_is_host: each run::Swapping that a plan may choose, those that differ in slots
+///                    alone behind each other, ascending; the first without a plan
 ///     may_stay       optional: a plan may choose that the first segments live on the device
 ///     Planner        where home_is_host: what chooses, of what a device allows: swap::Planner
 ///

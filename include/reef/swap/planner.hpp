@@ -30,7 +30,8 @@ namespace reef::inline v0::swap {
 /// |             | rules do not count what is kept between forward and backward; cuts behind as many           |
 /// |             | parameters each; and, but to stream, the fastest of these without some of the bounds that   |
 /// |             | much crosses                                                                                |
-/// | stays       | none; then, of the fastest cuts, as many as there is memory for; then as make it faster     |
+/// | stays       | none (as few as there must be, where else nothing fits); then, of the fastest cuts, as many |
+/// |             | as there is memory for; then as make it faster                                              |
 /// | activations | the same for all segments; then, of the four fastest that differ in cuts, stays or slots of |
 /// |             | stashes, other ones for some: late ones, whose are needed soonest, or spread ones, which    |
 /// |             | share link and processor out evenly; and last, one at a time. As many more of those with    |
@@ -96,6 +97,7 @@ public:
     std::vector<Candidate> streaming = uniform(partitions, true);
     std::vector<Candidate> all = uniform(partitions, false);
     all.insert(all.begin(), streaming.begin(), streaming.end());
+    if (all.empty()) all = with_some_that_stay(partitions);
     std::vector<Candidate> thinned = uniform(thinned_to_try(all), false);
     add_staying(all);
     add_staying(thinned);
@@ -114,7 +116,7 @@ private:
   static constexpr std::size_t refined = 4;
   /// A step that takes no longer than so many times its kernels, each once, has its swapping hidden.
   static constexpr double hidden = 1.01;
-  /// Of those whose segments are all treated alike, streamed or not: a hundred seconds' worth.
+  /// Of those whose segments are all treated alike, for those that stream, for others, and for thinned ones.
   static constexpr std::size_t most_uniform_work = 10'000'000;
 
   template <class Device, class Options>
@@ -193,7 +195,26 @@ private:
     }
   }
 
-  /// Given ones, or the same for all segments.
+  /// Where nothing fits: a segment that lives on the device needs no slot, which the largest may then be too
+  /// large for.
+  std::vector<Candidate> with_some_that_stay(const std::set<std::vector<int>>& partitions) {
+    std::vector<Candidate> found;
+    if (!limits_.may_stay) return found;
+    most_ = judge_.work() + most_uniform_work;
+    for (const std::vector<int>& cuts : partitions) {
+      Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), limits_.manners.front()}};
+      int& stays = next.choice.swapping.stays;
+      for (stays = 1; stays + 1 < static_cast<int>(cuts.size()) && may_work(); ++stays) {
+        next.step = judge_.step_of(next.choice);
+        if (next.step == HUGE_VAL) continue;
+        found.push_back(next);
+        break;
+      }
+    }
+    return found;
+  }
+
+  /// Given ones, or the same for all segments, those of which most is kept first.
   [[nodiscard]] std::vector<std::vector<run::Activations>> activations_to_try(
       std::size_t segments) const {
     if (!limits_.activations.empty()) return {limits_.activations};

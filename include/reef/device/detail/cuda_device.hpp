@@ -47,9 +47,10 @@ public:
   static constexpr bool on_host = false;
 
   struct Options {
-    int ordinal = 0;            ///< which of the devices that CUDA_VISIBLE_DEVICES leaves
-    Bytes memory_bytes = 0;     ///< 0: as much as there is
-    bool poison_freed = false;  ///< memory that is new, freed, or left by what was swapped is NaNs
+    int ordinal = 0;         ///< which of the devices that CUDA_VISIBLE_DEVICES leaves
+    Bytes memory_bytes = 0;  ///< 0: as much as there is
+    /// Memory that is new, freed, or left by a segment that was swapped is NaNs; what crosses segments is not.
+    bool poison_freed = false;
   };
 
   class Buffer;

@@ -142,7 +142,7 @@ public:
   [[nodiscard]] std::string why(Bytes memory, std::int64_t accumulation) const {
     try {
       return searched_why(memory, accumulation);
-    } catch (const OptionError&) {  // with more memory there are too many ways
+    } catch (const TooManyStates&) {  // with more memory
       return concat("no partition keeps the rules of '", name_of(variant_), "' in ", memory,
                     " bytes; what would be enough takes too long to find for ", chain_.size(),
                     " operators");

@@ -12,6 +12,12 @@
 
 namespace reef::inline v0::plan::detail {
 
+/// An exact search that would take more memory than there is for it.
+class TooManyStates : public OptionError {
+public:
+  using OptionError::OptionError;
+};
+
 /// The best partition of which rules are about three neighbours.
 ///
 ///     E(a, b, d) = min over allowed z of E(z, a, b) + (cut[d], time(a, b, d))
@@ -21,7 +27,7 @@ namespace reef::inline v0::plan::detail {
 /// whatever follows, and leaves no more stashes. And of those no shorter one than the first that fits
 /// beside whatever may follow. Exact, therefore; O(n^3) times how many are left.
 ///
-/// Throws OptionError where more than `most_states` are left in all, each of 24 bytes: of memory that is neither
+/// Throws TooManyStates where more than `most_states` are left in all, each of 24 bytes: of memory that is neither
 /// scarce nor ample. No chain of 493 operators leaves more than twenty million.
 class ThreeResident {
 public:
@@ -91,7 +97,7 @@ private:
   }
 
   [[noreturn]] void refuse() const {
-    throw OptionError(
+    throw TooManyStates(
         "reef::plan::partition_chain: ", sums_.size(), " operators leave more than ", most_states_,
         " ways to go on with three resident sub-models.\n",
         "  why: each takes memory until the end.\n"

@@ -98,7 +98,7 @@ public:
 private:
   struct Held {
     bool valid = false;
-    int version = 0;
+    int version = -1;  ///< the last, whole or not
     const Instruction* overwritten_by = nullptr;
     bool by_turns = false;  ///< it is there or not, by how many turns a loop runs
   };
@@ -120,7 +120,7 @@ private:
       Held& held = held_[id];
       const Held& before = found[id];
       if (held.valid == before.valid && held.version == before.version) continue;
-      held = {false, 0, held.overwritten_by, held.valid};
+      held = {false, held.version, held.overwritten_by, held.valid};
     }
   }
 
@@ -153,13 +153,13 @@ private:
   void write(const Instruction& instruction, Value value, bool adds) {
     const Held& held = held_[value.storage];
     const bool persists = program_.storages[value.storage].life == Life::persistent;
-    if (persists && held.valid && !adds && value.version <= held.version) {
+    if (persists && !adds && value.version <= held.version) {
       throw ScheduleError(prefix(instruction), "writes ", program_.name(value), " version ",
                           value.version, ", but version ", held.version,
                           " is there already.\n  fix: a version above it.");
     }
     for (const StorageId other : overlaps_[value.storage]) {
-      if (other != value.storage) held_[other] = {false, 0, &instruction, false};
+      if (other != value.storage) held_[other] = {false, held_[other].version, &instruction, false};
     }
     held_[value.storage] = {true, value.version, nullptr, false};
   }

@@ -110,10 +110,10 @@ private:
   /// Something is open, and not all is kept, than which nothing computes or moves less, but where more may stay.
   [[nodiscard]] bool may_mix(const run::Choice& choice) const {
     const std::ptrdiff_t segments = segments_of(choice) - 1;  // but the last
-    const auto kept =
-        std::count(choice.activations.begin(), choice.activations.end(), run::Activations::keep);
-    return open_.activations && segments > 0 &&
-           (kept < segments || (open_.stays && choice.swapping.stays < segments));
+    if (!open_.activations || segments == 0) return false;
+    const auto begin = choice.activations.begin();
+    const auto kept = std::count(begin, begin + segments, run::Activations::keep);
+    return kept < segments || (open_.stays && choice.swapping.stays < segments);
   }
 
   /// Whether there are two segments that together keep something else that is faster.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/first_fit.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/run/step_builder.hpp>

@@ -27,7 +27,7 @@ namespace reef::inline v0::swap::detail {
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
 ///
 /// Weights are loaded into the slot that has been used longest ago: a load waits for what runs in its slot,
-/// and for nothing else. What is still in a slot when the passes turn is not loaded again. The last segment
+/// and for what is loaded before it. What is still in a slot when the passes turn is not loaded again. The last segment
 /// stays for its backward, which follows each forward at once, so that no more is kept of it than of one
 /// micro-batch. Weights do not change on the device, so they are dropped; gradients are summed there over
 /// the micro-batches of a fold, and leave. Sums that go on from others, of micro-batches before, have those
@@ -65,13 +65,6 @@ public:
 
 private:
   [[nodiscard]] int segments() const { return static_cast<int>(builder_.plan.segments.size()); }
-  [[nodiscard]] bool stashes() const {
-    bool some = false;
-    for (std::size_t s = 0; s < builder_.plan.segments.size(); ++s) {
-      some = some || builder_.plan.stashes_segment(s);
-    }
-    return some;
-  }
   SwapSlots& slots() { return std::any_cast<SwapSlots&>(builder_.swap_state); }
 
   static bool is_of_model(const Instruction& i) {
@@ -128,7 +121,7 @@ private:
       std::stable_sort(fold.begin(), fold.end(),
                        [this](const auto& a, const auto& b) { return position(a) < position(b); });
     }
-    if (builder_.trains() && stashes() && !fold.empty()) {
+    if (builder_.trains() && builder_.plan.stashes_some() && !fold.empty()) {
       fold = Stasher(builder_, slots()).run(std::move(fold));
     }
     for (auto i = fold.begin(); i != fold.end();) i = visit(i, fold.end());

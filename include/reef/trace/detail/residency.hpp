@@ -34,8 +34,8 @@ inline int index_of(std::string_view name) {
 }
 
 /// The stays of a recording's segments, by segment: from each `Load(s)` to the last kernel of s, or copy of
-/// its gradients, before the next one. Segments that run and are never loaded live on the device: they stay
-/// throughout. Empty where nothing is loaded.
+/// its gradients, before the next one. Segments that run and are never loaded live on the device, or have no
+/// weights: they stay throughout. Empty where nothing is loaded.
 inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
   std::map<int, std::vector<Stay>> stays;
   for (const Span& span : recording.spans) {

@@ -13,6 +13,32 @@
 
 namespace reef::inline v0 {
 
+namespace detail {
+
+/// Throws OptionError if a policy that swaps in one manner is given another.
+template <class Swap>
+void require_manner_of(const run::Swapping& given) {
+  constexpr auto manners = Swap::manners();
+  bool stays = false;
+  if constexpr (requires { Swap::may_stay; }) stays = Swap::may_stay;
+  if (!stays && given.stays > 0) {
+    throw OptionError(
+        "reef::Trainer: swapping has ", given.stays,
+        " segments that stay, but of this policy none does.\n  fix: 0, or swap::Atom<>.");
+  }
+  if (manners.size() > 1) return;
+  run::Swapping own = manners.front();
+  own.stays = given.stays;
+  own.stash_slots = given.stash_slots;
+  if (given == own) return;
+  throw OptionError(
+      "reef::Trainer: swapping has ", given.slots,
+      " slots or an order that this policy has not.\n  why: it has ", own.slots,
+      " slots, and an order of its own.\n  fix: Swap::manners().front(), or swap::Atom<>.");
+}
+
+}  // namespace detail
+
 /// What the options say, and the planner of what they leave open.
 template <class... Policies>
 run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options& options,
@@ -81,9 +107,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   if (plan.activations.size() == 1) {
     plan.activations.assign(plan.segments.size(), choice.activations.front());
   }
-  const bool stashes = std::any_of(plan.activations.begin(), plan.activations.end(),
-                                   [](Activations one) { return run::stashes(one); });
-  if (stashes && !Swap::home_is_host) {
+  if (plan.stashes_some() && !Swap::home_is_host) {
     throw OptionError(
         "reef::Trainer: activations are to be stashed, but nothing is swapped.\n"
         "  why: they would go to host memory beside weights that stay.\n"
@@ -129,8 +153,8 @@ run::Choice Trainer<Policies...>::choose_swap(
       return plan_of(dag, options, ranks, micro_batches, choice);
     };
     programs.step = [busiest](run::StepPlan plan) {
-      plan.drops = false;  // a device that checks gets the plan that it would get
-      return run::staged(build(plan, busiest, {run::Purpose::training}));
+      plan.drops = false;  // what a device checks does not take part in the choice
+      return run::staged(plan, build(plan, busiest, {run::Purpose::training}).program);
     };
     programs.memory = [](const run::StepPlan& plan) {
       Bytes bytes = 0;
@@ -223,7 +247,7 @@ std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::Step
                                                                  Which which) {
   std::vector<schedule::Program> programs;
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    programs.push_back(run::staged(build(plan, rank, which)));
+    programs.push_back(run::staged(plan, build(plan, rank, which).program));
   }
   return programs;
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <oneapi/dnnl/dnnl.h>
@@ -107,25 +108,34 @@ private:
     dnnl_matmul_desc_t description;
     check(dnnl_matmul_desc_init(&description, &a, &b, nullptr, &c));
 
-    dnnl_primitive_attr_t attributes = nullptr;
-    check(dnnl_primitive_attr_create(&attributes));
-    check(dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user));
-    dnnl_post_ops_t after = nullptr;
-    check(dnnl_post_ops_create(&after));
-    if (shape.beta != 0.0F) check(dnnl_post_ops_append_sum(after, shape.beta));
-    check(dnnl_primitive_attr_set_post_ops(attributes, after));
+    const auto attributes =
+        owned<dnnl_primitive_attr_t>(dnnl_primitive_attr_create, dnnl_primitive_attr_destroy);
+    check(dnnl_primitive_attr_set_scratchpad_mode(attributes.get(), dnnl_scratchpad_mode_user));
+    const auto after = owned<dnnl_post_ops_t>(dnnl_post_ops_create, dnnl_post_ops_destroy);
+    if (shape.beta != 0.0F) check(dnnl_post_ops_append_sum(after.get(), shape.beta));
+    check(dnnl_primitive_attr_set_post_ops(attributes.get(), after.get()));
 
     check(dnnl_engine_create(&engine_, dnnl_cpu, 0));
     check(dnnl_stream_create(&stream_, engine_, dnnl_stream_default_flags));
-    dnnl_primitive_desc_t plan = nullptr;
-    const dnnl_status_t planned =
-        dnnl_primitive_desc_create(&plan, &description, attributes, engine_, nullptr);
-    dnnl_post_ops_destroy(after);
-    dnnl_primitive_attr_destroy(attributes);
+    dnnl_status_t planned = dnnl_success;
+    const auto plan = owned<dnnl_primitive_desc_t>(
+        [&](dnnl_primitive_desc_t* made) {
+          planned =
+              dnnl_primitive_desc_create(made, &description, attributes.get(), engine_, nullptr);
+          return planned == dnnl_unimplemented ? dnnl_success : planned;
+        },
+        dnnl_primitive_desc_destroy);
     if (planned == dnnl_unimplemented) return;
-    check(planned);
-    make(plan, std::array<const dnnl_memory_desc_t*, 3>{&a, &b, &c});
-    dnnl_primitive_desc_destroy(plan);
+    make(plan.get(), std::array<const dnnl_memory_desc_t*, 3>{&a, &b, &c});
+  }
+
+  /// What `create` makes, until it goes out of scope.
+  template <class Handle, class Create>
+  static std::unique_ptr<std::remove_pointer_t<Handle>, dnnl_status_t (*)(Handle)> owned(
+      const Create& create, dnnl_status_t (*destroy)(Handle)) {
+    Handle made = nullptr;
+    check(create(&made));
+    return {made, destroy};
   }
 
   void make(const_dnnl_primitive_desc_t plan,
