@@ -22,8 +22,6 @@ struct ChainOptions {
   bool writes_back = false;
 };
 
-namespace detail {
-
 /// Throws OptionError if the profile is not of these operators, or of parameters or outputs of other sizes.
 inline void require_operators_of(const Dag& dag, const profile::Profile& profile) {
   profile.validate();
@@ -51,13 +49,11 @@ inline void require_operators_of(const Dag& dag, const profile::Profile& profile
   }
 }
 
-}  // namespace detail
-
 /// Throws OptionError if the profile is not of this Dag, other operators, or ones of other sizes, as those of
 /// other micro-batches are, or that save or compute something else, as those of other attention heads, or is
 /// none (Profile::validate). Takes as long as workload().
 inline void require_profile_of(const Dag& dag, const profile::Profile& profile) {
-  detail::require_operators_of(dag, profile);
+  require_operators_of(dag, profile);
   const profile::Profile own = workload(dag);
   for (std::size_t n = 0; n < own.operators.size(); ++n) {
     const profile::OperatorProfile& theirs = profile.operators[n];
@@ -82,10 +78,10 @@ inline void require_profile_of(const Dag& dag, const profile::Profile& profile) 
 ///     workspaces      working sets
 ///     cut             all tensors that cross a boundary, also those that skip operators
 ///
-/// Errors as detail::require_operators_of: a profile that was given is checked before, by require_profile_of.
+/// Errors as require_operators_of: a profile that was given is checked before, by require_profile_of.
 inline plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
                             const ChainOptions& options = {}) {
-  detail::require_operators_of(dag, profile);
+  require_operators_of(dag, profile);
   const auto ticks = [](Seconds seconds) {
     return static_cast<plan::Ticks>(std::llround(seconds * 1e9));
   };

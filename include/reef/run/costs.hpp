@@ -43,7 +43,7 @@ inline bool works_on_host(const schedule::Program& program,
 /// Throws OptionError unless the profile is of the plan's model.
 inline void set_costs(schedule::Program& program, const StepPlan& plan,
                       const profile::Profile& profile) {
-  graph::detail::require_operators_of(*plan.dag, profile);
+  graph::require_operators_of(*plan.dag, profile);
   for (schedule::Instruction& instruction : program.round) {
     const bool forward = instruction.kind == "Forward";
     const bool again = instruction.kind == "Recompute";
