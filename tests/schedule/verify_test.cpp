@@ -175,6 +175,15 @@ TEST(Verify, refuses_what_is_no_program) {
       },
       "its lane carries none");
   refused([](Program& p) { p.round[0].writes = {{0, 0}}; }, "version 0 is there already");
+  refused(
+      [](Program& p) {  // a part that is written leaves nothing whole, but what was there is known
+        p.round.resize(1);
+        p.round[0].reads.clear();
+        p.round[0].writes = {{1, 1}};
+        p.round.push_back(p.round[0]);
+        p.round[1].writes = {{0, 0}};
+      },
+      "version 0 is there already");
   refused([](Program& p) { p.round[0].lane = static_cast<Lane>(9); }, "is on no lane");
   refused([](Program& p) { p.storages[0].place = static_cast<schedule::Place>(9); }, "no place");
   refused([](Program& p) { p.storages[0].life = static_cast<Life>(9); }, "no life");

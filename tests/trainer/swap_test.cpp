@@ -407,6 +407,31 @@ TEST_F(SwapAlone, programs_say_each_copy_and_what_folds_move) {
   EXPECT_TRUE(some_have_runs);
 }
 
+TEST_F(SwapAlone, a_policy_of_one_manner_takes_no_other) {
+  const auto model = nn::gpt<device::Host, float>(deep(0), 1);
+  using Streaming = Trainer<swap::LayerStreaming, optim::Ddp<optim::AdamW>>;
+  using Three = Trainer<swap::Atom<3>, optim::Ddp<optim::AdamW>>;
+  auto streaming = small_options<Streaming>();
+  auto three = small_options<Three>();
+  for (const run::Swapping& of_another :
+       {run::Swapping{.slots = 2}, {.slots = 2, .streams = true, .stays = 1}}) {
+    streaming.swapping = three.swapping = of_another;
+    EXPECT_THROW((void)Streaming::estimate(model, streaming, 1), OptionError);
+    EXPECT_THROW((void)Three::estimate(model, three, 1), OptionError);
+  }
+  try {
+    three.swapping = run::Swapping{.slots = 2, .streams = true};
+    (void)Three::estimate(model, three, 1);
+  } catch (const OptionError& error) {
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("has 2 slots, streams.\n  why: this policy has 3 slots, and no"));
+  }
+  three.swapping = run::Swapping{.slots = 3, .stays = 1, .stash_slots = 4};
+  EXPECT_NO_THROW((void)Three::estimate(model, three, 1));
+  streaming.swapping = Streaming::planned(model, small_options<Streaming>()).swapping;
+  EXPECT_NO_THROW((void)Streaming::estimate(model, streaming, 1));
+}
+
 TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   const auto model = nn::gpt<device::Host, float>(deep(0), 1);
   auto options = small_options<Swapped>();
@@ -424,20 +449,6 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
   options.swapping = run::Swapping{.stays = -1};
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
-  using Streaming = Trainer<swap::LayerStreaming, optim::Ddp<optim::AdamW>>;
-  using Three = Trainer<swap::Atom<3>, optim::Ddp<optim::AdamW>>;
-  auto streaming = small_options<Streaming>();
-  auto three = small_options<Three>();
-  for (const run::Swapping& of_another :
-       {run::Swapping{.slots = 2}, {.slots = 2, .streams = true, .stays = 1}}) {
-    streaming.swapping = three.swapping = of_another;
-    EXPECT_THROW((void)Streaming::estimate(model, streaming, 1), OptionError);
-    EXPECT_THROW((void)Three::estimate(model, three, 1), OptionError);
-  }
-  three.swapping = run::Swapping{.slots = 3, .stays = 1, .stash_slots = 4};
-  EXPECT_NO_THROW((void)Three::estimate(model, three, 1));
-  streaming.swapping = Streaming::planned(model, small_options<Streaming>()).swapping;
-  EXPECT_NO_THROW((void)Streaming::estimate(model, streaming, 1));
   options.swapping = run::Swapping{.stays = 1000};
   const auto planned = Swapped::planned(model, options);
   EXPECT_EQ(planned.swapping->stays, 3) << "all that there are";

@@ -116,7 +116,7 @@ private:
   static constexpr std::size_t refined = 4;
   /// A step that takes no longer than so many times its kernels, each once, has its swapping hidden.
   static constexpr double hidden = 1.01;
-  /// Of those whose segments are all treated alike, for those that stream, for others, and for thinned ones.
+  /// Of those whose segments are all treated alike: for those that stream, for others, and for thinned ones, each.
   static constexpr std::size_t most_uniform_work = 10'000'000;
 
   template <class Device, class Options>
@@ -202,16 +202,24 @@ private:
     if (!limits_.may_stay) return found;
     most_ = judge_.work() + most_uniform_work;
     for (const std::vector<int>& cuts : partitions) {
-      Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), limits_.manners.front()}};
-      int& stays = next.choice.swapping.stays;
-      for (stays = 1; stays + 1 < static_cast<int>(cuts.size()) && may_work(); ++stays) {
-        next.step = judge_.step_of(next.choice);
-        if (next.step == HUGE_VAL) continue;
-        found.push_back(next);
-        break;
+      for (const run::Swapping& manner : limits_.manners) {
+        if (manner.slots > limits_.manners.front().slots) continue;  // takes more memory
+        const Candidate fewest = fewest_staying(cuts, manner);
+        if (fewest.step < HUGE_VAL) found.push_back(fewest);
       }
     }
     return found;
+  }
+
+  /// With as many first segments as must live on the device, and the rest as modest as may be.
+  Candidate fewest_staying(const std::vector<int>& cuts, const run::Swapping& manner) {
+    Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), manner}};
+    int& stays = next.choice.swapping.stays;
+    for (stays = 1; stays + 1 < static_cast<int>(cuts.size()) && may_work(); ++stays) {
+      next.step = judge_.step_of(next.choice);
+      if (next.step < HUGE_VAL) break;
+    }
+    return next;
   }
 
   /// Given ones, or the same for all segments, those of which most is kept first.

@@ -82,7 +82,8 @@ struct TrainerOptions {
   std::vector<int> cuts{};
 
   /// How segments of a model that is swapped come and go; else chosen with the cuts, or the policy's first
-  /// manner. Trainer::planned gives both as they would be chosen.
+  /// manner. A policy of one manner takes no other, but for stash_slots, and stays where it may.
+  /// Trainer::planned gives both as they would be chosen.
   std::optional<run::Swapping> swapping{};
 
   /// The figures that cuts are chosen by, and programs() has times from: graph::measure, profile::load.

@@ -42,7 +42,9 @@ public:
       behind = std::max(behind, ranges_.back().end);
     }
     for (ByteRange& range : ranges_) {  // what has no bytes is ordered too, but by itself alone
-      if (range.begin == range.end) range = {behind, ++behind};
+      if (range.begin != range.end) continue;
+      range = {behind, behind + 1};
+      ++behind;
     }
   }
 

@@ -32,7 +32,7 @@ public:
     bool stays = false;
   };
 
-  /// Instructions of programs that are judged to change one candidate: some seconds' worth.
+  /// Instructions of programs that are judged to change one candidate: about a second's worth.
   static constexpr std::size_t most_work = 300'000;
   static constexpr int most_stash_slots = 16;
 

@@ -27,8 +27,8 @@ namespace reef::inline v0::swap::detail {
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
 ///
 /// Weights are loaded into the slot that has been used longest ago: a load waits for what runs in its slot,
-/// and for what is loaded before it. What is still in a slot when the passes turn is not loaded again. The last segment
-/// stays for its backward, which follows each forward at once, so that no more is kept of it than of one
+/// and for what is loaded before it. What is still in a slot when the passes turn is not loaded again. The last
+/// segment stays for its backward, which follows each forward at once, so that no more is kept of it than of one
 /// micro-batch. Weights do not change on the device, so they are dropped; gradients are summed there over
 /// the micro-batches of a fold, and leave. Sums that go on from others, of micro-batches before, have those
 /// loaded first.

@@ -24,17 +24,21 @@ void require_manner_of(const run::Swapping& given) {
   if (!stays && given.stays > 0) {
     throw OptionError(
         "reef::Trainer: swapping has ", given.stays,
-        " segments that stay, but of this policy none does.\n  fix: 0, or swap::Atom<>.");
+        " segments that stay, but of this policy none does.\n  why: all that it has passes through "
+        "slots.\n  fix: stays = 0, or swap::Atom<>.");
   }
   if (manners.size() > 1) return;
   run::Swapping own = manners.front();
   own.stays = given.stays;
   own.stash_slots = given.stash_slots;
   if (given == own) return;
-  throw OptionError(
-      "reef::Trainer: swapping has ", given.slots,
-      " slots or an order that this policy has not.\n  why: it has ", own.slots,
-      " slots, and an order of its own.\n  fix: Swap::manners().front(), or swap::Atom<>.");
+  const auto said = [](const run::Swapping& manner) {
+    return concat(manner.slots, " slots", manner.streams ? ", streams" : "",
+                  manner.two_lanes ? ", on two lanes" : "",
+                  manner.writes_back ? ", and writes back" : "");
+  };
+  throw OptionError("reef::Trainer: swapping has ", said(given), ".\n  why: this policy has ",
+                    said(own), ", and no other manner.\n  fix: that, or swap::Atom<>.");
 }
 
 }  // namespace detail
