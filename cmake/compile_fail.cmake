@@ -5,6 +5,9 @@
 #
 # Compiles SOURCE twice. As it is it must fail with the text of its first line; with -DFIXED it must
 # compile, so that the way out which the message recommends is itself tested.
+#
+# A second line `// broken by: FLAG...` gives flags of the first compilation; then the text must be in the
+# compiler's first error, since what is wrong with the flags shows in every line.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -38,10 +41,17 @@ if(NOT first MATCHES "^// expect: (.+)$")
 endif()
 set(expected "${CMAKE_MATCH_1}")
 
-execute_process(COMMAND ${command} "${SOURCE}"
+file(STRINGS "${SOURCE}" flags REGEX "^// broken by: ")
+string(REGEX REPLACE "^// broken by: " "" flags "${flags}")
+separate_arguments(flags UNIX_COMMAND "${flags}")
+
+execute_process(COMMAND ${command} ${flags} "${SOURCE}"
   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(status EQUAL 0)
   message(FATAL_ERROR "${SOURCE} compiles, but must not.")
+endif()
+if(flags AND output MATCHES "[^\n]*error: [^\n]*")
+  set(output "${CMAKE_MATCH_0}")
 endif()
 string(FIND "${output}" "${expected}" position)
 if(position EQUAL -1)

@@ -3,6 +3,8 @@
 /// \file
 /// The few macros of Reef: what the language has no words for.
 
+#include <reef/core/language.hpp>
+
 /// Marks a function that runs on the host and in CUDA kernels. Nothing outside nvcc.
 #if defined(__CUDACC__)
 #define REEF_HOST_DEVICE __host__ __device__

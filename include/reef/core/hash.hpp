@@ -5,6 +5,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0 {
 
 /// FNV-1a over plain numbers and texts, 64 bits: the same on every machine.

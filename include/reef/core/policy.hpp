@@ -2,6 +2,8 @@
 
 #include <type_traits>
 
+#include <reef/core/language.hpp>  // first: Boost.Hana has errors of its own below C++14
+
 #include <boost/hana/count_if.hpp>
 #include <boost/hana/equal.hpp>
 #include <boost/hana/find_if.hpp>

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0 {
 
 /// A piece of a text: characters, which must outlive it, or a number.
@@ -76,7 +78,7 @@ namespace detail {
 }  // namespace detail
 
 /// Bytes of a file or a message as a text shows them: in quotes, control characters of ASCII and bytes that
-/// UTF-8 never has as \xHH, and of what is longer than `most` bytes the first so many and "...".
+/// UTF-8 never has as `\xHH`, and of what is longer than `most` bytes the first so many and "...".
 [[nodiscard]] inline std::string in_quotes(std::string_view bytes, std::size_t most = 60) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text = "'";

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0 {
 
 /// Sizes are bytes in 64 bits, everywhere.

@@ -4,6 +4,8 @@
 /// The version of the library. The inline namespace carries the version that breaks binary
 /// interfaces, so that two versions can live in one program.
 
+#include <reef/core/language.hpp>
+
 #define REEF_VERSION_MAJOR 0
 #define REEF_VERSION_MINOR 1
 #define REEF_VERSION_PATCH 0

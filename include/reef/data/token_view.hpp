@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::data {
 
 /// What a stored token may be: 1, 2 or 4 bytes.

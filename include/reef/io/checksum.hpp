@@ -6,6 +6,8 @@
 #include <cstring>
 #include <span>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::io {
 
 namespace detail {

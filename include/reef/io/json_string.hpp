@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::io {
 
 namespace detail {

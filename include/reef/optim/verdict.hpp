@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::optim {
 
 /// What a step came to: written to the builder's `verdict` storage once all ranks' scalars are here,

@@ -9,6 +9,8 @@
 #define REEF_HAS_NVTX
 #endif
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::trace {
 
 /// A name by which NVIDIA's profilers know a stretch of work, in the domain "reef". Made once, since

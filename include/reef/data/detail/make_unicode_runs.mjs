@@ -34,6 +34,8 @@ let text = `#pragma once
 
 #include <cstdint>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::data::detail {
 
 /// The classes of all code points of Unicode ${VERSION}, run by run from 0 on: 4 * length + class.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::data::detail {
 
 /// The classes of all code points of Unicode 16.0.0, run by run from 0 on: 4 * length + class.

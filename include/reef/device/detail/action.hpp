@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::device::detail {
 
 /// A move-only function of one argument. Functions of up to 96 bytes need no allocation.

@@ -14,6 +14,8 @@
 #include <ctime>
 #endif
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::device::detail {
 
 /// Tells the core that this is a waiting loop.

@@ -9,6 +9,8 @@
 #include <unistd.h>
 #endif
 
+#include <reef/core/language.hpp>
+
 // How the operating system treats the calling thread. Where something is not to be had nothing changes.
 
 namespace reef::inline v0::device::detail {

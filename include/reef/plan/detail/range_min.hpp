@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::plan::detail {
 
 /// Two numbers of which the first decides.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::nn::host::detail {
 
 /// to (rows, columns) = from (rows, columns), each with a leading dimension; widened or rounded where
