@@ -1,18 +1,20 @@
 # Finds what Reef stands on. The build and the installed package config both use this file, so that
 # a consumer finds the same things by the same rules, at its own configure time.
 #
-#   reef_find_core([REQUIRED])   Threads::Threads, Boost::headers, nlohmann_json (for io/ only)
+#   reef_find_core()             Threads::Threads, Boost::headers, nlohmann_json (for io/ only)
 #   reef_find_mpi()              reef::mpi           if an MPI with C bindings is there
 #   reef_find_blas()             reef::blas          oneDNN (REEF_HAS_DNNL), else CBLAS (REEF_HAS_CBLAS)
 #   reef_find_cuda(AUTO|ON|OFF)  reef::cuda_toolkit  if a CUDA toolkit is there (REEF_HAS_CUDA)
+#   reef_what_lacks(OUT core|reef|cuda)              a sentence; empty where nothing does
+#   reef_check_copy(OUT VERSION DIRECTORY)           a sentence if another Reef is in this build that does
+#                                                    not go with this one; empty otherwise
+#   reef_warn_of_no_optimisation()                   once all is configured, of a build without
 #
-# Each is a macro: what find_package() sets must reach the caller's scope.
-
-include_guard(DIRECTORY)
+# Those that find are macros: what find_package() sets must reach the caller's scope.
 
 macro(reef_find_core)
-  find_package(Threads QUIET ${ARGN})
-  find_package(Boost 1.74 QUIET ${ARGN})
+  find_package(Threads QUIET)
+  find_package(Boost 1.74 QUIET)
   find_package(nlohmann_json QUIET)
 endmacro()
 
@@ -96,3 +98,84 @@ macro(reef_find_cuda reef_wanted)
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
 endmacro()
+
+function(reef_what_lacks output component)
+  set(lacks "")
+  if(NOT TARGET Threads::Threads)
+    string(APPEND lacks " Threads were not found: is a language C or CXX enabled before?")
+  endif()
+  if(NOT TARGET Boost::headers)
+    string(APPEND lacks " The headers of Boost, 1.74 or later, were not found "
+      "(Debian and Ubuntu: apt-get install libboost-dev; elsewhere: set BOOST_ROOT).")
+  endif()
+  if(component STREQUAL "reef")
+    if(NOT TARGET reef::mpi)
+      string(APPEND lacks " No MPI with C bindings was found "
+        "(Debian and Ubuntu: apt-get install libopenmpi-dev openmpi-bin; elsewhere: set MPI_HOME).")
+    endif()
+    if(NOT TARGET reef::blas)
+      string(APPEND lacks " Neither oneDNN nor a CBLAS was found "
+        "(Debian and Ubuntu: apt-get install libdnnl-dev, or libopenblas-dev; elsewhere: set CMAKE_PREFIX_PATH).")
+    endif()
+  elseif(component STREQUAL "cuda" AND NOT TARGET reef::cuda_toolkit)
+    string(APPEND lacks " No CUDA toolkit with cudart_static and cublasLt was found (set CUDAToolkit_ROOT).")
+  endif()
+  if(lacks)
+    set(lacks "reef::${component} cannot be had.${lacks}")
+  endif()
+  set(${output} "${lacks}" PARENT_SCOPE)
+endfunction()
+
+# A build has one target reef::core. Copies of Reef that differ in their last number alone go together.
+function(reef_check_copy output version directory)
+  set(${output} "" PARENT_SCOPE)
+  if(TARGET reef::core)
+    get_target_property(present reef::core REEF_VERSION)
+    get_target_property(where reef::core HEADER_DIRS)
+    string(REGEX MATCH "^[0-9]+[.][0-9]+[.]" present_minor "${present}")
+    string(REGEX MATCH "^[0-9]+[.][0-9]+[.]" minor "${version}")
+    if(NOT present)
+      set(present "of another version")
+    endif()
+    if(NOT where)
+      set(where "another part of it")
+    endif()
+    if(NOT minor STREQUAL present_minor)
+      set(${output} "Reef ${version} in ${directory} does not go into one build with Reef ${present}, which is \
+there already, from ${where}. fix: let all parts of the build use one version, or build one part as a project \
+of its own: in one program the two stand side by side." PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
+# No build type is -O0 in most compilers. At the end, as a project may yet choose one, and once.
+function(reef_warn_of_no_optimisation)
+  get_property(asked GLOBAL PROPERTY REEF_WARNS_OF_NO_OPTIMISATION)
+  if(NOT asked)
+    set_property(GLOBAL PROPERTY REEF_WARNS_OF_NO_OPTIMISATION TRUE)
+    cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL reef_warn_of_no_optimisation_now)
+  endif()
+endfunction()
+
+function(reef_warn_of_no_optimisation_now)
+  if(DEFINED REEF_WARN_OF_NO_OPTIMISATION AND NOT REEF_WARN_OF_NO_OPTIMISATION)
+    return()
+  endif()
+  reef_is_optimised(optimised)
+  if(NOT optimised)
+    message(WARNING "Reef: without a build type its code is not optimised, and many times slower.\n"
+      "  fix: cmake -DCMAKE_BUILD_TYPE=Release, or RelWithDebInfo. If it is to be so: "
+      "-DREEF_WARN_OF_NO_OPTIMISATION=OFF.")
+  endif()
+endfunction()
+
+# Whether somebody has chosen: a build type, or a flag of optimisation for all that is built.
+function(reef_is_optimised output)
+  get_property(multiple GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+  get_property(options DIRECTORY "${CMAKE_SOURCE_DIR}" PROPERTY COMPILE_OPTIONS)
+  if(multiple OR CMAKE_BUILD_TYPE OR "${CMAKE_CXX_FLAGS};${options}" MATCHES "(^|[ ;:>])[-/]O")
+    set(${output} TRUE PARENT_SCOPE)
+  else()
+    set(${output} FALSE PARENT_SCOPE)
+  endif()
+endfunction()

@@ -1,4 +1,5 @@
-# Install rules: headers, package config, version file, reef.pc.
+# Install rules: headers, package config, version file, reef.pc, licence. The programs have theirs where they
+# are declared (reef_program). The build folder is a package as well: -Dreef_DIR=build/release.
 
 include(CMakePackageConfigHelpers)
 
@@ -8,6 +9,8 @@ set(reef_package_dir "${CMAKE_INSTALL_DATADIR}/cmake/reef")
 # are the consumer's, and may be there when ours were not.
 install(TARGETS reef_core EXPORT reef-core FILE_SET HEADERS)
 install(EXPORT reef-core NAMESPACE reef:: DESTINATION "${reef_package_dir}" FILE reef-core.cmake)
+export(EXPORT reef-core NAMESPACE reef:: FILE "${PROJECT_BINARY_DIR}/reef-core.cmake")
+configure_file(cmake/ReefDependencies.cmake "${PROJECT_BINARY_DIR}/ReefDependencies.cmake" COPYONLY)
 
 configure_package_config_file(cmake/reef-config.cmake.in "${PROJECT_BINARY_DIR}/reef-config.cmake"
   INSTALL_DESTINATION "${reef_package_dir}" NO_SET_AND_CHECK_MACRO)
@@ -25,3 +28,5 @@ file(RELATIVE_PATH reef_pc_prefix
 string(REGEX REPLACE "/$" "" reef_pc_prefix "${reef_pc_prefix}")
 configure_file(cmake/reef.pc.in "${PROJECT_BINARY_DIR}/reef.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/reef.pc" DESTINATION "${CMAKE_INSTALL_DATADIR}/pkgconfig")
+
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -7,7 +7,7 @@
 #   reef_cuda_test(NAME folder.name SOURCES x.cu... [the same options])
 #   reef_compile_fail(NAME rule SOURCE rule.cpp [HEADER a.hpp] [LIBRARIES t...])
 #   reef_bench(NAME folder.name SOURCES x.cpp... [LIBRARIES t...] [RANKS 4] [CUDA])
-#   reef_program(NAME reef-train SOURCES x.cpp... [LIBRARIES t...])
+#   reef_program(NAME reef-train SOURCES x.cpp... [LIBRARIES t...] [INSTALL])
 #   reef_add_folders([folder...])   add_subdirectory() for each subfolder that has a CMakeLists.txt, for
 #                                   those named here last
 #
@@ -452,9 +452,10 @@ function(reef_bench)
   endif()
 endfunction()
 
-# An example program, in build/<preset>/examples.
+# An example program, in build/<preset>/examples. With INSTALL `cmake --install` puts it into bin/, if it was
+# built by then; the MPI and the BLAS that it was linked with are found there too.
 function(reef_program)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "INSTALL" "NAME" "SOURCES;LIBRARIES")
   reef_check_arguments(reef_program)
   if(NOT arg_LIBRARIES)
     set(arg_LIBRARIES reef::reef)
@@ -462,7 +463,10 @@ function(reef_program)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} reef_own)
   set_target_properties(${arg_NAME} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples" INSTALL_RPATH_USE_LINK_PATH ON)
+  if(arg_INSTALL AND REEF_INSTALL)
+    install(TARGETS ${arg_NAME} OPTIONAL RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  endif()
 endfunction()
 
 # A misspelt option would otherwise be dropped in silence, and with it what it asked for.

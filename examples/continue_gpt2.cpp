@@ -7,6 +7,7 @@
 // prints: 3 14 15 15 15 15 15 3 3 28 28 28 5
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ int main(int argc, char** argv) try {
     std::printf("%d ", token);
   }
   std::printf("\n");
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::fprintf(stderr, "continue-gpt2: %s\n", error.what());
   return EXIT_FAILURE;
 }

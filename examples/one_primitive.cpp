@@ -10,13 +10,14 @@
 
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <reef/comm/functions.hpp>
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const reef::comm::Environment environment(argc, argv);
   const reef::comm::Communicator world;
   reef::comm::Progress progress(world);
@@ -62,4 +63,6 @@ int main(int argc, char** argv) {
                 reef::format_bytes(sent.window_bytes / 10).c_str());
   }
   return equal && different == 0 ? 0 : 1;
+} catch (const std::exception& error) {
+  return reef::comm::report_failure("one-primitive", error);
 }

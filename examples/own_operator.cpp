@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -55,7 +56,7 @@ struct Swish {
   static auto sigmoid(auto x) { return 1 / (1 + std::exp(-x)); }
 };
 
-int main() {
+int main() try {
   using namespace reef;
   device::Host host;
   graph::Graph<device::Host, double> g;
@@ -80,4 +81,7 @@ int main() {
   const double numeric = (moved(1 + 1e-5) - moved(1 - 1e-5)) / 2e-5;
   std::printf("d y[3] / d slope: backward %.5f, differences %.5f\n", d_slope[3], numeric);
   return std::abs(d_slope[3] - numeric) < 1e-8 ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "own-operator: %s\n", error.what());
+  return 1;
 }

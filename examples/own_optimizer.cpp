@@ -8,6 +8,7 @@
 // prints: bits of Ddp: yes
 // prints: 4 ranks 50 ms apart, predicted: Ddp 0.15 s a step, OneShot 0.10 s
 #include <cstdio>
+#include <exception>
 #include <string_view>
 #include <vector>
 
@@ -125,7 +126,7 @@ Seconds predicted(const graph::Graph<device::Host, float>& model) {
   return schedule::simulate(programs, schedule::World::uniform(4, {1e12}, {50e-3, 12.5e6})).step;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const comm::Environment mpi(argc, argv);
   const bool equal = losses<OneShotAdamW>() == losses<DdpAdamW>();
   if (comm::Communicator().rank() == 0) {
@@ -135,4 +136,6 @@ int main(int argc, char** argv) {
                 predicted<DdpAdamW>(gpt), predicted<OneShotAdamW>(gpt));
   }
   return equal ? 0 : 1;
+} catch (const std::exception& error) {
+  return comm::report_failure("own-optimizer", error);
 }

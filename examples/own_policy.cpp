@@ -7,6 +7,7 @@
 // prints: equal losses: yes
 // prints: GPT-2 on 16 ranks, predicted: overlapped 0.71 s a step, after the backward 0.86 s
 #include <cstdio>
+#include <exception>
 #include <vector>
 
 #include <reef/comm/environment.hpp>
@@ -59,7 +60,7 @@ Seconds predicted(const graph::Graph<device::Host, float>& model) {
   return schedule::simulate(programs, schedule::World::uniform(16, {1e13}, {1e-3, 125e6})).step;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const comm::Environment mpi(argc, argv);
   const bool equal = trained_loss<Plain>() == trained_loss<Late>();
   if (comm::Communicator().rank() == 0) {
@@ -70,4 +71,6 @@ int main(int argc, char** argv) {
         predicted<Plain>(gpt2), predicted<Late>(gpt2));
   }
   return equal ? 0 : 1;
+} catch (const std::exception& error) {
+  return comm::report_failure("own-policy", error);
 }

@@ -7,6 +7,7 @@
 // ranks: 2
 // prints: equal bits: yes
 #include <cstdio>
+#include <exception>
 #include <vector>
 
 #include <reef/comm/environment.hpp>
@@ -72,10 +73,12 @@ std::vector<double> losses(const char* name) {
   return result;
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const comm::Environment mpi(argc, argv);
   const auto replicated = losses<optim::Ddp<Lion>>("Ddp<Lion>");
   const bool equal = replicated == losses<optim::Zero1<Lion>>("Zero1<Lion>");
   if (comm::Communicator().rank() == 0) std::printf("equal bits: %s\n", equal ? "yes" : "NO");
   return equal ? 0 : 1;
+} catch (const std::exception& error) {
+  return comm::report_failure("own-rule", error);
 }

@@ -8,6 +8,7 @@
 // prints: step   1  loss 5.
 // prints: step 200  loss 2.
 #include <cstdio>
+#include <exception>
 
 #include <reef/comm/environment.hpp>
 #include <reef/data/corpus.hpp>
@@ -20,7 +21,7 @@
 using namespace reef;
 using MyTrainer = Trainer<optim::Ddp<optim::AdamW>>;  // policies in any order; the rest is neutral
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const comm::Environment mpi(argc, argv);
   const data::Corpus text({argv + 1, argv + argc});
   const nn::GptConfig config{
@@ -43,4 +44,6 @@ int main(int argc, char** argv) {
                   static_cast<unsigned long long>(result.tokens));
     }
   }
+} catch (const std::exception& error) {
+  return comm::report_failure("smallest-trainer", error);
 }

@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include <reef/core/error.hpp>
+#include <reef/core/version.hpp>
 #include <reef/plan/variant.hpp>
 
 #include "commands.hpp"
@@ -34,6 +35,7 @@ std::string in_one_line(std::string text) {
 int run(int argc, char** argv) {
   CLI::App app(
       "Plans for machines that do not form a cluster: reads a case, prints one JSON object.");
+  app.set_version_flag("--version", std::string("reef-plan ") + reef::version);
   app.require_subcommand(1);
   reef_examples::PlanOptions options;
   reef::io::Json (*command)(const reef_examples::PlanOptions&) = nullptr;

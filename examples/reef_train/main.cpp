@@ -20,6 +20,7 @@
 #include <CLI/CLI.hpp>
 
 #include <reef/comm/environment.hpp>
+#include <reef/core/version.hpp>
 
 #include "../support/model_shape.hpp"
 #include "../support/tokenizer.hpp"
@@ -292,6 +293,7 @@ int main(int argc, char** argv) {
   TrainOptions options;
   std::string model = "4x4x128";
   CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");
+  app.set_version_flag("--version", std::string("reef-train ") + reef::version);
   try {
     add_options(app, options, model);
     app.parse(argc, argv);

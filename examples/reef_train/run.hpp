@@ -29,6 +29,7 @@
 #include <reef/trainer/generate.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "../support/own_text.hpp"
 #include "../support/progress.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
@@ -113,26 +114,14 @@ private:
 
   // -- before the first step ---------------------------------------------------------------------
 
-  /// What was given, or Reef's own sources; while those are under 1 MB, the licences too.
+  /// What was given, or Reef's own sources.
   std::vector<std::filesystem::path> files() {
     say(reef::concat("reef-train ", reef::version, ": ", options_.recipe, " on ", ranks_.size(),
                      " ranks"));
     if (!options_.data.empty()) return {options_.data.begin(), options_.data.end()};
-    std::vector<std::filesystem::path> files = text_files(REEF_DATA_DIRECTORY "/include");
-    for (const char* more : {"/examples", "/tests", "/docs"}) {
-      const auto found = text_files(std::string(REEF_DATA_DIRECTORY) + more);
-      files.insert(files.end(), found.begin(), found.end());
-    }
-    std::uintmax_t bytes = 0;
-    for (const auto& file : files) bytes += std::filesystem::file_size(file);
-    std::string what = reef::concat(files.size(), " of Reef's own sources in " REEF_DATA_DIRECTORY);
-    if (bytes < 1'000'000) {
-      const auto licences = licence_files();
-      files.insert(files.end(), licences.begin(), licences.end());
-      what += reef::concat(" and ", licences.size(), " licences in /usr/share/common-licenses");
-    }
-    say("data: " + what);
-    return files;
+    OwnText text = own_text();
+    say("data: " + text.description);
+    return std::move(text.files);
   }
 
   [[nodiscard]] reef::nn::GptConfig model_config() const {

@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,31 +22,6 @@
 #include "tokenizer.hpp"
 
 namespace reef_examples {
-
-/// The text files of a directory tree, by name.
-inline std::vector<std::filesystem::path> text_files(const std::filesystem::path& root) {
-  static const std::set<std::string> kinds{".hpp",   ".cpp", ".cuh", ".cu", ".md",
-                                           ".cmake", ".txt", ".sh",  ".py"};
-  std::vector<std::filesystem::path> files;
-  std::error_code code;
-  for (std::filesystem::recursive_directory_iterator entry(root, code), end; !code && entry != end;
-       entry.increment(code)) {
-    if (!entry->is_regular_file(code) || entry->file_size(code) == 0) continue;
-    if (kinds.contains(entry->path().extension().string())) files.push_back(entry->path());
-  }
-  return files;
-}
-
-/// The licences that every Debian has: text to add where there is little other.
-inline std::vector<std::filesystem::path> licence_files() {
-  std::vector<std::filesystem::path> files;
-  std::error_code code;
-  for (std::filesystem::directory_iterator entry("/usr/share/common-licenses", code), end;
-       !code && entry != end; entry.increment(code)) {
-    if (entry->is_regular_file(code) && !entry->is_symlink(code)) files.push_back(entry->path());
-  }
-  return files;
-}
 
 /// What files give to train on and to hold out: text as bytes, text that is encoded here, or files
 /// of tokens (.bin), which stay where they are.

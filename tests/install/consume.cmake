@@ -1,8 +1,10 @@
 # cmake -DSOURCE=... -DBINARY=... -DREEF_SOURCE=... -DPREFIX=... -DVERSION=... -DCOMPILER=...
-#       -DGENERATOR=... [-DLAUNCHER=mpiexec;-n;2] [-DNO_MPI=ON] -P consume.cmake
+#       -DGENERATOR=... [-DLAUNCHER=mpiexec;-n;2] [-DNO_MPI=ON] [-DFAILS=REGEX] [-DPRINTS=TEXT]
+#       [-DOPTIONS=a;b] -P consume.cmake
 #
 # Configures, builds and runs one consumer from an empty build folder. With NO_MPI it does so as if
-# no MPI and no BLAS were installed, and checks that the program needs neither.
+# no MPI and no BLAS were installed, and checks that the program needs neither. With FAILS it must not be
+# configured, for that reason; PRINTS is what it prints beside what all consumers do.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -15,17 +17,41 @@ function(reef_step what)
 endfunction()
 
 file(REMOVE_RECURSE "${BINARY}")
-set(options "-DCMAKE_PREFIX_PATH=${PREFIX}" "-DREEF_SOURCE=${REEF_SOURCE}" "-DREEF_VERSION=${VERSION}")
+set(options ${OPTIONS} "-DCMAKE_PREFIX_PATH=${PREFIX}" "-DREEF_SOURCE=${REEF_SOURCE}" "-DREEF_VERSION=${VERSION}")
 if(NO_MPI)
   list(APPEND options -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON)
 endif()
+if(FAILS)
+  execute_process(COMMAND ${CMAKE_COMMAND} -S "${SOURCE}" -B "${BINARY}" -G "${GENERATOR}" ${options}
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  if(status EQUAL 0 OR NOT output MATCHES "${FAILS}")
+    message(FATAL_ERROR "it must not be configured, for this reason: ${FAILS}\n${output}")
+  endif()
+  return()
+endif()
 reef_step("configuring" ${CMAKE_COMMAND} -S "${SOURCE}" -B "${BINARY}" -G "${GENERATOR}"
   "-DCMAKE_CXX_COMPILER=${COMPILER}" ${options})
+# These projects choose no build type. That is said once, and not to one that has chosen.
+string(REGEX MATCHALL "Reef: without a build type" warned "${output}")
+list(LENGTH warned warned)
+if(options MATCHES "CMAKE_BUILD_TYPE|REEF_WARN_OF_NO_OPTIMISATION" OR GENERATOR MATCHES "Multi|Visual|Xcode")
+  set(expected 0)
+else()
+  set(expected 1)
+endif()
+if(NOT warned EQUAL expected)
+  message(FATAL_ERROR "warned ${warned} times, not ${expected}, of a build without optimisation:\n${output}")
+endif()
 reef_step("building" ${CMAKE_COMMAND} --build "${BINARY}" --target consumer)
 reef_step("running" ${LAUNCHER} "${BINARY}/consumer")
 string(FIND "${output}" "reef ${VERSION}: (2, 3, 4) holds 24 elements" position)
 if(position EQUAL -1)
   message(FATAL_ERROR "the consumer printed something else:\n${output}")
+endif()
+
+if(PRINTS AND NOT output MATCHES "${PRINTS}")
+  message(FATAL_ERROR "the consumer did not print ${PRINTS}:\n${output}")
 endif()
 
 if(NO_MPI)

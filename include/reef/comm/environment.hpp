@@ -2,11 +2,17 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include <reef/comm/error.hpp>
+#include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -74,5 +80,26 @@ private:
   bool owner_ = false;
   int exceptions_ = std::uncaught_exceptions();
 };
+
+/// Says on standard error why this program cannot go on, and returns what main is to return then:
+///
+///     int main(int argc, char** argv) try {
+///       const comm::Environment mpi(argc, argv);
+///       ...
+///     } catch (const std::exception& error) {
+///       return comm::report_failure("my-program", error);
+///     }
+///
+/// What all ranks found is said once: rank 0 speaks at once, another a second later, by when the launcher has
+/// ended a job of which rank 0 has failed. No rank waits for another.
+inline int report_failure(std::string_view program, const std::exception& error) {
+  int rank = 0;
+  if (Environment::active()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  const std::string text = concat(program, ": ", error.what(), "\n");
+  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  return EXIT_FAILURE;
+}
 
 }  // namespace reef::inline v0::comm
