@@ -1,10 +1,13 @@
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
 #include <reef/plan/chain_json.hpp>
 #include <reef/plan/swap_program.hpp>
 #include <reef/schedule/recording.hpp>
@@ -42,6 +45,10 @@ reef::io::Json simulate(const PlanOptions& options) {
                       "  fix: build it where CMake finds an MPI and a BLAS.");
 #endif
   }
+  constexpr std::array<std::string_view, 9> keys{
+      "variant", "C", "cuts", "opts", "chain", "recipe", "micro_batches", "device", "network"};
+  // Where it is neither, a key of either kind of case may be what was meant.
+  io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 5 : 9), options.file);
   const plan::Chain chain = plan::chain_from_json(
       io::require<io::Json>(test, "chain", options.file), options.file, false);
   const auto name = io::require<std::string>(test, "variant", options.file);
@@ -57,6 +64,8 @@ reef::io::Json simulate(const PlanOptions& options) {
     throw DecodeError("reef::plan: ", options.file,
                       ": 'opts' is no object.\n  fix: {} or leave it out.");
   }
+  io::require_known_keys(io::value_or(test, "opts", io::Json::object(), options.file),
+                         std::array<std::string_view, 2>{"slots", "turn"}, options.file, "opts");
   schedule.slots = io::value_or<int>(test, "opts.slots", 0, options.file);
   schedule.turn = io::value_or<bool>(test, "opts.turn", false, options.file);
   std::vector<int> bounds{0};

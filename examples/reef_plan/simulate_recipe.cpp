@@ -1,13 +1,17 @@
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/optim/acco.hpp>
@@ -61,9 +65,13 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   if (model.is_string()) {
     shape = model.get<std::string>();
   } else if (model.is_object()) {
-    if (model.contains("shape")) shape = io::require<std::string>(model, "shape", file);
+    io::require_known_keys(model,
+                           std::array<std::string_view, 7>{"shape", "layers", "heads", "channels",
+                                                           "vocabulary", "context", "batch"},
+                           file, "model");
+    if (model.contains("shape")) shape = io::require<std::string>(test, "model.shape", file);
     const auto take = [&](const char* member, std::int64_t& to) {
-      to = io::value_or<std::int64_t>(model, member, to, file);
+      to = io::value_or<std::int64_t>(test, concat("model.", member), to, file);
       if (to < 1) refuse(file, concat("model.", member, " is ", to), "at least 1");
     };
     take("layers", config.layers);
@@ -86,49 +94,65 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
 }
 
 /// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
-/// matrices.
-void read_network(RecipeCase& to, const io::Json& network, const std::string& file) {
+/// matrices, whose diagonals are never read.
+void read_network(RecipeCase& to, const io::Json& test, const std::string& file) {
+  const io::Json& network = test["network"];
   if (!network.is_object())
     refuse(file, "'network' is no object", "{ranks, latency_ms, bandwidth_gbps}");
-  to.ranks = io::value_or<int>(network, "ranks", 1, file);
-  const auto read = [&](const char* key, double unit, auto set) {
-    if (!network.contains(key)) return;
-    if (network[key].is_number()) {
-      for (schedule::Link& link : to.links) set(link, network[key].get<double>() * unit);
+  std::vector<std::string_view> keys(comm::network_keys.begin(), comm::network_keys.end());
+  keys.emplace_back("ranks");
+  io::require_known_keys(network, keys, file, "network");
+  for (const char* const key : {"latency_ms", "bandwidth_gbps"}) {
+    if (network.contains("ranks") || !network.contains(key)) continue;
+    if (!network[key].is_array())
+      refuse(file, concat("'network.ranks' is missing, and network.", key, " is no matrix"),
+             "say how many ranks there are");
+    to.ranks = static_cast<int>(network[key].size());
+    break;
+  }
+  to.ranks = io::value_or<int>(test, "network.ranks", to.ranks, file);
+  if (to.ranks < 1 || to.ranks > 256)
+    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
+  const auto ranks = static_cast<std::size_t>(to.ranks);
+  to.links.assign(ranks * ranks, {});
+
+  const auto read = [&](const std::string& key, double unit, double least, double most,
+                        double schedule::Link::*member) {
+    const auto checked = [&](double value, const std::string& place) {
+      if (value >= least && value <= most) return value * unit;
+      refuse(file, concat("network.", key, place, " is ", value),
+             concat("a link that can be, from ", least, " to ", most));
+    };
+    if (network.contains(key) && network[key].is_number()) {
+      const double value = checked(network[key].get<double>(), "");
+      for (schedule::Link& link : to.links) link.*member = value;
       return;
     }
-    const auto rows = io::require<std::vector<std::vector<double>>>(network, key, file);
-    const auto ranks = static_cast<std::size_t>(to.ranks);
+    const auto rows = io::require<std::vector<std::vector<double>>>(test, "network." + key, file);
     if (rows.size() != ranks) {
-      refuse(file, concat("network.", key, " has ", rows.size(), " rows for ", to.ranks, " ranks"),
+      refuse(file, concat("network.", key, " has ", rows.size(), " rows for ", ranks, " ranks"),
              "a row for each rank");
     }
     for (std::size_t from = 0; from < ranks; ++from) {
       if (rows[from].size() != ranks)
         refuse(file, concat("network.", key, " is not square"), "a square");
-      for (std::size_t r = 0; r < ranks; ++r) set(to.links[from * ranks + r], rows[from][r] * unit);
+      for (std::size_t r = 0; r < ranks; ++r) {
+        if (r == from) continue;
+        to.links[from * ranks + r].*member =
+            checked(rows[from][r], concat("[", from, "][", r, "]"));
+      }
     }
   };
-  if (!network.contains("ranks") && network.contains("latency_ms") &&
-      network["latency_ms"].is_array()) {
-    to.ranks = static_cast<int>(network["latency_ms"].size());
-  }
-  if (to.ranks < 1 || to.ranks > 256)
-    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
-  to.links.assign(static_cast<std::size_t>(to.ranks) * static_cast<std::size_t>(to.ranks), {});
-  read("latency_ms", 1e-3, [](schedule::Link& link, double value) { link.latency = value; });
-  read("bandwidth_gbps", 1e9 / 8,
-       [](schedule::Link& link, double value) { link.bytes_per_second = value; });
-  for (const schedule::Link& link : to.links) {
-    if (!(link.latency >= 0 && link.latency <= 1e6) ||
-        !(link.bytes_per_second >= 0 && link.bytes_per_second <= 1e18)) {
-      refuse(file, "a link of the network is none",
-             "latencies of 0 to 1e9 ms, bandwidths of 0 or more");
-    }
-  }
+  if (network.contains("latency_ms")) read("latency_ms", 1e-3, 0, 1e9, &schedule::Link::latency);
+  // Without it every message would take no time.
+  if (ranks > 1 || network.contains("bandwidth_gbps"))
+    read("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9, &schedule::Link::bytes_per_second);
 }
 
 RecipeCase read_case(const io::Json& test, const std::string& file) {
+  constexpr std::array<std::string_view, 5> keys{"recipe", "model", "micro_batches", "device",
+                                                 "network"};
+  io::require_known_keys(test, keys, file);
   RecipeCase result;
   result.model = model_of(test, file);
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
@@ -136,20 +160,27 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
   if (!device.is_object())
     refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
-  result.memory = io::value_or<Bytes>(device, "memory_bytes", 0, file);
-  result.link = io::value_or<double>(device, "link_gbps", 0, file) * 1e9;
-  result.flops = io::value_or<double>(device, "flops", 0, file);
-  result.memory_rate = io::value_or<double>(device, "memory_gbps", 0, file) * 1e9;
+  io::require_known_keys(
+      device, std::array<std::string_view, 4>{"memory_bytes", "link_gbps", "flops", "memory_gbps"},
+      file, "device");
+  result.memory = io::value_or<Bytes>(test, "device.memory_bytes", 0, file);
+  result.link = io::value_or<double>(test, "device.link_gbps", 0, file) * 1e9;
+  result.flops = io::value_or<double>(test, "device.flops", 0, file);
+  result.memory_rate = io::value_or<double>(test, "device.memory_gbps", 0, file) * 1e9;
   if (!(result.flops >= 1 && result.flops <= 1e24)) {
     refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");
   }
-  if (!(result.link >= 0 && result.link <= 1e18) || result.micro_batches < 1)
-    refuse(file, "device.link_gbps is below 0, or micro_batches below 1", "what can be");
+  if (device.contains("link_gbps") && !(result.link >= 1 && result.link <= 1e18)) {
+    refuse(file, concat("device.link_gbps is ", result.link / 1e9),
+           "GB/s between host and device, or leave it out where it is no limit");
+  }
+  if (result.micro_batches < 1)
+    refuse(file, concat("micro_batches is ", result.micro_batches), "at least 1");
   if (result.memory_rate != 0 && !(result.memory_rate >= 1 && result.memory_rate <= 1e24)) {
     refuse(file, concat("device.memory_gbps is ", result.memory_rate / 1e9),
            "GB/s of the device's memory, or 0 where it is no limit");
   }
-  if (test.contains("network")) read_network(result, test["network"], file);
+  if (test.contains("network")) read_network(result, test, file);
   // Programs are placed in time that grows with the square of what they hold.
   const double size = (static_cast<double>(result.model.layers) + 2) *
                       static_cast<double>(result.micro_batches) * result.ranks;

@@ -1,9 +1,12 @@
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
 #include <reef/plan/chain_json.hpp>
 #include <reef/plan/partition_chain.hpp>
 
@@ -14,6 +17,7 @@ namespace reef_examples {
 reef::io::Json swap(const PlanOptions& options) {
   using namespace reef;
   const io::Json test = io::read_json(options.file);
+  io::require_known_keys(test, std::array<std::string_view, 3>{"cap", "C", "chain"}, options.file);
   const plan::Chain chain =
       plan::chain_from_json(io::require<io::Json>(test, "chain", options.file), options.file);
   plan::PartitionOptions wanted;

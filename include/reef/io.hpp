@@ -8,6 +8,7 @@
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/json_string.hpp>
+#include <reef/io/known_keys.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/io/mapped_file.hpp>
 #include <reef/io/read_reals.hpp>

@@ -28,9 +28,7 @@ using reef::test::inputs_of;
 using reef::test::same_bits;
 using reef::test::sum_of_ranks;
 
-std::string case_file(const std::string& name) {
-  return std::string(REEF_TEST_DATA) + "/" + name;
-}
+std::string case_file(const std::string& name) { return std::string(REEF_TEST_DATA) + "/" + name; }
 
 ProgressOptions shaped(NetworkShape shape) {
   ProgressOptions options;
@@ -68,6 +66,22 @@ TEST(NetworkFile, what_is_no_network_is_refused) {
   EXPECT_THROW((void)read_network(path, 2), OptionError);
   write(R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 0], [1, 1]]})");
   EXPECT_THROW((void)read_network(path, 2), OptionError);
+  const auto message = [&] {
+    try {
+      (void)read_network(path, 2);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("read");
+  };
+  EXPECT_NE(message().find(path + ": "), std::string::npos) << message();
+  write(R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]],
+            "bandwith_gbps": [[1, 1], [1, 1]]})");
+  EXPECT_NE(message().find("'bandwith_gbps'; did you mean 'bandwidth_gbps'?"), std::string::npos)
+      << message();
+  write(R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]], "name": "x",
+            "devices": ["a", "b"], "workload_note": "y", "all_partitions": [], "D_PP": 2})");
+  EXPECT_EQ(message(), "read");
   std::remove(path.c_str());
 }
 

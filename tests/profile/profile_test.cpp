@@ -90,6 +90,15 @@ TEST(Profile, a_member_that_is_missing_or_wrong_is_named_with_its_operator) {
   json = profile::to_json(two_operators());
   json["format"] = "reef-profile-1";
   EXPECT_NE(message(json).find("reef-profile-6"), std::string::npos) << message(json);
+  json = profile::to_json(two_operators());
+  json["link_bytes_per_seconds"] = 1e9;
+  EXPECT_NE(message(json).find("did you mean 'link_bytes_per_second'?"), std::string::npos)
+      << message(json);
+  json = profile::to_json(two_operators());
+  json["operators"][1]["forwards"] = 1;
+  EXPECT_NE(message(json).find("p.json, operator 1: nothing reads the key 'forwards'"),
+            std::string::npos)
+      << message(json);
 }
 
 }  // namespace

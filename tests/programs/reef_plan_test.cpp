@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/core/units.hpp>
+#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 
 #include "support/job.hpp"
@@ -190,6 +193,81 @@ TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {
   refused(plan("simulate", schedule.dump()), "do not cut a chain of 14 operators");
 }
 
+TEST_F(ReefPlan, refuses_a_key_that_nothing_reads_and_names_what_may_have_been_meant) {
+  const auto refused = [&](const std::string& command, const io::Json& test,
+                           const std::string& text) {
+    const Ending ending = plan(command, test.dump());
+    EXPECT_EQ(ending.status, 2) << ending.output;
+    EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(text));
+  };
+  const io::Json recipe{{"recipe", "ddp"},
+                        {"model", {{"shape", "2x2x16"}}},
+                        {"device", {{"flops", 1e11}}},
+                        {"network", {{"ranks", 2}, {"latency_ms", 1}, {"bandwidth_gbps", 1}}}};
+  const auto with = [](io::Json test, const std::string& at, const io::Json& value) {
+    test[io::Json::json_pointer(at)] = value;
+    return test;
+  };
+  refused("simulate", with(recipe, "/network/bandwith_gbps", 0.01),
+          "'network.bandwith_gbps'; did you mean 'network.bandwidth_gbps'?");
+  refused("simulate", with(recipe, "/device/memory", 1e9), "did you mean 'device.memory_bytes'?");
+  refused("simulate", with(recipe, "/model/layer", 3), "did you mean 'model.layers'?");
+  refused("simulate", with(recipe, "/micro_batch", 3), "did you mean 'micro_batches'?");
+  refused("simulate", with(recipe, "/wholly_other", 3),
+          "'wholly_other'. fix: correct or remove it");
+  refused("simulate", {{"recepie", "ddp"}, {"model", "2x2x16"}}, "did you mean 'recipe'?");
+  const io::Json schedule = case_of("swap_schedule.json", 0);
+  refused("simulate", with(schedule, "/opts", {{"slot", 2}}), "did you mean 'opts.slots'?");
+  refused("simulate", with(schedule, "/cap", 5), "nothing reads the key 'cap'");
+  const io::Json cut = case_of("atom_partition.json", 0);
+  refused("swap", with(cut, "/Cap", 5), "did you mean 'cap'?");
+  refused("swap", with(cut, "/chain/workspace", 5), "nothing reads the key 'chain.workspace'");
+  // Remarks and what a case expects are no mistakes.
+  for (const char* remark :
+       {"/note", "/expected_ms", "/best_known", "/old_iter_us", "/network/name"})
+    EXPECT_EQ(answer("simulate", with(recipe, remark, "text")).at("feasible"), true) << remark;
+}
+
+TEST_F(ReefPlan, reads_every_case_there_is) {
+  for (const auto& [command, file] :
+       {std::pair{"swap", "atom_partition.json"}, std::pair{"simulate", "swap_schedule.json"}}) {
+    const io::Json cases = io::read_json(std::string(REEF_TEST_DATA) + "/" + file).at("cases");
+    for (const io::Json& test : cases) answer(command, test);
+  }
+}
+
+TEST_F(ReefPlan, refuses_a_rate_of_nothing_and_says_of_which_link) {
+  io::Json test{{"recipe", "ddp"},
+                {"model", "2x2x16"},
+                {"device", {{"flops", 1e11}}},
+                {"network", {{"ranks", 2}, {"latency_ms", 1}, {"bandwidth_gbps", 1}}}};
+  const auto refused = [&](const std::string& text) {
+    const Ending ending = plan("simulate", test.dump());
+    EXPECT_EQ(ending.status, 2) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(text));
+  };
+  test["network"]["bandwidth_gbps"] = 0;
+  refused("network.bandwidth_gbps is 0. fix: a link that can be");
+  test["network"]["bandwidth_gbps"] = {{0, 1}, {0, 0}};
+  refused("network.bandwidth_gbps[1][0] is 0");
+  test["network"]["bandwidth_gbps"] = {{0, 1}, {1, 0}};
+  EXPECT_EQ(answer("simulate", test).at("feasible"), true) << "diagonals are never read";
+  test["network"]["bandwidth_gbps"] = "1";
+  refused("'network.bandwidth_gbps' must be an array");
+  test["network"].erase("bandwidth_gbps");
+  refused("'network.bandwidth_gbps' is missing");
+  test["network"] = {{"latency_ms", 1}, {"bandwidth_gbps", 1}};
+  refused("'network.ranks' is missing");
+  test["network"] = {{"ranks", 2}, {"latency_ms", -1}, {"bandwidth_gbps", 1}};
+  refused("network.latency_ms is -1");
+  test.erase("network");
+  test["device"]["link_gbps"] = 0;
+  refused("device.link_gbps is 0");
+  test["device"] = {{"flops", "fast"}};
+  refused("'device.flops' must be a number");
+}
+
 TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
   const auto refused = [](const Ending& ending) {
     EXPECT_EQ(ending.status, 2) << ending.output;
@@ -200,6 +278,14 @@ TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
   refused(plan("fly", "{}"));
   refused(run_command(std::string(REEF_PLAN)));
   EXPECT_EQ(answer("swap", case_of("atom_partition.json", 0), "--seed 3 --budget 10").at("C"), 1);
+  const std::string good = case_of("atom_partition.json", 0).dump();
+  for (const char* number : {"-1", "0x10", "1e3", "1_000", "+1", "99999999999999999999", "''"})
+    refused(plan("swap", good, std::string("--seed ") + number));
+  for (const char* number : {"nan", "inf", "0x1p3", "1,5", "-1", "3s"})
+    refused(plan("swap", good, std::string("--budget ") + number));
+  const std::string test = case_of("swap_schedule.json", 1).dump();
+  refused(plan("simulate", test, "--trace " + (folder_ / "." / "case.json").string()));
+  EXPECT_EQ(io::read_file(folder_ / "case.json", 1_MiB), test) << "the case is still there";
   const Ending help = run_command(std::string(REEF_PLAN) + " swap --help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("--variant"));

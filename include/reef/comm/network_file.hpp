@@ -1,23 +1,32 @@
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
 
 namespace reef::inline v0::comm {
+
+/// The keys of a network's case: its links, and what planners read of the same file.
+inline constexpr std::array<std::string_view, 7> network_keys{
+    "latency_ms", "bandwidth_gbps", "devices", "D_PP", "D_DP", "c_pp_bytes", "c_dp_bytes"};
 
 /// Reads the links between the first `ranks` devices of a case: rank r is device r.
 ///
 /// | latency_ms     | square matrix, milliseconds one way                                |
 /// | bandwidth_gbps | square matrix of the same size, 10^9 bits per second               |
 /// | errors         | FileError if it cannot be read; DecodeError if it is no such case, |
-/// |                | or has fewer devices than there are ranks                          |
+/// |                | has a key that nothing reads, or fewer devices than there are      |
+/// |                | ranks; OptionError, with the file, for a link that cannot be       |
 inline NetworkShape read_network(const std::string& path, int ranks) {
   const io::Json root = io::read_json(path);
+  io::require_known_keys(root, network_keys, path);
   const auto matrix = [&](const char* key, double unit) {
     const auto rows = io::require<std::vector<std::vector<double>>>(root, key, path);
     const auto refuse = [&](const std::string& why, const char* fix) {
@@ -44,7 +53,11 @@ inline NetworkShape read_network(const std::string& path, int ranks) {
   };
   std::vector<double> latency = matrix("latency_ms", 1e-3);
   std::vector<double> bandwidth = matrix("bandwidth_gbps", 1e9 / 8);
-  return {ranks, std::move(latency), std::move(bandwidth)};
+  try {
+    return {ranks, std::move(latency), std::move(bandwidth)};
+  } catch (const OptionError& error) {
+    throw OptionError(path, ": ", error.what());
+  }
 }
 
 }  // namespace reef::inline v0::comm

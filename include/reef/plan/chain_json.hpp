@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,6 +10,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
 #include <reef/plan/chain.hpp>
 
 namespace reef::inline v0::plan {
@@ -20,9 +22,13 @@ namespace reef::inline v0::plan {
 /// | cut                | bytes through each boundary, one more than operators                      |
 /// | name               | names; may be left out                                                   |
 /// | errors             | DecodeError with source and member, also for arrays of different lengths |
+/// |                    | and keys that nothing reads                                              |
 ///
 /// Without `memory`, bytes may be left out: there are none.
 inline Chain chain_from_json(const io::Json& json, std::string_view source, bool memory = true) {
+  constexpr std::array<std::string_view, 11> known{"name", "w",  "g",  "wsf", "wsb", "tf",
+                                                   "tb",   "tl", "of", "ob",  "cut"};
+  io::require_known_keys(json, known, source, "chain");
   Chain chain;
   const auto times = io::require<std::vector<Ticks>>(json, "tf", source);
   chain.operators.resize(times.size());

@@ -6,6 +6,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
 #include <reef/profile/profile.hpp>
 
 namespace reef::inline v0::profile {
@@ -58,6 +59,16 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
     throw DecodeError("reef::profile: ", source, " has the format '", format, "', expected '",
                       profile_format, "'.\n  fix: ", profile_fix);
   }
+  const auto require_known = [&](const io::Json& object, const io::Json& model,
+                                 io::JsonSource where) {
+    std::vector<std::string_view> known;
+    for (const auto& [key, value] : model.items()) known.push_back(key);
+    io::require_known_keys(object, known, where);
+  };
+  Profile model;  // what is written is what is read
+  model.operators.emplace_back();
+  const io::Json written_keys = to_json(model);
+  require_known(json, written_keys, written);
   Profile profile;
   profile.device = io::require<std::string>(json, "device", written);
   profile.measured = io::require<bool>(json, "measured", written);
@@ -72,6 +83,7 @@ inline Profile from_json(const io::Json& json, std::string_view source = "profil
   const auto operators = io::require<std::vector<io::Json>>(json, "operators", written);
   for (std::size_t i = 0; i < operators.size(); ++i) {
     const std::string place = concat(source, ", operator ", i);
+    require_known(operators[i], written_keys["operators"][0], {place, profile_fix});
     const auto read = [&]<class T>(T& target, const char* member) {
       target = io::require<T>(operators[i], member, {place, profile_fix});
     };

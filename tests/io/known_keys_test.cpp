@@ -1,0 +1,43 @@
+#include <array>
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include <reef/io/known_keys.hpp>
+
+namespace reef::test {
+namespace {
+
+constexpr std::array<std::string_view, 3> known{"latency_ms", "bandwidth_gbps", "ranks"};
+
+std::string message(const char* json, std::string_view at = {}) {
+  try {
+    io::require_known_keys(io::parse_json(json, "text"), known, "case.json", at);
+  } catch (const DecodeError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(KnownKeys, a_key_that_nothing_reads_is_named_with_the_one_that_may_be_meant) {
+  EXPECT_EQ(message(R"({"ranks": 2, "bandwith_gbps": 1})", "network"),
+            "reef::io: case.json: nothing reads the key 'network.bandwith_gbps'; did you mean "
+            "'network.bandwidth_gbps'?\n  fix: correct or remove it. Known are latency_ms, "
+            "bandwidth_gbps, ranks.");
+  EXPECT_NE(message(R"({"latency": 1})").find("did you mean 'latency_ms'?"), std::string::npos);
+  EXPECT_NE(message(R"({"Ranks": 1})").find("did you mean 'ranks'?"), std::string::npos);
+  EXPECT_NE(message(R"({"colour": 1})").find("nothing reads the key 'colour'.\n"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"": 1})").find("nothing reads the key ''"), std::string::npos);
+}
+
+TEST(KnownKeys, known_ones_and_remarks_may_be_there) {
+  EXPECT_EQ(message(R"({"ranks": 2, "latency_ms": 1, "bandwidth_gbps": 1})"), "none");
+  EXPECT_EQ(message(R"({"name": 1, "note": 2, "expected": {}, "all_of_it": 1, "old_iter_us": 3})"),
+            "none");
+  EXPECT_EQ(message("[1, 2]"), "none") << "what is no object has no keys";
+}
+
+}  // namespace
+}  // namespace reef::test
