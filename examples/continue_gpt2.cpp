@@ -5,9 +5,11 @@
 // arguments: tests/data/gpt2_hub.safetensors 2 3 14 15
 // prints: 2 layers, 2 heads, 12 channels, vocabulary 37, context 10
 // prints: 3 14 15 15 15 15 15 3 3 28 28 28 5
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,7 +18,22 @@
 #include <reef/nn/gpt2_file.hpp>
 #include <reef/nn/host.hpp>
 
+#include "support/numbers.hpp"
+
 using namespace reef;
+
+namespace {
+
+std::int32_t whole_number(const char* text) {
+  const auto number = reef_examples::parse_number<std::int32_t>(text);
+  if (!number || *number < 0) {
+    throw OptionError(in_quotes(text), " is not a whole number from 0 to ",
+                      std::numeric_limits<std::int32_t>::max(), ", in decimal digits.");
+  }
+  return *number;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) try {
   if (argc < 4) {
@@ -25,7 +42,7 @@ int main(int argc, char** argv) try {
   }
   const nn::Gpt2File file(argv[1]);
   nn::GptConfig config = file.config();
-  config.heads = std::atoi(argv[2]);  // no tensor says it
+  config.heads = whole_number(argv[2]);  // no tensor says it
   std::printf("%d layers, %d heads, %d channels, vocabulary %d, context %d\n",
               static_cast<int>(config.layers), static_cast<int>(config.heads),
               static_cast<int>(config.channels), static_cast<int>(config.vocabulary),
@@ -40,7 +57,7 @@ int main(int argc, char** argv) try {
                    });
 
   std::vector<std::int32_t> tokens;
-  for (int i = 3; i < argc; ++i) tokens.push_back(std::atoi(argv[i]));
+  for (int i = 3; i < argc; ++i) tokens.push_back(whole_number(argv[i]));
   for (const std::int32_t token : generator.generate(tokens, {.tokens = 10, .temperature = 0})) {
     std::printf("%d ", token);
   }

@@ -6,9 +6,13 @@
 // What cannot be is an answer, with `feasible: false` and `why`, and exit status 0. A case that cannot be
 // read is a line on standard error and exit status 2. `reef-plan --help` lists everything.
 
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <limits>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -17,9 +21,12 @@
 #include <reef/core/version.hpp>
 #include <reef/plan/variant.hpp>
 
+#include "../support/number_option.hpp"
 #include "commands.hpp"
 
 namespace {
+
+using reef_examples::number_from;
 
 constexpr int unreadable = 2;
 
@@ -43,8 +50,10 @@ int run(int argc, char** argv) {
     CLI::App* const sub = app.add_subcommand(name, what);
     sub->add_option("CASE", options.file, "a JSON file that holds one object: the case")
         ->required();
-    sub->add_option("--seed", options.seed, "of what is drawn; this command draws nothing");
-    sub->add_option("--budget", options.budget, "seconds; this command takes what it needs");
+    sub->add_option("--seed", options.seed, "of what is drawn; this command draws nothing")
+        ->transform(number_from<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
+    sub->add_option("--budget", options.budget, "seconds; this command takes what it needs")
+        ->transform(number_from<double>(0, 1e9));
     sub->callback([&command, function] { command = function; });
     return sub;
   };
@@ -59,18 +68,18 @@ int run(int argc, char** argv) {
       ->check(CLI::IsMember(std::vector<std::string>(reef::plan::variant_names.begin(),
                                                      reef::plan::variant_names.end())))
       ->capture_default_str();
-  CLI::App* const simulate =
-      add("simulate",
-          "what a schedule takes, in virtual time.\n"
-          "CASE: variant (atom2, atom3, zero, zero_sync), C, cuts, opts "
-          "{slots (of atom3; 0 is no limit), turn (of both atoms)}, chain "
-          "{tf, tb, tl, of, ob} (whole us)\n"
-          "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an "
-          "object with layers, heads, channels, vocabulary, context, "
-          "batch), micro_batches, device {memory_bytes, link_gbps (GB/s), flops, memory_gbps "
-          "(GB/s; 0: updates and what else memory bounds take no time)}, "
-          "network {ranks, latency_ms, bandwidth_gbps (Gbit/s)}",
-          reef_examples::simulate);
+  CLI::App* const simulate = add("simulate",
+                                 "what a schedule takes, in virtual time.\n"
+                                 "CASE: variant (atom2, atom3, zero, zero_sync), C, cuts, opts "
+                                 "{slots (of atom3; 0 is no limit), turn (of both atoms)}, chain "
+                                 "{tf, tb, tl, of, ob} (whole us)\n"
+                                 "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an "
+                                 "object with layers, heads, channels, vocabulary, context, "
+                                 "batch), micro_batches, device {memory_bytes (0: no limit), "
+                                 "link_gbps (GB/s), flops, memory_gbps "
+                                 "(GB/s; 0: updates and what else memory bounds take no time)}, "
+                                 "network {ranks, latency_ms, bandwidth_gbps (Gbit/s)}",
+                                 reef_examples::simulate);
   simulate->add_option("--trace", options.trace,
                        "write the schedule as a Chrome trace to this file");
   try {
@@ -79,6 +88,11 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);
     std::fprintf(stderr, "reef-plan: %s fix: see reef-plan --help\n",
                  in_one_line(error.what()).c_str());
+    return unreadable;
+  }
+  std::error_code unknown;  // what is not there is no input
+  if (std::filesystem::equivalent(options.trace, options.file, unknown)) {
+    std::fprintf(stderr, "reef-plan: --trace would replace the case. fix: another file\n");
     return unreadable;
   }
   const reef::io::Json answer = command(options);

@@ -5,11 +5,14 @@
 //
 // Without --data it trains on Reef's own sources. `reef-train --help` lists everything.
 
-#include <charconv>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,11 +26,15 @@
 #include <reef/core/version.hpp>
 
 #include "../support/model_shape.hpp"
+#include "../support/number_option.hpp"
+#include "../support/numbers.hpp"
 #include "../support/tokenizer.hpp"
 #include "options.hpp"
 
 namespace {
 
+using reef_examples::number_from;
+using reef_examples::parse_number;
 using reef_examples::TrainOptions;
 
 /// "4x4x128" as layers, heads and channels.
@@ -44,16 +51,14 @@ void parse_model(const std::string& text, TrainOptions& options) {
 
 /// "3:4" as rank 3, four times slower.
 std::pair<int, double> parse_slow(const std::string& text) {
-  int rank = 0;
-  double factor = 0;
-  int end = 0;
-  const int found = std::sscanf(text.c_str(), "%d:%lf%n", &rank, &factor, &end);
-  if (found != 2 || end != static_cast<int>(text.size()) || rank < 0 ||
-      !(factor >= 1 && factor < 1e6)) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto rank = parse_number<int>(text.substr(0, colon));
+  const auto factor = parse_number<double>(text.substr(std::min(colon + 1, text.size())));
+  if (!rank || *rank < 0 || !factor || *factor < 1 || *factor >= 1e6) {
     throw CLI::ValidationError("--slow",
                                "'" + text + "' is not RANK:FACTOR with a factor from 1 on");
   }
-  return {rank, factor};
+  return {*rank, *factor};
 }
 
 const std::map<std::string, void (*)(const TrainOptions&)> recipes{
@@ -71,12 +76,9 @@ std::vector<std::string> recipe_names() {
 /// "adaptive", "cap:8" as at most eight micro-batches a stage, "fixed:4" as four.
 void parse_accumulate(const std::string& text, TrainOptions& o) {
   const auto count = [&text](std::string_view kind) {
-    int number = 0;
     if (!text.starts_with(kind)) return 0;
-    const char* const end = text.data() + text.size();
-    const auto found = std::from_chars(text.data() + kind.size(), end, number);
-    const bool whole = found.ec == std::errc() && found.ptr == end;
-    return whole && number >= 1 && number <= 65536 ? number : 0;
+    const int number = parse_number<int>(std::string_view(text).substr(kind.size())).value_or(0);
+    return number >= 1 && number <= 65536 ? number : 0;
   };
   if (text == "adaptive") {
     o.accumulation = reef::Accumulation::adaptive();
@@ -105,21 +107,17 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
       ->check(CLI::ExistingFile)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--model", model, "LAYERSxHEADSxCHANNELS")->default_str("4x4x128");
-  const CLI::Range count(1.0, 1e9);
-  const CLI::Validator amount(
-      [](const std::string& text) {
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        const bool fits = end != text.c_str() && *end == '\0' && value >= 0 && value <= 1e18;
-        return fits ? std::string() : "'" + text + "' is no number from 0 to 1e18";
-      },
-      "NUMBER >= 0");
-  app.add_option("--context", o.context, "T, tokens a sample")->check(count)->capture_default_str();
+  const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
+  const CLI::Validator count_or_none = number_from<std::int64_t>(0, 1'000'000'000);
+  const CLI::Validator amount = number_from<double>(0, 1e18);
+  app.add_option("--context", o.context, "T, tokens a sample")
+      ->transform(count)
+      ->capture_default_str();
   app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")
-      ->check(count);
+      ->transform(count);
   app.add_option("--micro-batches", o.micro_batches,
                  "a stage and rank, or the least of them: a step has one stage, of acco two")
-      ->check(CLI::Range(1, 65536))
+      ->transform(number_from<int>(1, 65536))
       ->capture_default_str();
   app.add_option_function<std::string>(
       "--accumulate", [&o](const std::string& text) { parse_accumulate(text, o); },
@@ -135,10 +133,10 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
          "--sync-every", o.sync_every,
          "diloco: steps from one exchange of a weight to the next. The weights at the end are "
          "those of the last exchange")
-      ->check(CLI::Range(1, 1000000))
+      ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option("--fragments", o.fragments, "diloco: shares of the weights that take turns")
-      ->check(CLI::Range(1, 1000000))
+      ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option(
          "--overlap", o.overlap,
@@ -147,25 +145,30 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
       ->check(CLI::IsMember({"none", "mix", "eager"}))
       ->capture_default_str();
   app.add_option("--mix", o.mix, "diloco, mix: the part of its own weights that a rank keeps")
-      ->check(CLI::Range(0.0, 0.99))
+      ->transform(number_from<double>(0, 0.99))
       ->capture_default_str();
   app.add_option("--outer-lr", o.outer_lr, "diloco: rate of the outer step")
-      ->check(amount)
+      ->transform(amount)
       ->capture_default_str();
   app.add_option(
          "--outer-momentum", o.outer_momentum,
          "diloco: Nesterov's momentum of the outer step; eager rounds want less, such as 0.5")
-      ->check(CLI::Range(0.0, 0.999))
+      ->transform(number_from<double>(0, 0.999))
       ->capture_default_str();
-  app.add_option("--steps", o.steps, "optimizer steps")->check(count)->capture_default_str();
-  app.add_option("--lr", o.lr, "peak learning rate")->check(amount)->capture_default_str();
-  app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")->check(amount);
-  app.add_option("--weight-decay", o.weight_decay)->check(amount)->capture_default_str();
+  app.add_option("--steps", o.steps, "optimizer steps")->transform(count)->capture_default_str();
+  app.add_option("--lr", o.lr, "peak learning rate")->transform(amount)->capture_default_str();
+  app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")
+      ->transform(count_or_none);
+  app.add_option("--weight-decay", o.weight_decay)->transform(amount)->capture_default_str();
   app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")
-      ->check(amount)
+      ->transform(amount)
       ->capture_default_str();
-  app.add_option("--dropout", o.dropout)->check(CLI::Range(0.0, 0.99))->capture_default_str();
-  app.add_option("--seed", o.seed)->capture_default_str();
+  app.add_option("--dropout", o.dropout)
+      ->transform(number_from<double>(0, 0.99))
+      ->capture_default_str();
+  app.add_option("--seed", o.seed)
+      ->transform(number_from<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
   app.add_option("--precision", o.precision,
                  "of weights and activations; of bf16, sums and master weights are fp32")
       ->check(CLI::IsMember({"fp32", "bf16"}))
@@ -182,7 +185,7 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
       ->capture_default_str();
   app.add_option("--threads", o.threads,
                  "a rank; default: its cores, shared with the ranks bound to the same")
-      ->check(CLI::Range(1, 1024));
+      ->transform(number_from<int>(1, 1024));
   app.add_option("--init", o.init,
                  "a GPT-2 of that --model to start from, .safetensors of Hugging Face or --export")
       ->check(CLI::ExistingFile);
@@ -191,9 +194,10 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
                  "DIR/model.safetensors, Hugging Face's GPT2LMHeadModel.from_pretrained reads DIR");
   app.add_option("--network", o.network, "case file of the network to emulate")
       ->check(CLI::ExistingFile);
-  app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")->check(amount);
+  app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")
+      ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
   app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
-      ->check(amount);
+      ->transform(amount);
   app.add_option(
          "--activations", o.activations,
          "what there is of a segment between its forward and its backward; planned: all of it, "
@@ -213,11 +217,11 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--checkpoint", o.checkpoint,
                  "directory of checkpoints: without --resume one that holds none");
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end")
-      ->check(count);
+      ->transform(count);
   app.add_flag("--resume", o.resume,
                "from the latest checkpoint of --checkpoint; from step 1 where there is none");
   app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
-      ->check(amount)
+      ->transform(amount)
       ->capture_default_str();
   app.add_option("--non-finite", o.non_finite, "what to do with a step that is not finite")
       ->check(CLI::IsMember({"stop", "skip", "ignore"}))
@@ -227,7 +231,7 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--report", o.report, "one page with curves and timeline, .html");
   app.add_option("--prompt", o.prompt, "what the generated sample begins with");
   app.add_option("--prompt-tokens,--prompt-bytes", o.prompt_tokens, "length of the sample")
-      ->check(amount)
+      ->transform(count_or_none)
       ->capture_default_str();
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
-#include <string>
+#include <string_view>
+
+#include "numbers.hpp"
 
 namespace reef_examples {
 
@@ -13,17 +15,18 @@ struct ModelShape {
 };
 
 /// LAYERSxHEADSxCHANNELS, as in 4x4x128; nothing if it is not that.
-inline std::optional<ModelShape> parse_model_shape(const std::string& text) {
-  long long layers = 0;
-  long long heads = 0;
-  long long channels = 0;
-  int end = 0;
-  const int found = std::sscanf(text.c_str(), "%lldx%lldx%lld%n", &layers, &heads, &channels, &end);
-  if (found != 3 || end != static_cast<int>(text.size()) || layers < 1 || heads < 1 ||
-      channels < 1) {
-    return std::nullopt;
+inline std::optional<ModelShape> parse_model_shape(std::string_view text) {
+  ModelShape shape;
+  for (std::int64_t* const extent : {&shape.layers, &shape.heads, &shape.channels}) {
+    const bool last = extent == &shape.channels;
+    const std::size_t end = last ? text.size() : text.find('x');
+    if (end == std::string_view::npos) return std::nullopt;
+    const auto number = parse_number<std::int64_t>(text.substr(0, end));
+    if (!number || *number < 1) return std::nullopt;
+    *extent = *number;
+    if (!last) text.remove_prefix(end + 1);
   }
-  return ModelShape{layers, heads, channels};
+  return shape;
 }
 
 }  // namespace reef_examples
