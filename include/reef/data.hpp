@@ -9,5 +9,6 @@
 #include <reef/data/gpt2_pattern.hpp>
 #include <reef/data/permutation.hpp>
 #include <reef/data/sampler.hpp>
+#include <reef/data/token_file.hpp>
 #include <reef/data/token_shards.hpp>
 #include <reef/data/token_view.hpp>

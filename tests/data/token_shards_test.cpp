@@ -123,6 +123,107 @@ TEST_F(TokenFiles, without_a_header_are_refused_if_they_cannot_be_tokens) {
   EXPECT_THROW(data::TokenFile(folder_ / "missing"), FileError);
 }
 
+TEST_F(TokenFiles, of_another_width_are_told_by_their_values) {
+  std::vector<std::uint32_t> four(600);
+  for (std::size_t i = 0; i < four.size(); ++i)
+    four[i] = static_cast<std::uint32_t>((i * 7919 + 11) % 128'000);
+  const data::TokenFile wide(write("wide.bin", bytes_of(four)));
+  EXPECT_EQ(wide.width(), 4U);
+  EXPECT_EQ(wide.width_from(), "its values");
+  EXPECT_EQ(all_of(wide.tokens()), std::vector<std::int32_t>(four.begin(), four.end()));
+  EXPECT_THAT(refusal(bytes_of(four) + "xy"), HasSubstr("are no multiple of 4"));
+  EXPECT_THAT(refusal(bytes_of(std::vector<std::int64_t>(four.begin(), four.end()))),
+              HasSubstr("8 bytes each"));
+  EXPECT_THAT(refusal(bytes_of(std::vector<float>(four.begin(), four.end()))),
+              HasSubstr("floating-point"));
+  for (std::uint32_t& token : four) token = token << 24 | (token & 0xff00U) << 8;
+  EXPECT_THAT(refusal(bytes_of(four)), HasSubstr("big-endian"));
+  std::vector<std::uint8_t> one(600);
+  for (std::size_t i = 0; i < one.size(); ++i) one[i] = static_cast<std::uint8_t>(i * 31 % 65);
+  EXPECT_THAT(refusal(bytes_of(one)), HasSubstr("1 byte each"));
+  // Tokens of 2 bytes, whatever their vocabulary.
+  for (const std::uint32_t vocabulary : {2U, 65U, 256U, 300U, 1257U, 50257U, 65536U}) {
+    std::vector<std::uint16_t> two(3000);
+    for (std::size_t i = 0; i < two.size(); ++i)
+      two[i] = static_cast<std::uint16_t>((i * 48271 + i * i % 83) % vocabulary);
+    EXPECT_EQ(data::TokenFile(write("two.bin", bytes_of(two))).size(), two.size()) << vocabulary;
+  }
+}
+
+TEST_F(TokenFiles, that_are_something_else_are_named_as_what_they_are) {
+  const std::string rest(500, '\0');
+  EXPECT_THAT(refusal("\x7f"
+                      "ELF" +
+                      rest),
+              HasSubstr("a program (ELF)"));
+  EXPECT_THAT(refusal("PK\x03\x04" + rest), HasSubstr("a zip archive"));
+  EXPECT_THAT(refusal("\x1f\x8b\x08" + rest + "x"), HasSubstr("compressed (gzip)"));
+  EXPECT_THAT(refusal(std::string("\x40\0\0\0\0\0\0\0{\"a\"", 12) + rest),
+              HasSubstr("safetensors"));
+  std::string text;
+  while (text.size() < 600) text += "It was the best of times, it was the worst of times. ";
+  EXPECT_THAT(refusal(text.substr(0, 600)), HasSubstr("it is text, no tokens"));
+}
+
+/// A .npy file as NumPy writes it.
+std::string npy(const std::string& dictionary, const std::string& elements, char version = 1) {
+  std::string header = dictionary;
+  const std::size_t prefix = version == 1 ? 10 : 12;
+  while ((prefix + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string length;
+  for (std::size_t i = 0; i < prefix - 8; ++i)
+    length += static_cast<char>(header.size() >> (8 * i) & 0xffU);
+  return "\x93NUMPY" + std::string{version, '\0'} + length + header + elements;
+}
+
+TEST_F(TokenFiles, of_numpy_are_read_by_their_header) {
+  const auto of = [](const std::string& descr, std::size_t count) {
+    return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + std::to_string(count) +
+           ",), }";
+  };
+  const std::vector<std::uint16_t> shorts{1, 50256, 65535};
+  const std::vector<std::int32_t> words{128'000, 7};
+  for (const char version : {'\1', '\2', '\3'}) {
+    const data::TokenFile file(write("a.npy", npy(of("<u2", 3), bytes_of(shorts), version)));
+    EXPECT_EQ(all_of(file.tokens()), (std::vector<std::int32_t>{1, 50256, 65535}));
+    EXPECT_EQ(file.width_from(), "NumPy's header");
+  }
+  EXPECT_EQ(all_of(data::TokenFile(write("b", npy(of("<i4", 2), bytes_of(words)))).tokens()),
+            words);
+  EXPECT_EQ(all_of(data::TokenFile(write("c", npy(of("|u1", 3), "abc"))).tokens()),
+            (std::vector<std::int32_t>{'a', 'b', 'c'}));
+  EXPECT_THAT(refusal(npy(of("<i8", 2), std::string(16, 'x'))),
+              HasSubstr("its elements are '<i8'"));
+  EXPECT_THAT(refusal(npy(of(">u2", 2), "abcd")), HasSubstr("its elements are '>u2'"));
+  EXPECT_THAT(refusal(npy(of("<f4", 1), "abcd")), HasSubstr("its elements are '<f4'"));
+  EXPECT_THAT(refusal(npy(of("<u2", 4), bytes_of(shorts))), HasSubstr("promises 4 tokens"));
+  EXPECT_THAT(refusal(npy(of("<u2", 2), bytes_of(shorts))), HasSubstr("promises 2 tokens"));
+  EXPECT_THAT(refusal(npy(of("<u2", 0), "")), HasSubstr("has no tokens"));
+  EXPECT_THAT(refusal(npy("{'descr': '<u2', 'fortran_order': False, 'shape': (2, 3), }",
+                          std::string(12, 'x'))),
+              HasSubstr("has 2 axes"));
+  EXPECT_THAT(refusal(npy("{'descr': '<u2', 'fortran_order': False, 'shape': (), }", "ab")),
+              HasSubstr("has 0 axes"));
+  EXPECT_THAT(refusal(npy("{'descr': [('a', '<u2')], 'shape': (1,), }", "ab")),
+              HasSubstr("is none of NumPy's"));
+  const std::string whole = npy(of("<u2", 3), bytes_of(shorts));
+  for (std::size_t size = 6; size < whole.size(); ++size)
+    EXPECT_THAT(refusal(whole.substr(0, size)), HasSubstr("bad.bin")) << size;
+}
+
+TEST_F(TokenFiles, are_held_out_by_a_word_of_their_name_and_not_by_a_part_of_one) {
+  for (const char* name : {"val.bin", "fineweb_val_000000.bin", "x-val.bin", "VAL.bin",
+                           "a.val0.bin", "valid.bin", "my validation.npy", "val"})
+    EXPECT_TRUE(data::names_held_out(name)) << name;
+  for (const char* name :
+       {"medieval.bin", "valley.bin", "interval_3.bin", "evaluation.bin", "festival-train.bin",
+        "train.bin", "validated.bin", "vals.bin", "r\xc3\xa9val.bin", ""})
+    EXPECT_FALSE(data::names_held_out(name)) << name;
+  data::write_token_file(folder_ / "medieval.bin", counting(50));
+  EXPECT_EQ(data::TokenShards({folder_ / "medieval.bin"}).validation().size(), 5U);
+}
+
 TEST_F(TokenFiles, follow_each_other_by_name_and_the_last_tenth_is_held_out) {
   data::write_token_file(folder_ / "b.bin", counting(30, 70));
   const auto a = write("a.bin", bytes_of(std::vector<std::uint16_t>(70, 9)));

@@ -20,11 +20,10 @@ std::vector<std::int32_t> read_all(const data::TokenFile& file, std::string_view
   reef::fuzz::demand(!view.empty() && view.size() == file.size(), "a file has tokens");
   std::vector<std::int32_t> tokens(view.size());
   view.copy(0, tokens);
-  const bool header = bytes.size() % tokens.size() != 0 || bytes.size() / tokens.size() > 4;
-  const std::size_t rest = bytes.size() - (header ? data::TokenFile::header_bytes : 0);
-  const std::size_t width = rest / tokens.size();
-  reef::fuzz::demand((width == 2 || width == 4) && width * tokens.size() == rest,
-                     "tokens fill the file");
+  const std::size_t width = file.width();
+  const std::size_t rest = width * tokens.size();
+  reef::fuzz::demand((width == 1 || width == 2 || width == 4) && rest <= bytes.size(),
+                     "tokens are in the file");
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     std::uint32_t token = 0;
     std::memcpy(&token, bytes.data() + bytes.size() - rest + i * width, width);
