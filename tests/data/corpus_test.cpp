@@ -72,9 +72,73 @@ TEST_F(Corpus, holds_out_the_last_tenth_of_each_of_few_files) {
 TEST_F(Corpus, takes_all_bytes_of_files_larger_than_its_buffer) {
   std::string large(1'000'000, 'x');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 7 % 251);
-  const data::Corpus corpus({write("large", large)});
+  const data::Corpus corpus({write("large", large)}, data::Corpus::Contents::bytes);
   EXPECT_EQ(text_of(corpus.training()) + text_of(corpus.validation()), large);
   EXPECT_EQ(corpus.validation().size(), 100'000U);
+}
+
+TEST_F(Corpus, refuses_what_is_no_text_and_says_what_it_is) {
+  std::string noise(3000, '\0');
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>(i * i * 31 >> 3);
+  const std::string prose = "It was the best of times, it was the worst of times.\n";
+  std::string text;
+  while (text.size() < 20'000) text += prose;
+  const auto refused = [&](const std::string& bytes, const std::string& why) {
+    const std::string said = message({write("x", bytes)});
+    EXPECT_NE(said.find(why), std::string::npos) << said;
+    EXPECT_NE(said.find("x'"), std::string::npos) << said;
+    EXPECT_NE(said.find("\n  fix: "), std::string::npos) << said;
+    EXPECT_EQ(data::Corpus({write("x", bytes)}, data::Corpus::Contents::bytes).training().size(),
+              bytes.size() - bytes.size() / 10);
+  };
+  refused(
+      "\x7f"
+      "ELF" +
+          noise,
+      "a program (ELF)");
+  refused("\x89PNG\r\n" + noise, "an image (PNG)");
+  refused("\x1f\x8b\x08" + noise, "compressed (gzip)");
+  refused("PAR1" + noise, "a table of Parquet");
+  refused("%PDF-1.4\n" + noise, "a document (PDF)");
+  refused("\x93NUMPY" + noise, "name it .npy");
+  refused(std::string("\x40\0\0\0\0\0\0\0{\"a\"", 12) + noise, "tensors (.safetensors)");
+  refused("\xff\xfe" + noise, "text of UTF-16");
+  refused(noise, "zeros or control characters");
+  refused(text + noise, "of the 2554 bytes from byte 20480 on");
+  refused(text + std::string(4096, '\0') + text, "zeros or control characters");
+  std::string wide;
+  for (const char c : text) wide += {c, '\0'};
+  refused(wide, "zeros or control characters");
+  std::string koi8;
+  for (std::size_t i = 0; i < 3000; ++i)
+    koi8 += i % 7 == 0 ? ' ' : static_cast<char>(0xc0 + i * 31 % 32);
+  refused(koi8, "it is no UTF-8");
+}
+
+TEST_F(Corpus, takes_text_of_any_language_and_with_some_odd_bytes) {
+  const auto taken = [&](std::string text) {
+    for (const std::string once = text; text.size() < 10'000;) text += once;
+    EXPECT_EQ(data::Corpus({write("x", text)}).training().size(), text.size() - text.size() / 10);
+  };
+  taken("\xf0\x9f\x90\xa0\xf0\x9f\xa6\x80 emoji\n");
+  taken("\xe4\xb8\xad\xe6\x96\x87\xe6\x96\x87\xe6\x9c\xac");
+  taken("\xd0\xba\xd0\xbe\xd1\x80\xd0\xb0\xd0\xbb\xd0\xbb\n");
+  taken(
+      "Gr\xfc\xdf"
+      "e aus M\xfcnchen, s'il vous pla\xeet\n");  // Latin-1
+  taken(
+      "\xef\xbb\xbf"
+      "a mark before it\r\n");
+  taken("\x1b[31mred\x1b[0m and a form feed\f\n");
+  taken(
+      "records of a hundred bytes, which a zero byte divides, since their fields are what they "
+      "are" +
+      std::string(1, '\0'));
+  taken("PAR1 is how a text may begin, or RIFF, or BZh91\n");
+  EXPECT_EQ(data::Corpus({write("x", "x" + std::string(1, '\0') + std::string(28, 'y'))})
+                .training()
+                .size(),
+            27U);
 }
 
 TEST_F(Corpus, a_changed_byte_changes_the_fingerprint) {

@@ -16,6 +16,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/data/detail/distinct_files.hpp>
+#include <reef/data/detail/file_kind.hpp>
 #include <reef/io/checksum.hpp>
 
 namespace reef::inline v0::data {
@@ -55,6 +56,13 @@ inline std::vector<std::uint8_t> read_text(const std::filesystem::path& path) {
   return bytes;
 }
 
+inline void require_text(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
+  if (const auto no = why_no_text(bytes)) {
+    throw DecodeError("reef::data::Corpus: cannot use '", path.string(), "': ", no->why,
+                      ".\n  fix: ", no->fix, ".");
+  }
+}
+
 }  // namespace detail
 
 /// Text files as two sequences of byte tokens: one to train on, one held out to validate on.
@@ -64,19 +72,24 @@ inline std::vector<std::uint8_t> read_text(const std::filesystem::path& path) {
 /// last tenth of each file is.
 ///
 /// | memory | one byte a token                                                                 |
+/// | text   | UTF-8, or another encoding of which most characters are those of ASCII; any      |
+/// |        | bytes, if Contents::bytes says so                                                |
 /// | errors | FileError names a file that is missing, unreadable, a folder or empty;           |
-/// |        | OptionError for no files, a file named twice, or too little text to hold any out |
+/// |        | DecodeError one that is no text, and what it is; OptionError for no files, a file named twice, or too little text to hold any out |
 class Corpus {
 public:
   static constexpr std::size_t held_out_share = 10;
 
-  explicit Corpus(std::vector<std::filesystem::path> files) {
+  enum class Contents { text, bytes };
+
+  explicit Corpus(std::vector<std::filesystem::path> files, Contents contents = Contents::text) {
     if (files.empty()) {
       throw OptionError("reef::data::Corpus: no files.\n  fix: name at least one text file.");
     }
     detail::sort_distinct(files, "Corpus");
     for (std::size_t i = 0; i < files.size(); ++i) {
       const std::vector<std::uint8_t> text = detail::read_text(files[i]);
+      if (contents == Contents::text) detail::require_text(files[i], text);
       std::size_t training = text.size();
       if (files.size() < held_out_share) {
         training -= text.size() / held_out_share;

@@ -94,7 +94,7 @@ public:
             "reef::data::TokenShards: '", file.path().string(), "': token ",
             std::distance(tokens.begin(), bad), " is ", std::uint32_t{*bad},
             ", outside the vocabulary of ", vocabulary,
-            ".\n  fix: give the tokenizer that the file was written with; or, if its tokens are "
+            ".\n  fix: give the tokenizer that the file was written with. If its tokens are "
             "not little-endian of ",
             file.width(), " bytes, write it again.");
       });

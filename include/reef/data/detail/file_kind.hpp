@@ -6,12 +6,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+
+#include <reef/core/text.hpp>
+#include <reef/data/detail/npy_header.hpp>
 
 namespace reef::inline v0::data::detail {
 
-/// What a file is that begins with these bytes, as far as its first ones tell; nothing for text, for
-/// tokens, and for what is not known.
+/// What a file is that begins with these bytes, as far as its first ones tell; nothing for what is not
+/// known. Some kinds begin as a text could.
 inline std::optional<std::string_view> kind_of_file(std::span<const std::uint8_t> bytes) {
   struct Mark {
     std::string_view bytes;
@@ -65,7 +70,7 @@ inline std::optional<std::string_view> kind_of_file(std::span<const std::uint8_t
   return std::nullopt;
 }
 
-/// UTF-16 and UTF-32 are text, but neither bytes nor a BPE's pieces are their characters.
+/// UTF-16 and UTF-32 by their first bytes: text, but neither bytes nor a BPE's pieces are their characters.
 inline std::optional<std::string_view> wide_text(std::span<const std::uint8_t> bytes) {
   using namespace std::string_view_literals;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -81,8 +86,9 @@ inline constexpr std::size_t judged_block = 4096;
 struct Oddities {
   std::size_t controls = 0;
   std::size_t halves = 0;
+  std::size_t of = 0;
 
-  explicit Oddities(std::span<const std::uint8_t> block) {
+  explicit Oddities(std::span<const std::uint8_t> block) : of(block.size()) {
     std::uint8_t before = 0;
     for (const std::uint8_t byte : block) {
       controls += byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte != 0x1b ? 1U : 0U;
@@ -92,17 +98,45 @@ struct Oddities {
       before = byte;
     }
   }
+
+  [[nodiscard]] bool many_controls() const { return controls > 1 + of / 32; }
+  /// Text of Latin-1 has fewer.
+  [[nodiscard]] bool many_halves() const { return halves > 8 + of / 4; }
 };
 
-/// The first block of `bytes` that is no text: more than one byte in 32 is a control character, or
-/// more than one in four a half of a character. Text of Latin-1 has fewer.
-inline std::optional<std::size_t> find_no_text(std::span<const std::uint8_t> bytes) {
+/// The oddities of the first block that is no text, and where it begins.
+inline std::optional<std::pair<std::size_t, Oddities>> find_no_text(
+    std::span<const std::uint8_t> bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += judged_block) {
-    const auto block = bytes.subspan(at, std::min(judged_block, bytes.size() - at));
-    const Oddities odd(block);
-    if (odd.controls > 1 + block.size() / 32 || odd.halves > 8 + block.size() / 4) return at;
+    const Oddities odd(bytes.subspan(at, std::min(judged_block, bytes.size() - at)));
+    if (odd.many_controls() || odd.many_halves()) return std::pair(at, odd);
   }
   return std::nullopt;
+}
+
+/// Why bytes are no text, as "it is an image (PNG)", and what to do about it; nothing for text.
+struct NoText {
+  std::string why;
+  std::string_view fix;
+};
+inline std::optional<NoText> why_no_text(std::span<const std::uint8_t> bytes) {
+  if (const auto wide = wide_text(bytes))
+    return NoText{concat("it is text of ", *wide), "convert it to UTF-8, e.g. by iconv"};
+  const auto found = find_no_text(bytes);
+  if (!found) return std::nullopt;
+  const auto& [at, odd] = *found;
+  if (const auto kind = kind_of_file(bytes)) {
+    return NoText{concat("it is no text, but ", *kind),
+                  begins_as_npy(bytes) ? "name it .npy, if it has tokens"
+                                       : "name text, or say that bytes are meant"};
+  }
+  const std::string where = concat(": of the ", odd.of, " bytes from byte ", at, " on ");
+  if (odd.many_controls()) {
+    return NoText{concat("it is no text", where, odd.controls, " are zeros or control characters"),
+                  "name text, or say that bytes are meant"};
+  }
+  return NoText{concat("it is no UTF-8", where, odd.halves, " are halves of characters"),
+                "convert it to UTF-8, e.g. by iconv, or say that bytes are meant"};
 }
 
 }  // namespace reef::inline v0::data::detail

@@ -18,7 +18,7 @@ struct TokenWidth {
   std::string_view fix{};
 };
 
-/// Looks at the first page. Fewer than 32 bytes, which may be anything, count as tokens of 2 bytes.
+/// Looks at the first page. Fewer than 64 bytes, which may be anything, count as tokens of 2 bytes.
 ///
 /// | 4 bytes       | every second uint16 is at most 3: vocabularies end below 2^18              |
 /// | 8 bytes       | of those every second uint32 is 0                                          |
@@ -46,7 +46,7 @@ inline TokenWidth width_of_tokens(std::span<const std::uint8_t> bytes) {
     narrow = narrow && ((low | high) & 0x8080) == 0;
     filled += (low > 255 ? 1U : 0U) + (high > 255 ? 1U : 0U);
   }
-  if (pairs < 8) return {};
+  if (pairs < 16) return {};
   if (high_small && !low_small) {
     if (!eight) return {4};
     return {0, "its values are of 8 bytes each, as of int64",
