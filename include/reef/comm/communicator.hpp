@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <reef/comm/detail/start.hpp>
 #include <reef/comm/environment.hpp>
 #include <reef/comm/error.hpp>
 
@@ -13,13 +14,16 @@ namespace reef::inline v0::comm {
 /// A private duplicate of a group of ranks: its messages meet nobody else's.
 ///
 /// | who    | every rank of the parent calls the constructor, split and shared_node: collective, block |
-/// | errors | calls on it return codes (MPI_ERRORS_RETURN) and throw MpiError                        |
+/// | errors | calls on it return codes (MPI_ERRORS_RETURN) and throw MpiError; DeadlineError names    |
+/// |        | who does not come within the Environment's deadline                                     |
 class Communicator {
 public:
   /// Duplicates `parent`.
   explicit Communicator(MPI_Comm parent = MPI_COMM_WORLD, std::string name = "world")
       : name_(std::move(name)) {
     MPI_Comm copy = MPI_COMM_NULL;
+    detail::meet(parent, "the communicator '" + name_ + "'");
+    const detail::Watch watch("MPI_Comm_dup");
     detail::check_mpi(MPI_Comm_dup(parent, &copy), "MPI_Comm_dup");
     adopt(copy);
   }
@@ -57,6 +61,8 @@ public:
   /// The ranks that give the same `color`, ordered by `key`, then by rank here.
   [[nodiscard]] Communicator split(int color, int key, std::string name) const {
     MPI_Comm part = MPI_COMM_NULL;
+    detail::meet(handle_, "the communicator '" + name + "'");
+    const detail::Watch watch("MPI_Comm_split");
     detail::check_mpi(MPI_Comm_split(handle_, color, key, &part), "MPI_Comm_split");
     return Communicator(std::move(name), part);
   }
@@ -64,6 +70,8 @@ public:
   /// The ranks that share memory with this one, in the order of their ranks here.
   [[nodiscard]] Communicator shared_node() const {
     MPI_Comm part = MPI_COMM_NULL;
+    detail::meet(handle_, "the communicator of a node of '" + name_ + "'");
+    const detail::Watch watch("MPI_Comm_split_type");
     detail::check_mpi(
         MPI_Comm_split_type(handle_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &part),
         "MPI_Comm_split_type");

@@ -11,8 +11,12 @@
 #include <string_view>
 #include <thread>
 
+#include <reef/comm/detail/launch.hpp>
+#include <reef/comm/detail/room.hpp>
+#include <reef/comm/detail/start.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -23,13 +27,22 @@ namespace reef::inline v0::comm {
 /// |          | thread makes all calls while it lives                                              |
 /// | nested   | a second Environment, or one after the program's own MPI_Init_thread, changes      |
 /// |          | nothing and finalizes nothing                                                      |
+/// | deadline | how long start-up, this and every Communicator and Progress, waits for ranks that do  |
+/// |          | not come; 0: for ever                                                              |
+/// | launch   | a process that is alone in MPI_COMM_WORLD though a launcher started it with others  |
+/// |          | is refused, unless REEF_SINGLE_RANK=1 says that it is meant                        |
+/// | room     | where /dev/shm has too little for MPI's own shared memory, MPI is told to leave it  |
 /// | unwinding| destroyed by an exception it does not finalize (that would wait for ranks that no  |
 /// |          | longer come): the process ends without, and the launcher then ends the job         |
-/// | errors   | MpiError if the library grants fewer threads than SERIALIZED                       |
+/// | errors   | MpiError if the library grants fewer threads than SERIALIZED, or for the launch     |
 class Environment {
 public:
-  Environment() { start(nullptr, nullptr); }
-  Environment(int& argc, char**& argv) { start(&argc, &argv); }
+  static constexpr Seconds default_deadline = 600;
+
+  Environment() { start(nullptr, nullptr, default_deadline); }
+  Environment(int& argc, char**& argv, Seconds deadline = default_deadline) {
+    start(&argc, &argv, deadline);
+  }
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
@@ -47,7 +60,7 @@ public:
   }
 
 private:
-  void start(int* argc, char*** argv) {
+  void start(int* argc, char*** argv, Seconds deadline) {
     // A peer that dies while a TCP transport writes to it would end this process too, silently.
     std::signal(SIGPIPE, SIG_IGN);
     int ended = 0;
@@ -61,13 +74,23 @@ private:
     if (active()) {
       detail::check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
     } else {
+      detail::start_deadline = deadline;
+      detail::leave_room();
+      const detail::Watch watch("MPI_Init_thread");
       detail::check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided),
                         "MPI_Init_thread");
       owner_ = true;
     }
-    if (provided < MPI_THREAD_SERIALIZED) {
+    try {
+      check(provided);
+    } catch (const MpiError&) {
       if (owner_) MPI_Finalize();
-      owner_ = false;
+      throw;
+    }
+  }
+
+  static void check(int provided) {
+    if (provided < MPI_THREAD_SERIALIZED) {
       throw MpiError(
           "reef::comm::Environment: this MPI grants thread level ", provided,
           ", but communication runs on a thread of its own (MPI_THREAD_SERIALIZED = ",
@@ -75,6 +98,7 @@ private:
           ").\n  fix: call MPI_Init_thread with MPI_THREAD_SERIALIZED or more, or let Environment "
           "do it, and use an MPI that was built with thread support.");
     }
+    detail::check_launch();
   }
 
   bool owner_ = false;

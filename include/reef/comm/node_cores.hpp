@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/detail/start.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/device/cores.hpp>
 
@@ -22,6 +23,7 @@ namespace reef::inline v0::comm {
 inline int share_of_cores(const Communicator& ranks,
                           const device::CoreSet& cores = device::own_cores()) {
   const Communicator node = ranks.shared_node();
+  const detail::Watch watch("MPI_Allgather");
   std::vector<device::CoreSet> all(static_cast<std::size_t>(node.size()));
   detail::check_mpi(MPI_Allgather(&cores, sizeof cores, MPI_BYTE, all.data(), sizeof cores,
                                   MPI_BYTE, node.handle()),

@@ -21,6 +21,7 @@
 #include <reef/comm/detail/claims.hpp>
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
+#include <reef/comm/detail/launch.hpp>
 #include <reef/comm/detail/names.hpp>
 #include <reef/comm/detail/naps.hpp>
 #include <reef/comm/detail/report.hpp>
@@ -120,7 +121,8 @@ public:
       ++tasks_;
     }
     tick();
-    if (first) naps_.wake();  // the others are found behind it, when whoever came first has done this
+    if (first)
+      naps_.wake();  // the others are found behind it, when whoever came first has done this
   }
 
   /// Blocks until the task's last submission is complete; throws what went wrong. Any thread but
@@ -228,12 +230,12 @@ private:
 
   /// Freeing is for ranks that end together.
   void leave_to_mpi() {
-    if (window_ != nullptr) window_->release = false;
     data_.abandon();
     control_comm_.abandon();
   }
 
   static int size_of(MPI_Comm ranks) {
+    detail::check_launch();  // for whom no Environment did
     int size = 0;
     detail::check_mpi(MPI_Comm_size(ranks, &size), "MPI_Comm_size");
     return size;

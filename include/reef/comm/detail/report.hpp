@@ -5,22 +5,13 @@
 #include <vector>
 
 #include <reef/comm/detail/names.hpp>
+#include <reef/comm/detail/start.hpp>
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::comm::detail {
-
-/// "rank 2", "ranks 1, 2 and 3".
-inline std::string list_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 /// A rank that somebody waits for in vain.
 struct Absent {

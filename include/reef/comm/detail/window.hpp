@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -18,6 +19,8 @@
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/peer_memory.hpp>
+#include <reef/comm/detail/shared_memory.hpp>
+#include <reef/comm/detail/start.hpp>
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/options.hpp>
@@ -120,7 +123,7 @@ private:
 
 /// Memory that all ranks of one node share, cut into channels that queues claim by name.
 ///
-/// | who    | constructor and destructor: all ranks of the communicator, collective, block            |
+/// | who    | constructor: all ranks of the communicator, collective, blocks                          |
 /// | memory | (board + 2 slots) * channels a rank; pages that no queue uses are never touched         |
 class SharedWindow {
 public:
@@ -128,43 +131,24 @@ public:
   static constexpr Bytes slot_bytes = Bytes{256} << 10;
 
   SharedWindow(const Communicator& node, bool read_peers)
-      : rank_(node.rank()), peers_(node.rank()) {
-    const Bytes bytes = alignment + directory_bytes + channel_count * channel_bytes;
-    std::byte* mine = nullptr;
-    const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL,
-                                             node.handle(), &mine, &window_);
-    if (code == MPI_SUCCESS) {
-      mine = aligned(mine);
-      // Fresh memory is zero or not, depending on the MPI.
-      new (mine) Directory();
-      new (mine + place_offset) PeerMemory::Place(peers_.mine());
-      for (std::size_t channel = 0; channel < channel_count; ++channel) {
-        new (mine + directory_bytes + channel * channel_bytes) WindowBoard();
-      }
+      : peers_(node.rank()), memory_(node, bytes_of_rank) {
+    if (!memory_.usable()) return;
+    for (int rank = 0; rank < node.size(); ++rank) bases_.push_back(memory_.of(rank));
+    std::byte* const mine = memory_.of(node.rank());
+    new (mine) Directory();
+    new (mine + place_offset) PeerMemory::Place(peers_.mine());
+    for (std::size_t channel = 0; channel < channel_count; ++channel) {
+      new (mine + directory_bytes + channel * channel_bytes) WindowBoard();
     }
-    int usable = code == MPI_SUCCESS ? 1 : 0;
-    // Also the barrier behind which every board is known to be zero.
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, node.handle()),
-              "MPI_Allreduce");
-    if (usable == 0) {
-      throw MpiError("reef::comm: MPI_Win_allocate_shared could not get ", format_bytes(bytes),
-                     " on every rank",
-                     (code == MPI_SUCCESS ? std::string(".") : ": " + mpi_error_text(code)));
-    }
-    for (int rank = 0; rank < node.size(); ++rank) {
-      MPI_Aint size = 0;
-      int unit = 0;
-      std::byte* base = nullptr;
-      check_mpi(MPI_Win_shared_query(window_, rank, &size, &unit, &base), "MPI_Win_shared_query");
-      bases_.push_back(aligned(base));
-    }
+    const Watch watch("setting up the memory that ranks share");
+    check_mpi(MPI_Barrier(node.handle()), "MPI_Barrier");  // every board is known to be zero
     connect(node, read_peers);
   }
   SharedWindow(const SharedWindow&) = delete;
   SharedWindow& operator=(const SharedWindow&) = delete;
-  ~SharedWindow() {
-    if (release && window_ != MPI_WIN_NULL && Environment::active()) MPI_Win_free(&window_);
-  }
+
+  /// Whether the ranks have it; if not, nothing else here can be used.
+  [[nodiscard]] const SharedMemory& memory() const { return memory_; }
 
   /// The channel of the queue of that name: the first to ask claims it, for all ranks.
   WindowChannel& channel(std::string_view queue) {
@@ -183,22 +167,13 @@ public:
   /// Whether collectives read the others' arrays where they are; if not, they go through slots.
   [[nodiscard]] bool reads_peers() const { return peers_.usable(); }
 
-  /// Freeing is collective: false leaks the window, where not all ranks are there to free it.
-  bool release = true;
-
 private:
   using Directory = std::array<std::atomic<std::uint64_t>, channel_count>;
   static constexpr Bytes directory_bytes = 4096;
   static constexpr Bytes channel_bytes = round_up(sizeof(WindowBoard), 4096) + 2 * slot_bytes;
   static constexpr Bytes place_offset = directory_bytes / 2;
   static_assert(sizeof(Directory) <= place_offset);
-  static constexpr Bytes alignment = 64;
-
-  /// Segments begin anywhere in a page (Open MPI), but for all ranks at the same place of it.
-  static std::byte* aligned(std::byte* base) {
-    const auto address = reinterpret_cast<std::uintptr_t>(base);
-    return base + (round_up(address, alignment) - address);
-  }
+  static constexpr Bytes bytes_of_rank = directory_bytes + channel_count * channel_bytes;
 
   void connect(const Communicator& node, bool read_peers) {
     std::vector<PeerMemory::Place> places;
@@ -223,9 +198,8 @@ private:
     return *channels_[number];
   }
 
-  int rank_;
   PeerMemory peers_;
-  MPI_Win window_ = MPI_WIN_NULL;
+  SharedMemory memory_;
   std::vector<std::byte*> bases_;
   std::array<std::unique_ptr<WindowChannel>, channel_count> channels_;
 };
@@ -235,6 +209,7 @@ private:
 inline std::unique_ptr<SharedWindow> open_window(const Communicator& ranks,
                                                  const ProgressOptions& options) {
   const Communicator node = ranks.shared_node();
+  const Watch watch("MPI_Allreduce");
   int together = node.size() == ranks.size() ? 1 : 0;
   check_mpi(MPI_Allreduce(MPI_IN_PLACE, &together, 1, MPI_INT, MPI_MIN, ranks.handle()),
             "MPI_Allreduce");
@@ -249,13 +224,25 @@ inline std::unique_ptr<SharedWindow> open_window(const Communicator& ranks,
   const bool wanted = options.network.empty() && ranks.size() > 1 && together != 0 &&
                       options.transport.value_or(Transport::window) == Transport::window;
   if (!wanted) return nullptr;
-  try {
-    return std::make_unique<SharedWindow>(ranks, options.read_peers);
-  } catch (const MpiError&) {
-    // All ranks are here together: they agreed on the failure.
-    if (options.transport.has_value()) throw;
-    return nullptr;
+  auto window = std::make_unique<SharedWindow>(ranks, options.read_peers);
+  const SharedMemory& memory = window->memory();
+  if (memory.usable()) return window;
+  // All ranks are here together: they agreed on the failure.
+  if (options.transport.has_value()) {
+    throw MpiError("reef::comm: the ranks of this machine cannot share memory",
+                   memory.why_not().empty() ? std::string(": another rank is refused")
+                                            : ": " + memory.why_not(),
+                   ".\n  fix: leave ProgressOptions::transport unset: messages then.");
   }
+  if (memory.first_without()) {
+    std::fprintf(
+        stderr,
+        "reef::comm: collectives go by messages.\n  why: the ranks of this machine cannot "
+        "share memory: %s.\n  fix: if they are slow, let ranks see each other's /proc (one "
+        "container, one user).\n",
+        memory.why_not().c_str());
+  }
+  return nullptr;
 }
 
 }  // namespace reef::inline v0::comm::detail
