@@ -309,7 +309,9 @@ int main(int argc, char** argv) {
   }
 
   try {
-    const reef::comm::Environment environment(argc, argv);
+    // Ranks read their data before they meet, and give no sign of life yet.
+    const double start = options.deadline > 0 ? std::max(30.0, 20 * options.deadline) : 0;
+    const reef::comm::Environment environment(argc, argv, start);
     recipes.at(options.recipe)(options);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {

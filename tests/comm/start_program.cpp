@@ -42,9 +42,9 @@ int sum(const std::string& transport) {
   if (transport == "window" || transport == "slots") options.transport = Transport::window;
   options.read_peers = transport != "slots";
   Progress progress(world, options);
-  std::vector<float> data(std::size_t{1} << 20);
+  std::vector<float> data(std::size_t{1} << 19);
   bool right = true;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     data.assign(data.size(), static_cast<float>(world.rank()));
     all_reduce(progress, "sum", std::span(data));
     for (const float value : data) {

