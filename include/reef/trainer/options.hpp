@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <reef/comm/agreement.hpp>
 #include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
@@ -100,6 +101,12 @@ struct TrainerOptions {
 
   typename Device::Options device{};
   comm::ProgressOptions communication{};
+
+  /// What else all ranks are to have alike, compared before the first step: above all what the source reads,
+  /// as {"data", a checksum} (data::Corpus and data::TokenShards have a fingerprint), which no Trainer can
+  /// see. An error names what differs, both values and their ranks.
+  std::vector<comm::Alike> alike{};
+
   trace::Sink* trace = nullptr;  ///< outlives the Trainer; null records nothing
 
   /// micro_batches with a count for each virtual rank.

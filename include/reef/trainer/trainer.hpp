@@ -88,6 +88,8 @@ concept composable =
 /// | memory | two arenas, allocated once, hold every tensor; a step allocates none                        |
 /// | bits   | P ranks give those of one process with virtual_ranks = P; threads, transport, tracing,      |
 /// |        | resuming and cuts change none                                                               |
+/// | ranks  | what differs between them and must not is an OptionError of all, with names, values and     |
+/// |        | ranks: options from the constructor, weights from the first step                            |
 /// | errors | OptionError, ScheduleError, MemoryError from the constructor; NonFiniteError from step, the |
 /// |        | weights being those of the last committed step; comm's errors, and what a source or an      |
 /// |        | operator throws, of which the other ranks hear as MpiError: after these it is unusable      |
@@ -167,6 +169,7 @@ public:
   ///     DiLoCo<Rule>:  for each micro-batch j:       Forward, Backward, then w = rule(w, mean of g)
   ///                    now and then, of a fragment:  theta = outer(theta, theta - mean over ranks of w)
   StepResult step() {
+    if (!same_weights_) require_same_weights();
     const Seconds begin = trace::now();
     state_.learning_rate = options_.learning_rate.at(state_.committed);
     const Phase& ran = run_step();
@@ -209,7 +212,8 @@ public:
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
 
-  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps. Of bf16, out
+  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps: the next step compares
+  /// checksums, and throws OptionError on all ranks with the parameter's name if they do not. Of bf16, out
   /// come the rounded weights, which the model computes with; in go both, master weights as given.
   /// Throws OptionError where the committed weights are on their owners alone: settle() comes first.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
@@ -384,6 +388,8 @@ private:
   void start(run::Source source, run::Source held_out);
   void plan_step();
   void verify_together();
+  void in_agreement(const std::function<void()>& compare);
+  void require_same_weights();
   void initialise_weights();
   std::unique_ptr<Phase> make_phase(const run::PlacedProgram& program,
                                                     run::Source source, run::NextMicroBatch next,
@@ -441,6 +447,7 @@ private:
   std::optional<comm::SharedCounter> counter_;
   std::uint64_t taken_ = 0;  ///< micro-batches of this rank, where it decides how many
   std::array<std::vector<std::uint64_t>, 2> numbers_{};  ///< of this round's, and of the last's
+  bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
   bool pending_ = false;    ///< what is StateRange::Kept::pending is there
   bool exchanged_ = false;  ///< the weights ahead are in builder.exchanged, the committed ones here
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();

@@ -1,34 +1,26 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include <reef/comm/error.hpp>
-#include <reef/comm/functions.hpp>
-#include <reef/comm/gather.hpp>
-#include <reef/core/error.hpp>
+#include <reef/comm/agreement.hpp>
 #include <reef/core/hash.hpp>
+#include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/graph/hash.hpp>
 
 namespace reef::inline v0::detail {
 
-/// Throws OptionError on every rank unless all give the same number.
+/// Throws OptionError on every rank, with the numbers and their ranks, unless all give the same one.
 inline void require_agreement(comm::Progress& progress, const std::string& what, std::uint64_t mine,
                               const std::string& fix) {
-  const auto all = comm::gather_numbers(progress, what, mine);
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    // Who ends now would end the others, perhaps before they have seen the numbers: all meet once more.
-    try {
-      comm::barrier(progress, what);
-    } catch (const comm::MpiError&) {  // by who left the barrier first, and knows the same
-    }
-    throw OptionError("reef::Trainer: rank ", rank, " and rank 0 differ in their ", what,
-                      ".\n  fix: ", fix);
-  }
+  comm::require_alike(progress, "reef::Trainer", what, {{what, std::to_string(mine)}}, fix);
 }
 
 /// What a rule does to a few numbers in its first steps: equal constants give equal hashes.
@@ -48,26 +40,110 @@ std::uint64_t effect_of(const Rule& rule) {
   return hash.value();
 }
 
-/// What the ranks' programs do not show of their optimizer policy and options.
+/// A rule with its constants, as far as they go by names that are known here; what it does to numbers counts
+/// in any case.
+template <class Rule>
+comm::Alike alike_of_rule(const std::string& name, const Rule& rule) {
+  std::string text(Rule::name);
+  bool known = false;
+  const auto add = [&](std::string_view constant, double value) {
+    text += concat(known ? ", " : " with ", constant, " ", value);
+    known = true;
+  };
+  if constexpr (requires { rule.options.beta1; }) add("beta1", rule.options.beta1);
+  if constexpr (requires { rule.options.beta2; }) add("beta2", rule.options.beta2);
+  if constexpr (requires { rule.options.epsilon; }) add("epsilon", rule.options.epsilon);
+  if constexpr (requires { rule.options.momentum; }) add("momentum", rule.options.momentum);
+  if constexpr (requires { rule.options.weight_decay; }) {
+    add("weight_decay", rule.options.weight_decay);
+  }
+  const std::string effect = concat(effect_of(rule));
+  if (!known) text += concat(" whose first updates have the checksum ", effect);
+  return {name, concat(text, "; ", effect), text};
+}
+
+/// What the ranks' programs do not show of their optimizer policy and options, by the options' names. Further
+/// entries are the ones that the caller wants compared.
 template <class Optim, class Options>
-std::uint64_t hash_of(const Options& options) {
-  Hash hash;
-  hash.add(std::string_view(Optim::name));
-  if constexpr (requires { Optim::warm_up; }) hash.add(Optim::warm_up);
-  hash.add(options.seed).add(std::string_view(std::remove_cvref_t<decltype(options.rule)>::name));
-  hash.add(options.clip_norm).add(options.non_finite).add(options.accumulation.order);
-  hash.add(options.accumulation.adapts).add(options.accumulation.most);
+std::vector<comm::Alike> alike_of(const Options& options) {
+  constexpr std::array<std::string_view, 3> reactions{"stop", "skip", "ignore"};
+  std::vector<comm::Alike> all = options.alike;
+  const auto add = [&](const char* name, const auto&... pieces) {
+    all.push_back({name, concat(pieces...)});
+  };
+  add("optimizer policy", Optim::name);
+  if constexpr (requires { Optim::warm_up; }) add("steps of warm-up", Optim::warm_up);
+  add("seed", options.seed);
+  all.push_back(alike_of_rule("rule", options.rule));
   const auto& rate = options.learning_rate;
-  hash.add(rate.peak).add(rate.warmup).add(rate.steps).add(rate.floor);
-  hash.add(rate.at(0));  // of a schedule of one's own no more is known to be askable
-  hash.add(effect_of(options.rule));
+  add("learning_rate.peak", rate.peak);
+  add("learning_rate.warmup", rate.warmup);
+  add("learning_rate.steps", rate.steps);
+  add("learning_rate.floor", rate.floor);
+  // Of a schedule of one's own no more is known to be askable.
+  add("learning_rate of the first step", rate.at(0));
+  add("clip_norm", options.clip_norm);
+  add("non_finite", reactions.at(static_cast<std::size_t>(options.non_finite)));
+  const auto& accumulation = options.accumulation;
+  add("accumulation",
+      !accumulation.adapts     ? concat("fixed")
+      : accumulation.most == 0 ? concat("adaptive")
+                               : concat("capped at ", accumulation.most),
+      static_cast<int>(accumulation.order) == 0 ? "" : ", in a shared order");
   if constexpr (requires { options.sync.outer; }) {
     const auto& o = options.sync;
-    hash.add(o.every).add(o.fragments).add(o.overlap).add(o.mix).add(o.outer_learning_rate);
-    hash.add(effect_of(o.outer));
+    constexpr std::array<std::string_view, 3> overlaps{"none", "mix", "eager"};
+    add("sync.every", o.every);
+    add("sync.fragments", o.fragments);
+    add("sync.overlap", overlaps.at(static_cast<std::size_t>(o.overlap)));
+    add("sync.mix", o.mix);
+    add("sync.outer_learning_rate", o.outer_learning_rate);
+    all.push_back(alike_of_rule("sync.outer", o.outer));
   }
-  hash.add(device::name_of(device::instruction_set()));
-  return hash.value();
+  add("communication.deadline", options.communication.deadline, " s");
+  add("communication.operation_deadline", options.communication.operation_deadline, " s");
+  add("instruction set of the processor", device::name_of(device::instruction_set()));
+  return all;
+}
+
+/// What a plan of a step follows from, by names: to say of plans that differ why they do. The plan itself,
+/// as a number, comes first.
+template <class Options>
+std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const Options& options,
+                                       std::uint64_t plan) {
+  std::vector<comm::Alike> all;
+  const auto add = [&](const char* name, const auto&... pieces) {
+    all.push_back({name, concat(pieces...)});
+  };
+  const auto list = [](const auto& numbers) {
+    std::string text;
+    for (const auto number : numbers) {
+      text += concat(text.empty() ? "" : ", ", static_cast<std::int64_t>(number));
+    }
+    return text.empty() ? std::string("none") : text;
+  };
+  std::string inputs;
+  for (const int input : dag.inputs) {
+    const auto& tensor = dag.tensor_at(input);
+    inputs += concat(inputs.empty() ? "" : ", ", tensor.name, " ", tensor.spec.shape.text());
+  }
+  add("plan of a step", "hash ", plan);
+  add("model", dag.parameters.size(), " parameters with ", dag.parameter_count(),
+      " elements, hash ", graph::hash_of(dag));
+  add("shapes of the inputs", inputs);
+  add("bucket_bytes", options.bucket_bytes);
+  add("communication.piece_bytes", options.communication.piece_bytes);
+  add("cuts", list(options.cuts));
+  add("activations", list(options.activations));
+  if (options.swapping) {
+    const auto& s = *options.swapping;
+    add("swapping", s.slots, " slots, ", s.stays, " stay, ", s.stash_slots, " for stashes",
+        s.streams ? ", streams" : "", s.two_lanes ? ", two lanes" : "",
+        s.writes_back ? ", writes back" : "");
+  }
+  add("device.memory_bytes", options.device.memory_bytes);
+  add("profile", options.profile ? "given" : "none");
+  return all;
 }
 
 }  // namespace reef::inline v0::detail

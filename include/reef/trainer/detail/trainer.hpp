@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,13 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
 
+  in_agreement([this] {
+    std::vector<comm::Alike> mine = detail::alike_of<Optim>(options_);
+    mine.push_back({"precision",
+                    concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
+    comm::require_alike(*progress_, "reef::Trainer", "options", mine,
+                        "start every rank with the same options, on machines of one kind.");
+  });
   plan_step();
   turns_ = std::vector<Part>(static_cast<std::size_t>(turns(plan_)) - 1);
   std::vector<const schedule::Placement*> placements;
@@ -108,17 +116,23 @@ void Trainer<Policies...>::verify_together() {
     schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
-  try {
-    detail::require_agreement(
-        *progress_, "plan of a step", plan.value(),
+  in_agreement([&] {
+    if (comm::difference(*progress_, "plan of a step", {{"plan", concat(plan.value())}}).empty())
+      return;
+    comm::require_alike(
+        *progress_, "reef::Trainer", "what a plan follows from",
+        detail::alike_of_plan(model_.dag(), options_, plan.value()),
         "start every rank with the same program, model, batch, policies, options and profile.");
-    detail::require_agreement(*progress_,
-                              "optimizer, seed, rule, learning rate, clipping, accumulation, "
-                              "exchanges or instruction set",
-                              detail::hash_of<Optim>(options_),
-                              "start every rank with the same options, on machines of one kind.");
+  });
+}
+
+/// Compares what ranks have. Where they differ, every rank is here with the same error: they part in good
+/// order, so that all of them tell it.
+template <class... Policies>
+void Trainer<Policies...>::in_agreement(const std::function<void()>& compare) {
+  try {
+    compare();
   } catch (const OptionError&) {
-    // Every rank is here with the same error: they part in good order, so that all of them tell it.
     lanes_.reset();
     progress_.reset();
     throw;

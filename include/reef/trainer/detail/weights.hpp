@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/agreement.hpp>
+#include <reef/io/checksum.hpp>
 #include <reef/trainer/trainer.hpp>
 
 namespace reef::inline v0 {
@@ -45,6 +47,45 @@ void Trainer<Policies...>::initialise_weights() {
       set_elements(p, begin, values);
     }
   }
+}
+
+/// Throws OptionError on all ranks unless they have the same weights: every parameter, and the master weights
+/// where each rank keeps all of them. Weights that are not here as they were committed are not compared.
+template <class... Policies>
+void Trainer<Policies...>::require_same_weights() {
+  const bool here = settled_policy || !pending_ || exchanged_;
+  if (ranks() > 1 && here) {
+    constexpr Bytes piece = Bytes{1} << 20;
+    std::vector<std::byte> room;
+    const auto checksum = [&](Bytes all, const auto& part) {
+      std::uint32_t crc = 0;
+      for (Bytes offset = 0; offset < all; offset += piece) {
+        room.resize(static_cast<std::size_t>(std::min(piece, all - offset)));
+        crc = io::crc32c(part(offset, std::span(room)), crc);
+      }
+      return concat("checksum ", crc);
+    };
+    std::vector<comm::Alike> mine;
+    for (const graph::Parameter& parameter : plan_.dag->parameters) {
+      const auto bytes = static_cast<Bytes>(parameter.spec.shape.size()) * sizeof(T);
+      mine.push_back({concat("the weights '", parameter.name, "'"),
+                      checksum(bytes, [&](Bytes offset, std::span<std::byte> to) {
+                        return parameter_bytes(parameter.name, offset, to);
+                      })});
+    }
+    for (const StateRange& range : state_ranges()) {
+      if (!range.master || range.kept != StateRange::Kept::whole) continue;
+      mine.push_back({concat("the master weights from element ", range.begin, " on"),
+                      checksum(range.bytes(), [&](Bytes offset, std::span<std::byte> to) {
+                        return state_bytes(range, offset, to);
+                      })});
+    }
+    comm::require_alike(
+        *progress_, "reef::Trainer::step", "weights", mine,
+        "set_parameter with the same values on every rank, or start all of them from "
+        "the same file.");
+  }
+  same_weights_ = true;
 }
 
 /// The model's weights and those in builder.exchanged change places.
@@ -149,6 +190,7 @@ void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
     copy(at.bucket, at.begin + first, rounded.data(), rounded.size() * sizeof(T),
          device::Copy::to_device);
   };
+  same_weights_ = false;
   set(locate(name, builder().weights));
   set_master(plan_.layout.parameters[p] + first, values);
   state_.began = state_.committed;
