@@ -1,5 +1,6 @@
 #include <reef/graph/measure.hpp>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include <reef/device/host.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
+
+#include "test_operators.hpp"
 
 namespace {
 
@@ -78,6 +81,49 @@ TEST(Measure, times_every_operator_and_gives_its_memory_back) {
       << "two of three runs take the median or longer, in seconds";
   EXPECT_EQ(device.memory().used, 0U);
   EXPECT_THROW(graph::measure(device, g, {.repeats = 0}), OptionError);
+}
+
+TEST(Measure, does_not_count_the_first_call_of_anything) {
+  int calls = 0;
+  const auto [time, other] = graph::detail::medians_of(3, [&] {
+    const Seconds taken = calls++ == 0 ? 1000 : calls;  // 1000, then 2, 3, 4
+    return std::array{taken, 10 * taken};
+  });
+  EXPECT_EQ(calls, 4);
+  EXPECT_EQ(time, 3);
+  EXPECT_EQ(other, 30);
+  calls = 0;
+  EXPECT_EQ(graph::detail::medians_of(
+                1, [&] { return std::array<Seconds, 1>{calls++ == 0 ? 9.0 : 2.0}; })[0],
+            2);
+}
+
+/// Does nothing, and says what it was called for.
+struct Counted {
+  static constexpr std::string_view kind = "Counted";
+  std::vector<std::string>* calls;
+
+  graph::Signature signature(const auto& call) const {
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    return result;
+  }
+  void forward(const auto& /*call*/) const { calls->push_back("forward"); }
+  void backward(const auto& /*call*/) const { calls->push_back("backward"); }
+};
+
+TEST(Measure, calls_an_operator_once_before_it_counts) {
+  Host device({.threads = 1});
+  std::vector<std::string> calls;
+  graph::Graph<Host, float> g;
+  const int x = g.input("x", {Shape{4}, Element::float32}, true);
+  const int y = g.add("counted", Counted{&calls}, {x})[0];
+  g.loss(g.add("loss", test::MeanSquare{}, {y})[0]);
+  graph::measure(device, g, {.repeats = 2});
+  const std::vector<std::string> once{"forward", "backward"};
+  std::vector<std::string> thrice;
+  for (int i = 0; i < 3; ++i) thrice.insert(thrice.end(), once.begin(), once.end());
+  EXPECT_EQ(calls, thrice);
 }
 
 TEST(Measure, says_what_memory_and_link_give_also_of_a_small_device) {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -180,10 +182,23 @@ private:
   typename Device::PinnedBuffer on_host_;
 };
 
-inline Seconds median_of(std::vector<Seconds> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
+/// The medians of what `times` gives in `repeats` calls, after one that does not count: it finds caches, clocks
+/// and, on a GPU, the code itself cold.
+template <class F>
+auto medians_of(int repeats, const F& times) {
+  auto result = times();
+  constexpr std::size_t count = std::tuple_size_v<decltype(result)>;
+  std::array<std::vector<Seconds>, count> all;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    const auto taken = times();
+    for (std::size_t i = 0; i < count; ++i) all[i].push_back(taken[i]);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto middle = all[i].begin() + repeats / 2;
+    std::nth_element(all[i].begin(), middle, all[i].end());
+    result[i] = *middle;
+  }
+  return result;
 }
 
 /// Memory for measuring: as much of `bytes` as there is.
@@ -220,35 +235,32 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
       const Bytes part = bytes / 2;
       const auto n = static_cast<std::int64_t>(part / sizeof(float));
       const AnyView b(static_cast<std::byte*>(of) + part, Shape{n}, Element::float32);
-      std::vector<Seconds> sums;
-      for (int repeat = 0; repeat < repeats; ++repeat) {
-        sums.push_back(time_on<Device>(
-            own, event, epoch, [&] { AddTo<float>::run(own, static_cast<float*>(of), b); }));
-      }
-      return 3 * static_cast<double>(part) / median_of(sums);
+      const auto [sum] = medians_of(repeats, [&] {
+        return std::array{time_on<Device>(
+            own, event, epoch, [&] { AddTo<float>::run(own, static_cast<float*>(of), b); })};
+      });
+      return 3 * static_cast<double>(part) / sum;
     };
     profile.memory_bytes_per_second = rate_of_sums(memory.data(), memory.bytes());
     if (!device.discrete()) return;
     profile.host_bytes_per_second = rate_of_sums(pinned.data(), pinned.bytes());
-    std::vector<Seconds> longs, shorts;
-    for (int repeat = 0; repeat < repeats; ++repeat) {
-      const auto copy = [&](Bytes bytes) {
-        return time_on<Device>(own, event, epoch, [&] {
-          own.copy(memory.data(), pinned.data(), bytes, device::Copy::to_device);
-        });
-      };
-      longs.push_back(copy(most));
-      shorts.push_back(copy(least));
-    }
-    if (!(median_of(longs) > 0)) return;
-    const Seconds more = median_of(longs) - median_of(shorts);
+    const auto copy = [&](Bytes bytes) {
+      return time_on<Device>(own, event, epoch, [&] {
+        own.copy(memory.data(), pinned.data(), bytes, device::Copy::to_device);
+      });
+    };
+    const auto [longer, shorter] = medians_of(repeats, [&] {
+      return std::array{copy(most), copy(least)};
+    });
+    if (!(longer > 0)) return;
+    const Seconds more = longer - shorter;
     if (!(more > 0)) {  // what the clock does not tell apart is of bytes
-      profile.copy_bytes_per_second = static_cast<double>(most) / median_of(longs);
+      profile.copy_bytes_per_second = static_cast<double>(most) / longer;
       return;
     }
     profile.copy_bytes_per_second = static_cast<double>(most - least) / more;
-    profile.copy_latency = std::max(
-        0.0, median_of(shorts) - static_cast<double>(least) / profile.copy_bytes_per_second);
+    profile.copy_latency =
+        std::max(0.0, shorter - static_cast<double>(least) / profile.copy_bytes_per_second);
   });
   lane.synchronize();
 }
@@ -285,27 +297,20 @@ profile::Profile measure(Device& device, const Graph<Device, T>& graph,
     profile::OperatorProfile& entry = result.operators[static_cast<std::size_t>(n)];
     detail::MeasuredNode<Device, T> node(device, graph, n, options);
     const bool backward = plan_segment(graph.dag(), n, n + 1).nodes[0].active;
-    std::vector<Seconds> forward_times;
-    std::vector<Seconds> backward_times;
-    std::vector<Seconds> load_times;
     lane.submit([&](typename Device::Lane& own) {
-      for (int repeat = 0; repeat <= options.repeats; ++repeat) {
-        const Seconds load_s = entry.parameter_bytes > 0 ? node.time_load(own) : 0;
-        if (repeat > 0) load_times.push_back(load_s);
+      if (entry.parameter_bytes > 0) {
+        const auto load = [&] { return std::array{node.time_load(own)}; };
+        entry.load_s = detail::medians_of(options.repeats, load)[0];
       }
       node.fill(own);
-      for (int repeat = 0; repeat <= options.repeats; ++repeat) {
-        const Seconds forward_s = node.time_forward(own);
-        const Seconds backward_s = backward ? node.time_backward(own) : 0;
-        if (repeat == 0) continue;
-        forward_times.push_back(forward_s);
-        backward_times.push_back(backward_s);
-      }
+      const auto [forward_s, backward_s] = detail::medians_of(options.repeats, [&] {
+        const Seconds forward = node.time_forward(own);  // the backward reads what it saves
+        return std::array{forward, backward ? node.time_backward(own) : 0};
+      });
+      entry.forward_s = forward_s;
+      entry.backward_s = backward_s;
     });
     lane.synchronize();
-    entry.load_s = detail::median_of(std::move(load_times));
-    entry.forward_s = detail::median_of(std::move(forward_times));
-    entry.backward_s = detail::median_of(std::move(backward_times));
   }
   return result;
 }
