@@ -114,12 +114,13 @@ private:
 ///       return comm::report_failure("my-program", error);
 ///     }
 ///
-/// What all ranks found is said once: rank 0 speaks at once, another a second later, by when the launcher has
-/// ended a job of which rank 0 has failed. No rank waits for another.
+/// What all ranks found is said once, as a rule: rank 0 speaks at once, another a fifth of a second later, by when
+/// a launcher has ended a job of which rank 0 has failed, and no rank has left that a Progress object told of the
+/// failure. No rank waits for another.
 inline int report_failure(std::string_view program, const std::exception& error) {
   int rank = 0;
   if (Environment::active()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (rank != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const std::string text = concat(program, ": ", error.what(), "\n");
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);
