@@ -9,10 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <limits>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -88,11 +86,6 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);
     std::fprintf(stderr, "reef-plan: %s fix: see reef-plan --help\n",
                  in_one_line(error.what()).c_str());
-    return unreadable;
-  }
-  std::error_code unknown;  // what is not there is no input
-  if (std::filesystem::equivalent(options.trace, options.file, unknown)) {
-    std::fprintf(stderr, "reef-plan: --trace would replace the case. fix: another file\n");
     return unreadable;
   }
   const reef::io::Json answer = command(options);

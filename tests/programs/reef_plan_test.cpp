@@ -8,8 +8,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <reef/core/units.hpp>
-#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 
 #include "support/job.hpp"
@@ -283,9 +281,6 @@ TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
     refused(plan("swap", good, std::string("--seed ") + number));
   for (const char* number : {"nan", "inf", "0x1p3", "1,5", "-1", "3s"})
     refused(plan("swap", good, std::string("--budget ") + number));
-  const std::string test = case_of("swap_schedule.json", 1).dump();
-  refused(plan("simulate", test, "--trace " + (folder_ / "." / "case.json").string()));
-  EXPECT_EQ(io::read_file(folder_ / "case.json", 1_MiB), test) << "the case is still there";
   const Ending help = run_command(std::string(REEF_PLAN) + " swap --help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("--variant"));
