@@ -39,8 +39,10 @@ public:
       const std::filesystem::path folder = place;
       // OpenAI's names, where they are there and Hugging Face's are not.
       const bool openai = !exists(folder / "vocab.json") && exists(folder / "encoder.json");
+      const std::filesystem::path added = folder / "added_tokens.json";
       kind_ = reef::data::BpeTokenizer::read_gpt2(folder / (openai ? "encoder.json" : "vocab.json"),
-                                                  folder / (openai ? "vocab.bpe" : "merges.txt"));
+                                                  folder / (openai ? "vocab.bpe" : "merges.txt"),
+                                                  exists(added) ? added : std::filesystem::path());
     } else if (kind == "tiktoken") {
       kind_ = reef::data::BpeTokenizer::read_tiktoken(place);
     } else if (kind != "bytes") {

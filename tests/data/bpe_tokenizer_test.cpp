@@ -269,4 +269,61 @@ TEST_F(TokenizerFiles, of_vocabulary_and_merges_are_refused_with_what_is_wrong) 
   EXPECT_THAT(refusal(vocabulary, merges + "\x01 a\n"), HasSubstr("stands for no byte"));
 }
 
+TEST_F(TokenizerFiles, that_were_cut_off_or_do_not_belong_together_are_refused) {
+  const std::string vocabulary = read("small_vocab.json");
+  const std::string merges = read("small_merges.txt");
+  // Wherever merges.txt ends, something is missing.
+  const std::size_t last_line = merges.rfind('\n', merges.size() - 2) + 1;
+  for (const std::size_t size : {last_line, last_line - 1, last_line - 2, merges.size() / 2,
+                                 merges.find('\n') + 1, std::size_t{0}})
+    EXPECT_THAT(refusal(vocabulary, merges.substr(0, size)), HasSubstr("merges.txt'")) << size;
+  EXPECT_THAT(refusal(vocabulary, merges.substr(0, last_line)),
+              HasSubstr("has 999 merges, none of which makes 1 tokens of the vocabulary, such as"));
+  // A vocabulary of another training: the ids are all there, a token is another.
+  EXPECT_THAT(refusal(replaced(vocabulary, "\"<|endoftext|>\"", "\"endoftextendoftext\""), merges),
+              HasSubstr("such as 'endoftextendoftext' of id"));
+  EXPECT_EQ(refusal(replaced(vocabulary, "\"<|endoftext|>\"", "\"[MASK]\""), merges), "no error");
+  EXPECT_EQ(refusal(replaced(vocabulary, "\"<|endoftext|>\"", "\"<\xE4\xB8\x80>\""), merges),
+            "no error");
+  const std::string ranks = read("small.tiktoken");
+  const std::size_t last_rank = ranks.rfind('\n', ranks.size() - 2) + 1;
+  for (std::size_t size = last_rank + 1; size + 1 < ranks.size(); ++size)
+    EXPECT_THAT(refusal_of_ranks(ranks.substr(0, size)), HasSubstr("line 1256")) << size;
+}
+
+TEST_F(TokenizerFiles, may_begin_with_a_byte_order_mark) {
+  const std::string mark = "\xef\xbb\xbf";
+  EXPECT_EQ(refusal(mark + read("small_vocab.json"), mark + read("small_merges.txt")), "no error");
+  EXPECT_EQ(refusal_of_ranks(mark + read("small.tiktoken")), "no error");
+}
+
+TEST_F(TokenizerFiles, of_added_tokens_go_on_where_the_vocabulary_ends) {
+  const auto read_added = [&](const std::string& json) {
+    test::write_file(folder_ / "added_tokens.json", json);
+    return BpeTokenizer::read_gpt2(test_data + "/small_vocab.json", test_data + "/small_merges.txt",
+                                   folder_ / "added_tokens.json");
+  };
+  const auto refusal_of_added = [&](const std::string& json) {
+    try {
+      (void)read_added(json);
+      return std::string("no error");
+    } catch (const DecodeError& error) {
+      return std::string(error.what());
+    }
+  };
+  const BpeTokenizer more = read_added(R"({"<|user|>": 1258, "<|endoftext|>": 1256, "  x": 1257})");
+  EXPECT_EQ(more.vocabulary(), 1259);
+  EXPECT_EQ(more.find("<|user|>"), 1258);
+  EXPECT_EQ(more.find("<|endoftext|>"), 1256);
+  EXPECT_EQ(more.find("<|nobody|>"), std::nullopt);
+  EXPECT_EQ(more.decode(std::vector<std::int32_t>{1257, 1258}), "  x<|user|>");
+  EXPECT_EQ(more.encode("the <|user|>"), small_gpt2().encode("the <|user|>"));
+  EXPECT_THAT(refusal_of_added("[]"), HasSubstr("is no object"));
+  EXPECT_THAT(refusal_of_added(R"({"<|user|>": 1258})"), HasSubstr("'<|user|>' has the id '1258'"));
+  EXPECT_THAT(refusal_of_added(R"({"<a>": 1257, "<b>": 1257})"), HasSubstr("has the id '1257'"));
+  EXPECT_THAT(refusal_of_added(R"({"<|endoftext|>": 1257})"), HasSubstr("in the vocabulary 1256"));
+  EXPECT_THAT(refusal_of_added(R"({"<a>": -1})"), HasSubstr("has the id '-1'"));
+  EXPECT_THAT(refusal_of_added(R"({"": 1257})"), HasSubstr("is empty"));
+}
+
 }  // namespace

@@ -56,7 +56,7 @@ inline NetworkShape read_network(const std::string& path, int ranks) {
   try {
     return {ranks, std::move(latency), std::move(bandwidth)};
   } catch (const OptionError& error) {
-    throw OptionError(path, ": ", error.what());
+    throw OptionError("reef::comm::read_network: ", path, ": ", error.what());
   }
 }
 

@@ -28,8 +28,8 @@ namespace reef::inline v0::data {
 /// | order  | the lowest rank merges first, of equal ones the leftmost                         |
 /// | cost   | O(n log n) for a piece of n bytes; one that came before in the text is looked up |
 /// | memory | about 15 MB for GPT-2's 50257 tokens; threads may share one                      |
-/// | errors | DecodeError with file and line for what is malformed; FileError where a file     |
-/// |        | cannot be read                                                                   |
+/// | errors | DecodeError with file and line for what is malformed, and for a vocabulary and   |
+/// |        | merges of two tokenizers; FileError where a file cannot be read                  |
 ///
 /// Specials are not looked for in text: "<|endoftext|>" in it is its characters' tokens.
 ///
@@ -40,11 +40,14 @@ class BpeTokenizer {
 public:
   static constexpr std::string_view end_of_text_name = "<|endoftext|>";
 
-  /// From GPT-2's vocab.json and merges.txt, which OpenAI calls encoder.json and vocab.bpe.
+  /// From GPT-2's vocab.json and merges.txt, which OpenAI calls encoder.json and vocab.bpe, and the
+  /// added_tokens.json that Hugging Face may lay beside them.
   [[nodiscard]] static BpeTokenizer read_gpt2(const std::filesystem::path& vocabulary,
-                                              const std::filesystem::path& merges) {
+                                              const std::filesystem::path& merges,
+                                              const std::filesystem::path& added = {}) {
     detail::BpeFiles files = detail::read_vocabulary(vocabulary);
     detail::read_merges(files, merges);
+    if (!added.empty()) detail::read_added_tokens(files, added);
     return BpeTokenizer(std::move(files), false);
   }
 
@@ -67,6 +70,15 @@ public:
 
   /// The token of "<|endoftext|>", which is set between documents; none if the files have none.
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const { return end_of_text_; }
+
+  /// The token of these bytes, special ones included, or none. Looks at all.
+  [[nodiscard]] std::optional<std::int32_t> find(std::string_view bytes) const {
+    for (std::size_t i = 0; i + 1 < begins_.size(); ++i) {
+      const std::string_view token(text_.data() + begins_[i], begins_[i + 1] - begins_[i]);
+      if (token == bytes) return static_cast<std::int32_t>(i);
+    }
+    return std::nullopt;
+  }
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
     std::vector<std::int32_t> tokens;

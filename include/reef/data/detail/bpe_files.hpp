@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -47,8 +48,9 @@ struct BpeFiles {
 template <class F>
 void for_each_line(const std::filesystem::path& path, F&& f) {
   const std::string text = io::read_file(path, 256_MiB);
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   std::size_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t at = text.starts_with(byte_order_mark) ? 3 : 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line(text.data() + at, end - at);
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -129,6 +131,12 @@ inline void require_bytes(const BpeFiles& files, const std::filesystem::path& pa
   }
 }
 
+/// Tokens that no text is encoded to, as "<|endoftext|>" and "[MASK]" are, stand as they are.
+inline bool looks_special(std::string_view token) {
+  return token.size() > 2 && ((token.front() == '<' && token.back() == '>') ||
+                              (token.front() == '[' && token.back() == ']'));
+}
+
 /// vocab.json: an object of tokens in their visible form and ids, each of 0 to n - 1 once.
 inline BpeFiles read_vocabulary(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& token, const std::string& why) {
@@ -143,18 +151,76 @@ inline BpeFiles read_vocabulary(const std::filesystem::path& path) {
   std::vector<bool> seen(json.size(), false);
   for (const auto& [token, id] : json.items()) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= json.size()) {
-      refuse(token, concat("has the id ", in_quotes(id.dump()), ", expected 0 to ", json.size() - 1));
+      refuse(token,
+             concat("has the id ", in_quotes(id.dump()), ", expected 0 to ", json.size() - 1));
     }
     const auto index = id.get<std::size_t>();
     if (seen[index]) refuse(token, concat("has the id ", index, " of another token"));
     seen[index] = true;
     std::string& bytes = files.tokens[index];
-    if (!bytes_of_visible(token, bytes)) refuse(token, "has a character that stands for no byte");
+    if (!bytes_of_visible(token, bytes)) {
+      if (!looks_special(token)) refuse(token, "has a character that stands for no byte");
+      bytes = token;
+    }
     if (bytes.empty()) refuse(token, "is empty");
-    files.ids.emplace(bytes, static_cast<std::int32_t>(index));
+    if (!files.ids.emplace(bytes, static_cast<std::int32_t>(index)).second)
+      refuse(token, "is another token's bytes");
   }
   require_bytes(files, path);
   return files;
+}
+
+/// added_tokens.json of Hugging Face: tokens as they are, not in their visible form, whose ids go on
+/// where the vocabulary ends. One that the vocabulary has may come again.
+inline void read_added_tokens(BpeFiles& files, const std::filesystem::path& path) {
+  const io::Json json = io::read_json(path);
+  if (!json.is_object()) {
+    refuse_tokenizer(path, " is ", "no object of tokens and ids", "name added_tokens.json.");
+  }
+  const std::size_t first = files.tokens.size();
+  files.tokens.resize(first + json.size());
+  std::size_t end = first;
+  for (const auto& [token, id] : json.items()) {
+    const auto refuse = [&, name = token](const std::string& why) {
+      refuse_tokenizer(path, concat(": token ", in_quotes(name), " "), why);
+    };
+    const std::uint64_t index = id.is_number_unsigned() ? id.get<std::uint64_t>() : ~0ULL;
+    const auto known = files.ids.find(token);
+    if (known != files.ids.end() && static_cast<std::uint64_t>(known->second) == index) continue;
+    if (known != files.ids.end())
+      refuse(concat("has the id ", in_quotes(id.dump()), ", in the vocabulary ", known->second));
+    if (token.empty()) refuse("is empty");
+    if (index < first || index >= files.tokens.size() || !files.tokens[index].empty()) {
+      refuse(concat("has the id ", in_quotes(id.dump()), ", expected each from ", first,
+                    " on once, without a gap"));
+    }
+    files.tokens[index] = token;
+    files.ids.emplace(token, static_cast<std::int32_t>(index));
+    end = std::max<std::size_t>(end, index + 1);
+  }
+  files.tokens.resize(end);
+  for (std::size_t i = first; i < end; ++i) {
+    if (files.tokens[i].empty()) refuse_tokenizer(path, " has ", concat("no token of id ", i));
+  }
+}
+
+/// Throws where a token is made by no merge: either file was cut off, or they are of two tokenizers.
+inline void require_merges(const BpeFiles& files, const std::filesystem::path& path) {
+  std::vector<bool> made(files.tokens.size(), false);
+  for (const Merge& merge : files.merges) made[static_cast<std::size_t>(merge.merged)] = true;
+  std::size_t missing = 0;
+  std::size_t first = 0;
+  for (std::size_t id = files.tokens.size(); id-- > 0;) {
+    const std::string& token = files.tokens[id];
+    if (made[id] || token.size() == 1 || looks_special(token)) continue;
+    ++missing;
+    first = id;
+  }
+  if (missing == 0) return;
+  refuse_tokenizer(path, concat(" has ", files.merges.size(), " merges, "),
+                   concat("none of which makes ", missing, " tokens of the vocabulary, such as ",
+                          in_quotes(files.tokens[first]), " of id ", first),
+                   "the vocabulary and the merges of one tokenizer, both whole.");
 }
 
 /// merges.txt: after a line "#version: ...", which may be missing, a pair of tokens a line, the
@@ -167,18 +233,21 @@ inline void read_merges(BpeFiles& files, const std::filesystem::path& path) {
     if (number == 1 && line.starts_with("#version")) return;
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-      refuse_line(path, number, concat(in_quotes(line), " is no pair of tokens with a space between"));
+      refuse_line(path, number,
+                  concat(in_quotes(line), " is no pair of tokens with a space between"));
     }
     const auto id_of = [&](const std::string& bytes, std::string_view what) {
       const auto found = files.ids.find(bytes);
       if (found == files.ids.end()) {
-        refuse_line(path, number, concat(what, " of ", in_quotes(line), " is no token of the vocabulary"));
+        refuse_line(path, number,
+                    concat(what, " of ", in_quotes(line), " is no token of the vocabulary"));
       }
       return found->second;
     };
     if (!bytes_of_visible(line.substr(0, space), left) ||
         !bytes_of_visible(line.substr(space + 1), right)) {
-      refuse_line(path, number, concat(in_quotes(line), " has a character that stands for no byte"));
+      refuse_line(path, number,
+                  concat(in_quotes(line), " has a character that stands for no byte"));
     }
     if (const auto [first, added] = lines.emplace(line, number); !added) {
       refuse_line(path, number, concat(in_quotes(line), " stands in line ", first->second, " too"));
@@ -187,6 +256,7 @@ inline void read_merges(BpeFiles& files, const std::filesystem::path& path) {
                             id_of(left + right, "the whole"),
                             static_cast<std::int32_t>(files.merges.size())});
   });
+  require_merges(files, path);
 }
 
 /// Looking for a token's halves costs the square of its length; OpenAI's longest have 128 bytes.
