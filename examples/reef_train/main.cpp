@@ -29,6 +29,7 @@
 #include "../support/number_option.hpp"
 #include "../support/numbers.hpp"
 #include "../support/tokenizer.hpp"
+#include "agreement.hpp"
 #include "options.hpp"
 
 namespace {
@@ -312,6 +313,8 @@ int main(int argc, char** argv) {
     // Ranks read their data before they meet, and give no sign of life yet.
     const double start = options.deadline > 0 ? std::max(30.0, 20 * options.deadline) : 0;
     const reef::comm::Environment environment(argc, argv, start);
+    reef_examples::require_same_options(app, options);
+    options.of_the_run = reef_examples::options_of_the_run(app, options);
     recipes.at(options.recipe)(options);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {

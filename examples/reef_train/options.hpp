@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -54,6 +55,9 @@ struct TrainOptions {
   std::string report;
   std::optional<std::string> prompt;
   std::int64_t prompt_tokens = 200;
+
+  /// The options that change what is trained, by name and value: what a checkpoint keeps of them.
+  std::map<std::string, std::string> of_the_run;
 };
 
 /// The recipes: each is a Trainer of its own, compiled in a file of its own.

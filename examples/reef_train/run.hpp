@@ -33,6 +33,7 @@
 #include "../support/progress.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
+#include "checkpoint_facts.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
 
@@ -67,6 +68,7 @@ public:
   void train() {
     introduce();
     if (!options_.init.empty()) load(options_.init);
+    if (!options_.checkpoint.empty()) reef::checkpoint::claim(trainer_, options_.checkpoint);
     if (options_.resume) {
       resume();
     } else if (!options_.checkpoint.empty()) {
@@ -108,6 +110,10 @@ private:
 
   [[nodiscard]] bool first() const { return ranks_.rank() == 0; }
   [[nodiscard]] std::int64_t committed() const { return trainer_.progress_state().committed; }
+  [[nodiscard]] std::int64_t tokens_a_step() const {
+    return static_cast<std::int64_t>(trainer_.plan().micro_batches_of_step()) * config_.batch *
+           options_.context;
+  }
   void say(const std::string& text) {
     if (first()) bar_.say(text);
   }
@@ -222,6 +228,7 @@ private:
       result.communication.network = reef::comm::read_network(options_.network, ranks_.size());
     }
     result.trace = &sink_;
+    if (ranks_.size() > 1) result.alike = {alike_of_data()};
     if (!options_.profile.empty()) {
       result.profile = profile(result.device);
       if (options_.device_memory == 0) {
@@ -234,6 +241,18 @@ private:
     }
     if constexpr (requires { result.sync.every; }) set_exchange(result.sync);
     return result;
+  }
+
+  /// The text by its tokens, whatever its files are called.
+  reef::comm::Alike alike_of_data() {
+    const std::string value =
+        reef::concat(data_.training().size(), " ", tokenizer_.unit(), "s and ",
+                     data_.validation().size(), " held out, checksum ", data_.fingerprint());
+    const std::string files = options_.data.size() == 1 ? options_.data.front()
+                              : options_.data.empty()
+                                  ? std::string("Reef's own sources")
+                                  : reef::concat(options_.data.size(), " files");
+    return {"--data", value, reef::concat(files, " (", value, ")")};
   }
 
   /// What is there, or what the device does, an operator at a time.
@@ -271,8 +290,7 @@ private:
 
   void introduce() {
     const reef::graph::Dag& dag = trainer_.model().dag();
-    const auto tokens = static_cast<std::int64_t>(trainer_.plan().micro_batches_of_step()) *
-                        config_.batch * options_.context;
+    const std::int64_t tokens = tokens_a_step();
     say(reef::concat("model: ", dag.parameter_count(), " parameters, ", config_.layers, " layers, ",
                      config_.heads, " heads, ", config_.channels, " channels, context ",
                      options_.context));
@@ -321,28 +339,64 @@ private:
   }
 
   void resume() {
+    compare_with_checkpoint();
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
       say("resume: no complete checkpoint in " + options_.checkpoint +
           ", starting at step 1, and the metrics anew");
       return;
     }
-    if (reef::io::require<std::uint32_t>(*facts, "text", "the checkpoint") != data_.fingerprint()) {
-      throw reef::OptionError(
-          "the checkpoint was written with another text.\n  fix: give the same --data and "
-          "--tokenizer.");
-    }
-    if (reef::io::require<std::int64_t>(*facts, "batch", "the checkpoint") != config_.batch) {
-      throw reef::OptionError(
-          "the checkpoint was written with another --batch.\n  fix: give the same.");
-    }
-    if (reef::io::require<std::int64_t>(*facts, "context", "the checkpoint") != options_.context) {
-      throw reef::OptionError(
-          "the checkpoint was written with another --context.\n  fix: give the same.");
-    }
     metrics_.resume(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"),
                     reef::io::value_or<double>(*facts, "seconds", 0, "the checkpoint"));
     say(reef::concat("resume: after step ", committed()));
+  }
+
+  /// Refuses on all ranks what no run goes on with, and says what goes on otherwise than it was. A manifest
+  /// that cannot be read is left to the resume.
+  void compare_with_checkpoint() {
+    std::string refusal;
+    const auto steps = reef::io::complete_checkpoints(options_.checkpoint);
+    if (first() && !steps.empty()) {
+      try {
+        const auto folder = reef::io::checkpoint_folder(options_.checkpoint, steps.back());
+        const CheckpointFacts was(reef::io::read_manifest(folder).facts);
+        compare_with(was, static_cast<std::int64_t>(steps.back()));
+      } catch (const reef::OptionError& error) {
+        refusal = error.what();
+      } catch (const reef::Error&) {  // the resume tells it, on all ranks
+      }
+    }
+    refusal = reef::comm::broadcast_text(trainer_.progress(), "comparison with the checkpoint",
+                                         std::move(refusal));
+    if (refusal.empty()) return;
+    reef::comm::barrier(trainer_.progress(), "the comparison is told");  // they end together
+    throw reef::OptionError(refusal);
+  }
+
+  void compare_with(const CheckpointFacts& was, std::int64_t step) {
+    const std::string differs = was.differences(options_.of_the_run);
+    const auto require = [&](const char* what, std::int64_t before, std::int64_t now) {
+      if (before == now) return;
+      throw reef::OptionError(
+          "the checkpoint was written with another ", what, ": ", before, ", this run has ", now,
+          differs.empty() ? "" : ".\n  options that differ: ", differs, ".\n  fix: give the same.");
+    };
+    require("text (--data, --tokenizer; its checksum)", was.text, data_.fingerprint());
+    require("--batch", was.batch, config_.batch);
+    require("--context", was.context, options_.context);
+    was.require_model(options_.of_the_run);
+    if (!differs.empty()) say("warning: options differ from the checkpoint's: " + differs);
+    if (was.tokens_a_step != 0 && was.tokens_a_step != tokens_a_step()) {
+      say(reef::concat("warning: a step has ", tokens_a_step(), " tokens on ", ranks_.size(),
+                       " rank(s), it had ", was.tokens_a_step, " on ", was.ranks,
+                       " before the checkpoint"));
+    }
+    const double before = was.learning_rate ? was.learning_rate->at(step) : 0;
+    const double now = trainer_.options().learning_rate.at(step);
+    if (was.learning_rate && before != now) {
+      say(reef::concat("warning: the learning rate of step ", step + 1, " is ", now,
+                       ", by the checkpoint's options it was to be ", before));
+    }
   }
 
   /// A later resume takes the checkpoint of the most steps: while this run has made fewer, another run's.
@@ -397,10 +451,18 @@ private:
 
   void checkpoint() {
     metrics_.tell(trainer_.progress());
+    const auto& rate = trainer_.options().learning_rate;
     const auto folder = reef::checkpoint::save(trainer_, options_.checkpoint,
                                                {{"text", data_.fingerprint()},
                                                 {"batch", config_.batch},
                                                 {"context", options_.context},
+                                                {"options", options_.of_the_run},
+                                                {"tokens_a_step", tokens_a_step()},
+                                                {"learning_rate",
+                                                 {{"peak", rate.peak},
+                                                  {"warmup", rate.warmup},
+                                                  {"steps", rate.steps},
+                                                  {"floor", rate.floor}}},
                                                 {"tokens", metrics_.tokens()},
                                                 {"seconds", metrics_.seconds()}});
     say("checkpoint: " + folder.string());

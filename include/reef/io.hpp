@@ -5,6 +5,7 @@
 
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/checksum.hpp>
+#include <reef/io/directory_lock.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/json_string.hpp>

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -212,6 +214,101 @@ TEST_F(Manifest, a_change_of_any_fact_is_found_by_its_own_checksum) {
   EXPECT_GT(found, 20);
   reef::test::write_file(path, io::parse_json(good, "x").dump());  // other spacing, same text
   EXPECT_NO_THROW(io::read_manifest(folder_.path()));
+}
+
+/// The numbers' types and bits too, which == does not look at.
+void expect_identical(const Json& a, const Json& b, const std::string& where = "facts") {
+  ASSERT_EQ(a, b) << where;
+  if (a.is_number_float() || b.is_number_float()) {
+    ASSERT_EQ(a.type(), b.type()) << where;
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(a.get<double>()),
+              std::bit_cast<std::uint64_t>(b.get<double>()))
+        << where;
+  }
+  if (!a.is_structured()) return;
+  for (const auto& [key, value] : a.items()) {
+    const Json& other = a.is_array() ? b.at(std::stoul(key)) : b.at(key);
+    expect_identical(value, other, where + "." + key);
+  }
+}
+
+TEST_F(Manifest, facts_come_back_as_they_went_in) {
+  using Limits = std::numeric_limits<double>;
+  Json deep = 1;
+  for (int i = 0; i < 61; ++i) deep = Json::array({deep});  // beside the manifest and its facts
+  const Json facts{
+      {"integers",
+       {0, -1, 9007199254740993, -9007199254740993, std::numeric_limits<std::int64_t>::min(),
+        std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::uint64_t>::max()}},
+      {"reals",
+       {0.0, -0.0, 1.0, 0.1, -1.0 / 3, 1e22, 1e23, 9007199254740993.0, 1.8446744073709552e19,
+        Limits::max(), Limits::lowest(), Limits::min(), Limits::denorm_min(), Limits::epsilon(),
+        static_cast<double>(0.1F)}},
+      {"texts",
+       {"", "a", std::string("nul\0l", 5), "\x01\x1f\x7f", "quotes \" and \\ and /",
+        "\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x9f", "\xe2\x80\xa8", "null", "NaN", "1e999"}},
+      {"a.b", {{"", Json::object()}, {"\xc3\xa4", nullptr}, {"0", Json::array()}}},
+      {"flags", {true, false, nullptr}},
+      {"deep", deep}};
+  for (const Json& some : std::vector<Json>{facts, Json::object()}) {
+    io::write_manifest(folder_.path(), {some, {}});
+    expect_identical(io::read_manifest(folder_.path()).facts, some);
+  }
+}
+
+TEST_F(Manifest, facts_that_would_come_back_otherwise_are_refused_by_name) {
+  io::write_manifest(folder_.path(), {{{"step", 1}}, {}});
+  using Limits = std::numeric_limits<double>;
+  Json deep = 1;
+  for (int i = 0; i < 63; ++i) deep = Json::array({deep});
+  const auto refused = [&](const Json& facts, const std::string& text) {
+    try {
+      io::write_manifest(folder_.path(), {facts, {}});
+      ADD_FAILURE() << text;
+    } catch (const OptionError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("fix: "), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(io::read_manifest(folder_.path()).facts, Json({{"step", 1}}));
+  };
+  refused({{"loss", Limits::quiet_NaN()}}, "facts.'loss' is nan");
+  refused({{"a", {1, {{"b", Limits::infinity()}}}}}, "facts.'a'[1].'b' is inf");
+  refused({{"a", -Limits::infinity()}}, "facts.'a' is -inf");
+  refused({{"note", "caf\xe9"}}, "facts.'note' is a text that is not UTF-8");
+  refused({{"note", "\xed\xa0\x80"}}, "facts.'note' is a text that is not UTF-8");
+  refused({{"caf\xe9", 1}}, "is not UTF-8");
+  refused({{"bytes", Json::binary({1, 2, 3})}}, "facts.'bytes' is binary");
+  refused({{"gone", Json(Json::value_t::discarded)}}, "facts.'gone' is no value");
+  refused({{"deep", deep}}, "nests deeper than 64");
+}
+
+TEST_F(Manifest, what_jobs_did_not_complete_is_removed_and_nothing_else) {
+  const auto make = [&](std::uint64_t step, bool complete) {
+    const auto folder = io::checkpoint_folder(folder_.path(), step);
+    std::filesystem::create_directory(folder);
+    reef::test::write_file(folder / "model.safetensors", "named");
+    reef::test::write_file(folder / "model.1.safetensors", "not");
+    reef::test::write_file(folder / "optimizer-1.safetensors.tmp.123.4", "not");
+    reef::test::write_file(folder / "manifest.json.tmp.5.6", "not");
+    if (complete) io::write_manifest(folder, {Json::object(), {{"model.safetensors", 5, 0, {}}}});
+    return folder;
+  };
+  const auto complete = make(1, true);
+  const auto torn = make(2, false);
+  const auto with_notes = make(3, false);
+  reef::test::write_file(with_notes / "notes.txt", "a user's");
+  const auto damaged = make(4, false);
+  reef::test::write_file(damaged / "manifest.json", "{");
+  io::remove_unfinished_checkpoints(folder_.path());
+  const auto count = [](const std::filesystem::path& folder) {
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  };
+  EXPECT_EQ(count(complete), 2);
+  EXPECT_TRUE(std::filesystem::exists(complete / "model.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(torn));
+  EXPECT_EQ(count(with_notes), 1);
+  EXPECT_EQ(count(damaged), 5);
+  EXPECT_NO_THROW(io::remove_unfinished_checkpoints(folder_ / "none"));
 }
 
 TEST_F(Manifest, only_checkpoints_with_a_manifest_are_complete) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/checksum.hpp>
@@ -109,8 +111,64 @@ inline Manifest manifest_from_json(const Json& json, const std::string& source) 
   return manifest;
 }
 
-/// Writes the manifest of a folder, atomically. Call it once every shard is written.
+namespace detail {
+
+/// By its bits, whatever a compiler may take for granted of numbers.
+inline bool is_finite(double number) {
+  constexpr std::uint64_t exponent = 0x7FF0'0000'0000'0000;
+  return (std::bit_cast<std::uint64_t>(number) & exponent) != exponent;
+}
+
+}  // namespace detail
+
+/// Throws OptionError with the value's name for what would not come back from JSON's text as it went in: numbers
+/// that are not finite, text that is not UTF-8, bytes, and nesting that nobody reads.
+inline void require_text(const Json& value, const std::string& name, int depth = 0) {
+  const auto refuse = [&](std::string_view what, std::string_view fix) {
+    throw OptionError("reef::io: ", name, " ", what, ".\n  fix: ", fix);
+  };
+  const auto require_utf8 = [&](const std::string& text) {
+    try {
+      static_cast<void>(Json(text).dump());
+    } catch (const Json::exception&) {
+      refuse("is a text that is not UTF-8", "write its bytes in hexadecimal digits, or base64.");
+    }
+  };
+  const bool nests = value.is_structured();
+  if (nests && depth >= JsonLimits{}.depth) {
+    refuse(concat("nests deeper than ", JsonLimits{}.depth), "fewer objects inside each other.");
+  }
+  if (value.is_object()) {
+    for (const auto& [key, inside] : value.items()) {
+      const std::string path = concat(name, ".", in_quotes(key));
+      try {
+        static_cast<void>(Json(key).dump());
+      } catch (const Json::exception&) {
+        throw OptionError("reef::io: the name ", path, " is not UTF-8.\n  fix: one that is.");
+      }
+      require_text(inside, path, depth + 1);
+    }
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      require_text(value[i], concat(name, "[", i, "]"), depth + 1);
+    }
+  } else if (value.is_number_float() && !detail::is_finite(value.get<double>())) {
+    refuse(concat("is ", value.get<double>(), ", a number that JSON does not have"),
+           "leave it out, or write it as a text.");
+  } else if (value.is_string()) {
+    require_utf8(value.get_ref<const std::string&>());
+  } else if (value.is_binary()) {
+    refuse("is binary, which JSON's text does not have",
+           "a text of hexadecimal digits, or base64.");
+  } else if (value.is_discarded()) {
+    refuse("is no value", "leave it out.");
+  }
+}
+
+/// Writes the manifest of a folder, atomically. Call it once every shard is written. Throws OptionError for
+/// facts that would not be read as they are.
 inline void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  require_text(manifest.facts, "facts", 1);
   Json shards = Json::array();
   for (const Shard& shard : manifest.shards) shards.push_back(to_json(shard));
   Json json{{"format", "reef.checkpoint"},
@@ -118,7 +176,13 @@ inline void write_manifest(const std::filesystem::path& folder, const Manifest& 
             {"facts", manifest.facts},
             {"shards", std::move(shards)}};
   json["crc32c"] = detail::crc32c_of_manifest(json);
-  write_atomically(folder / Manifest::file, json.dump(1) + "\n");
+  const std::string text = json.dump(1) + "\n";
+  if (text.size() > JsonLimits{}.bytes) {
+    throw OptionError("reef::io: a manifest of ", format_bytes(text.size()), " for '",
+                      folder.string(), "' is more than is read, ", format_bytes(JsonLimits{}.bytes),
+                      ".\n  fix: fewer facts in it.");
+  }
+  write_atomically(folder / Manifest::file, text);
 }
 
 /// The manifest of a folder. Throws FileError if there is none, DecodeError if it is no manifest, or
@@ -141,16 +205,19 @@ inline Manifest read_manifest(const std::filesystem::path& folder) {
 }
 
 /// STEM.safetensors, or STEM.1.safetensors where the folder's manifest names the former: a file that
-/// can be written while the checkpoint that the folder holds stays whole.
+/// can be written while the checkpoint that the folder holds stays whole. FileError for a manifest that is
+/// there and cannot be read.
 inline std::string free_shard_name(const std::filesystem::path& folder, const std::string& stem) {
   const std::string name = stem + ".safetensors";
+  std::error_code code;
+  if (!std::filesystem::exists(folder / Manifest::file, code) && !code) return name;
   try {
     const std::vector<Shard> taken = read_manifest(folder).shards;
     const bool is_taken = std::any_of(taken.begin(), taken.end(),
                                       [&](const Shard& shard) { return shard.file == name; });
     return is_taken ? stem + ".1.safetensors" : name;
-  } catch (const Error&) {
-    return name;  // no manifest, or one that nobody can read: there is nothing to spare
+  } catch (const DecodeError&) {
+    return name;  // it is damaged: there is nothing to spare
   }
 }
 
@@ -169,6 +236,19 @@ inline void remove_unnamed_shards(const std::filesystem::path& folder, const Man
     if (is_ours && !is_named) unnamed.push_back(entry->path());
   }
   for (const auto& path : unnamed) std::filesystem::remove(path, code);
+}
+
+/// Removes from a folder what its manifest does not name, and the folder where it has none and nothing else is
+/// in it. A manifest that is there and cannot be read keeps all. What cannot be removed stays.
+inline void remove_unfinished(const std::filesystem::path& folder) {
+  std::error_code code;
+  const bool complete = std::filesystem::exists(folder / Manifest::file, code) || code;
+  try {
+    remove_unnamed_shards(folder, complete ? read_manifest(folder) : Manifest{});
+  } catch (const Error&) {
+    return;
+  }
+  if (!complete) std::filesystem::remove(folder, code);  // unless something of others is in it
 }
 
 /// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
@@ -245,8 +325,10 @@ inline std::filesystem::path checkpoint_folder(const std::filesystem::path& dire
   return directory / name.data();
 }
 
-/// The steps of all complete checkpoints of a directory, ascending; none if it does not exist.
-inline std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory) {
+namespace detail {
+
+/// The steps of the checkpoint folders of a directory, ascending; none if it does not exist.
+inline std::vector<std::uint64_t> checkpoint_steps(const std::filesystem::path& directory) {
   std::vector<std::uint64_t> steps;
   std::error_code code;
   for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
@@ -257,15 +339,34 @@ inline std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::pa
     if (!name.starts_with(prefix)) continue;
     const char* const last = name.data() + name.size();
     const auto [stop, error] = std::from_chars(name.data() + prefix.size(), last, step);
-    std::error_code ignored;
     if (error == std::errc() && stop == last &&
-        entry->path() == checkpoint_folder(directory, step) &&
-        std::filesystem::is_regular_file(entry->path() / Manifest::file, ignored)) {
+        entry->path() == checkpoint_folder(directory, step)) {
       steps.push_back(step);
     }
   }
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+}  // namespace detail
+
+/// The steps of all complete checkpoints of a directory, ascending; none if it does not exist.
+inline std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory) {
+  std::vector<std::uint64_t> steps = detail::checkpoint_steps(directory);
+  std::erase_if(steps, [&](std::uint64_t step) {
+    std::error_code ignored;
+    return !std::filesystem::is_regular_file(checkpoint_folder(directory, step) / Manifest::file,
+                                             ignored);
+  });
+  return steps;
+}
+
+/// Removes what jobs left of checkpoints that they did not complete. For who alone writes there
+/// (DirectoryLock).
+inline void remove_unfinished_checkpoints(const std::filesystem::path& directory) {
+  for (const std::uint64_t step : detail::checkpoint_steps(directory)) {
+    remove_unfinished(checkpoint_folder(directory, step));
+  }
 }
 
 }  // namespace reef::inline v0::io

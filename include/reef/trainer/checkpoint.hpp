@@ -1,22 +1,28 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/comm/shared_counter.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/graph/hash.hpp>
+#include <reef/io/directory_lock.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/trainer/detail/agreement.hpp>
+#include <reef/trainer/detail/claim.hpp>
 #include <reef/trainer/detail/loader.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -24,32 +30,15 @@ namespace reef::inline v0::checkpoint {
 
 namespace detail {
 
-/// Runs `work` on every rank and throws on all what it failed of on any: nobody goes on alone.
-template <class F>
-void together(comm::Progress& progress, const std::string& what, const F& work) {
-  std::string failure;
-  try {
-    work();
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
-  const auto failures = comm::gather_texts(progress, what, failure);
-  std::string first;
-  for (std::size_t rank = 0; rank < failures.size() && first.empty(); ++rank) {
-    if (failures[rank].empty()) continue;
-    first = concat("reef::checkpoint: ", what, " failed on rank ", rank, ": ", failures[rank]);
-  }
-  first = comm::broadcast_text(progress, what + " (failure)", std::move(first));
-  if (!first.empty()) throw FileError(first);
-}
-
 template <class TrainerType>
 void require_same_run(const TrainerType& trainer, const io::Json& facts,
                       const std::string& source) {
   const auto expect = [&](const char* fact, const auto& wanted) {
     using Fact = std::remove_cvref_t<decltype(wanted)>;
-    if (io::require<Fact>(facts, fact, {source, io::checkpoint_fix}) == wanted) return;
-    throw DecodeError("reef::checkpoint::resume: ", source, " was written with another ", fact,
+    const auto found = io::require<Fact>(facts, fact, {source, io::checkpoint_fix});
+    if (found == wanted) return;
+    throw DecodeError("reef::checkpoint::resume: ", source, " was written with another ", fact, ": ",
+                      found, ", here it is ", wanted,
                       ".\n  fix: resume with the options that the run was started with, or give "
                       "another directory.");
   };
@@ -59,34 +48,19 @@ void require_same_run(const TrainerType& trainer, const io::Json& facts,
   expect("model", graph::hash_of(trainer.model().dag()));
 }
 
-}  // namespace detail
-
-/// Writes what a resume needs to DIRECTORY/step-N: rank 0 the parameters by their names, every rank
-/// its optimizer state, with the gradient that is pending if rounds overlap, and last, when all are on
-/// the disk, rank 0 the manifest. The trainer's weights are settled.
-///
-/// | who    | all ranks, between steps, with the same directory on a file system that they share   |
-/// | files  | model.safetensors, optimizer-R.safetensors, manifest.json with a checksum per tensor |
-/// | facts  | what the caller wants back from resume                                               |
-/// | errors | FileError on every rank; without a manifest the folder is no checkpoint, and older   |
-/// |        | ones, also one of this step, are unchanged                                           |
+/// Every rank's shards, and then the manifest. A checkpoint of this step may be there already: it stays whole
+/// until the new manifest takes the place of its own.
 template <class... Policies>
-std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
-                           const io::Json& facts = io::Json::object()) {
+void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path& folder,
+                      const io::Json& facts, const comm::CounterState& micro_batches) {
   using T = typename Trainer<Policies...>::T;
   const run::StepState& state = trainer.progress_state();
-  const auto folder = io::checkpoint_folder(directory, static_cast<std::uint64_t>(state.committed));
   const bool first = trainer.rank() == 0;
-  trainer.settle();
-  const comm::CounterState micro_batches = trainer.new_micro_batches();
-
-  // A checkpoint of this step may be there already: it stays whole until the new manifest takes the
-  // place of its own.
-  detail::together(trainer.progress(), "making a checkpoint's folder", [&] {
+  together(trainer.progress(), "making a checkpoint's folder", [&] {
     if (first) io::create_folders(folder);
   });
   io::Json shards = io::Json::array();
-  detail::together(trainer.progress(), "writing a checkpoint", [&] {
+  together(trainer.progress(), "writing a checkpoint", [&] {
     const auto write = [&](const std::string& stem, const std::vector<io::NamedSource>& tensors) {
       shards.push_back(
           io::to_json(io::stream_safetensors(folder / io::free_shard_name(folder, stem), tensors)));
@@ -99,14 +73,14 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
                            return trainer.parameter_bytes(parameter.name, offset, room);
                          }});
       }
-      write(detail::model_stem, model);
+      write(model_stem, model);
     }
     std::vector<io::NamedSource> optimizer;
     for (const auto& range : trainer.state_ranges()) {
       using Kept = optim::StateRange::Kept;
       const bool equal = range.kept == Kept::whole || (range.kept == Kept::ahead && !range.own);
       if (!first && equal) continue;
-      optimizer.push_back({concat(detail::stem_of(range), range.begin), Shape{range.elements},
+      optimizer.push_back({concat(stem_of(range), range.begin), Shape{range.elements},
                            range.element,
                            [&trainer, range](Bytes offset, std::span<std::byte> room) {
                              return trainer.state_bytes(range, offset, room);
@@ -116,7 +90,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
   });
 
   const auto texts = comm::gather_texts(trainer.progress(), "checkpoint shards", shards.dump());
-  detail::together(trainer.progress(), "writing a checkpoint's manifest", [&] {
+  together(trainer.progress(), "writing a checkpoint's manifest", [&] {
     if (!first) return;
     io::Manifest manifest;
     manifest.facts = {{"user", facts},
@@ -144,6 +118,89 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     io::write_manifest(folder, manifest);
     io::remove_unnamed_shards(folder, manifest);
   });
+}
+
+}  // namespace detail
+
+/// Makes the directory this job's own to write checkpoints to, until the trainer is destroyed or claims another;
+/// nothing if it is already. save() does it too: before the first step it costs less to be refused.
+///
+/// | who     | all ranks, between steps                                                                 |
+/// | others  | another job that claims it, or saves to it, is refused with the name of this one; one that |
+/// |         | ended without a word leaves no trace (io::DirectoryLock). Who only resumes claims nothing  |
+/// | cleans  | what jobs that were ended left of checkpoints that they did not complete                  |
+/// | errors  | FileError on every rank, if another job has it, or for a directory that some rank does not |
+/// |         | share or cannot write to: with their numbers                                              |
+template <class... Policies>
+void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory) {
+  auto& mine = trainer.claimed_directory();
+  if (mine == nullptr) mine = std::make_shared<Claim>();
+  Claim& claimed = *mine;
+  comm::Progress& progress = trainer.progress();
+  const int is_new = claimed.directory == directory ? 0 : 1;
+  const auto all = comm::gather_numbers(progress, "checkpoint directory is new", is_new);
+  const bool first = trainer.rank() == 0;
+  if (std::all_of(all.begin(), all.end(), [](int one) { return one == 0; })) {
+    detail::together(progress, "claiming the checkpoint directory again", [&] {
+      if (first) io::create_folders(directory);
+      if (first) claimed.lock->renew();
+    });
+    return;
+  }
+  claimed = {};
+  bool made = false;
+  const auto leave = [&] {
+    claimed = {};
+    std::error_code ignored;
+    if (made) std::filesystem::remove(directory, ignored);
+  };
+  try {
+    detail::together(progress, "claiming the checkpoint directory", [&] {
+      if (!first) return;
+      std::error_code ignored;
+      made = !std::filesystem::exists(directory, ignored);
+      io::create_folders(directory);
+      claimed.lock = std::make_unique<io::DirectoryLock>(directory);
+    });
+    if (progress.size() > 1) detail::require_shared(progress, directory);
+  } catch (const FileError&) {
+    leave();
+    throw;
+  }
+  if (first) io::remove_unfinished_checkpoints(directory);
+  claimed.directory = directory;
+}
+
+/// Writes what a resume needs to DIRECTORY/step-N: rank 0 the parameters by their names, every rank
+/// its optimizer state, with the gradient that is pending if rounds overlap, and last, when all are on
+/// the disk, rank 0 the manifest. The trainer's weights are settled.
+///
+/// | who    | all ranks, between steps, with the same directory on a file system that they share: it is   |
+/// |        | claimed, so that no other job writes there                                                 |
+/// | files  | model.safetensors, optimizer-R.safetensors, manifest.json with a checksum per tensor       |
+/// | facts  | what the caller wants back from resume, of rank 0: any JSON value, which comes back equal  |
+/// |        | to what it was; one that JSON's text cannot hold (NaN, bytes, no UTF-8) is an error         |
+/// | errors | FileError on every rank: what was written of this checkpoint is removed, and older ones,   |
+/// |        | also one of this step, are unchanged                                                       |
+template <class... Policies>
+std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
+                           const io::Json& facts = io::Json::object()) {
+  const auto folder = io::checkpoint_folder(
+      directory, static_cast<std::uint64_t>(trainer.progress_state().committed));
+  const bool first = trainer.rank() == 0;
+  detail::together(trainer.progress(), "looking at a checkpoint's facts", [&] {
+    if (first) io::require_text(facts, "facts", 2);
+  });
+  claim(trainer, directory);
+  trainer.settle();
+  const comm::CounterState micro_batches = trainer.new_micro_batches();
+  try {
+    detail::write_checkpoint(trainer, folder, facts, micro_batches);
+  } catch (const FileError&) {  // of all ranks, none of which writes any more
+    if (first) io::remove_unfinished(folder);
+    comm::barrier(trainer.progress(), "what a checkpoint left is removed");
+    throw;
+  }
   return folder;
 }
 
@@ -172,9 +229,12 @@ template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                                const std::filesystem::path& directory) {
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
-  reef::detail::require_agreement(trainer.progress(), "latest checkpoint",
-                                  steps.empty() ? 0 : steps.back() + 1,
-                                  "give all ranks the same directory on a shared file system.");
+  const std::string latest =
+      steps.empty() ? std::string("none") : concat("after step ", steps.back());
+  comm::require_alike(
+      trainer.progress(), "reef::checkpoint::resume", "latest checkpoint",
+      {{"latest checkpoint", latest, concat(latest, ", in '", directory.string(), "'")}},
+      "give all ranks the same directory on a shared file system.");
   if (steps.empty()) return std::nullopt;
 
   const auto folder = io::checkpoint_folder(directory, steps.back());

@@ -40,6 +40,10 @@
 
 namespace reef::inline v0 {
 
+namespace checkpoint {
+struct Claim;
+}
+
 namespace detail {
 
 /// The policies of a Trainer by axis, the neutral element where none is given.
@@ -287,6 +291,11 @@ public:
     return {*std::max_element(taken.begin(), taken.end()) * static_cast<std::uint64_t>(ranks())};
   }
 
+  /// The directory that checkpoint::claim and save have made this job's own.
+  [[nodiscard]] std::shared_ptr<checkpoint::Claim>& claimed_directory() {
+    return claimed_directory_;
+  }
+
   /// Where accumulation adapts: how many micro-batches this rank has taken since the job began, how many
   /// further ones in each stage of the last step, and how many it is to take in the next, whatever is
   /// sent meanwhile. The same counts on all ranks give the same bits again.
@@ -450,6 +459,7 @@ private:
   bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
   bool pending_ = false;    ///< what is StateRange::Kept::pending is there
   bool exchanged_ = false;  ///< the weights ahead are in builder.exchanged, the committed ones here
+  std::shared_ptr<checkpoint::Claim> claimed_directory_{};
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
 };
 

@@ -1,0 +1,169 @@
+#include "agreement.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <reef/comm/agreement.hpp>
+#include <reef/comm/communicator.hpp>
+#include <reef/comm/progress.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/version.hpp>
+#include <reef/io/checksum.hpp>
+#include <reef/io/mapped_file.hpp>
+
+#include "../support/tokenizer.hpp"
+
+namespace reef_examples {
+
+namespace {
+
+namespace fs = std::filesystem;
+using reef::comm::Alike;
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string name_of(const CLI::Option& option) {
+  const auto& names = option.get_lnames();
+  return names.empty() ? option.get_name() : "--" + names.front();
+}
+
+/// Numbers as one spells them, whichever way they were written: 1e-2 is 0.01, and 010 is 10.
+std::string spelled(const std::string& text) {
+  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
+    return text.substr(std::min(text.find_first_not_of('0'), text.size() - 1));
+  }
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const bool whole = !text.empty() && end == text.c_str() + text.size();
+  return whole ? reef::concat(number) : text;
+}
+
+/// What counts: as given, else the default. Empty: neither.
+std::string value_of(const CLI::Option& option) {
+  if (option.get_expected_max() == 0) return option.count() > 0 ? "given" : "";
+  if (option.count() == 0) return spelled(option.get_default_str());
+  std::string text;
+  for (const std::string& result : option.results()) {
+    text += (text.empty() ? "" : " ") + spelled(result);
+  }
+  return text.empty() ? "''" : text;
+}
+
+/// The same for the same contents, under whatever name.
+Alike alike_of_files(const std::string& name, const std::string& given,
+                     const std::vector<fs::path>& files) {
+  if (given.empty()) return {name, "", "not given"};
+  std::uint32_t crc = 0;
+  for (const fs::path& file : files) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) {
+      return {name, given, given + (fs::exists(file, ignored) ? "" : ", which is not there")};
+    }
+    if (fs::file_size(file, ignored) > 0) {
+      crc = reef::io::crc32c(reef::io::MappedFile(file).bytes(), crc);
+    }
+  }
+  return {name, reef::concat("checksum ", crc), reef::concat(given, " (checksum ", crc, ")")};
+}
+
+Alike alike_of_tokenizer(const TrainOptions& options) {
+  const auto [kind, place] = split_tokenizer_name(options.tokenizer);
+  std::vector<fs::path> files;
+  if (kind == "tiktoken") files = {place};
+  if (kind == "gpt2") {
+    for (const char* const file : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe"}) {
+      if (exists(fs::path(place) / file)) files.push_back(fs::path(place) / file);
+    }
+  }
+  if (files.empty()) return {"--tokenizer", kind, options.tokenizer};
+  Alike alike = alike_of_files("--tokenizer", options.tokenizer, files);
+  alike.value = kind + ", " + alike.value;
+  return alike;
+}
+
+/// As it is meant: acco adapts unless told otherwise. How many micro-batches are fixed is each rank's affair.
+std::string accumulation_of(const TrainOptions& options) {
+  const bool adapts =
+      options.accumulation ? options.accumulation->adapts : options.recipe == "acco";
+  const int most = options.accumulation ? options.accumulation->most : 0;
+  return !adapts ? "fixed" : most == 0 ? "adaptive" : reef::concat("cap:", most);
+}
+
+/// What a rank may have of its own: speeds and memory, of which the ranks agree on the least; and its share of
+/// the work.
+bool is_of_a_rank(std::string_view name) {
+  return is_one_of(name, {"--help", "--threads", "--slow", "--device-memory", "--device-link",
+                          "--micro-batches"});
+}
+
+}  // namespace
+
+void require_same_options(const CLI::App& app, const TrainOptions& options) {
+  const reef::comm::Communicator ranks;
+  if (ranks.size() == 1) return;
+  std::vector<Alike> mine{{"version of reef-train", std::string(reef::version)}};
+  for (const CLI::Option* const option : app.get_options()) {
+    const std::string name = name_of(*option);
+    const std::string value = value_of(*option);
+    if (is_of_a_rank(name) || name == "--data")
+      continue;  // --data: with the Trainer's, when it is read
+    if (name == "--tokenizer") {
+      mine.push_back(alike_of_tokenizer(options));
+    } else if (name == "--accumulate") {
+      mine.push_back({name, accumulation_of(options)});
+    } else if (is_one_of(name, {"--init", "--network", "--profile"})) {
+      mine.push_back(alike_of_files(name, value, {value}));
+    } else if (name ==
+               "--checkpoint") {  // it may have other names: that it is one directory is looked at
+      mine.push_back({name, value.empty() ? "" : "given", value.empty() ? "not given" : value});
+    } else {
+      mine.push_back({name, value, value.empty() ? "not given" : value});
+    }
+  }
+  reef::comm::ProgressOptions plain;
+  plain.transport = reef::comm::Transport::messages;
+  std::string difference;
+  {
+    reef::comm::Progress progress(ranks, plain);
+    difference = reef::comm::difference(progress, "command lines", mine);
+  }
+  if (difference.empty()) return;
+  throw reef::OptionError("the command lines are not the same on all ranks: ", difference,
+                          ".\n  fix: start every rank with the same options.");
+}
+
+std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
+                                                      const TrainOptions& options) {
+  std::map<std::string, std::string> found;
+  for (const CLI::Option* const option : app.get_options()) {
+    const std::string name = name_of(*option);
+    const auto begins = [&name](const char* with) { return name.starts_with(with); };
+    // Of files, speeds and what is told no number depends; the text, the batch and the context are kept apart.
+    const bool is_aside =
+        begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
+        is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
+                         "--resume", "--deadline", "--network", "--threads", "--slow",
+                         "--device-memory", "--device-link", "--profile", "--activations", "--init",
+                         "--data", "--batch", "--context"});
+    if (is_aside) continue;
+    const std::string value = value_of(*option);
+    found[name] = name == "--tokenizer"       ? alike_of_tokenizer(options).value
+                  : name == "--accumulate"    ? accumulation_of(options)
+                  : name == "--micro-batches" ? reef::concat(options.micro_batches)
+                  : value.empty()             ? "not given"
+                                              : value;
+  }
+  return found;
+}
+
+}  // namespace reef_examples

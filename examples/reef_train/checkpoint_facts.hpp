@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <reef/io/json.hpp>
+#include <reef/optim/learning_rate.hpp>
+
+namespace reef_examples {
+
+/// What a checkpoint says of the run that wrote it. Runs of before some of it was kept lack that.
+struct CheckpointFacts {
+  /// Of a manifest's facts. Throws DecodeError for what is no fact of reef-train's.
+  explicit CheckpointFacts(const reef::io::Json& facts);
+
+  std::uint32_t text = 0;  ///< its checksum
+  std::int64_t batch = 0;
+  std::int64_t context = 0;
+  std::int64_t ranks = 0;
+  std::int64_t tokens_a_step = 0;  ///< 0: not known
+  std::optional<reef::optim::LearningRate> learning_rate;
+  std::map<std::string, std::string> options;  ///< TrainOptions::of_the_run
+
+  /// "--lr was 0.01, is 0.02; ...": of the options that both know.
+  [[nodiscard]] std::string differences(const std::map<std::string, std::string>& now) const;
+
+  /// Throws OptionError, with the option and both values, for those that make another model or other numbers
+  /// from the start.
+  void require_model(const std::map<std::string, std::string>& now) const;
+};
+
+}  // namespace reef_examples

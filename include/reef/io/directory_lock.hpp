@@ -1,0 +1,212 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/vfs.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/json.hpp>
+
+namespace reef::inline v0::io {
+
+inline std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "unknown";
+}
+
+/// Other machines may see what is there: a file system that is none of the local ones.
+inline bool is_shared_file_system([[maybe_unused]] const std::filesystem::path& path) {
+#if defined(__linux__)
+  struct statfs about {};
+  if (::statfs(path.c_str(), &about) != 0) return true;
+  // ext, XFS, Btrfs, tmpfs, ramfs, overlayfs, F2FS, ZFS, bcachefs, ReiserFS, JFS: linux/magic.h.
+  constexpr std::array<std::uint32_t, 11> local{0xEF53,     0x58465342, 0x9123683E, 0x01021994,
+                                                0x858458F6, 0x794C7630, 0xF2F52010, 0x2FC12FC1,
+                                                0xCA451A4E, 0x52654973, 0x3153464A};
+  return std::find(local.begin(), local.end(), static_cast<std::uint32_t>(about.f_type)) ==
+         local.end();
+#else
+  return true;
+#endif
+}
+
+namespace detail {
+
+/// When a process of this machine began, in the kernel's ticks since it started; 0: there is none.
+inline std::uint64_t start_of_process(std::int64_t process) {
+  std::ifstream file(concat("/proc/", process, "/stat"));
+  std::string line((std::istreambuf_iterator<char>(file)), {});
+  std::size_t at = line.rfind(')');  // "id (name) state parent ...", of which the 22nd is the start
+  for (int field = 2; at != std::string::npos && field < 22; ++field) at = line.find(' ', at + 1);
+  std::uint64_t start = 0;
+  if (at != std::string::npos)
+    std::from_chars(line.data() + at + 1, line.data() + line.size(), start);
+  return start;
+}
+
+}  // namespace detail
+
+/// A directory that one job writes to: another one that wants it is refused, and told who has it.
+///
+/// | file   | DIRECTORY/reef.lock, with its holder: machine, process, since when, job. Gone at the end     |
+/// | lock   | flock: it ends with its process, however that ends. So what a dead one of this machine left  |
+/// |        | is taken over, and of any machine on a file system of this one's own                         |
+/// | shared | on NFS Linux makes a lock of the server's of it, which other machines see unless it is       |
+/// |        | mounted with local_lock or nolock. Where what other machines lock cannot be trusted to be    |
+/// |        | seen, the file counts: a holder of another machine is refused until somebody removes it      |
+/// | errors | FileError with the holder and what to do; a file system without flock asks the file alone    |
+class DirectoryLock {
+public:
+  static constexpr std::string_view file_name = "reef.lock";
+
+  explicit DirectoryLock(const std::filesystem::path& directory) : path_(directory / file_name) {
+    acquire();
+  }
+  ~DirectoryLock() { release(); }
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+  /// Takes it again if its file was removed or replaced, as where the directory was made anew.
+  void renew() {
+    if (is_named()) return;
+    file_.close();
+    acquire();
+  }
+
+private:
+  void acquire() {
+    for (;;) {
+      file_ = detail::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+      if (!file_) {
+        detail::throw_file_error("make the lock", path_, errno,
+                                 "the folder must exist, be writable, and have space left.");
+      }
+      const bool taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
+      if (!taken && errno == EWOULDBLOCK) refuse(read());
+      if (taken && !is_named()) continue;  // whoever had it has removed it meanwhile
+      const Json holder = read();
+      const bool elsewhere = text_of(holder, "host") != host_name();
+      if (!holder.is_null() &&
+          (taken ? elsewhere && is_shared_file_system(path_) : elsewhere || is_alive(holder))) {
+        refuse(holder);
+      }
+      break;
+    }
+    write();
+  }
+
+  void release() {
+    if (file_ && is_named()) ::unlink(path_.c_str());
+    file_.close();
+  }
+
+  /// The file that is open here is the one of that name.
+  [[nodiscard]] bool is_named() const {
+    struct ::stat here {};
+    struct ::stat named {};
+    return ::fstat(file_.get(), &here) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+           here.st_dev == named.st_dev && here.st_ino == named.st_ino;
+  }
+
+  /// Who wrote it; null if nobody can be read there.
+  [[nodiscard]] Json read() const {
+    std::array<char, 4096> text{};
+    const ::ssize_t size = ::pread(file_.get(), text.data(), text.size(), 0);
+    if (size <= 0) return nullptr;
+    try {
+      Json holder = parse_json({text.data(), static_cast<std::size_t>(size)}, "a lock");
+      return holder.is_object() ? holder : Json(nullptr);
+    } catch (const Error&) {
+      return nullptr;
+    }
+  }
+
+  void write() {
+    std::string job;
+    for (const char* variable : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"}) {
+      const char* const value = std::getenv(variable);
+      if (job.empty() && value != nullptr) job = concat(variable, "=", value);
+    }
+    std::array<char, 32> time{};
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    std::strftime(time.data(), time.size(), "%Y-%m-%d %H:%M:%S", ::localtime_r(&now, &parts));
+    const Json holder{{"host", host_name()},
+                      {"process", ::getpid()},
+                      {"start", detail::start_of_process(::getpid())},
+                      {"since", std::string(time.data())},
+                      {"job", job}};
+    const std::string text = holder.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const bool written =
+        ::ftruncate(file_.get(), 0) == 0 &&
+        ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<::ssize_t>(text.size());
+    if (written) return;
+    const int code = errno;
+    release();
+    detail::throw_file_error("write the lock", path_, code, "check space and permissions.");
+  }
+
+  static std::string text_of(const Json& holder, const char* key) {
+    const auto found = holder.find(key);
+    return found != holder.end() && found->is_string() ? found->get<std::string>() : std::string();
+  }
+  static std::int64_t process_of(const Json& holder) {
+    const auto found = holder.find("process");
+    return found != holder.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  }
+
+  /// Of this machine.
+  static bool is_alive(const Json& holder) {
+    const auto start = holder.find("start");
+    const std::uint64_t found = detail::start_of_process(process_of(holder));
+    return found != 0 && start != holder.end() && start->is_number_unsigned() &&
+           start->get<std::uint64_t>() == found;
+  }
+
+  [[noreturn]] void refuse(const Json& holder) {
+    file_.close();  // it is another's
+    const std::filesystem::path directory = path_.parent_path();
+    if (holder.is_null()) {
+      throw FileError("reef::io: another job writes to '", directory.string(),
+                      "'.\n  fix: wait for its end, or give another directory.");
+    }
+    const std::string host = text_of(holder, "host");
+    const std::string job = text_of(holder, "job");
+    const bool here = host == host_name();
+    const std::string whose = process_of(holder) == ::getpid() && here
+                                  ? concat("this process (", ::getpid(), ")")
+                                  : concat("process ", process_of(holder));
+    throw FileError("reef::io: another job writes to '", directory.string(), "': ", whose, " on '",
+                    host, "'", job.empty() ? "" : ", ", job, " since ", text_of(holder, "since"),
+                    ".\n  why: what two jobs write to one directory would be mixed.\n  fix: wait "
+                    "for its end, or "
+                    "give another directory",
+                    here ? concat("") : concat("; if it has ended, remove '", path_.string(), "'"),
+                    ".");
+  }
+
+  std::filesystem::path path_;
+  detail::Descriptor file_;
+};
+
+}  // namespace reef::inline v0::io
