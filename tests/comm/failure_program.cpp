@@ -123,7 +123,6 @@ int main(int, char** argv) {
   try {
     return work(argv[1], options);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
+    return report_failure("failure-program", error);
   }
 }

@@ -131,7 +131,7 @@ TEST_P(EndOfAJob, a_rank_that_ends_early_is_said_to_have_left) {
 TEST_P(EndOfAJob, an_exception_on_one_rank_ends_all) {
   const Ending ending = ending_of("throw", GetParam());
   EXPECT_NE(ending.status, 0);
-  EXPECT_THAT(ending.output, HasSubstr("rank 1 has had enough"));
+  EXPECT_THAT(ending.output, HasSubstr("failure-program: rank 1 has had enough"));
 }
 
 TEST_P(EndOfAJob, a_killed_rank_ends_it) {

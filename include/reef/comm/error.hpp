@@ -23,6 +23,13 @@ public:
   using MpiError::MpiError;
 };
 
+/// What another rank has reported: the text names the rank, and has its words. That rank says more itself. The
+/// Progress object that passes it on is unusable afterwards.
+class PeerError : public MpiError {
+public:
+  using MpiError::MpiError;
+};
+
 namespace detail {
 
 /// The library's own words for an MPI error code.

@@ -111,6 +111,8 @@ inline void Progress::fail(std::string text, Why why) noexcept {
     reason = std::current_exception();
   } else if (why == Why::deadline) {
     reason = std::make_exception_ptr(DeadlineError(text));
+  } else if (why == Why::reported) {
+    reason = std::make_exception_ptr(PeerError(text));
   } else {
     reason = std::make_exception_ptr(MpiError(text));
   }
