@@ -11,6 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::data::detail {
 
 /// What NumPy writes before the elements of an array.
