@@ -23,4 +23,5 @@
 #include <reef/comm/queue.hpp>
 #include <reef/comm/shards.hpp>
 #include <reef/comm/shared_counter.hpp>
+#include <reef/comm/stop_request.hpp>
 #include <reef/comm/task.hpp>
