@@ -1,3 +1,4 @@
+#include <reef/io/file.hpp>
 #include <reef/io/manifest.hpp>
 
 #include <gtest/gtest.h>
@@ -324,6 +325,39 @@ TEST_F(Manifest, only_checkpoints_with_a_manifest_are_complete) {
   }
   EXPECT_EQ(io::complete_checkpoints(folder_.path()), (std::vector<std::uint64_t>{20, 1000}));
   EXPECT_EQ(io::checkpoint_folder("d", 20).string(), "d/step-000000020");
+}
+
+/// Makes a checkpoint of one shard, which holds nothing.
+void make_checkpoint(const std::filesystem::path& folder) {
+  std::filesystem::create_directory(folder);
+  io::Manifest manifest;
+  manifest.shards.push_back(io::stream_safetensors(folder / "model.safetensors", {}));
+  io::write_manifest(folder, manifest);
+}
+
+TEST_F(Manifest,
+       of_old_checkpoints_the_newest_are_kept_and_of_a_removed_one_what_others_put_there) {
+  namespace fs = std::filesystem;
+  for (const std::uint64_t step : {1U, 2U, 3U, 4U, 5U, 6U})
+    make_checkpoint(io::checkpoint_folder(folder_.path(), step));
+  const fs::path first = io::checkpoint_folder(folder_.path(), 1);
+  reef::test::write_file(first / "own.safetensors", "somebody's");
+  reef::test::write_file(io::checkpoint_folder(folder_.path(), 3) / "manifest.json", "damaged");
+  fs::create_directory(io::checkpoint_folder(folder_.path(), 0));  // of a save that goes on
+  reef::test::write_file(io::checkpoint_folder(folder_.path(), 0) / "model.safetensors", "");
+  reef::test::write_file(folder_ / "metrics.jsonl", "");
+
+  EXPECT_EQ(io::remove_old_checkpoints(folder_.path(), 5), (std::vector<std::uint64_t>{}));
+  EXPECT_EQ(io::remove_old_checkpoints(folder_.path(), 2), (std::vector<std::uint64_t>{1, 2, 4}));
+  EXPECT_EQ(io::complete_checkpoints(folder_.path()), (std::vector<std::uint64_t>{3, 5, 6}));
+  EXPECT_EQ(io::read_file(first / "own.safetensors", 100), "somebody's");
+  EXPECT_FALSE(fs::exists(first / "model.safetensors"));
+  EXPECT_FALSE(fs::exists(first / "manifest.json"));
+  EXPECT_FALSE(fs::exists(io::checkpoint_folder(folder_.path(), 2)));
+  EXPECT_TRUE(fs::exists(io::checkpoint_folder(folder_.path(), 3) / "model.safetensors"));
+  EXPECT_TRUE(fs::exists(io::checkpoint_folder(folder_.path(), 0) / "model.safetensors"));
+  EXPECT_TRUE(fs::exists(folder_ / "metrics.jsonl"));
+  EXPECT_TRUE(io::remove_old_checkpoints(folder_.path(), 2).empty());
 }
 
 }  // namespace

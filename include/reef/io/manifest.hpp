@@ -1,8 +1,11 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -367,6 +370,42 @@ inline void remove_unfinished_checkpoints(const std::filesystem::path& directory
   for (const std::uint64_t step : detail::checkpoint_steps(directory)) {
     remove_unfinished(checkpoint_folder(directory, step));
   }
+}
+
+/// Removes a checkpoint: its manifest, with which it ends to be one, then the shards that this named,
+/// then its folder, if nothing of anybody else is in there. Throws FileError or DecodeError where the
+/// manifest cannot be read or removed; then nothing is removed.
+inline void remove_checkpoint(const std::filesystem::path& folder) {
+  const Manifest manifest = read_manifest(folder);
+  if (::unlink((folder / Manifest::file).c_str()) != 0) {
+    detail::throw_file_error("remove", folder / Manifest::file, errno,
+                             "make its folder writable, or remove it yourself.");
+  }
+  // A crash leaves shards that nobody names rather than a manifest that names what is gone.
+  detail::sync_folder(folder);
+  std::error_code ignored;
+  for (const Shard& shard : manifest.shards) std::filesystem::remove(folder / shard.file, ignored);
+  std::filesystem::remove(folder, ignored);
+}
+
+/// Removes all complete checkpoints of a directory but the newest `keep`, the oldest first; returns
+/// the steps of those that it removed. A checkpoint whose manifest cannot be read is not counted, and
+/// stays, as does every file that is not a checkpoint's. One process calls it, after it has written the
+/// newest. Throws FileError for one that cannot be removed.
+inline std::vector<std::uint64_t> remove_old_checkpoints(const std::filesystem::path& directory,
+                                                         std::uint64_t keep) {
+  std::vector<std::uint64_t> readable;
+  for (const std::uint64_t step : complete_checkpoints(directory)) {
+    try {
+      read_manifest(checkpoint_folder(directory, step));
+      readable.push_back(step);
+    } catch (const Error&) {  // of nobody knows what
+    }
+  }
+  if (readable.size() <= keep) return {};
+  readable.resize(readable.size() - keep);
+  for (const std::uint64_t step : readable) remove_checkpoint(checkpoint_folder(directory, step));
+  return readable;
 }
 
 }  // namespace reef::inline v0::io
