@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <string>
@@ -26,6 +27,7 @@ struct GenerateOptions {
   std::int64_t top_k = 40;      ///< draw among so many likeliest; 0 among all
   std::int64_t vocabulary = 0;  ///< draw tokens below it, where logits are padded; 0: all logits
   std::uint64_t seed = 0;
+  std::function<bool()> proceed = {};  ///< asked before each token: false ends it there
 
   /// Throws OptionError, naming the first member that cannot be with so many logits.
   void validate(std::int64_t logits) const {
@@ -183,6 +185,7 @@ public:
     const std::int64_t drawn = options.vocabulary == 0 ? vocabulary() : options.vocabulary;
     std::vector<std::int32_t> sequence(prompt.begin(), prompt.end());
     for (std::int64_t i = 0; i < options.tokens; ++i) {
+      if (options.proceed && !options.proceed()) break;
       const std::vector<float> next = logits(sequence);
       sequence.push_back(
           draw_token(std::span(next).first(static_cast<std::size_t>(drawn)), options,

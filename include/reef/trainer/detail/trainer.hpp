@@ -205,7 +205,7 @@ void Trainer<Policies...>::settle() {
 }
 
 template <class... Policies>
-double Trainer<Policies...>::evaluate(int rounds) {
+double Trainer<Policies...>::evaluate(int rounds, const std::function<bool(int done)>& proceed) {
   if (!part(run::Purpose::evaluation).phase) {
     throw OptionError(
         "reef::Trainer::evaluate: there is no held-out source.\n"
@@ -216,6 +216,7 @@ double Trainer<Policies...>::evaluate(int rounds) {
   double loss = 0;
   evaluation_state_.micro_batch = 0;
   for (int round = 0; round < rounds; ++round) {
+    if (round > 0 && proceed && !proceed(round)) break;
     const optim::Verdict verdict = verdict_of(perform(run::Purpose::evaluation));
     evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
     if (verdict.weight == 0) continue;
