@@ -19,6 +19,7 @@
 #include <reef/core/version.hpp>
 #include <reef/plan/variant.hpp>
 
+#include "../support/file_roles.hpp"
 #include "../support/number_option.hpp"
 #include "commands.hpp"
 
@@ -88,6 +89,11 @@ int run(int argc, char** argv) {
                  in_one_line(error.what()).c_str());
     return unreadable;
   }
+  reef_examples::FileRoles files;
+  files.reads("the case", options.file);
+  files.writes("--trace", options.trace);
+  if (const auto clash = files.clash())
+    throw reef::OptionError(clash->first, ": ", clash->second, ".");
   const reef::io::Json answer = command(options);
   std::printf("%s\n", answer.dump().c_str());
   return 0;

@@ -23,13 +23,19 @@
 #include <CLI/CLI.hpp>
 
 #include <reef/comm/environment.hpp>
+#include <reef/comm/stop_request.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
+#include <reef/io/json.hpp>
 
+#include "../support/file_roles.hpp"
 #include "../support/model_shape.hpp"
 #include "../support/number_option.hpp"
 #include "../support/numbers.hpp"
+#include "../support/own_text.hpp"
 #include "../support/tokenizer.hpp"
 #include "agreement.hpp"
+#include "metrics.hpp"
 #include "options.hpp"
 
 namespace {
@@ -37,6 +43,7 @@ namespace {
 using reef_examples::number_from;
 using reef_examples::parse_number;
 using reef_examples::TrainOptions;
+namespace fs = std::filesystem;
 
 /// "4x4x128" as layers, heads and channels.
 void parse_model(const std::string& text, TrainOptions& options) {
@@ -62,7 +69,7 @@ std::pair<int, double> parse_slow(const std::string& text) {
   return {*rank, *factor};
 }
 
-const std::map<std::string, void (*)(const TrainOptions&)> recipes{
+const std::map<std::string, int (*)(const TrainOptions&, const reef::comm::StopRequest&)> recipes{
     {"ddp", reef_examples::run_ddp},         {"zero1", reef_examples::run_zero1},
     {"atom", reef_examples::run_atom},       {"dpu", reef_examples::run_dpu},
     {"acco-wp", reef_examples::run_acco_wp}, {"acco", reef_examples::run_acco},
@@ -219,6 +226,9 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
                  "directory of checkpoints: without --resume one that holds none");
   app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end")
       ->transform(count);
+  app.add_option("--checkpoint-keep", o.checkpoint_keep,
+                 "how many of this run's checkpoints to keep, the newest; default: all")
+      ->transform(count);
   app.add_flag("--resume", o.resume,
                "from the latest checkpoint of --checkpoint; from step 1 where there is none");
   app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
@@ -227,7 +237,15 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--non-finite", o.non_finite, "what to do with a step that is not finite")
       ->check(CLI::IsMember({"stop", "skip", "ignore"}))
       ->capture_default_str();
-  app.add_option("--metrics", o.metrics, "one JSON object a step, .jsonl");
+  app.add_option("--eval-tokens", o.eval_tokens,
+                 "the held-out loss is of the first so many held-out tokens, 0 for all")
+      ->transform(number_from<std::int64_t>(0, std::int64_t{1} << 60))
+      ->capture_default_str();
+  app.add_option("--eval-every", o.eval_every,
+                 "steps from one held-out loss to the next; default: at the end")
+      ->transform(count);
+  app.add_option("--metrics", o.metrics,
+                 "one JSON object a step, .jsonl: a new file, or with --resume that of the run");
   app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
   app.add_option("--report", o.report, "one page with curves and timeline, .html");
   app.add_option("--prompt", o.prompt, "what the generated sample begins with");
@@ -256,6 +274,9 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   if (given("--checkpoint-every") && !given("--checkpoint")) {
     refuse("--checkpoint-every", "needs --checkpoint DIR, where the checkpoints are to be");
   }
+  if (given("--checkpoint-keep") && !given("--checkpoint")) {
+    refuse("--checkpoint-keep", "needs --checkpoint DIR, where the checkpoints are to be");
+  }
   if (o.resume && o.checkpoint.empty()) {
     refuse("--resume", "needs --checkpoint DIR, where the checkpoints are");
   }
@@ -266,25 +287,85 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
 }
 
-/// Of two files of one name the second would take the place of the first. What is no file, as a pipe or
-/// the terminal, takes both.
+/// The files that `--tokenizer NAME` may read.
+std::vector<fs::path> files_of_tokenizer(const std::string& name) {
+  const auto [kind, place] = reef_examples::split_tokenizer_name(name);
+  if (kind == "tiktoken") return {place};
+  std::vector<fs::path> files;
+  if (kind != "gpt2") return files;
+  for (const char* file : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe"})
+    files.push_back(fs::path(place) / file);
+  return files;
+}
+
+/// The weights that `--init FILE` reads: the shards too that an index names.
+std::vector<fs::path> files_of_init(const fs::path& file) {
+  std::vector<fs::path> files{file};
+  if (file.extension() != ".json") return files;
+  try {
+    const auto index = reef::io::read_json(file);
+    for (const auto& shard : reef::io::require<reef::io::Json>(index, "weight_map", "the index"))
+      files.push_back(file.parent_path() / shard.get<std::string>());
+  } catch (const std::exception&) {  // who reads it says what it is
+  }
+  return files;
+}
+
+/// What is written takes the place of nothing that is read or written under another name.
 void require_files_apart(const TrainOptions& o) {
-  namespace fs = std::filesystem;
-  std::map<fs::path, const char*> options;
-  for (const auto& [option, file] :
-       {std::pair{"--metrics", &o.metrics}, std::pair{"--trace", &o.trace},
-        std::pair{"--report", &o.report}, std::pair{"--export", &o.export_file},
-        std::pair{"--profile", &o.profile}}) {
-    std::error_code ignored;
-    const fs::path path = fs::weakly_canonical(fs::absolute(*file, ignored), ignored);
-    if (file->empty() || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)))
-      continue;
-    const auto [other, is_new] = options.emplace(path, option);
-    if (is_new) continue;
+  reef_examples::FileRoles files;
+  for (const std::string& file : o.data) files.reads("--data", file);
+  if (o.data.empty()) {
+    const char* const own = "a run without --data (Reef's own sources)";
+    for (const auto& file : reef_examples::own_text().files) files.reads(own, file);
+    for (const char* file : {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CMakeLists.txt"})
+      files.reads(own, fs::path(REEF_DATA_DIRECTORY) / file);
+  }
+  for (const auto& file : files_of_tokenizer(o.tokenizer)) files.reads("--tokenizer", file);
+  if (!o.init.empty()) {
+    for (const auto& file : files_of_init(o.init)) files.reads("--init", file);
+    files.reads_beside("--init", fs::path(o.init).parent_path() / "config.json");
+  }
+  files.reads("--network", o.network);
+  files.writes("--metrics", o.metrics);
+  files.writes("--trace", o.trace);
+  files.writes("--report", o.report);
+  files.writes("--export", o.export_file);
+  if (!o.export_file.empty())
+    files.writes_if_absent("--export", fs::path(o.export_file).parent_path() / "config.json");
+  std::error_code ignored;
+  if (fs::exists(o.profile, ignored)) {
+    files.reads("--profile", o.profile);
+  } else {
+    files.writes("--profile", o.profile);
+  }
+  files.keeps_checkpoints("--checkpoint", o.checkpoint);
+  if (const auto clash = files.clash()) throw CLI::ValidationError(clash->first, clash->second);
+}
+
+/// Metrics that are there are another run's, or of a run that goes on.
+void require_metrics_to_write(const TrainOptions& o) {
+  std::error_code ignored;
+  if (o.metrics.empty() || !fs::is_regular_file(o.metrics, ignored)) return;
+  const auto bytes = fs::file_size(o.metrics, ignored);
+  if (bytes == 0) return;
+  if (!o.resume) {
     throw CLI::ValidationError(
-        option, "'" + *file + "' is the file of " + other->second + " too; give it another");
+        "--metrics",
+        reef::concat("'", o.metrics, "' holds ", bytes,
+                     " bytes, which would be lost.\n  fix: another name, --resume to go "
+                     "on with the run that wrote it, or remove it"));
+  }
+  if (!reef_examples::Metrics::wrote(o.metrics)) {
+    throw CLI::ValidationError("--metrics",
+                               reef::concat("'", o.metrics,
+                                            "' holds something else than a run's metrics.\n  "
+                                            "fix: another name, or remove it"));
   }
 }
+
+/// The exit status for options that cannot be.
+constexpr int refused_status = 2;
 
 int fail(const std::exception& error) {
   std::fprintf(stderr, "reef-train: %s\n", error.what());
@@ -295,18 +376,29 @@ int fail(const std::exception& error) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const reef::comm::StopRequest stop;  // before anything that takes long
   TrainOptions options;
   std::string model = "4x4x128";
   CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");
   app.set_version_flag("--version", std::string("reef-train ") + reef::version);
+  app.footer(
+      "SIGINT, SIGTERM or SIGUSR1 to any rank, or SIGUSR1 to mpiexec: all ranks finish their step "
+      "(of diloco the next that exchanges), write the checkpoint, weights, trace, report and "
+      "metrics "
+      "that were asked for, and end with status 75. A second signal ends at once.\n"
+      "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be.");
   try {
     add_options(app, options, model);
     app.parse(argc, argv);
     parse_model(model, options);
     require_use_of_options(app, options);
     require_files_apart(options);
+    require_metrics_to_write(options);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : 2;
+    return app.exit(error) == 0 ? EXIT_SUCCESS : refused_status;
+  } catch (const std::exception& error) {
+    fail(error);
+    return refused_status;
   }
 
   try {
@@ -315,8 +407,7 @@ int main(int argc, char** argv) {
     const reef::comm::Environment environment(argc, argv, start);
     reef_examples::require_same_options(app, options);
     options.of_the_run = reef_examples::options_of_the_run(app, options);
-    recipes.at(options.recipe)(options);
-    return EXIT_SUCCESS;
+    return recipes.at(options.recipe)(options, stop);
   } catch (const std::exception& error) {
     return fail(error);
   }

@@ -88,8 +88,13 @@ std::vector<reef::trace::Recording> recordings_of_ranks(reef::comm::Progress& pr
 
 }  // namespace
 
-Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses)
-    : sink_(sink), path_(options.metrics), ranks_(ranks), own_losses_(own_losses) {
+Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses,
+                 Failures& failures)
+    : sink_(sink),
+      failures_(failures),
+      path_(options.metrics),
+      ranks_(ranks),
+      own_losses_(own_losses) {
   if (sink.rank() != 0) return;
   for (const auto& path : {options.trace, options.report, options.export_file}) {
     if (path.empty()) continue;
@@ -117,27 +122,62 @@ void Metrics::open() {
   if (file_ == nullptr) refuse(path_);
 }
 
+bool Metrics::wrote(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  const bool cut = file.eof();  // by a crash, in the middle of the first
+  try {
+    const auto json = reef::io::parse_json(line, "a line of the metrics");
+    return json.is_object() && (json.contains("step") || json.contains("summary"));
+  } catch (const reef::Error&) {
+    return cut && line.starts_with('{');
+  }
+}
+
 void Metrics::resume(std::uint64_t tokens, double seconds) {
   tokens_ = tokens_before_ = tokens;
   seconds_ = seconds_before_ = seconds;
 }
 
-void Metrics::start(std::int64_t step) {
+std::string Metrics::start(std::int64_t step) {
   began_ = step;
-  if (file_ == nullptr || !std::filesystem::is_regular_file(path_)) return;  // a pipe keeps nothing
-  if (step == 0) return std::filesystem::resize_file(path_, 0);
+  if (file_ == nullptr || !std::filesystem::is_regular_file(path_))
+    return {};  // a pipe keeps nothing
+  if (std::filesystem::file_size(path_) == 0) return {};
+  if (step == 0) return put_aside();
   file_.reset();
   std::string kept;
+  std::int64_t cut = 0;
+  bool there = false;
   std::ifstream before(path_);
   for (std::string line; std::getline(before, line) && !before.eof();) {
-    kept += line + "\n";
     const auto at = committed_step(line);
+    cut += there ? 1 : 0;  // what follows is of a time after it
+    if (there) continue;
+    kept += line + "\n";
     if (at && at->step <= step) steps_.push_back(*at);  // for the page
-    if (at && at->step == step) break;                  // what follows is of a time after it
+    there = at && at->step == step;
   }
   before.close();
   reef::io::write_atomically(std::filesystem::canonical(path_), kept);
   open();
+  if (cut == 0) return {};
+  return reef::concat("metrics: the ", cut, " line(s) after that of step ", step,
+                      " are cut off, since those steps are taken again");
+}
+
+/// What is there gets the next free name beside it.
+std::string Metrics::put_aside() {
+  namespace fs = std::filesystem;
+  file_.reset();
+  const fs::path now = fs::canonical(path_);
+  fs::path aside;
+  for (int number = 1; aside.empty() || fs::exists(fs::symlink_status(aside)); ++number)
+    aside = reef::concat(now.string(), ".", number);
+  fs::rename(now, aside);
+  open();
+  return reef::concat("metrics: those of an earlier run are now in ", aside.string());
 }
 
 void Metrics::note(const reef::StepResult& result) {
@@ -154,11 +194,16 @@ void Metrics::note(const reef::StepResult& result) {
       {result, tokens_, seconds_, {mine.compute, mine.communication, mine.exposed, result.loss}});
 }
 
-void Metrics::tell(reef::comm::Progress& progress) {
-  if (noted_.empty()) return;
+void Metrics::note_validation(double loss) {
+  if (!noted_.empty()) noted_.back().validation_loss = loss;
+}
+
+bool Metrics::tell(reef::comm::Progress& progress, bool stop) {
+  if (noted_.empty()) return false;
   std::vector<double> figures;
   for (const Note& note : noted_)
     figures.insert(figures.end(), std::begin(note.figures), std::end(note.figures));
+  figures.push_back(stop || broken_ ? 1 : 0);
   const auto means = mean_over_ranks(progress, std::move(figures));
   for (std::size_t i = 0; i < noted_.size(); ++i) {
     const double* const mean = means.data() + 4 * i;
@@ -166,6 +211,7 @@ void Metrics::tell(reef::comm::Progress& progress) {
     write(noted_[i], mean);
   }
   noted_.clear();
+  return means.back() > 0;
 }
 
 void Metrics::write(const Note& note, const double* mean) {
@@ -178,38 +224,45 @@ void Metrics::write(const Note& note, const double* mean) {
   if (result.committed)
     steps_.push_back(
         {result.step, static_cast<std::int64_t>(note.tokens), note.seconds, result.loss, rate()});
-  write({{"step", result.step},
-         {"tokens", note.tokens},
-         {"seconds", note.seconds},
-         {"loss", result.loss},
-         {"gradient_norm", result.gradient_norm},
-         {"lr", result.learning_rate},
-         {"compute_s", mean[0]},
-         {"communication_s", mean[1]},
-         {"exposed_s", mean[2]},
-         {"tokens_per_s", rate()},
-         {"committed", result.committed}});
+  reef::io::Json line{{"step", result.step},
+                      {"tokens", note.tokens},
+                      {"seconds", note.seconds},
+                      {"loss", result.loss},
+                      {"gradient_norm", result.gradient_norm},
+                      {"lr", result.learning_rate},
+                      {"compute_s", mean[0]},
+                      {"communication_s", mean[1]},
+                      {"exposed_s", mean[2]},
+                      {"tokens_per_s", rate()},
+                      {"committed", result.committed}};
+  if (note.validation_loss) line["validation_loss"] = *note.validation_loss;
+  write(line);
 }
 
 void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
-                        const std::vector<double>& micro_batches, double validation_loss) {
+                        const std::vector<double>& micro_batches,
+                        std::optional<double> validation_loss) {
   const double seconds = seconds_ - seconds_before_;
   const double total = seconds > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds : 0;
   const auto peaks = reef::comm::gather_numbers(progress, "peak memory", peak);
-  write({{"summary", true},
-         {"final_loss", last_.loss},
-         {"validation_loss", validation_loss},
-         {"tokens_per_s", total},
-         {"overlap", communication_ > 0 ? 1 - exposed_ / communication_ : 1.0},
-         {"peak_device_bytes", *std::max_element(peaks.begin(), peaks.end())},
-         {"micro_batches", micro_batches}});
-  file_.reset();
+  reef::io::Json line{{"summary", true},
+                      {"final_loss", last_.loss},
+                      {"tokens_per_s", total},
+                      {"overlap", communication_ > 0 ? 1 - exposed_ / communication_ : 1.0},
+                      {"peak_device_bytes", *std::max_element(peaks.begin(), peaks.end())},
+                      {"micro_batches", micro_batches}};
+  if (validation_loss) line["validation_loss"] = *validation_loss;
+  write(line);
+  close();
 }
 
-void Metrics::write_timeline(reef::comm::Progress* progress, const TrainOptions& options,
-                             const std::vector<double>& micro_batches,
-                             std::optional<double> validation_loss, const std::string& sample) {
-  if (options.trace.empty() && options.report.empty()) return;
+std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
+                                                 const TrainOptions& options,
+                                                 const std::vector<double>& micro_batches,
+                                                 std::optional<double> validation_loss,
+                                                 const std::string& sample) {
+  std::vector<std::string> written;
+  if (options.trace.empty() && options.report.empty()) return written;
   sink_.collect(recording_);  // also of a step that was not finished
   std::vector<reef::trace::Overlap> overlaps{overlap_};
   std::vector<reef::trace::Recording> recordings;
@@ -219,9 +272,15 @@ void Metrics::write_timeline(reef::comm::Progress* progress, const TrainOptions&
   } else if (sink_.rank() == 0) {
     recordings = {recording_};
   }
-  if (recordings.empty()) return;
-  if (!options.trace.empty()) reef::trace::write_chrome(options.trace, recordings);
-  if (options.report.empty()) return;
+  if (recordings.empty()) return written;
+  const auto attempt = [&](const char* option, const std::string& path, const auto& write) {
+    if (failures_.attempt(reef::concat(option, " ", path), write)) written.push_back(path);
+  };
+  if (!options.trace.empty()) {
+    attempt("--trace", options.trace,
+            [&] { reef::trace::write_chrome(options.trace, recordings); });
+  }
+  if (options.report.empty()) return written;
   reef::trace::Report report;
   report.title = "reef-train " + options.recipe;
   report.subtitle = reef::concat(ranks_, " ranks, ", last_.step, " steps");
@@ -249,15 +308,27 @@ void Metrics::write_timeline(reef::comm::Progress* progress, const TrainOptions&
   if (!micro_batches.empty())
     report.facts.emplace_back("micro-batches a step, by rank", joined(micro_batches));
   if (dropped > 0) report.facts.emplace_back("spans no longer recorded", reef::concat(dropped));
-  reef::trace::write_report(options.report, report);
+  attempt("--report", options.report, [&] { reef::trace::write_report(options.report, report); });
+  return written;
 }
 
 void Metrics::write(const reef::io::Json& line) {
   if (file_ == nullptr) return;
   const bool written = std::fprintf(file_.get(), "%s\n", line.dump().c_str()) >= 0;
-  if (written && std::fflush(file_.get()) == 0) return;
-  throw reef::FileError("cannot write '", path_, "': ", std::strerror(errno),
-                        ".\n  fix: free space there, or give another --metrics.");
+  if (!written || std::fflush(file_.get()) != 0) give_up(errno);
+}
+
+/// On some file systems a write fails only here.
+void Metrics::close() {
+  if (file_ != nullptr && std::fclose(file_.release()) != 0) give_up(errno);
+}
+
+void Metrics::give_up(int error) {
+  file_.reset();
+  broken_ = true;
+  failures_.add(reef::concat("--metrics ", path_),
+                reef::concat("cannot write it: ", std::strerror(error),
+                             ".\n  fix: free space there, or give another --metrics."));
 }
 
 }  // namespace reef_examples

@@ -14,6 +14,7 @@
 #include <reef/trainer/options.hpp>
 
 #include "../support/progress.hpp"
+#include "failures.hpp"
 #include "options.hpp"
 
 namespace reef_examples {
@@ -24,24 +25,35 @@ class Metrics {
 public:
   /// Opens the metrics, and sees that the files of the end can be written, before the work that they are
   /// about; what is in them stays. Rank 0 of `ranks` writes. `own_losses`: a step's loss is each rank's own,
-  /// and the mean over ranks is told.
-  Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses);
+  /// and the mean over ranks is told. What cannot be written once the run is on its way goes to `failures`.
+  Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses,
+          Failures& failures);
+
+  /// Whether a run's metrics are in this file, as far as its first line tells.
+  static bool wrote(const std::string& path);
 
   /// The run goes on from another, which took so many tokens and so long.
   void resume(std::uint64_t tokens, double seconds);
 
   /// Before the first step, which comes after `step` others: what the metrics have after the line of that
-  /// one is cut off.
-  void start(std::int64_t step);
+  /// one is cut off; all that a run left which comes before the first is put aside. Returns what a person
+  /// should know of that; empty if nothing.
+  std::string start(std::int64_t step);
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }
 
   /// After each step.
   void note(const reef::StepResult& result);
+  /// The held-out loss after the step that was noted last.
+  void note_validation(double loss);
 
   /// What was noted, to the other ranks and to the file. On all ranks; where they step on their own, not
-  /// after each step, since none should wait for the others.
-  void tell(reef::comm::Progress& progress);
+  /// after each step, since none should wait for the others. Returns, alike on all ranks, whether one of
+  /// them wants to `stop`, or the file could not be written.
+  bool tell(reef::comm::Progress& progress, bool stop);
+
+  /// The file could not be written.
+  [[nodiscard]] bool broken() const { return broken_; }
 
   [[nodiscard]] Standing standing(std::int64_t steps) const {
     return {last_.step, steps, last_.loss, rate(), exposed_share_, seconds_ - seconds_before_,
@@ -50,13 +62,15 @@ public:
 
   /// The last line of the metrics. On all ranks, each with the peak of its device.
   void summarise(reef::comm::Progress& progress, reef::Bytes peak,
-                 const std::vector<double>& micro_batches, double validation_loss);
+                 const std::vector<double>& micro_batches, std::optional<double> validation_loss);
 
-  /// The trace and the page, where they were asked for. On all ranks; without `progress` on each alone,
-  /// of what rank 0 did. What is not known is left out.
-  void write_timeline(reef::comm::Progress* progress, const TrainOptions& options,
-                      const std::vector<double>& micro_batches,
-                      std::optional<double> validation_loss, const std::string& sample);
+  /// The trace and the page, where they were asked for; returns which were written. On all ranks; without
+  /// `progress` on each alone, of what rank 0 did. What is not known is left out.
+  std::vector<std::string> write_timeline(reef::comm::Progress* progress,
+                                          const TrainOptions& options,
+                                          const std::vector<double>& micro_batches,
+                                          std::optional<double> validation_loss,
+                                          const std::string& sample);
 
 private:
   struct Close {
@@ -68,19 +82,25 @@ private:
     std::uint64_t tokens;  // cumulative, as are seconds
     double seconds;
     double figures[4];  // compute, communication, exposed, loss
+    std::optional<double> validation_loss{};
   };
 
   [[nodiscard]] double rate() const {
     return last_.seconds > 0 ? static_cast<double>(last_.tokens) / last_.seconds : 0;
   }
   void open();
+  [[nodiscard]] std::string put_aside();
+  void close();
+  void give_up(int error);
   void write(const Note& note, const double* mean);
   void write(const reef::io::Json& line);
 
   reef::trace::Sink& sink_;
+  Failures& failures_;
   std::string path_;
   int ranks_;
   std::unique_ptr<std::FILE, Close> file_;
+  bool broken_ = false;  // the file could not be written
   reef::trace::Recording recording_;
   reef::trace::Overlap overlap_;  // of this rank, over all steps
   std::vector<reef::trace::ReportStep> steps_;

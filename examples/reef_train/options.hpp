@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/stop_request.hpp>
 #include <reef/trainer/options.hpp>
 
 namespace reef_examples {
@@ -47,7 +48,10 @@ struct TrainOptions {
   std::vector<std::pair<int, double>> slow;  // rank, how many times slower
   std::string checkpoint;
   std::int64_t checkpoint_every = 0;
+  std::uint64_t checkpoint_keep = 0;
   bool resume = false;
+  std::int64_t eval_tokens = std::int64_t{1} << 20;
+  std::int64_t eval_every = 0;
   double deadline = 30;
   std::string non_finite = "stop";
   std::string metrics;
@@ -60,13 +64,17 @@ struct TrainOptions {
   std::map<std::string, std::string> of_the_run;
 };
 
-/// The recipes: each is a Trainer of its own, compiled in a file of its own.
-void run_ddp(const TrainOptions& options);
-void run_atom(const TrainOptions& options);
-void run_zero1(const TrainOptions& options);
-void run_dpu(const TrainOptions& options);
-void run_acco_wp(const TrainOptions& options);
-void run_acco(const TrainOptions& options);
-void run_diloco(const TrainOptions& options);
+/// The exit status of a run that was asked to stop, and left what a --resume goes on from: EX_TEMPFAIL of
+/// sysexits.h.
+inline constexpr int stopped_status = 75;
+
+/// The recipes: each is a Trainer of its own, compiled in a file of its own. Each returns an exit status.
+int run_ddp(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_atom(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_zero1(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_dpu(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_acco_wp(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_acco(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_diloco(const TrainOptions& options, const reef::comm::StopRequest& stop);
 
 }  // namespace reef_examples

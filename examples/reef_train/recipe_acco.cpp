@@ -5,10 +5,10 @@
 
 namespace reef_examples {
 
-void run_acco(const TrainOptions& options) {
+int run_acco(const TrainOptions& options, const reef::comm::StopRequest& stop) {
   TrainOptions adaptive = options;
   if (!adaptive.accumulation) adaptive.accumulation = reef::Accumulation::adaptive();
-  run<reef::optim::Acco<reef::optim::AdamW>>(adaptive);
+  return run<reef::optim::Acco<reef::optim::AdamW>>(adaptive, stop);
 }
 
 }  // namespace reef_examples

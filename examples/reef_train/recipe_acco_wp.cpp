@@ -5,8 +5,8 @@
 
 namespace reef_examples {
 
-void run_acco_wp(const TrainOptions& options) {
-  run<reef::optim::AccoWp<reef::optim::AdamW>>(options);
+int run_acco_wp(const TrainOptions& options, const reef::comm::StopRequest& stop) {
+  return run<reef::optim::AccoWp<reef::optim::AdamW>>(options, stop);
 }
 
 }  // namespace reef_examples

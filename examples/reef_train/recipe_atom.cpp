@@ -6,8 +6,8 @@
 
 namespace reef_examples {
 
-void run_atom(const TrainOptions& options) {
-  run<reef::swap::Atom<>, reef::optim::Ddp<reef::optim::AdamW>>(options);
+int run_atom(const TrainOptions& options, const reef::comm::StopRequest& stop) {
+  return run<reef::swap::Atom<>, reef::optim::Ddp<reef::optim::AdamW>>(options, stop);
 }
 
 }  // namespace reef_examples

@@ -5,8 +5,8 @@
 
 namespace reef_examples {
 
-void run_diloco(const TrainOptions& options) {
-  run<reef::optim::DiLoCo<reef::optim::AdamW>>(options);
+int run_diloco(const TrainOptions& options, const reef::comm::StopRequest& stop) {
+  return run<reef::optim::DiLoCo<reef::optim::AdamW>>(options, stop);
 }
 
 }  // namespace reef_examples

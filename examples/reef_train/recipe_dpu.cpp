@@ -5,8 +5,8 @@
 
 namespace reef_examples {
 
-void run_dpu(const TrainOptions& options) {
-  run<reef::optim::Dpu<reef::optim::AdamW>>(options);
+int run_dpu(const TrainOptions& options, const reef::comm::StopRequest& stop) {
+  return run<reef::optim::Dpu<reef::optim::AdamW>>(options, stop);
 }
 
 }  // namespace reef_examples

@@ -5,8 +5,8 @@
 
 namespace reef_examples {
 
-void run_zero1(const TrainOptions& options) {
-  run<reef::optim::Zero1<reef::optim::AdamW>>(options);
+int run_zero1(const TrainOptions& options, const reef::comm::StopRequest& stop) {
+  return run<reef::optim::Zero1<reef::optim::AdamW>>(options, stop);
 }
 
 }  // namespace reef_examples

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -17,6 +20,7 @@
 #include <reef/comm/gather.hpp>
 #include <reef/comm/network_file.hpp>
 #include <reef/comm/node_cores.hpp>
+#include <reef/comm/stop_request.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/io/json.hpp>
@@ -34,6 +38,7 @@
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
 #include "checkpoint_facts.hpp"
+#include "failures.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
 
@@ -52,8 +57,9 @@ class Run {
   static constexpr const char* written = "the files are written";
 
 public:
-  explicit Run(TrainOptions options)
+  Run(TrainOptions options, const reef::comm::StopRequest& stop)
       : options_(std::move(options)),
+        stop_(stop),
         sink_(ranks_.rank()),
         tokenizer_(options_.tokenizer),
         data_(files(), tokenizer_),
@@ -61,11 +67,11 @@ public:
         threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
         trainer_(reef::nn::gpt<Device, T>(config_, threads_),
                  training_source(data_.training(), options_.context, options_.seed),
-                 trainer_options(), validation_source(data_.validation(), options_.context),
-                 ranks_),
-        metrics_(options_, sink_, trainer_.ranks(), alone) {}
+                 trainer_options(), validation_source(evaluated(), options_.context), ranks_),
+        metrics_(options_, sink_, trainer_.ranks(), alone, failures_) {}
 
-  void train() {
+  /// Returns an exit status.
+  int train() {
     introduce();
     if (!options_.init.empty()) load(options_.init);
     if (!options_.checkpoint.empty()) reef::checkpoint::claim(trainer_, options_.checkpoint);
@@ -75,13 +81,12 @@ public:
       require_new_checkpoints();
     }
     if constexpr (alone) tell_what_is_lost();
-    first_step_ = committed();
+    first_step_ = tried_ = committed();
     taken_before_ = trainer_.taken();
     const bool trains = committed() < options_.steps;
     if (trains) {
-      metrics_.start(first_step_);
-      reef::comm::barrier(trainer_.progress(),
-                          "the metrics are begun");  // no rank's step waits for that
+      if (const std::string told = metrics_.start(first_step_); !told.empty()) say(told);
+      stops_ = asked();  // and no rank's step waits for what the metrics begin with
       try {
         take_steps();
       } catch (const reef::Error& error) {
@@ -91,18 +96,26 @@ public:
     } else {
       say(reef::concat("no step to take: there are ", committed(), " of --steps ", options_.steps));
     }
-    finish(trains);
+    return finish();
   }
 
 private:
+  /// Until the last step, or until the ranks have agreed to stop after one.
   void take_steps() {
-    for (std::int64_t step = committed(); step < options_.steps; step = committed()) {
+    while (committed() < options_.steps && !stops_) {
       const bool meets = !alone || trainer_.turn() > 0;
       const reef::StepResult result = trainer_.step();
+      stepped_ = true;
       metrics_.note(result);
       count_skipped(result);
-      if (meets) tell();
-      if (due(result)) checkpoint();
+      const bool saves = due(result, options_.checkpoint_every) && !options_.checkpoint.empty();
+      const bool evaluates = options_.eval_every > 0 && due(result, options_.eval_every);
+      if ((meets || saves) && !evaluates) tell();
+      if (saves) checkpoint();  // before what takes long
+      if (evaluates && result.step == options_.steps) return bar_.finish();  // as finish() does
+      if (!evaluates) continue;
+      if (const auto loss = evaluate()) metrics_.note_validation(*loss);
+      tell();
     }
     if (alone) tell();
     bar_.finish();
@@ -294,9 +307,12 @@ private:
     say(reef::concat("model: ", dag.parameter_count(), " parameters, ", config_.layers, " layers, ",
                      config_.heads, " heads, ", config_.channels, " channels, context ",
                      options_.context));
+    const std::size_t held_out = data_.validation().size();
+    const std::size_t first = evaluated().size();
     say(reef::concat("text: ", data_.training().size(), " ", tokenizer_.unit(), "s to train on, ",
-                     data_.validation().size(), " held out, vocabulary of ",
-                     tokenizer_.vocabulary()));
+                     held_out, " held out",
+                     first < held_out ? reef::concat(" (the first ", first, " are evaluated)") : "",
+                     ", vocabulary of ", tokenizer_.vocabulary()));
     say(reef::concat("step: ", tokens, " tokens; ", threads_, " thread(s) a rank, ",
                      reef::format_bytes(trainer_.device().memory().used), " a device, ",
                      reef::name_of(reef::element_of<T>), ", ",
@@ -342,8 +358,7 @@ private:
     compare_with_checkpoint();
     const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
     if (!facts) {
-      say("resume: no complete checkpoint in " + options_.checkpoint +
-          ", starting at step 1, and the metrics anew");
+      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting at step 1");
       return;
     }
     metrics_.resume(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"),
@@ -428,7 +443,30 @@ private:
                      ", where it is ", lost(more)));
   }
 
+  /// What of the held-out tokens the loss is of: the first --eval-tokens of them.
+  [[nodiscard]] reef::data::TokenView evaluated() const {
+    const reef::data::TokenView& all = data_.validation();
+    // One more than targets, which begin with the second.
+    const auto wanted = static_cast<std::uint64_t>(options_.eval_tokens);
+    if (wanted == 0 || wanted >= all.size()) return all;
+    return all.part(0, static_cast<std::size_t>(wanted) + 1);
+  }
+
   // -- while training ----------------------------------------------------------------------------
+
+  /// Whether a signal has come to any rank, which is told once. All ranks.
+  bool asked() {
+    if (asked_ || !stop_.agree(trainer_.progress())) return asked_;
+    asked_ = true;
+    const auto signals = reef::comm::gather_numbers(trainer_.progress(), "signals", stop_.signal());
+    std::string text;
+    for (std::size_t rank = 0; rank < signals.size(); ++rank) {
+      if (signals[rank] == 0) continue;
+      text += reef::concat(text.empty() ? "" : ", ", "signal ", signals[rank], " at rank ", rank);
+    }
+    say(reef::concat("stopping after step ", committed(), ": ", text));
+    return true;
+  }
 
   void count_skipped(const reef::StepResult& result) {
     constexpr int most = 100;
@@ -439,42 +477,109 @@ private:
   }
 
   void tell() {
-    metrics_.tell(trainer_.progress());
+    stops_ = metrics_.tell(trainer_.progress(), stop_.asked()) || stops_;
     if (first()) bar_.update(metrics_.standing(options_.steps));
   }
 
-  [[nodiscard]] bool due(const reef::StepResult& result) const {
-    if (options_.checkpoint.empty() || !result.committed) return false;
-    if (result.step == options_.steps) return true;
-    return options_.checkpoint_every > 0 && result.step % options_.checkpoint_every == 0;
+  /// Every so many steps; of 0, and at the end, after the last.
+  [[nodiscard]] bool due(const reef::StepResult& result, std::int64_t every) const {
+    if (!result.committed) return false;
+    return result.step == options_.steps || (every > 0 && result.step % every == 0);
   }
 
+  /// A checkpoint that fails is told, and the run goes on: what there is after it can still be saved.
   void checkpoint() {
-    metrics_.tell(trainer_.progress());
-    const auto& rate = trainer_.options().learning_rate;
-    const auto folder = reef::checkpoint::save(trainer_, options_.checkpoint,
-                                               {{"text", data_.fingerprint()},
-                                                {"batch", config_.batch},
-                                                {"context", options_.context},
-                                                {"options", options_.of_the_run},
-                                                {"tokens_a_step", tokens_a_step()},
-                                                {"learning_rate",
-                                                 {{"peak", rate.peak},
-                                                  {"warmup", rate.warmup},
-                                                  {"steps", rate.steps},
-                                                  {"floor", rate.floor}}},
-                                                {"tokens", metrics_.tokens()},
-                                                {"seconds", metrics_.seconds()}});
-    say("checkpoint: " + folder.string());
+    tried_ = committed();
+    const auto fails = [&](const std::string& why) {
+      failures_.add("--checkpoint " + options_.checkpoint,
+                    reef::concat("after step ", committed(), ": ", why));
+    };
+    if (const std::string name = not_finite(); !name.empty()) {
+      return fails(reef::concat("the parameter '", name, "' is not finite; nothing is saved"));
+    }
+    try {
+      const auto& rate = trainer_.options().learning_rate;
+      const auto folder = reef::checkpoint::save(trainer_, options_.checkpoint,
+                                                 {{"text", data_.fingerprint()},
+                                                  {"batch", config_.batch},
+                                                  {"context", options_.context},
+                                                  {"options", options_.of_the_run},
+                                                  {"tokens_a_step", tokens_a_step()},
+                                                  {"learning_rate",
+                                                   {{"peak", rate.peak},
+                                                    {"warmup", rate.warmup},
+                                                    {"steps", rate.steps},
+                                                    {"floor", rate.floor}}},
+                                                  {"tokens", metrics_.tokens()},
+                                                  {"seconds", metrics_.seconds()}});
+      say("checkpoint: " + folder.string());
+    } catch (const reef::FileError& error) {  // of all ranks
+      return fails(error.what());
+    }
+    if (options_.checkpoint_keep == 0 || !first()) return;
+    failures_.attempt("--checkpoint-keep", [&] {
+      reef::io::remove_old_checkpoints(options_.checkpoint, options_.checkpoint_keep);
+    });
+  }
+
+  /// The name of a parameter that is not finite, or nothing: the same on all ranks. All ranks.
+  std::string not_finite() {
+    trainer_.settle();
+    std::string name;
+    if (first()) {
+      for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
+        const std::vector<Sum> values = trainer_.parameter(parameter.name);
+        if (std::all_of(values.begin(), values.end(), [](Sum x) { return is_finite(x); })) continue;
+        name = parameter.name;
+        break;
+      }
+    }
+    return reef::comm::broadcast_text(trainer_.progress(), "a parameter that is not finite",
+                                      std::move(name));
+  }
+
+  /// By its bits, which no compiler's option takes for granted.
+  static bool is_finite(double x) {
+    constexpr std::uint64_t exponent = std::uint64_t{0x7ff} << 52;
+    return (std::bit_cast<std::uint64_t>(x) & exponent) != exponent;
+  }
+  static bool is_finite(float x) { return is_finite(static_cast<double>(x)); }
+
+  /// How many rounds of all ranks' micro-batches go over what is evaluated.
+  [[nodiscard]] int rounds() const {
+    const auto windows = reef::data::Validation(evaluated(), options_.context).windows();
+    const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
+    return static_cast<int>((windows + round - 1) / round);
+  }
+
+  /// The held-out loss, told; nothing where a signal came before all was evaluated. All ranks.
+  std::optional<double> evaluate() {
+    const int all = rounds();
+    if (committed() >= options_.steps && all > 1) {
+      say(reef::concat("evaluating ", evaluated().size() - 1, " held-out ", tokenizer_.unit(),
+                       "s"));
+    }
+    const double loss = trainer_.evaluate(all, [&](int done) {
+      if (first()) bar_.show(reef::concat("evaluating: ", 100 * std::int64_t{done} / all, "%"));
+      return !asked();
+    });
+    if (asked_) {
+      say("held-out loss: not known, since the evaluation was stopped");
+      return std::nullopt;
+    }
+    say(reef::concat("held-out loss: ", std::to_string(loss), " nats/", tokenizer_.unit(),
+                     " after ", committed(), " steps, ", clock_text(metrics_.seconds())));
+    return loss;
   }
 
   /// Of a run that failed: of all ranks where all of them know that they have failed, else of this one.
   void leave_timeline(bool together) {
     try {
       bar_.finish();
-      metrics_.write_timeline(together ? &trainer_.progress() : nullptr, options_, {}, {}, "");
+      const auto files =
+          metrics_.write_timeline(together ? &trainer_.progress() : nullptr, options_, {}, {}, "");
       if (together) reef::comm::barrier(trainer_.progress(), written);
-      tell_written({options_.trace, options_.report});
+      tell_written(files);
     } catch (const std::exception& error) {  // the one before says more
       say(error.what());
     }
@@ -482,53 +587,65 @@ private:
 
   // -- at the end --------------------------------------------------------------------------------
 
-  /// After a run that took steps also what it tells about itself.
-  void finish(bool trained) {
-    const auto windows = reef::data::Validation(data_.validation(), options_.context).windows();
-    const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
-    const double validation = trainer_.evaluate(static_cast<int>((windows + round - 1) / round));
-    say(reef::concat("held-out loss: ", std::to_string(validation), " nats/", tokenizer_.unit(),
-                     " after ", committed(), " steps, ", clock_text(metrics_.seconds())));
+  /// First what is dear: a checkpoint of the last step, if it has none, and the weights. Then what the run
+  /// tells about itself. What fails takes nothing else with it. Returns an exit status, on all ranks.
+  int finish() {
+    std::vector<std::string> files;
+    const bool steps_taken = committed() > first_step_;
+    asked();
+    if (!options_.checkpoint.empty() && steps_taken && tried_ != committed()) checkpoint();
+    if (!options_.export_file.empty()) export_weights();
 
-    const bool finite = windows == 0 || std::isfinite(validation);
-
-    std::vector<double> counts;
-    if (trained) {
-      counts = given();
-      metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
+    std::optional<double> validation;
+    if (!asked()) validation = evaluate();
+    if (validation) metrics_.note_validation(*validation);
+    metrics_.tell(trainer_.progress(), false);
+    const bool finite = !validation || is_finite(*validation);
+    if (!finite) {
+      failures_.add("the evaluation",
+                    "the held-out loss after the last step is not finite.\n  fix: a lower learning "
+                    "rate or weight decay, and start from an earlier checkpoint.");
     }
     std::string sample;
-    std::exception_ptr failure;
-    if (first() && options_.prompt_tokens > 0 && finite) {
+    if (!asked() && finite) sample = sample_text();
+    if (stepped_) {
+      const std::vector<double> counts = given();
+      metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
+      if (!options_.metrics.empty() && !metrics_.broken()) files.push_back(options_.metrics);
+      for (const std::string& file :
+           metrics_.write_timeline(&trainer_.progress(), options_, counts, validation, sample)) {
+        files.push_back(file);
+      }
+    }
+    tell_written(files);
+    if (first() && failures_.any()) {
+      std::fprintf(stderr, "reef-train: %s\n", failures_.text().c_str());
+      std::fflush(stderr);
+    }
+    float failed = failures_.any() ? 1 : 0;
+    reef::comm::all_reduce(trainer_.progress(), written, std::span(&failed, 1));
+    if (failed > 0) return EXIT_FAILURE;
+    return asked() ? stopped_status : EXIT_SUCCESS;
+  }
+
+  void tell_written(const std::vector<std::string>& files) {
+    for (const std::string& file : files) say("wrote " + file);
+  }
+
+  /// What the model adds to the prompt, on rank 0.
+  std::string sample_text() {
+    std::string sample;
+    if (!first() || options_.prompt_tokens == 0) return sample;
+    failures_.attempt("the sample", [&] {
       try {
         sample = continued_prompt();
         std::printf("---\n%s\n---\n", sample.c_str());
         std::fflush(stdout);
       } catch (const reef::MemoryError& error) {
         say(std::string("no sample: ") + error.what());
-      } catch (const reef::Error&) {
-        failure = std::current_exception();
       }
-    }
-    if (trained) {
-      metrics_.write_timeline(&trainer_.progress(), options_, counts, validation, sample);
-    }
-    if (failure) std::rethrow_exception(failure);
-    if (!finite) {
-      reef::comm::barrier(trainer_.progress(), written);
-      throw reef::NonFiniteError(
-          "the held-out loss after the last step is not finite; no weights are exported.\n"
-          "  fix: a lower learning rate or weight decay, and start from an earlier checkpoint.");
-    }
-    if (!options_.export_file.empty() && first()) export_weights();
-    if (trained) tell_written({options_.metrics, options_.trace, options_.report});
-    tell_written({options_.export_file});
-  }
-
-  void tell_written(const std::vector<std::string>& files) {
-    for (const std::string& file : files) {
-      if (!file.empty()) say("wrote " + file);
-    }
+    });
+    return sample;
   }
 
   /// The micro-batches of a step, by rank; where ranks decide themselves, the mean over this run.
@@ -545,9 +662,25 @@ private:
     return counts;
   }
 
+  /// Weights that are of use to somebody. All ranks; rank 0 writes.
+  void export_weights() {
+    const std::string what = "--export " + options_.export_file;
+    if (committed() == 0) return say(what + ": no step was taken, there is nothing to export");
+    if (const std::string name = not_finite(); !name.empty()) {
+      return failures_.add(
+          what, reef::concat("the parameter '", name, "' is not finite; no weights are exported"));
+    }
+    // A first look before the whole evaluation: finite weights may still be of no use.
+    if (!is_finite(trainer_.evaluate(1))) {
+      return failures_.add(what, "the held-out loss is not finite; no weights are exported");
+    }
+    if (!first() || !failures_.attempt(what, [&] { write_weights(); })) return;
+    say("wrote " + options_.export_file);
+  }
+
   /// Together they are what GPT2LMHeadModel.from_pretrained reads. A config.json that is there stays,
   /// since it may say more.
-  void export_weights() {
+  void write_weights() {
     reef::nn::write_gpt2<T>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
                             [&](const std::string& name) {
                               const std::vector<Sum> values = trainer_.parameter(name);
@@ -567,15 +700,22 @@ private:
     return tokenizer_.decode(reef::generate(trainer_, model, prompt,
                                             {.tokens = options_.prompt_tokens,
                                              .vocabulary = config.vocabulary,
-                                             .seed = options_.seed}));
+                                             .seed = options_.seed,
+                                             .proceed = [this] { return !stop_.asked(); }}));
   }
 
   int skipped_ = 0;              // in a row
   std::int64_t first_step_ = 0;  // of this run
+  std::int64_t tried_ = 0;  // the step after which a checkpoint was written, or should have been
+  bool stepped_ = false;    // at all
+  bool stops_ = false;      // all ranks know that no more steps are to be taken
+  bool asked_ = false;      // and that it is for a signal
   std::uint64_t taken_before_ = 0;
   TrainOptions options_;
+  const reef::comm::StopRequest& stop_;
   reef::comm::Communicator ranks_;
   Progress bar_;
+  Failures failures_{[this](const std::string& text) { say(text); }};
   reef::trace::Sink sink_;
   Tokenizer tokenizer_;
   TrainingData data_;
@@ -587,12 +727,11 @@ private:
 
 /// Trains with these policies, in the precision that the options name.
 template <class... Policies>
-void run(const TrainOptions& options) {
+int run(const TrainOptions& options, const reef::comm::StopRequest& stop) {
   if (options.precision == "bf16") {
-    Run<reef::Trainer<Policies..., reef::precision::Bf16>>(options).train();
-  } else {
-    Run<reef::Trainer<Policies...>>(options).train();
+    return Run<reef::Trainer<Policies..., reef::precision::Bf16>>(options, stop).train();
   }
+  return Run<reef::Trainer<Policies...>>(options, stop).train();
 }
 
 }  // namespace reef_examples

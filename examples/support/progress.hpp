@@ -143,6 +143,21 @@ public:
     std::fflush(out_);
   }
 
+  /// A line of text that the next takes the place of: on a terminal at once, elsewhere every few seconds.
+  void show(std::string_view text) {
+    const auto time = std::chrono::steady_clock::now();
+    const auto pause = std::chrono::milliseconds(redraw_ ? 100 : 5000);
+    if (shown_ && time - last_ < pause) return;
+    shown_ = true;
+    last_ = time;
+    if (!redraw_) return say(text);
+    const auto room = static_cast<std::size_t>(std::max(1, columns()) - 1);
+    const std::string_view fits = text.substr(0, room);
+    std::fprintf(out_, "\r%.*s\x1b[K", static_cast<int>(fits.size()), fits.data());
+    drawn_ = true;
+    std::fflush(out_);
+  }
+
   /// A line of text, above the bar.
   void say(std::string_view text) {
     clear();

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <reef/core/text.hpp>
+
+namespace reef_examples {
+
+/// The files of a command line: what is read, what is written, and which of them are one.
+///
+/// Two names are of one file where they lead to the same path, whatever links are on the way, or to the
+/// same file of a device, as hard links do. What keeps no bytes, a pipe or a terminal, may be named twice.
+class FileRoles {
+public:
+  /// `option` reads this file.
+  void reads(const std::string& option, const std::filesystem::path& path) {
+    add(option, path, Role::input);
+  }
+  /// `option` writes this file, in place of what is there.
+  void writes(const std::string& option, const std::filesystem::path& path) {
+    add(option, path, Role::output);
+  }
+  /// `option` writes this file where there is none yet; one that is there is read.
+  void writes_if_absent(const std::string& option, const std::filesystem::path& path) {
+    add(option, path, Role::output_if_absent);
+  }
+  /// `option` reads it, and what `writes_if_absent` of the same.
+  void reads_beside(const std::string& option, const std::filesystem::path& path) {
+    add(option, path, Role::input_beside);
+  }
+  /// `option` keeps checkpoints in this directory, each in a folder step-N of it.
+  void keeps_checkpoints(const std::string& option, const std::filesystem::path& path) {
+    add(option, path, Role::checkpoints);
+  }
+
+  /// Which option cannot have its file, and why; nothing where all is well.
+  [[nodiscard]] std::optional<std::pair<std::string, std::string>> clash() const {
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!files_[i].is_output() && !files_[j].is_output()) continue;
+        const File& a = files_[i].is_output() ? files_[i] : files_[j];
+        const File& b = &a == &files_[i] ? files_[j] : files_[i];
+        if (auto why = between(a, b); !why.empty()) return std::pair(a.option, std::move(why));
+      }
+    }
+    return std::nullopt;
+  }
+
+private:
+  enum class Role { input, input_beside, output, output_if_absent, checkpoints };
+
+  struct File {
+    std::string option;
+    std::string name;
+    Role role;
+    std::filesystem::path path;  // without links
+    bool keeps_bytes = true;
+    std::optional<std::pair<::dev_t, ::ino_t>> identity;  // of what is there
+    [[nodiscard]] bool is_output() const { return role >= Role::output; }
+  };
+
+  /// Where a name leads, also if nothing is there yet.
+  static std::filesystem::path without_links(const std::filesystem::path& name) {
+    namespace fs = std::filesystem;
+    std::error_code code;
+    fs::path path = fs::absolute(name, code);
+    constexpr int most = 40;
+    for (int links = 0; links < most && fs::is_symlink(path, code); ++links) {
+      if (fs::exists(path, code)) break;
+      const fs::path target = fs::read_symlink(path, code);
+      if (code) break;
+      path = target.is_absolute() ? target : path.parent_path() / target;
+    }
+    const fs::path found = fs::weakly_canonical(path, code);
+    return code ? path.lexically_normal() : found;
+  }
+
+  void add(const std::string& option, const std::filesystem::path& name, Role role) {
+    if (name.empty()) return;
+    File file{option, name.string(), role, without_links(name), true, std::nullopt};
+    if (!file.path.has_filename()) file.path = file.path.parent_path();  // "DIR/"
+    struct ::stat status {};
+    if (::stat(name.c_str(), &status) == 0) {
+      file.identity.emplace(status.st_dev, status.st_ino);
+      file.keeps_bytes =
+          S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode);
+    }
+    files_.push_back(std::move(file));
+  }
+
+  /// The part of a path below a folder; empty where it is not below it.
+  static std::filesystem::path below(const std::filesystem::path& path,
+                                     const std::filesystem::path& folder) {
+    const auto [left, at] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+    std::filesystem::path rest;
+    if (left != folder.end()) return rest;
+    for (auto part = at; part != path.end(); ++part) rest /= *part;
+    return rest;
+  }
+
+  /// Why `a`, an output, cannot be beside `b`; empty if it can.
+  static std::string between(const File& a, const File& b) {
+    if (!a.is_output() || !a.keeps_bytes || !b.keeps_bytes) return {};
+    const auto is = [](const File& file, Role role) { return file.role == role; };
+    if ((is(a, Role::output_if_absent) && is(b, Role::input_beside)) ||
+        (is(b, Role::output_if_absent) && is(a, Role::input_beside))) {
+      return {};
+    }
+    const std::string both = reef::concat("'", a.name, "' ");
+    if (a.path == b.path || (a.identity && a.identity == b.identity)) {
+      return reef::concat(both, b.is_output() ? "is the file of " : "is read by ", b.option,
+                          b.is_output() ? " too" : ", and would be lost", "; give it another");
+    }
+    if (is(a, Role::checkpoints) || is(b, Role::checkpoints)) {
+      const File& kept = is(a, Role::checkpoints) ? a : b;
+      const File& file = is(a, Role::checkpoints) ? b : a;
+      if (const auto rest = below(file.path, kept.path); !rest.empty()) {
+        if (!rest.begin()->string().starts_with("step-")) return {};
+        return reef::concat("'", file.name, "' of ", file.option,
+                            " lies in a checkpoint's folder of ", kept.option, " ", kept.name,
+                            ", where files are replaced and removed; give it another place");
+      }
+    }
+    const auto inside = [](const File& file, const File& folder) {
+      return !below(file.path, folder.path).empty() && folder.is_output() &&
+             folder.role != Role::checkpoints;
+    };
+    if (inside(b, a) || inside(a, b)) {
+      const File& folder = inside(b, a) ? a : b;
+      const File& file = inside(b, a) ? b : a;
+      return reef::concat("'", folder.name, "' of ", folder.option, " is to be a file, but '",
+                          file.name, "' of ", file.option,
+                          " needs a folder of that name; give it another");
+    }
+    return {};
+  }
+
+  std::vector<File> files_;
+};
+
+}  // namespace reef_examples
