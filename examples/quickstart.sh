@@ -29,6 +29,22 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
+# Of SIGTERM and SIGINT (Ctrl-C) Open MPI's launcher tells its ranks after so many seconds, and kills them after
+# as many again: in the 1 of its default weights are not written. SIGUSR1 it passes on at once.
+export OMPI_MCA_odls_base_sigkill_timeout="${OMPI_MCA_odls_base_sigkill_timeout:-5}"
+
+# The metrics of an earlier run go aside, unless the options name others, or go on with that run.
+case " $* " in
+  *" --metrics"* | *" --resume"*) ;;
+  *)
+    if [ -s metrics.jsonl ]; then
+      number=1
+      while [ -e "metrics.$number.jsonl" ]; do number=$((number + 1)); done
+      mv metrics.jsonl "metrics.$number.jsonl"
+      reef_say "the metrics of an earlier run are now in metrics.$number.jsonl"
+    fi ;;
+esac
+
 reef_say "training; report.html, metrics.jsonl and trace.json are written here: $(pwd)"
 set -- --recipe ddp --model 4x4x128 --context 128 --batch 4 --steps 1000 --lr 4e-3 --seed 1 \
   --metrics metrics.jsonl --trace trace.json --report report.html --prompt '/// ' "$@"
