@@ -32,8 +32,7 @@
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/trace/report.hpp>
 
-#include "../support/job.hpp"
-#include "../support/temporary_folder.hpp"
+#include "reef_train_job.hpp"
 
 namespace reef::test {
 
@@ -43,67 +42,6 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 using testing::ContainsRegex;
 using testing::HasSubstr;
-
-class ReefTrain : public testing::Test {
-protected:
-  ReefTrain() {
-    std::ofstream text(path("text.txt"));
-    for (int i = 0; i < 400; ++i)
-      text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
-  }
-
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return (folder_.path() / name).string();
-  }
-
-  /// A job of `ranks` ranks on the text, with a model that trains in a moment.
-  [[nodiscard]] Ending train(int ranks, const std::string& options) const {
-    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " +
-                       REEF_TRAIN + " --data " + path("text.txt") +
-                       " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " +
-                       options);
-  }
-
-  [[nodiscard]] std::vector<io::Json> lines(const std::string& name) const {
-    std::ifstream file(path(name));
-    std::vector<io::Json> result;
-    for (std::string line; std::getline(file, line) && !file.eof();) {
-      result.push_back(io::parse_json(line, name));
-    }
-    return result;
-  }
-
-  /// The processes of this program, not their launcher, that name this file on their command line.
-  [[nodiscard]] static std::vector<int> processes_with(const std::string& file,
-                                                       const std::string& program = REEF_TRAIN) {
-    std::vector<int> found;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const int id = std::atoi(entry.path().filename().c_str());
-      if (id <= 0) continue;
-      std::ifstream stream(entry.path() / "cmdline");
-      const std::string command((std::istreambuf_iterator<char>(stream)), {});
-      if (command.starts_with(program) && command.find(file) != std::string::npos)
-        found.push_back(id);
-    }
-    return found;
-  }
-
-  using Clock = std::chrono::steady_clock;
-
-  /// The bytes of a file's tensors.
-  [[nodiscard]] std::vector<std::vector<std::byte>> tensors(const std::string& name) const {
-    const io::SafetensorsFile file(path(name));
-    std::vector<std::vector<std::byte>> result;
-    for (const io::StoredTensor& tensor : file.tensors()) {
-      result.emplace_back(static_cast<std::size_t>(tensor.bytes()));
-      file.read(tensor, result.back());
-    }
-    return result;
-  }
-
-private:
-  reef::test::TemporaryFolder folder_;
-};
 
 }  // namespace
 
@@ -362,25 +300,29 @@ TEST_F(ReefTrain, a_resumed_runs_figures_are_those_of_its_own_steps) {
 }
 
 TEST_F(ReefTrain, a_new_run_refuses_a_directory_with_checkpoints_of_another) {
-  const std::string command = " --checkpoint " + path("run") + " --metrics " + path("m");
+  const std::string command = " --checkpoint " + path("run");
   ASSERT_EQ(train(2, "--steps 4" + command).status, 0);
-  const std::string before = io::read_file(path("m"), 1_MiB);
-  const Ending second = train(2, "--steps 2" + command);
+  const Ending second = train(2, "--steps 2" + command + " --metrics " + path("m"));
   EXPECT_NE(second.status, 0);
   EXPECT_THAT(second.output, HasSubstr("--checkpoint " + path("run") +
                                        " holds another run's checkpoint, after step 4"));
   EXPECT_THAT(second.output, HasSubstr("fix: --resume to go on from it, another directory"));
-  EXPECT_EQ(io::read_file(path("m"), 1_MiB), before);
+  EXPECT_EQ(io::read_file(path("m"), 1_MiB), "");
   EXPECT_FALSE(std::filesystem::exists(path("run/step-000000002")));
 }
 
-TEST_F(ReefTrain, a_resume_where_there_is_no_checkpoint_says_so_and_leaves_its_own_metrics_alone) {
+TEST_F(ReefTrain, a_resume_where_there_is_no_checkpoint_says_so_and_puts_other_metrics_aside) {
   ASSERT_EQ(train(1, "--steps 3 --metrics " + path("m")).status, 0);
+  const std::string before = io::read_file(path("m"), 1_MiB);
+  io::write_atomically(path("m.1"), "of somebody else");
   const Ending ending =
       train(1, "--steps 2 --resume --checkpoint " + path("run") + " --metrics " + path("m"));
   ASSERT_EQ(ending.status, 0) << ending.output;
   EXPECT_THAT(ending.output, HasSubstr("resume: no complete checkpoint in " + path("run") +
                                        ", starting at step 1"));
+  EXPECT_THAT(ending.output, HasSubstr("those of an earlier run are now in "));
+  EXPECT_EQ(io::read_file(path("m.2"), 1_MiB), before);
+  EXPECT_EQ(io::read_file(path("m.1"), 1_MiB), "of somebody else");
   const auto metrics = lines("m");
   ASSERT_EQ(metrics.size(), 3U);
   EXPECT_EQ(metrics[0].at("step"), 1);

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <reef/io/json.hpp>
+#include <reef/io/safetensors.hpp>
+
+#include "../support/job.hpp"
+#include "../support/temporary_folder.hpp"
+
+namespace reef::test {
+
+/// Jobs of reef-train in a folder of their own.
+class ReefTrain : public testing::Test {
+protected:
+  ReefTrain() {
+    std::ofstream text(path("text.txt"));
+    for (int i = 0; i < 400; ++i)
+      text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
+  }
+
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_.path() / name).string();
+  }
+
+  /// A job of `ranks` ranks on the text, with a model that trains in a moment.
+  [[nodiscard]] Ending train(int ranks, const std::string& options) const {
+    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " +
+                       REEF_TRAIN + " --data " + path("text.txt") +
+                       " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " +
+                       options);
+  }
+
+  [[nodiscard]] std::vector<io::Json> lines(const std::string& name) const {
+    std::ifstream file(path(name));
+    std::vector<io::Json> result;
+    for (std::string line; std::getline(file, line) && !file.eof();) {
+      result.push_back(io::parse_json(line, name));
+    }
+    return result;
+  }
+
+  /// The processes of this program, not their launcher, that name this file on their command line.
+  [[nodiscard]] static std::vector<int> processes_with(const std::string& file,
+                                                       const std::string& program = REEF_TRAIN) {
+    std::vector<int> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const int id = std::atoi(entry.path().filename().c_str());
+      if (id <= 0) continue;
+      std::ifstream stream(entry.path() / "cmdline");
+      const std::string command((std::istreambuf_iterator<char>(stream)), {});
+      if (command.starts_with(program) && command.find(file) != std::string::npos)
+        found.push_back(id);
+    }
+    return found;
+  }
+
+  using Clock = std::chrono::steady_clock;
+
+  /// Whether it has become so, in half a minute at most.
+  template <class F>
+  [[nodiscard]] static bool becomes(const F& so) {
+    for (int tries = 0; tries < 1500 && !so(); ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return so();
+  }
+
+  /// The bytes of a file's tensors.
+  [[nodiscard]] std::vector<std::vector<std::byte>> tensors(const std::string& name) const {
+    const io::SafetensorsFile file(path(name));
+    std::vector<std::vector<std::byte>> result;
+    for (const io::StoredTensor& tensor : file.tensors()) {
+      result.emplace_back(static_cast<std::size_t>(tensor.bytes()));
+      file.read(tensor, result.back());
+    }
+    return result;
+  }
+
+private:
+  reef::test::TemporaryFolder folder_;
+};
+
+}  // namespace reef::test

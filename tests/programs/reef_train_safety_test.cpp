@@ -1,0 +1,333 @@
+// What reef-train does so that nothing is lost: neither to its own outputs, nor to files that cannot be
+// written, nor to whoever ends it early.
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/text.hpp>
+#include <reef/io/atomic_file.hpp>
+#include <reef/io/file.hpp>
+#include <reef/io/manifest.hpp>
+
+#include "reef_train_job.hpp"
+
+namespace reef::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int stopped = 75;
+
+class ReefTrainSafety : public ReefTrain {
+protected:
+  /// Refused with one sentence, before anything is opened.
+  void refused(const std::string& options, const std::string& sentence) const {
+    const Ending ending = run_command(std::string(REEF_TRAIN) + " --steps 1 " + options);
+    EXPECT_EQ(ending.status, 2) << options << ": " << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(sentence)) << options;
+  }
+
+  [[nodiscard]] std::string text_of(const std::string& name) const {
+    return io::read_file(path(name), 16_MiB);
+  }
+
+  /// A job that would go on for ever, of which `end` ends one process or more while it trains.
+  template <class F>
+  Ending interrupted(int ranks, const std::string& options, const F& end) const {
+    std::thread sender([&] {
+      if (becomes([&] { return lines("m").size() > 3; })) end();
+    });
+    const Ending ending =
+        train(ranks, "--steps 100000000 --checkpoint " + path("run") + " --export " + path("w") +
+                         " --metrics " + path("m") + " --trace " + path("t") + " --report " +
+                         path("r") + " " + options);
+    sender.join();
+    return ending;
+  }
+
+  /// All that a run which was asked to stop leaves is there, and of one step.
+  void left_all(const Ending& ending) const {
+    EXPECT_EQ(ending.status, stopped) << ending.output;
+    const auto steps = io::complete_checkpoints(path("run"));
+    ASSERT_EQ(steps.size(), 1U) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(concat("stopping after step ", steps[0], ": signal ")));
+    const auto metrics = lines("m");
+    ASSERT_GE(metrics.size(), 2U);
+    EXPECT_EQ(metrics[metrics.size() - 2].at("step"), steps[0]);
+    EXPECT_EQ(metrics.back().at("summary"), true);
+    EXPECT_EQ(tensors("w").size(), 16U);
+    EXPECT_GT(io::read_json(path("t")).at("traceEvents").size(), 5U);
+    EXPECT_GT(fs::file_size(path("r")), 4000U);
+  }
+
+  [[nodiscard]] std::vector<int> launcher() const {
+    const std::string command = REEF_TEST_MPIEXEC;
+    return processes_with(path("m"), command.substr(0, command.find(' ')));
+  }
+};
+
+}  // namespace
+
+TEST_F(ReefTrainSafety, an_output_that_is_an_input_is_refused_whatever_it_is_called) {
+  const std::string before = text_of("text.txt");
+  fs::create_symlink("text.txt", path("link"));
+  fs::create_hard_link(path("text.txt"), path("hard"));
+  fs::create_directory(path("folder"));
+  fs::create_directory_symlink("..", path("folder/up"));
+  const std::string data = "--data " + path("text.txt") + " ";
+  for (const char* option : {"--metrics", "--trace", "--report", "--export", "--checkpoint"}) {
+    for (const char* name : {"text.txt", "link", "hard", "folder/../text.txt", "folder/up/link"}) {
+      refused(concat(data, option, " ", path(name)), "is read by --data, and would be lost");
+    }
+  }
+  refused("--recipe atom " + data + "--profile " + path("text.txt") + " --trace " + path("hard"),
+          "would be lost");
+  refused(data + "--network " + path("link") + " --report " + path("hard"), "would be lost");
+  for (const char* file : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe"}) {
+    io::write_atomically(path(file), "{}");
+    refused(data + "--tokenizer gpt2:" + path("folder/..") + " --trace " + path(file),
+            "is read by --tokenizer");
+  }
+  refused(data + "--tokenizer tiktoken:" + path("vocab.bpe") + " --report " + path("vocab.bpe"),
+          "is read by --tokenizer");
+  // What is written in place of weights that are read, or beside them.
+  io::write_atomically(path("w.safetensors"), "weights");
+  io::write_atomically(path("config.json"), "{}");
+  const std::string init = data + "--init " + path("w.safetensors");
+  refused(init + " --export " + path("w.safetensors"), "is read by --init");
+  refused(init + " --trace " + path("config.json"), "is read by --init");
+  io::write_atomically(path("w.json"), "{\"weight_map\": {\"wte.weight\": \"part.safetensors\"}}");
+  io::write_atomically(path("part.safetensors"), "weights");
+  refused(data + "--init " + path("w.json") + " --export " + path("part.safetensors"),
+          "is read by --init");
+  EXPECT_EQ(text_of("text.txt"), before);
+  EXPECT_EQ(text_of("w.safetensors"), "weights");
+  EXPECT_EQ(text_of("merges.txt"), "{}");
+}
+
+TEST_F(ReefTrainSafety, outputs_that_would_be_in_each_others_way_are_refused) {
+  const std::string data = "--data " + path("text.txt") + " ";
+  fs::create_symlink("later", path("dangling"));
+  refused(data + "--metrics " + path("later") + " --trace " + path("dangling"),
+          "is the file of --metrics too");
+  refused(data + "--metrics " + path("run") + " --checkpoint " + path("run/"),
+          "is the file of --metrics too");
+  refused(data + "--metrics " + path("a") + " --checkpoint " + path("a/b"), "is to be a file");
+  refused(data + "--metrics " + path("config.json") + " --export " + path("w"),
+          "is the file of --metrics too");
+  for (const char* name : {"run/step-000000001", "run/step-000000001/model.safetensors"}) {
+    refused(data + "--checkpoint " + path("run") + " --export " + path(name),
+            "lies in a checkpoint's folder");
+  }
+  fs::create_directories(path("run/step-000000001"));
+  fs::copy_file(path("text.txt"), path("run/step-000000001/own.txt"));
+  refused("--data " + path("run/step-000000001/own.txt") + " --checkpoint " + path("run"),
+          "lies in a checkpoint's folder");
+  EXPECT_FALSE(fs::exists(path("later")));
+  EXPECT_FALSE(fs::exists(path("a")));
+}
+
+TEST_F(ReefTrainSafety, metrics_that_are_there_are_never_emptied) {
+  const std::string data = "--data " + path("text.txt") + " ";
+  io::write_atomically(path("m"), "{\"step\":1}\n");
+  refused(data + "--metrics " + path("m"), "holds 11 bytes, which would be lost");
+  io::write_atomically(path("notes"), "mine");
+  const std::string resume = "--resume --checkpoint " + path("run") + " --metrics ";
+  refused(data + resume + path("notes"), "holds something else than a run's metrics");
+  EXPECT_EQ(text_of("m"), "{\"step\":1}\n");
+  EXPECT_EQ(text_of("notes"), "mine");
+  std::ofstream(path("empty")).flush();
+  EXPECT_EQ(train(1, "--steps 1 --metrics " + path("empty")).status, 0);
+}
+
+TEST_F(ReefTrainSafety, side_files_that_fail_take_no_weights_with_them_and_are_all_named) {
+  const Ending ending =
+      train(2, "--steps 4 --trace /dev/full --report /dev/full --checkpoint " + path("run") +
+                   " --checkpoint-every 2 --export " + path("w") + " --metrics " + path("m"));
+  EXPECT_EQ(ending.status, 1) << ending.output;
+  EXPECT_THAT(ending.output, ContainsRegex("failed: --trace /dev/full: .*No space left"));
+  EXPECT_THAT(ending.output, ContainsRegex("failed: --report /dev/full: .*No space left"));
+  EXPECT_THAT(ending.output, HasSubstr("held-out loss: "));
+  EXPECT_EQ(tensors("w").size(), 16U);
+  EXPECT_EQ(lines("m").size(), 5U);
+  EXPECT_EQ(io::complete_checkpoints(path("run")).size(), 2U);
+}
+
+TEST_F(ReefTrainSafety, a_checkpoint_that_fails_is_told_and_takes_nothing_else_with_it) {
+  fs::create_directory(path("run"));
+  for (const char* in_the_way : {"step-000000002", "step-000000006"})
+    std::ofstream(path("run") + "/" + in_the_way) << "a file where a folder should be";
+  const Ending ending = train(2, "--recipe zero1 --steps 6 --checkpoint " + path("run") +
+                                     " --checkpoint-every 2 --export " + path("w") + " --metrics " +
+                                     path("m") + " --report " + path("r"));
+  EXPECT_EQ(ending.status, 1) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr("(2 times, here the first): after step 2: "));
+  EXPECT_EQ(io::complete_checkpoints(path("run")), (std::vector<std::uint64_t>{4}));
+  EXPECT_EQ(tensors("w").size(), 16U);
+  EXPECT_EQ(lines("m").size(), 7U);
+  EXPECT_GT(fs::file_size(path("r")), 4000U);
+
+  // And an export that fails takes no checkpoint with it.
+  fs::create_directory(path("gone"));
+  std::thread remover([&] {
+    if (becomes([&] { return fs::exists(path("again/step-000000002")); })) fs::remove(path("gone"));
+  });
+  const Ending no_export =
+      train(2, "--steps 400 --checkpoint-every 2 --checkpoint-keep 1 --checkpoint " +
+                   path("again") + " --export " + path("gone/w") + " --trace " + path("t"));
+  remover.join();
+  EXPECT_EQ(no_export.status, 1) << no_export.output;
+  EXPECT_THAT(no_export.output, HasSubstr("failed: --export " + path("gone/w")));
+  EXPECT_EQ(io::complete_checkpoints(path("again")), (std::vector<std::uint64_t>{400}));
+  EXPECT_TRUE(fs::exists(path("t")));
+}
+
+TEST_F(ReefTrainSafety, metrics_that_cannot_be_written_end_a_run_that_saves_first) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  ASSERT_EQ(
+      std::system(("timeout 60 head -n 2 " + path("pipe") + " > " + path("read") + " &").c_str()),
+      0);
+  for (const std::string& metrics : {std::string("/dev/full"), path("pipe")}) {
+    const Ending ending = train(2, "--steps 100000000 --metrics " + metrics + " --export " +
+                                       path("w") + " --checkpoint " + path("run"));
+    EXPECT_EQ(ending.status, 1) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr("failed: --metrics " + metrics + ": cannot write it: "));
+    EXPECT_EQ(tensors("w").size(), 16U);
+    EXPECT_EQ(io::complete_checkpoints(path("run")).size(), 1U);
+    fs::remove(path("w"));
+    fs::remove_all(path("run"));
+  }
+}
+
+TEST_F(ReefTrainSafety, the_held_out_loss_is_bounded_comes_after_the_weights_and_on_the_way) {
+  const Ending whole = train(1, "--steps 2 --metrics " + path("whole"));
+  EXPECT_THAT(whole.output, HasSubstr("1840 held out, vocabulary"));
+  for (const char* recipe : {"ddp", "diloco"}) {
+    const Ending ending =
+        train(2, concat("--recipe ", recipe, " --steps 6 --eval-tokens 500 --eval-every 2 ",
+                        "--metrics ", path(recipe), " --export ", path("w"), " --checkpoint ",
+                        path(concat("run.", recipe))));
+    ASSERT_EQ(ending.status, 0) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr("1840 held out (the first 501 are evaluated), "));
+    EXPECT_THAT(ending.output, HasSubstr("evaluating 500 held-out bytes"));
+    EXPECT_THAT(ending.output, HasSubstr(" nats/byte after 2 steps"));
+    EXPECT_LT(ending.output.find("wrote " + path("w")), ending.output.find("evaluating 500"));
+    EXPECT_LT(ending.output.find("checkpoint: "), ending.output.find("evaluating 500"));
+    const auto metrics = lines(recipe);
+    ASSERT_EQ(metrics.size(), 7U);
+    for (std::size_t i = 0; i < 6; ++i)
+      EXPECT_EQ(metrics[i].contains("validation_loss"), i % 2 == 1) << recipe << i;
+    EXPECT_EQ(metrics[5].at("validation_loss"), metrics[6].at("validation_loss"));
+    if (recipe == std::string("ddp")) {
+      EXPECT_LT(metrics[5].at("validation_loss"), metrics[1].at("validation_loss"));
+    }
+  }
+  // Evaluating on the way changes nothing of the training.
+  ASSERT_EQ(train(2, "--steps 6 --export " + path("again")).status, 0);
+  ASSERT_EQ(train(2, "--steps 6 --eval-every 1 --export " + path("evaluated")).status, 0);
+  EXPECT_EQ(tensors("again"), tensors("evaluated"));
+}
+
+TEST_F(ReefTrainSafety, a_signal_to_any_rank_saves_writes_and_ends_with_a_status_of_its_own) {
+  const std::vector<std::pair<std::string, int>> cases{
+      {"ddp", SIGUSR1}, {"zero1", SIGTERM}, {"acco", SIGINT}, {"diloco --sync-every 5", SIGTERM}};
+  for (const auto& [recipe, wanted] : cases) {
+    const Ending ending = interrupted(2, "--recipe " + recipe, [&, signal = wanted] {
+      const std::vector<int> ranks = processes_with(path("m"));
+      if (ranks.size() == 2U) ::kill(ranks[signal == SIGINT ? 0 : 1], signal);
+    });
+    left_all(ending);
+    EXPECT_THAT(ending.output, Not(HasSubstr("held-out loss: ")));
+    if (recipe != "ddp") {
+      fs::remove_all(path("run"));
+      fs::remove(path("m"));
+      continue;
+    }
+    const auto step = io::complete_checkpoints(path("run")).at(0);
+    const Ending resumed = train(2, concat("--resume --checkpoint ", path("run"), " --steps ",
+                                           step + 2, " --metrics ", path("m")));
+    EXPECT_EQ(resumed.status, 0) << resumed.output;
+    EXPECT_THAT(resumed.output, HasSubstr(concat("resume: after step ", step)));
+    EXPECT_EQ(lines("m").size(), step + 3);
+    fs::remove_all(path("run"));
+    fs::remove(path("m"));
+  }
+}
+
+TEST_F(ReefTrainSafety, a_signal_to_the_launcher_does_the_same) {
+  left_all(interrupted(2, "", [&] {
+    const std::vector<int> found = launcher();
+    if (found.size() == 1U) ::kill(found[0], SIGUSR1);
+  }));
+}
+
+TEST_F(ReefTrainSafety, a_second_signal_ends_at_once) {
+  std::thread sender([&] {
+    if (!becomes([&] { return fs::exists(path("run")); })) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const std::vector<int> ranks = processes_with(path("run"));
+    if (ranks.size() != 1U) return;
+    ::kill(ranks[0], SIGUSR1);
+    ::kill(ranks[0], SIGUSR1);  // of the same event
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(processes_with(path("run")), ranks);
+    ::kill(ranks[0], SIGTERM);
+  });
+  // A rank that steps on its own heeds the first where it meets the others: here, not soon.
+  const Ending ending = train(1,
+                              "--recipe diloco --sync-every 1000000 --steps 100000000 "
+                              "--checkpoint " +
+                                  path("run"));
+  sender.join();
+  EXPECT_EQ(ending.status, 128 + SIGTERM) << ending.output;
+  EXPECT_TRUE(io::complete_checkpoints(path("run")).empty());
+}
+
+TEST_F(ReefTrainSafety, a_signal_during_the_evaluation_or_the_sample_ends_those) {
+  {
+    std::ofstream text(path("long.txt"));
+    for (int i = 0; i < 400'000; ++i)
+      text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
+  }
+  for (const std::string& long_one :
+       {"--eval-tokens 0 --data " + path("long.txt"), std::string("--prompt-tokens 100000000")}) {
+    std::thread sender([&] {
+      if (!becomes([&] { return fs::exists(path("w")); })) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      for (const int rank : processes_with(path("w"))) ::kill(rank, SIGUSR1);
+    });
+    const Ending ending =
+        train(2, "--steps 2 --metrics " + path("m") + " --export " + path("w") + " " + long_one);
+    sender.join();
+    EXPECT_EQ(ending.status, stopped) << ending.output;
+    EXPECT_EQ(lines("m").size(), 3U);
+    fs::remove(path("m"));
+    fs::remove(path("w"));
+  }
+}
+
+TEST_F(ReefTrainSafety, the_newest_checkpoints_are_kept_and_older_ones_removed) {
+  const std::string command =
+      " --checkpoint-every 2 --checkpoint-keep 2 --checkpoint " + path("run");
+  ASSERT_EQ(train(2, "--steps 8" + command).status, 0);
+  EXPECT_EQ(io::complete_checkpoints(path("run")), (std::vector<std::uint64_t>{6, 8}));
+  ASSERT_EQ(train(2, "--steps 10 --resume" + command).status, 0);
+  EXPECT_EQ(io::complete_checkpoints(path("run")), (std::vector<std::uint64_t>{8, 10}));
+  refused("--data " + path("text.txt") + " --checkpoint-keep 2", "--checkpoint-keep");
+}
+
+}  // namespace reef::test
