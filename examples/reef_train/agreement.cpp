@@ -53,7 +53,7 @@ std::string value_of(const CLI::Option& option) {
   if (option.get_expected_max() == 0) return option.count() > 0 ? "given" : "";
   if (option.count() == 0) return spelled(option.get_default_str());
   std::string text;
-  for (const std::string& result : option.results()) {
+  for (const std::string& result : option.reduced_results()) {
     text += (text.empty() ? "" : " ") + spelled(result);
   }
   return text.empty() ? "''" : text;

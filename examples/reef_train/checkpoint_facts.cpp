@@ -22,20 +22,20 @@ CheckpointFacts::CheckpointFacts(const reef::io::Json& facts) {
     learning_rate->steps = require<std::int64_t>(user, "learning_rate.steps", source);
     learning_rate->floor = require<double>(user, "learning_rate.floor", source);
   }
-  const auto found = value_or<reef::io::Json>(user, "options", reef::io::Json::object(), source);
-  for (const auto& [name, value] : found.items()) {
+  const auto kept = value_or<reef::io::Json>(user, "options", reef::io::Json::object(), source);
+  for (const auto& [name, value] : kept.items()) {
     if (value.is_string()) options[name] = value.get<std::string>();
   }
 }
 
 std::string CheckpointFacts::differences(const std::map<std::string, std::string>& now) const {
-  std::string text;
+  std::string found;
   for (const auto& [name, value] : now) {
     const auto was = options.find(name);
     if (was == options.end() || was->second == value) continue;
-    text += reef::concat(text.empty() ? "" : "; ", name, " was ", was->second, ", is ", value);
+    found += reef::concat(found.empty() ? "" : "; ", name, " was ", was->second, ", is ", value);
   }
-  return text;
+  return found;
 }
 
 void CheckpointFacts::require_model(const std::map<std::string, std::string>& now) const {

@@ -401,6 +401,7 @@ private:
     require("--context", was.context, options_.context);
     was.require_model(options_.of_the_run);
     if (!differs.empty()) say("warning: options differ from the checkpoint's: " + differs);
+    if (step >= options_.steps) return;  // nothing goes on
     if (was.tokens_a_step != 0 && was.tokens_a_step != tokens_a_step()) {
       say(reef::concat("warning: a step has ", tokens_a_step(), " tokens on ", ranks_.size(),
                        " rank(s), it had ", was.tokens_a_step, " on ", was.ranks,
@@ -409,8 +410,9 @@ private:
     const double before = was.learning_rate ? was.learning_rate->at(step) : 0;
     const double now = trainer_.options().learning_rate.at(step);
     if (was.learning_rate && before != now) {
-      say(reef::concat("warning: the learning rate of step ", step + 1, " is ", now,
-                       ", by the checkpoint's options it was to be ", before));
+      const auto digits = [](double rate) { return reef::concat(static_cast<float>(rate)); };
+      say(reef::concat("warning: the learning rate of step ", step + 1, " is ", digits(now),
+                       ", by the checkpoint's options it was to be ", digits(before)));
     }
   }
 

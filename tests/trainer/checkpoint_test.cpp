@@ -3,10 +3,16 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
+#include <sys/resource.h>
 
+#include <cmath>
+#include <csignal>
 #include <cstdarg>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -285,8 +291,155 @@ TEST(Checkpoint, a_run_with_another_seed_is_refused) {
     checkpoint::resume(trainer, folder.path());
     ADD_FAILURE() << "no FileError";
   } catch (const FileError& error) {
-    EXPECT_NE(std::string(error.what()).find("seed"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("another seed: 11, here it is 12"), std::string::npos)
+        << error.what();
   }
+}
+
+TEST(Checkpoint,
+     facts_come_back_equal_and_what_cannot_is_refused_by_name_before_anything_is_written) {
+  const SharedFolder folder("facts-equal");
+  const comm::Communicator world;
+  Tested trainer = small_trainer<Tested>(options(), world);
+  const io::Json facts{{"large", {9007199254740993, 18446744073709551615U, -9223372036854775807}},
+                       {"reals", {0.1, -0.0, 1e300, 5e-324}},
+                       {"text", std::string("nul\0 \xc3\xa4", 7)},
+                       {"nested", {{"a.b", nullptr}, {"", {{}, io::Json::array()}}}}};
+  for (const io::Json& some : std::vector<io::Json>{facts, nullptr, "text", 7, {1, 2}}) {
+    checkpoint::save(trainer, folder.path(), some);
+    const auto back = checkpoint::resume(trainer, folder.path());
+    ASSERT_TRUE(back.has_value());
+    EXPECT_EQ(back->dump(), some.dump());
+  }
+  trainer.step();
+  try {
+    checkpoint::save(trainer, folder.path(), {{"best", std::nan("")}});
+    ADD_FAILURE() << "no FileError";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find("facts.'best' is nan"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(io::complete_checkpoints(folder.path()), std::vector<std::uint64_t>{0});
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "step-000000001"));
+}
+
+TEST(Checkpoint, of_another_job_keeps_a_directory_from_being_written_to_and_can_be_resumed_from) {
+  const SharedFolder folder("claimed");
+  // Every rank is a job of its own.
+  const comm::Communicator self(MPI_COMM_SELF);
+  Tested::Options alone = options();
+  alone.micro_batches = {1};
+  auto first = std::make_unique<Tested>(nn::gpt<device::Host, float>(small_config(), 1),
+                                        small_source(), alone, run::Source{}, self);
+  if (world_rank() == 0) checkpoint::save(*first, folder.path(), {{"of", "rank 0"}});
+  MPI_Barrier(MPI_COMM_WORLD);
+  Tested second(nn::gpt<device::Host, float>(small_config(), 1), small_source(), alone,
+                run::Source{}, self);
+  const auto refused = [&](const auto& use) {
+    try {
+      use();
+      ADD_FAILURE() << "no FileError";
+    } catch (const FileError& error) {
+      EXPECT_NE(std::string(error.what()).find("another job writes to '" + folder.path().string()),
+                std::string::npos)
+          << error.what();
+    }
+  };
+  refused([&] { checkpoint::save(second, folder.path()); });
+  refused([&] { checkpoint::claim(second, folder.path()); });
+  EXPECT_EQ(checkpoint::resume(second, folder.path())->at("of"), "rank 0");
+  EXPECT_NO_THROW(second.step());
+  MPI_Barrier(MPI_COMM_WORLD);
+  first.reset();
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (world_rank() == world_size() - 1) {
+    EXPECT_NO_THROW(checkpoint::save(second, folder.path()));
+    EXPECT_EQ(io::complete_checkpoints(folder.path()), (std::vector<std::uint64_t>{0, 1}));
+  }
+}
+
+TEST(Checkpoint, directories_that_the_ranks_do_not_share_are_found_before_anything_is_written) {
+  if (world_size() == 1) GTEST_SKIP() << "needs two ranks";
+  const SharedFolder folder("apart");
+  const comm::Communicator world;
+  Tested trainer = small_trainer<Tested>(options(), world);
+  const int last = world_size() - 1;
+  const auto own = folder.path() / (world_rank() == last ? "elsewhere" : "here");
+  for (const bool there : {false, true}) {
+    if (there) std::filesystem::create_directories(own);
+    MPI_Barrier(MPI_COMM_WORLD);
+    try {
+      checkpoint::claim(trainer, own);
+      ADD_FAILURE() << "no FileError";
+    } catch (const FileError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find("rank " + std::to_string(last) + " does not see what rank 0 writes"),
+                std::string::npos)
+          << text;
+      EXPECT_NE(text.find((folder.path() / "elsewhere").string()), std::string::npos) << text;
+      EXPECT_NE(text.find("fix: give all ranks the same directory"), std::string::npos) << text;
+    }
+    EXPECT_EQ(std::filesystem::exists(own), there);
+    EXPECT_TRUE(!there || std::filesystem::is_empty(own));
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  // Under other names it is one directory all the same.
+  checkpoint::save(trainer, folder.path() / (world_rank() == last ? "here/../here" : "here"));
+  EXPECT_EQ(io::complete_checkpoints(folder.path() / "here"), std::vector<std::uint64_t>{0});
+}
+
+TEST(Checkpoint, what_a_failed_save_wrote_is_removed_and_older_ones_stay_as_they_were) {
+  const SharedFolder folder("failed");
+  const comm::Communicator world;
+  Tested trainer = small_trainer<Tested>(options(), world);
+  checkpoint::save(trainer, folder.path());
+  const auto files = [&](const char* step) {
+    std::map<std::string, std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path() / step)) {
+      found[entry.path().filename()] = io::read_file(entry.path(), 64_MiB);
+    }
+    return found;
+  };
+  const auto before = files("step-000000000");
+  const auto save_on_a_full_disk = [&](int rank) {
+    rlimit usual{};
+    ::getrlimit(RLIMIT_FSIZE, &usual);
+    const rlimit small{4096, usual.rlim_max};
+    std::signal(SIGXFSZ, SIG_IGN);
+    if (world_rank() == rank) ::setrlimit(RLIMIT_FSIZE, &small);
+    EXPECT_THROW(checkpoint::save(trainer, folder.path()), FileError);
+    ::setrlimit(RLIMIT_FSIZE, &usual);
+    std::signal(SIGXFSZ, SIG_DFL);
+    MPI_Barrier(MPI_COMM_WORLD);
+  };
+  for (const int rank : {0, world_size() - 1}) {
+    save_on_a_full_disk(rank);
+    EXPECT_EQ(files("step-000000000"), before) << "a checkpoint of the same step";
+  }
+  trainer.step();
+  for (const int rank : {0, world_size() - 1}) {
+    save_on_a_full_disk(rank);
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "step-000000001"));
+    EXPECT_EQ(files("step-000000000"), before) << "an older checkpoint";
+  }
+  EXPECT_NO_THROW(checkpoint::save(trainer, folder.path()));
+  EXPECT_EQ(io::complete_checkpoints(folder.path()), (std::vector<std::uint64_t>{0, 1}));
+}
+
+TEST(Checkpoint, what_a_crash_left_is_gone_once_a_job_writes_there) {
+  const SharedFolder folder("crash");
+  if (world_rank() == 0) {
+    std::filesystem::create_directories(folder.path() / "step-000000007");
+    std::ofstream(folder.path() / "step-000000007" / "model.safetensors") << "torn";
+    std::ofstream(folder.path() / "step-000000007" / "optimizer-1.safetensors.tmp.3.4") << "torn";
+    std::ofstream(folder.path() / "reef.lock")
+        << R"({"host": ")" << io::host_name() << R"(", "process": 1, "start": 0})";
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  train_and_save(folder.path(), 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "step-000000007"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "reef.lock"));
 }
 
 TEST(Checkpoint, saving_to_a_directory_that_cannot_be_made_is_refused_on_every_rank) {

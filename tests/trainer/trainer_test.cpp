@@ -145,6 +145,66 @@ TEST(Trainer, refuses_ranks_with_different_options) {
   refused([](Options& o) { o.non_finite = optim::NonFinite::skip; });
 }
 
+TEST(Trainer, names_what_ranks_differ_in_with_both_values_and_their_ranks) {
+  if (world_size() == 1) GTEST_SKIP() << "needs two ranks";
+  const int last = world_size() - 1;
+  const auto refused = [&](auto change, const std::string& name, const std::string& usual,
+                           const std::string& other) {
+    Options options = small_options<Zero1Trainer>();
+    options.alike = {{"data", "checksum 5"}};
+    if (world_rank() == last) change(options);
+    try {
+      train<Zero1Trainer>(options, 1);
+      ADD_FAILURE() << "no OptionError: " << name;
+    } catch (const OptionError& error) {
+      const std::string text = error.what();
+      for (const std::string& part :
+           {"rank " + std::to_string(last) + " and rank 0 differ in their " + name + ": " + usual,
+            other + " on rank " + std::to_string(last)}) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+      }
+    }
+  };
+  refused([](Options& o) { o.seed += 1; }, "seed", "11 on rank", "12");
+  refused([](Options& o) { o.learning_rate.peak = 0.25; }, "learning_rate.peak", "0.01 on", "0.25");
+  refused([](Options& o) { o.learning_rate.steps = 7; }, "learning_rate.steps", "20 on rank", "7");
+  refused([](Options& o) { o.clip_norm = 0; }, "clip_norm", "0.5 on rank", "0");
+  refused([](Options& o) { o.rule.options.beta1 = 0.5; }, "rule", "adamw with beta1 0.9,", "0.1");
+  refused([](Options& o) { o.non_finite = optim::NonFinite::skip; }, "non_finite", "stop", "skip");
+  refused([](Options& o) { o.alike[0].value = "checksum 6"; }, "data", "checksum 5", "checksum 6");
+  refused([](Options& o) { o.alike = {}; }, "data", "checksum 5 on rank", "nothing");
+  refused([](Options& o) { o.communication.deadline = 20; }, "communication.deadline", "30 s",
+          "20 s");
+  refused([](Options& o) { o.bucket_bytes = 1; }, "plan of a step", "hash ", "1");
+  refused([](Options& o) { o.cuts = {1}; }, "plan of a step", "hash ", "cuts: none on");
+}
+
+TEST(Trainer, says_before_the_first_step_which_weights_the_ranks_do_not_have_alike) {
+  if (world_size() == 1) GTEST_SKIP() << "needs two ranks";
+  const comm::Communicator world;
+  Zero1Trainer trainer = small_trainer<Zero1Trainer>(small_options<Zero1Trainer>(), world);
+  const std::string name = "transformer.h.1.mlp.c_proj.bias";
+  const std::vector<float> whole = trainer.parameter(name);
+  std::vector<float> other = whole;
+  other[3] = std::nextafter(other[3], 1.0F);
+  if (world_rank() == 1) trainer.set_parameter(name, other);
+  for (int tries = 0; tries < 2; ++tries) {
+    try {
+      trainer.step();
+      ADD_FAILURE() << "no OptionError";
+    } catch (const OptionError& error) {
+      EXPECT_NE(std::string(error.what())
+                    .find("rank 1 and rank 0 differ in their weights of '" + name + "': checksum "),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_EQ(trainer.progress_state().committed, 0);
+  if (world_rank() == 1) trainer.set_parameter(name, whole);
+  Zero1Trainer fresh = small_trainer<Zero1Trainer>(small_options<Zero1Trainer>(), world);
+  EXPECT_EQ(outcome_of(trainer, 2), outcome_of(fresh, 2));
+}
+
 TEST(Trainer, weights_of_micro_batches_that_are_all_the_same_change_no_bit) {
   const run::Source plain = small_source();
   const comm::Communicator world;

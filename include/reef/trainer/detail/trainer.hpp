@@ -77,7 +77,7 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
     mine.push_back({"precision",
                     concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
     comm::require_alike(*progress_, "reef::Trainer", "options", mine,
-                        "start every rank with the same options, on machines of one kind.");
+                        "start every rank with the same options and data, on machines of one kind.");
   });
   plan_step();
   turns_ = std::vector<Part>(static_cast<std::size_t>(turns(plan_)) - 1);

@@ -68,14 +68,14 @@ void Trainer<Policies...>::require_same_weights() {
     std::vector<comm::Alike> mine;
     for (const graph::Parameter& parameter : plan_.dag->parameters) {
       const auto bytes = static_cast<Bytes>(parameter.spec.shape.size()) * sizeof(T);
-      mine.push_back({concat("the weights '", parameter.name, "'"),
+      mine.push_back({concat("weights of '", parameter.name, "'"),
                       checksum(bytes, [&](Bytes offset, std::span<std::byte> to) {
                         return parameter_bytes(parameter.name, offset, to);
                       })});
     }
     for (const StateRange& range : state_ranges()) {
       if (!range.master || range.kept != StateRange::Kept::whole) continue;
-      mine.push_back({concat("the master weights from element ", range.begin, " on"),
+      mine.push_back({concat("master weights from element ", range.begin, " on"),
                       checksum(range.bytes(), [&](Bytes offset, std::span<std::byte> to) {
                         return state_bytes(range, offset, to);
                       })});
