@@ -15,5 +15,6 @@
 #include <reef/io/read_reals.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/io/safetensors_file.hpp>
+#include <reef/io/safetensors_files.hpp>
 #include <reef/io/safetensors_writer.hpp>
 #include <reef/io/stored_tensor.hpp>

@@ -1,7 +1,9 @@
 #include <reef/nn/gpt2_file.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <span>
@@ -282,14 +284,141 @@ TEST_F(ChangedFile, is_refused_by_the_name_of_what_is_missing_or_unknown) {
 }
 
 TEST_F(ChangedFile, with_names_of_both_kinds_is_refused) {
-  EXPECT_THAT(refusal([](Tensors& t) { t["transformer.wte.weight"] = t["wte.weight"]; }),
-              HasSubstr("no tensor for the model's 'transformer.wpe.weight'"));
+  EXPECT_THAT(
+      refusal([](Tensors& t) { t["transformer.wte.weight"] = t["wte.weight"]; }),
+      HasSubstr("'wte.weight' and 'transformer.wte.weight' are both a model's 'wte.weight'"));
   EXPECT_THAT(refusal([](Tensors& t) {
                 Tensors both = t;
                 for (const auto& [name, tensor] : t) both["transformer." + name] = tensor;
                 t = both;
               }),
-              HasSubstr("no parameter for its tensor"));
+              HasSubstr("are both a model's"));
+}
+
+TEST_F(ChangedFile, is_read_with_the_names_of_a_compiled_or_wrapped_model) {
+  for (const std::string prefix :
+       {"_orig_mod.", "module.", "model.", "transformer.", "_orig_mod.transformer.",
+        "module._orig_mod.transformer.", "_orig_mod.module.", "base_model.model.transformer."}) {
+    EXPECT_EQ(refusal([&](Tensors& t) {
+                Tensors renamed;
+                for (const auto& [name, tensor] : t) renamed[prefix + name] = tensor;
+                renamed["_orig_mod.lm_head.weight"] = t["wte.weight"];
+                t = renamed;
+              }),
+              "")
+        << prefix;
+  }
+  EXPECT_EQ(refusal([](Tensors& t) {
+              for (const char* name : {"ln_1.weight", "attn.c_attn.bias", "attn.bias"}) {
+                auto moved = t.extract(std::string("h.1.") + name);
+                moved.key() = std::string("h.1._checkpoint_wrapped_module._orig_mod.") + name;
+                t.insert(std::move(moved));
+              }
+            }),
+            "")
+      << "a wrapper in the middle";
+}
+
+TEST_F(ChangedFile, with_further_rows_of_wte_gives_the_first_ones) {
+  const nn::GptConfig config = Reference::get().config;
+  const auto rows = [](std::int64_t count) {
+    return [count](Tensors& t) {
+      Tensor& wte = t["wte.weight"];
+      wte.shape = Shape{count, wte.shape[1]};
+      const AnyView view(nullptr, wte.shape, wte.element);
+      wte.bytes.resize(view.bytes(), std::byte{0xff});  // NaN, which nobody reads
+    };
+  };
+  EXPECT_EQ(refusal(rows(64)), "");
+  EXPECT_EQ(read_all<float>(path(), config),
+            read_all<float>(test_data + "gpt2_hub.safetensors", config));
+  EXPECT_EQ(Gpt2File(path()).config().vocabulary, 64);
+  EXPECT_EQ(refusal([&](Tensors& t) {
+              rows(64)(t);
+              t["lm_head.weight"] = t["wte.weight"];
+            }),
+            "");
+  EXPECT_THAT(refusal(rows(36)), HasSubstr("'wte.weight' is F32 (36, 12)")) << "too few";
+  EXPECT_THAT(refusal(rows(1062)), HasSubstr("'wte.weight' is F32 (1062, 12)"))
+      << "of another tokenizer";
+}
+
+TEST_F(ChangedFile, in_which_the_head_stands_for_both_is_read) {
+  EXPECT_EQ(refusal([](Tensors& t) {
+              auto wte = t.extract("wte.weight");
+              wte.key() = "lm_head.weight";
+              t.insert(std::move(wte));
+            }),
+            "");
+  const nn::GptConfig config = Reference::get().config;
+  EXPECT_EQ(read_all<float>(path(), config),
+            read_all<float>(test_data + "gpt2_hub.safetensors", config));
+}
+
+TEST_F(ChangedFile, with_a_number_that_is_none_is_named_with_its_tensor_and_place) {
+  const auto put = [](const std::string& name, std::size_t at, float value) {
+    return [=](Tensors& t) {
+      std::memcpy(t[name].bytes.data() + at * sizeof value, &value, sizeof value);
+    };
+  };
+  EXPECT_THAT(
+      refusal(put("h.1.mlp.c_fc.weight", 7, NAN)),
+      HasSubstr("element 7 of tensor 'h.1.mlp.c_fc.weight', which is F32 (12, 48), is NaN"));
+  EXPECT_THAT(refusal(put("ln_f.bias", 11, -INFINITY)),
+              HasSubstr("element 11 of tensor 'ln_f.bias'"));
+  EXPECT_THAT(
+      refusal([](Tensors& t) {
+        Tensor& bias = t["ln_f.bias"];
+        std::vector<double> wide(12, 0);
+        wide[3] = 1e300;
+        bias.element = Element::float64;
+        bias.bytes.assign(reinterpret_cast<std::byte*>(wide.data()),
+                          reinterpret_cast<std::byte*>(wide.data() + wide.size()));
+      }),
+      HasSubstr("element 3 of tensor 'ln_f.bias', which is F64 (12), is NaN or infinite as"));
+}
+
+/// The hub's tensors in two files, with an index.
+TEST(Gpt2File, of_several_files_is_read_by_its_index_or_folder) {
+  const TemporaryFolder folder;
+  const io::SafetensorsFile hub(test_data + "gpt2_hub.safetensors");
+  std::vector<std::vector<std::byte>> kept;
+  std::vector<std::vector<io::NamedView>> parts(2);
+  io::Json map;
+  for (const io::StoredTensor& stored : hub.tensors()) {
+    kept.emplace_back(static_cast<std::size_t>(stored.bytes()));
+    hub.read(stored, kept.back());
+    const std::size_t part = kept.size() % 2;
+    const auto& s = stored.shape;
+    const Shape shape = s.empty()       ? Shape{}
+                        : s.size() == 1 ? Shape{s[0]}
+                        : s.size() == 2 ? Shape{s[0], s[1]}
+                                        : Shape{s[0], s[1], s[2], s[3]};
+    parts[part].push_back({stored.name, {kept.back().data(), shape, Element::float32}});
+    map[stored.name] =
+        part == 0 ? "model-00001-of-00002.safetensors" : "model-00002-of-00002.safetensors";
+  }
+  io::write_safetensors(folder / "model-00001-of-00002.safetensors", parts[0]);
+  io::write_safetensors(folder / "model-00002-of-00002.safetensors", parts[1]);
+  const auto index = folder / "model.safetensors.index.json";
+  write_file(index, io::Json{{"metadata", {{"total_size", 1}}}, {"weight_map", map}}.dump());
+
+  const nn::GptConfig config = Reference::get().config;
+  const auto wanted = read_all<float>(test_data + "gpt2_hub.safetensors", config);
+  EXPECT_EQ(read_all<float>(index.string(), config), wanted);
+  EXPECT_EQ(read_all<float>(folder.path().string(), config), wanted);
+  const auto refusal = [&](const std::string& path) {
+    try {
+      (void)read_all<float>(path, config);
+      return std::string();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(refusal((folder / "model-00001-of-00002.safetensors").string()), HasSubstr("-of-"));
+  std::filesystem::remove(folder / "model-00002-of-00002.safetensors");
+  EXPECT_THAT(refusal(index.string()),
+              HasSubstr("its file 'model-00002-of-00002.safetensors' is not there"));
 }
 
 TEST_F(ChangedFile, is_refused_for_another_shape_or_numbers_that_are_not_real) {
@@ -307,7 +436,7 @@ TEST_F(ChangedFile, is_refused_for_another_shape_or_numbers_that_are_not_real) {
   config.context = 9;
   EXPECT_THAT(refusal([](Tensors&) {}, config), HasSubstr("'wpe.weight' is F32 (10, 12)"));
   config = Reference::get().config;
-  config.vocabulary = 36;
+  config.vocabulary = 38;
   EXPECT_THAT(refusal([](Tensors&) {}, config), HasSubstr("'wte.weight' is F32 (37, 12)"));
 }
 

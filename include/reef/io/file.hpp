@@ -45,6 +45,12 @@ inline std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& pa
 
 }  // namespace detail
 
+/// Whether a name is one of a file in the folder of who names it, and of no other.
+[[nodiscard]] inline bool is_plain_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
 /// A file open for reading at any place. Several threads may read at once.
 ///
 /// The size is that at opening; a file that shrinks later is an error of the read that notices, not

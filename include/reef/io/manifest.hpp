@@ -27,6 +27,7 @@
 #include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/checksum.hpp>
+#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 
@@ -68,8 +69,7 @@ inline Shard shard_from_json(const Json& json, std::string_view source) {
   shard.file = require<std::string>(json, "file", written);
   shard.bytes = require<Bytes>(json, "bytes", written);
   shard.header_crc32c = require<std::uint32_t>(json, "header_crc32c", written);
-  if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
-      shard.file.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+  if (!is_plain_name(shard.file)) {
     refuse(concat("the shard ", json_string(shard.file), " is no file of its folder"));
   }
   const auto tensors = require<Json>(json, "tensors", written);

@@ -48,23 +48,18 @@ constexpr bool is_real_dtype(std::string_view dtype) {
   return dtype == "F32" || dtype == "F64" || dtype == "BF16" || dtype == "F16";
 }
 
-/// Reads a tensor of any real dtype (F64, F32, BF16 or F16) as numbers of type T.
-///
-/// | rounding | none into a type that holds the dtype, else to nearest; F64 into bf16 by way   |
-/// |          | of fp32                                                                        |
-/// | memory   | what has T's dtype is read straight into `to`, else 64 Ki elements more        |
-/// | errors   | DecodeError for another dtype, or where `to` has not the tensor's elements     |
+/// Reads the first elements of a tensor, as many as `to` has, as numbers of type T; else as read_reals.
 template <real T>
-void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to) {
+void read_first_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to) {
   if (!is_real_dtype(tensor.dtype) ||
-      tensor.bytes() != to.size() * detail::dtype_bytes(tensor.dtype)) {
+      tensor.bytes() < to.size() * detail::dtype_bytes(tensor.dtype)) {
     throw DecodeError("reef::io: '", file.path().string(), "': tensor '", tensor.name, "' is ",
                       tensor.dtype, " ", detail::shape_text(tensor.shape), ", where ", to.size(),
                       " real numbers are needed (F64, F32, BF16 or F16).\n  fix: store it as one "
                       "of these, and read as many as it has.");
   }
   if (tensor.dtype == detail::dtype_of(element_of<T>)) {
-    file.read(tensor, std::as_writable_bytes(to));
+    file.read(tensor, 0, std::as_writable_bytes(to));
   } else if (tensor.dtype == "F64") {
     detail::read_converted<double>(file, tensor, to, [](double x) { return x; });
   } else if (tensor.dtype == "F32") {
@@ -74,6 +69,23 @@ void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::sp
   } else {
     detail::read_converted<std::uint16_t>(file, tensor, to, detail::float_of_f16);
   }
+}
+
+/// Reads a tensor of any real dtype (F64, F32, BF16 or F16) as numbers of type T.
+///
+/// | rounding | none into a type that holds the dtype, else to nearest; F64 into bf16 by way   |
+/// |          | of fp32                                                                        |
+/// | memory   | what has T's dtype is read straight into `to`, else 64 Ki elements more        |
+/// | errors   | DecodeError for another dtype, or where `to` has not the tensor's elements     |
+template <real T>
+void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to) {
+  const Bytes width = detail::dtype_bytes(tensor.dtype);
+  if (is_real_dtype(tensor.dtype) && tensor.bytes() > to.size() * width) {
+    throw DecodeError("reef::io: '", file.path().string(), "': tensor '", tensor.name, "' has ",
+                      tensor.bytes() / width, " numbers, not ", to.size(),
+                      ".\n  fix: read as many as it has.");
+  }
+  read_first_reals(file, tensor, to);
 }
 
 }  // namespace reef::inline v0::io
