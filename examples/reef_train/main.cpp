@@ -108,12 +108,24 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--recipe", o.recipe, "the composition to train with")
       ->check(CLI::IsMember(recipe_names()))
       ->capture_default_str();
-  app.add_option("--data", o.data,
-                 "text files, or files of tokens (.bin of llm.c or nanoGPT); default: Reef's own "
-                 "sources. Held out: every tenth of many texts, else the last tenth; of tokens "
-                 "the files named *val*, else the last tenth")
+  app.add_option(
+         "--data", o.data,
+         "text files, or files of tokens (.bin of llm.c or nanoGPT, .npy of NumPy); default: "
+         "Reef's own sources. Held out: every tenth of many texts, else the last tenth; of "
+         "tokens the files with val, valid or validation as a word of their name, else the "
+         "last tenth")
       ->check(CLI::ExistingFile)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--data-kind", o.data_kind,
+                 "of --data: auto, tokens where files are named .bin or .npy, else text; text; "
+                 "tokens; bytes, whatever they mean, of --tokenizer bytes alone")
+      ->check(CLI::IsMember({"auto", "text", "tokens", "bytes"}))
+      ->capture_default_str();
+  app.add_option(
+      "--document-end", o.document_end,
+      "a token to set behind each document of text, by its number or its text, such as "
+      "'<|endoftext|>'; of --tokenizer bytes a byte, such as 0. A document is a file, or "
+      "a part of one that such a text ends. Default: none");
   app.add_option("--model", model, "LAYERSxHEADSxCHANNELS")->default_str("4x4x128");
   const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
   const CLI::Validator count_or_none = number_from<std::int64_t>(0, 1'000'000'000);
@@ -194,9 +206,11 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--threads", o.threads,
                  "a rank; default: its cores, shared with the ranks bound to the same")
       ->transform(number_from<int>(1, 1024));
-  app.add_option("--init", o.init,
-                 "a GPT-2 of that --model to start from, .safetensors of Hugging Face or --export")
-      ->check(CLI::ExistingFile);
+  app.add_option(
+         "--init", o.init,
+         "a GPT-2 of that --model to start from: .safetensors of Hugging Face or --export, an "
+         "index of several (model.safetensors.index.json), or a folder with either")
+      ->check(CLI::ExistingPath);
   app.add_option("--export", o.export_file,
                  "where to write the weights, .safetensors, and beside them config.json: as "
                  "DIR/model.safetensors, Hugging Face's GPT2LMHeadModel.from_pretrained reads DIR");

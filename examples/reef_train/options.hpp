@@ -16,6 +16,8 @@ namespace reef_examples {
 struct TrainOptions {
   std::string recipe = "ddp";
   std::vector<std::string> data;
+  std::string data_kind = "auto";
+  std::string document_end;
   std::string tokenizer = "bytes";
   std::int64_t layers = 4, heads = 4, channels = 128;
   std::int64_t context = 128;

@@ -62,7 +62,7 @@ public:
         stop_(stop),
         sink_(ranks_.rank()),
         tokenizer_(options_.tokenizer),
-        data_(files(), tokenizer_),
+        data_(files(), tokenizer_, {options_.data_kind, options_.document_end}),
         config_(model_config()),
         threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
         trainer_(reef::nn::gpt<Device, T>(config_, threads_),
@@ -171,7 +171,8 @@ private:
 
   /// Where Hugging Face lays the configuration of the weights in this file.
   [[nodiscard]] static std::filesystem::path config_beside(const std::string& file) {
-    return std::filesystem::path(file).parent_path() / "config.json";
+    const std::filesystem::path place(file);
+    return (is_directory(place) ? place : place.parent_path()) / "config.json";
   }
 
   /// No tensor says how many heads there are, but what Hugging Face lays beside them does.
@@ -313,6 +314,7 @@ private:
                      held_out, " held out",
                      first < held_out ? reef::concat(" (the first ", first, " are evaluated)") : "",
                      ", vocabulary of ", tokenizer_.vocabulary()));
+    for (const std::string& note : data_.notes()) say(note);
     say(reef::concat("step: ", tokens, " tokens; ", threads_, " thread(s) a rank, ",
                      reef::format_bytes(trainer_.device().memory().used), " a device, ",
                      reef::name_of(reef::element_of<T>), ", ",
@@ -346,12 +348,17 @@ private:
 
   /// Rank by rank the same file, the same weights.
   void load(const std::string& path) {
-    reef::nn::Gpt2File(path).read<Sum>(
-        trainer_.model().dag(), config_.vocabulary,
-        [&](const std::string& name, const std::vector<Sum>& values) {
-          trainer_.set_parameter(name, values);
-        });
-    say("weights: from " + path);
+    const reef::nn::Gpt2File file(path);
+    file.read<Sum>(trainer_.model().dag(), config_.vocabulary,
+                   [&](const std::string& name, const std::vector<Sum>& values) {
+                     trainer_.set_parameter(name, values);
+                   });
+    const std::int64_t rows = file.config().vocabulary;
+    say(reef::concat("weights: from ", file.path().string(),
+                     rows == config_.vocabulary
+                         ? std::string()
+                         : reef::concat(", the first ", config_.vocabulary, " of its ", rows,
+                                        " tokens: the rest pad its vocabulary")));
   }
 
   void resume() {

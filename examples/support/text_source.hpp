@@ -23,31 +23,95 @@
 
 namespace reef_examples {
 
+/// What --data names, and what ends a document in it; an empty text for no mark.
+struct DataOptions {
+  std::string kind = "auto";  // by the files' names, or text, tokens, bytes
+  std::string document_end;
+};
+
+/// Files of tokens by their names, as of llm.c, nanoGPT and NumPy.
+inline bool is_named_tokens(const std::filesystem::path& file) {
+  return file.extension() == ".bin" || file.extension() == ".npy";
+}
+
+/// Sets a token behind each document. A file is one, or several where the token's text stands between
+/// them, with the line end behind it, if that text is one that no tokens are encoded to otherwise,
+/// as "<|endoftext|>" is.
+class DocumentEnd {
+public:
+  DocumentEnd(const Tokenizer& tokenizer, const std::string& name)
+      : tokenizer_(tokenizer), token_(tokenizer.token(name)) {
+    const std::vector<std::int32_t> alone{token_};
+    std::string text = tokenizer.decode(alone);
+    if (tokenizer.encode(text) != alone) text_ = std::move(text);
+  }
+
+  /// Adds a document's tokens, and the mark.
+  void encode(std::string_view text, std::vector<std::int32_t>& to) const {
+    for (bool more = true; more;) {
+      const std::size_t at = text_.empty() ? std::string_view::npos : text.find(text_);
+      more = at != std::string_view::npos;
+      const std::string_view document = text.substr(0, at);
+      if (more) text.remove_prefix(at + text_.size());
+      if (more && text.starts_with("\r\n")) text.remove_prefix(1);
+      if (more && text.starts_with('\n')) text.remove_prefix(1);
+      if (document.find_first_not_of(" \t\r\n") == std::string_view::npos) continue;
+      const std::vector<std::int32_t> tokens = tokenizer_.encode(document);
+      to.insert(to.end(), tokens.begin(), tokens.end());
+      to.push_back(token_);
+    }
+  }
+
+private:
+  const Tokenizer& tokenizer_;
+  std::int32_t token_;
+  std::string text_;  // empty where it is not looked for
+};
+
 /// What files give to train on and to hold out: text as bytes, text that is encoded here, or files
-/// of tokens (.bin), which stay where they are.
+/// of tokens, which stay where they are.
 class TrainingData {
 public:
-  TrainingData(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer) {
-    const auto tokens = static_cast<std::size_t>(std::count_if(
-        files.begin(), files.end(), [](const auto& file) { return file.extension() == ".bin"; }));
-    if (tokens == 0) {
-      take(reef::data::Corpus(files), tokenizer);
+  TrainingData(const std::vector<std::filesystem::path>& files, const Tokenizer& tokenizer,
+               const DataOptions& options = {}) {
+    const auto named =
+        static_cast<std::size_t>(std::count_if(files.begin(), files.end(), is_named_tokens));
+    if (options.kind == "bytes" && !tokenizer.is_bytes()) {
+      throw reef::OptionError(
+          "--data-kind bytes is of --tokenizer bytes.\n  why: what is no text has no words.\n"
+          "  fix: leave out one of them.");
+    }
+    if (options.kind == "auto" ? named == 0 : options.kind != "tokens") {
+      using reef::data::Corpus;
+      const Corpus corpus(
+          files, options.kind == "bytes" ? Corpus::Contents::bytes : Corpus::Contents::text);
+      take(corpus, tokenizer, options.document_end);
       return;
     }
-    if (tokens != files.size()) {
-      throw reef::OptionError(tokens, " of ", files.size(),
-                              " files are of tokens (.bin), the others of text.\n  fix: give only "
-                              "the ones or only the others.");
+    if (options.kind == "auto" && named != files.size()) {
+      throw reef::OptionError(named, " of ", files.size(),
+                              " files are of tokens (.bin, .npy), the others of text.\n  fix: give "
+                              "only the ones or only the others.");
     }
     if (tokenizer.is_bytes()) {
       throw reef::OptionError(
-          "files of tokens (.bin) need the tokenizer that they were written with.\n  fix: add "
+          "files of tokens (.bin, .npy) need the tokenizer that they were written with.\n  fix: "
+          "add "
           "--tokenizer gpt2:DIR or --tokenizer tiktoken:FILE.");
+    }
+    if (!options.document_end.empty()) {
+      throw reef::OptionError(
+          "--document-end is of text: files of tokens have their own.\n  fix: leave it out.");
     }
     shards_.emplace(files);
     shards_->require_below(tokenizer.vocabulary());
     training_ = shards_->training();
     validation_ = shards_->validation();
+    for (const reef::data::TokenFile& file : shards_->files()) {
+      if (file.width() == 2 && file.width_from() != "NumPy's header") continue;
+      notes_.push_back(reef::concat("data: ", file.path().string(), " has tokens of ", file.width(),
+                                    " bytes, by ", file.width_from()));
+    }
   }
   TrainingData(const TrainingData&) = delete;  // the views look into this object
   TrainingData& operator=(const TrainingData&) = delete;
@@ -61,20 +125,31 @@ public:
     return *fingerprint_;
   }
 
+  /// What a reader of the output may want to know about the files.
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
 private:
-  void take(reef::data::Corpus corpus, const Tokenizer& tokenizer) {
-    if (tokenizer.is_bytes()) {
+  void take(reef::data::Corpus corpus, const Tokenizer& tokenizer, const std::string& end) {
+    if (tokenizer.is_bytes() && end.empty()) {
       fingerprint_ = corpus.fingerprint();
       text_.emplace(std::move(corpus));
       training_ = text_->training();
       validation_ = text_->validation();
       return;
     }
-    const auto encode = [&](std::span<const std::uint8_t> text) {
-      return tokenizer.encode({reinterpret_cast<const char*>(text.data()), text.size()});
+    const auto text_of = [](std::span<const std::uint8_t> bytes) {
+      return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     };
-    training_tokens_ = encode(corpus.training());
-    validation_tokens_ = encode(corpus.validation());
+    if (end.empty()) {
+      training_tokens_ = tokenizer.encode(text_of(corpus.training()));
+      validation_tokens_ = tokenizer.encode(text_of(corpus.validation()));
+    } else {
+      const DocumentEnd mark(tokenizer, end);
+      for (const auto document : corpus.training_documents())
+        mark.encode(text_of(document), training_tokens_);
+      for (const auto document : corpus.validation_documents())
+        mark.encode(text_of(document), validation_tokens_);
+    }
     fingerprint_ = reef::io::crc32c(std::as_bytes(std::span(validation_tokens_)),
                                     reef::io::crc32c(std::as_bytes(std::span(training_tokens_))));
     training_ = training_tokens_;
@@ -88,6 +163,7 @@ private:
   reef::data::TokenView training_;
   reef::data::TokenView validation_;
   std::optional<std::uint32_t> fingerprint_;
+  std::vector<std::string> notes_;
 };
 
 /// Training samples as a Trainer asks for them: inputs are "tokens" and "targets", weight 1 each.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,8 +12,11 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/byte_tokenizer.hpp>
+
+#include "numbers.hpp"
 
 namespace reef_examples {
 
@@ -60,6 +64,19 @@ public:
   }
   /// What a token is called: the unit of losses.
   [[nodiscard]] std::string_view unit() const { return is_bytes() ? "byte" : "token"; }
+
+  /// The token that a command line names, by its number or by its text.
+  [[nodiscard]] std::int32_t token(const std::string& name) const {
+    std::optional<std::int32_t> found = parse_number<std::int32_t>(name);
+    if (found && (*found < 0 || *found >= vocabulary())) found.reset();
+    if (!found && !is_bytes()) found = std::get<reef::data::BpeTokenizer>(kind_).find(name);
+    if (!found) {
+      throw reef::OptionError("the tokenizer has no token ", reef::in_quotes(name),
+                              ".\n  fix: a number from 0 to ", vocabulary() - 1,
+                              is_bytes() ? ", the byte." : ", or a token's text.");
+    }
+    return *found;
+  }
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const {
     return std::visit([&](const auto& tokenizer) { return tokenizer.encode(text); }, kind_);

@@ -68,7 +68,7 @@ inline void require_text(const std::filesystem::path& path, std::span<const std:
 /// Text files as two sequences of byte tokens: one to train on, one held out to validate on.
 ///
 /// Files are taken in the order of their names, whatever the order in which they were given, and
-/// joined without a mark between them. Of ten or more files, every tenth is held out. Of fewer, the
+/// joined without a mark between them; training_documents() tells them apart. Of ten or more files, every tenth is held out. Of fewer, the
 /// last tenth of each file is.
 ///
 /// | memory | one byte a token                                                                 |
@@ -100,6 +100,8 @@ public:
       training_.insert(training_.end(), text.begin(), cut);
       validation_.insert(validation_.end(), cut, text.end());
       if (training == 0) held_out_files_.push_back(files[i]);
+      training_ends_.push_back(training_.size());
+      validation_ends_.push_back(validation_.size());
     }
     if (validation_.size() < 2) {
       throw OptionError("reef::data::Corpus: ", training_.size(),
@@ -110,6 +112,14 @@ public:
 
   [[nodiscard]] std::span<const std::uint8_t> training() const { return training_; }
   [[nodiscard]] std::span<const std::uint8_t> validation() const { return validation_; }
+
+  /// What is trained on, or held out, of each file that has any.
+  [[nodiscard]] std::vector<std::span<const std::uint8_t>> training_documents() const {
+    return documents(training_, training_ends_);
+  }
+  [[nodiscard]] std::vector<std::span<const std::uint8_t>> validation_documents() const {
+    return documents(validation_, validation_ends_);
+  }
 
   /// All files, by name.
   [[nodiscard]] std::span<const std::filesystem::path> files() const { return files_; }
@@ -124,6 +134,19 @@ public:
   }
 
 private:
+  static std::vector<std::span<const std::uint8_t>> documents(std::span<const std::uint8_t> all,
+                                                              std::span<const std::size_t> ends) {
+    std::vector<std::span<const std::uint8_t>> result;
+    std::size_t begin = 0;
+    for (const std::size_t end : ends) {
+      if (end > begin) result.push_back(all.subspan(begin, end - begin));
+      begin = end;
+    }
+    return result;
+  }
+
+  std::vector<std::size_t> training_ends_;  // by file
+  std::vector<std::size_t> validation_ends_;
   std::vector<std::uint8_t> training_;
   std::vector<std::uint8_t> validation_;
   std::vector<std::filesystem::path> files_;
