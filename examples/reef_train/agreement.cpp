@@ -81,7 +81,8 @@ Alike alike_of_tokenizer(const TrainOptions& options) {
   std::vector<fs::path> files;
   if (kind == "tiktoken") files = {place};
   if (kind == "gpt2") {
-    for (const char* const file : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe"}) {
+    for (const char* const file :
+         {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"}) {
       if (exists(fs::path(place) / file)) files.push_back(fs::path(place) / file);
     }
   }

@@ -425,7 +425,8 @@ TEST_F(ChangedFile, is_refused_for_another_shape_or_numbers_that_are_not_real) {
   EXPECT_THAT(refusal([](Tensors& t) {
                 t["h.0.attn.c_attn.weight"].shape = Shape{36, 12};
               }),
-              AllOf(HasSubstr("'h.0.attn.c_attn.weight' is F32 (36, 12)"), HasSubstr("(12, 36)")));
+              AllOf(HasSubstr("'h.0.attn.c_attn.weight' is F32 (36, 12)"), HasSubstr("(12, 36)"),
+                    HasSubstr("fix: transpose it")));
   EXPECT_THAT(refusal([](Tensors& t) {
                 t["ln_f.bias"].shape = Shape{1, 12};
               }),

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <ranges>
 #include <set>
 #include <span>
 #include <string>
@@ -238,12 +239,16 @@ private:
       }
       const io::StoredTensor& stored = *found->tensor;
       const Shape wanted = detail::gpt2_shape(parameter, vocabulary);
+      std::array<std::int64_t, Shape::max_rank> extents{};
       if (!io::is_real_dtype(stored.dtype) || !detail::fits_gpt2(stored, parameter, wanted)) {
         refuse(found->file->path(),
                concat("tensor '", stored.name, "' is ", stored.dtype, " ",
                       io::detail::shape_text(stored.shape), ", the model's is ",
                       name_of(parameter.spec.element), " ", wanted.text()),
-               "give the model the file's channels, vocabulary and context");
+               std::ranges::equal(stored.shape | std::views::reverse,
+                                  io::detail::extents_of(wanted, extents))
+                   ? "transpose it: a GPT-2's projections are (in, out)"
+                   : "give the model the file's channels, vocabulary and context");
       }
       parameters.insert(&stored);
     }
