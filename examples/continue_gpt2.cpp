@@ -37,7 +37,7 @@ std::int32_t whole_number(const char* text) {
 
 int main(int argc, char** argv) try {
   if (argc < 4) {
-    std::fprintf(stderr, "continue-gpt2 FILE.safetensors HEADS TOKEN...\n");
+    std::fprintf(stderr, "continue-gpt2 FILE.safetensors|INDEX.json|FOLDER HEADS TOKEN...\n");
     return 2;
   }
   const nn::Gpt2File file(argv[1]);

@@ -83,9 +83,9 @@ public:
     }
     if (options.kind == "auto" ? named == 0 : options.kind != "tokens") {
       using reef::data::Corpus;
-      const Corpus corpus(
-          files, options.kind == "bytes" ? Corpus::Contents::bytes : Corpus::Contents::text);
-      take(corpus, tokenizer, options.document_end);
+      const auto contents =
+          options.kind == "bytes" ? Corpus::Contents::bytes : Corpus::Contents::text;
+      take(Corpus(files, contents), tokenizer, options.document_end);
       return;
     }
     if (options.kind == "auto" && named != files.size()) {
@@ -95,9 +95,8 @@ public:
     }
     if (tokenizer.is_bytes()) {
       throw reef::OptionError(
-          "files of tokens (.bin, .npy) need the tokenizer that they were written with.\n  fix: "
-          "add "
-          "--tokenizer gpt2:DIR or --tokenizer tiktoken:FILE.");
+          "files of tokens (.bin, .npy) need the tokenizer that they were written with.\n"
+          "  fix: add --tokenizer gpt2:DIR or --tokenizer tiktoken:FILE.");
     }
     if (!options.document_end.empty()) {
       throw reef::OptionError(

@@ -70,10 +70,12 @@ public:
     std::optional<std::int32_t> found = parse_number<std::int32_t>(name);
     if (found && (*found < 0 || *found >= vocabulary())) found.reset();
     if (!found && !is_bytes()) found = std::get<reef::data::BpeTokenizer>(kind_).find(name);
+    if (!found && is_bytes() && name.size() == 1 && name.find_first_of("0123456789") != 0)
+      found = static_cast<unsigned char>(name.front());
     if (!found) {
       throw reef::OptionError("the tokenizer has no token ", reef::in_quotes(name),
                               ".\n  fix: a number from 0 to ", vocabulary() - 1,
-                              is_bytes() ? ", the byte." : ", or a token's text.");
+                              is_bytes() ? ", or one character of ASCII." : ", or a token's text.");
     }
     return *found;
   }

@@ -194,6 +194,7 @@ TEST_F(ReefTrainInputs, a_document_ends_with_the_token_that_one_names) {
   write("more.txt", text_);
   const int one = trained_on(bytes);
   EXPECT_EQ(trained_on(bytes + " --document-end 0"), one + 1);
+  EXPECT_EQ(trained_on(bytes + " --document-end '|'"), one + 1);
   EXPECT_EQ(trained_on(bytes + " --document-end 0 --data " + path("more.txt")), 2 * (one + 1));
   refused(bytes + " --document-end '<|endoftext|>'", "no token '<|endoftext|>'");
   refused(bytes + " --document-end 256", "a number from 0 to 255");
