@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -99,6 +100,41 @@ TEST(Report, shows_the_figures_the_lanes_and_the_text_escaped) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(html.find("<class T>"), std::string::npos);
+}
+
+/// How far the labels of all axes stay inside their pictures, at the least, in pixels.
+double room_beside_labels(const std::string& html) {
+  double least = 1e9;
+  double width = 0;
+  std::size_t at = 0;
+  const auto number_behind = [&](std::string_view mark) {
+    return std::strtod(html.c_str() + html.find(mark, at) + mark.size(), nullptr);
+  };
+  constexpr std::string_view label = "<text class=\"tick mid\"";
+  while ((at = html.find('<', at + 1)) != std::string::npos) {
+    if (html.compare(at, 4, "<svg") == 0) width = number_behind("viewBox=\"0 0 ");
+    if (html.compare(at, label.size(), label) != 0) continue;
+    const std::size_t begin = html.find('>', at) + 1;
+    const auto letters = static_cast<double>(html.find('<', begin) - begin);
+    const double half = 6.2 * letters / 2;  // of 11 pixels, as browsers draw figures
+    const double x = number_behind("x=\"");
+    least = std::min({least, x - half, width - x - half});
+  }
+  return least;
+}
+
+TEST(Report, clips_no_label_of_an_axis_also_not_the_last) {
+  trace::Report report = sample();
+  EXPECT_GE(room_beside_labels(trace::report_html(report)), 0);
+  for (const std::int64_t last : {12'500, 1'250'000, 98'765'432}) {
+    report.steps = {{1, 1, 0.1, 2, 100}, {last / 2, 2, 0.2, 1.5, 100}, {last, 3, 0.36, 1, 100}};
+    EXPECT_GE(room_beside_labels(trace::report_html(report)), 0) << last;
+  }
+  for (const double seconds : {1e-7, 0.01, 0.36, 1.0, 12.0, 120.0}) {
+    report.from = 100;
+    report.to = report.from + seconds;
+    EXPECT_GE(room_beside_labels(trace::report_html(report)), 0) << seconds;
+  }
 }
 
 TEST(Report, leaves_out_what_is_empty) {

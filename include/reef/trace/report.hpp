@@ -76,6 +76,7 @@ public:
   }
 
 private:
+  static constexpr double width = 1120;
   static constexpr double left = 150;
   static constexpr double right = 1110;
   static constexpr double lane = 18;
@@ -225,8 +226,8 @@ private:
     for (const double at : ticks(0, to_ - from_, 10)) {
       const std::string x = fixed(px(from_ + at), 1);
       out += concat("<line class=\"grid\" x1=\"", x, "\" x2=\"", x, "\" y1=\"16\" y2=\"",
-                    fixed(y_, 1), "\"/><text class=\"tick mid\" x=\"", x, "\" y=\"",
-                    fixed(y_ + 14, 1), "\">", at == 0 ? "0" : format_seconds(at), "</text>");
+                    fixed(y_, 1), "\"/>");
+      out += axis_label(px(from_ + at), y_ + 14, width, at == 0 ? "0" : format_seconds(at));
     }
     Seconds begin = from_;
     for (const ReportStep& step : report_.steps) {
@@ -236,8 +237,7 @@ private:
       out += concat("<line class=\"step\" x1=\"", x, "\" x2=\"", x, "\" y1=\"4\" y2=\"",
                     fixed(y_, 1), "\"/>");
       if ((end - begin) * scale_ > 50) {
-        out += concat("<text class=\"tick mid\" x=\"", fixed(px((begin + end) / 2), 1),
-                      "\" y=\"12\">step ", step.step, "</text>");
+        out += axis_label(px((begin + end) / 2), 12, width, concat("step ", step.step));
       }
       begin = end;
     }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/json_string.hpp>
 
@@ -91,6 +92,16 @@ inline std::vector<double> ticks(double low, double high, int count) {
   return values;
 }
 
+/// What an axis says at x: in the middle there, or as far from the picture's edges as it is wide.
+inline std::string axis_label(double x, double y, double width, std::string_view text) {
+  // Of figures and letters of 11 pixels, and a little more.
+  const double half = 3.3 * static_cast<double>(text.size()) + 1;
+  return concat(
+      "<text class=\"tick mid\" x=\"",
+      fixed(std::clamp(x, std::min(half, width / 2), std::max(width - half, width / 2)), 1),
+      "\" y=\"", fixed(y, 1), "\">", html_escape(text), "</text>");
+}
+
 /// One line over x, whole numbers, as an inline SVG, with a faint line of the raw values where it is smoothed.
 struct Chart {
   std::string title;
@@ -112,7 +123,7 @@ inline std::string chart_svg(const Chart& chart) {
   std::vector<double> x;
   std::vector<double> y;
   for (std::size_t i = 0; i < std::min(chart.x.size(), chart.y.size()); ++i) {
-    if (std::isfinite(chart.x[i]) && std::isfinite(chart.y[i])) {
+    if (is_finite(chart.x[i]) && is_finite(chart.y[i])) {
       x.push_back(chart.x[i]);
       y.push_back(chart.y[i]);
     }
@@ -173,11 +184,9 @@ inline std::string chart_svg(const Chart& chart) {
   }
   for (const double value : ticks(x0, x1, 6)) {
     if (value != std::round(value)) continue;  // steps are whole
-    out += concat("<text class=\"tick mid\" x=\"", fixed(px(value), 1), "\" y=\"224\">",
-                  compact(value), "</text>");
+    out += axis_label(px(value), 224, width, compact(value));
   }
-  out +=
-      concat("<text class=\"tick mid\" x=\"297\" y=\"238\">", html_escape(chart.x_name), "</text>");
+  out += axis_label(297, 238, width, chart.x_name);
   if (chart.smoothing > 0) out += path(y, "raw");
   out += path(line, "line");
   out += concat("<circle class=\"dot\" cx=\"", fixed(px(x.back()), 1), "\" cy=\"",
