@@ -15,6 +15,7 @@
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/trace/chrome.hpp>
@@ -183,7 +184,10 @@ std::string Metrics::put_aside() {
 void Metrics::note(const reef::StepResult& result) {
   const double end = reef::trace::now();
   const double begin = end - result.seconds;
-  if (from_ == 0) from_ = begin;
+  if (from_ == 0) {
+    from_ = begin;
+    first_ = result.seconds;
+  }
   to_ = end;
   const auto spans = sink_.collect(recording_);
   const reef::trace::Overlap mine = reef::trace::analyze(spans, begin, end);
@@ -314,7 +318,11 @@ std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
 
 void Metrics::write(const reef::io::Json& line) {
   if (file_ == nullptr) return;
-  const bool written = std::fprintf(file_.get(), "%s\n", line.dump().c_str()) >= 0;
+  reef::io::Json numbers = line;
+  for (reef::io::Json& value : numbers) {  // JSON has none that is not finite
+    if (value.is_number_float() && !reef::is_finite(value.get<double>())) value = nullptr;
+  }
+  const bool written = std::fprintf(file_.get(), "%s\n", numbers.dump().c_str()) >= 0;
   if (!written || std::fflush(file_.get()) != 0) give_up(errno);
 }
 

@@ -57,7 +57,7 @@ public:
 
   [[nodiscard]] Standing standing(std::int64_t steps) const {
     return {last_.step, steps, last_.loss, rate(), exposed_share_, seconds_ - seconds_before_,
-            began_};
+            began_,     first_};
   }
 
   /// The last line of the metrics. On all ranks, each with the peak of its device.
@@ -111,6 +111,7 @@ private:
   std::uint64_t tokens_before_ = 0;  // of the runs that this one resumes
   double seconds_before_ = 0;
   std::int64_t began_ = 0;  // after so many steps
+  double first_ = 0;        // seconds of the first after those
   double from_ = 0;
   double to_ = 0;
   double seconds_ = 0;

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef_examples {
@@ -27,6 +28,7 @@ struct Standing {
   double exposed_share = 0;  // of the time, in which communication is exposed
   double seconds = 0;        // since the first step of this run began
   std::int64_t began = 0;    // the steps before that one
+  double first = 0;          // seconds that it took
 };
 
 /// "34.1k".
@@ -45,7 +47,7 @@ inline std::string short_number(double value) {
 
 /// "1:05", "2:00:00"; "-" for what is no time.
 inline std::string clock_text(double seconds) {
-  if (!(seconds >= 0) || seconds > 1e8) return "-";
+  if (!reef::within(seconds, 0, 1e8)) return "-";
   const auto whole = std::lround(seconds);
   std::array<char, 48> text{};
   if (whole >= 3600) {
@@ -57,11 +59,14 @@ inline std::string clock_text(double seconds) {
   return text.data();
 }
 
-/// The seconds that are left if steps go on taking what they took so far; -1 before the first.
+/// The seconds that are left if steps go on taking what they took so far. The first, in which memory is
+/// touched and connections are made, says little of the others, nor do a few: -1 before the fourth.
 inline double seconds_left(const Standing& at) {
-  if (at.step <= at.began) return -1;
-  return at.seconds / static_cast<double>(at.step - at.began) *
-         static_cast<double>(std::max<std::int64_t>(0, at.steps - at.step));
+  if (at.step >= at.steps) return 0;
+  const std::int64_t steps = at.step - at.began;
+  if (steps < 4) return -1;
+  return std::max(0.0, at.seconds - at.first) / static_cast<double>(steps - 1) *
+         static_cast<double>(at.steps - at.step);
 }
 
 /// The figures of a step: "loss 2.345  34.1k tokens/s  exposed 8.3%".

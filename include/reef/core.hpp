@@ -7,6 +7,7 @@
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/first_fit.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/language.hpp>

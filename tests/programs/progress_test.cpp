@@ -46,8 +46,22 @@ TEST(Progress, a_log_line_says_step_loss_speed_exposure_and_the_time_left) {
 }
 
 TEST(Progress, the_time_left_is_that_of_steps_such_as_this_run_took) {
-  EXPECT_DOUBLE_EQ(reef_examples::seconds_left({2910, 30000, 2, 5, 0, 20, 2900}), 2 * 27090);
+  EXPECT_DOUBLE_EQ(reef_examples::seconds_left({2910, 30000, 2, 5, 0, 20, 2900, 2}), 2 * 27090);
   EXPECT_DOUBLE_EQ(reef_examples::seconds_left({2900, 30000, 2, 5, 0, 0, 2900}), -1);
+}
+
+TEST(Progress, a_slow_first_step_makes_no_absurd_estimate) {
+  // 10 seconds for the first step, a tenth for each of the others.
+  const auto left = [](std::int64_t step) {
+    return reef_examples::seconds_left(
+        {step, 10001, 2, 5, 0, 10 + 0.1 * static_cast<double>(step - 1), 0, 10});
+  };
+  for (const std::int64_t step : {1, 2, 3}) EXPECT_DOUBLE_EQ(left(step), -1);
+  for (const std::int64_t step : {4, 5, 100, 5000}) {
+    EXPECT_NEAR(left(step), 0.1 * static_cast<double>(10001 - step), 1e-6);
+  }
+  EXPECT_DOUBLE_EQ(left(10001), 0);
+  EXPECT_DOUBLE_EQ(reef_examples::seconds_left({1, 1, 2, 5, 0, 10, 0, 10}), 0);
 }
 
 TEST(Progress, times_and_numbers_are_short) {
@@ -60,7 +74,9 @@ TEST(Progress, times_and_numbers_are_short) {
 
 TEST(Progress, the_bar_fills_with_the_steps) {
   EXPECT_EQ(reef_examples::bar_line({1, 4, 2, 100, 0, 1}, 83, false),
-            " 25% [#####...............] 1/4  loss 2.000  100 tokens/s  exposed 0.0%  0:03 left");
+            " 25% [#####..................] 1/4  loss 2.000  100 tokens/s  exposed 0.0%  - left");
+  EXPECT_NE(reef_examples::bar_line({4, 8, 2, 100, 0, 7, 0, 1}, 83, false).find(" 0:08 left"),
+            std::string::npos);
   const std::string full = reef_examples::bar_line({4, 4, 2, 100, 0, 4}, 83, true);
   EXPECT_EQ(full.substr(0, 8 + 20 * 3), "100% ▕████████████████████");
 }
