@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
 
 #include <reef/schedule/dependencies.hpp>
 
@@ -28,7 +32,83 @@ schedule::Dependencies waits_without_sharing(Program program) {
   return schedule::derive(program, schedule::place(program));
 }
 
+/// The offsets that placing means: each region, in its order, is compared with all before it.
+std::vector<Bytes> offsets_by_comparing_all(const Program& program) {
+  const schedule::detail::Lifetimes lifetimes(program);
+  std::vector<StorageId> regions;
+  for (StorageId id = 0; id < program.storages.size(); ++id) {
+    if (program.storages[id].parent == schedule::no_storage && lifetimes.alive(id)) {
+      regions.push_back(id);
+    }
+  }
+  const auto of_round = [&](StorageId id) { return program.storages[id].life == Life::round; };
+  std::stable_sort(regions.begin(), regions.end(), [&](StorageId a, StorageId b) {
+    if (of_round(a) != of_round(b)) return of_round(b);
+    return of_round(a) && program.storages[a].bytes > program.storages[b].bytes;
+  });
+  std::vector<Bytes> offsets(program.storages.size());
+  std::vector<StorageId> placed;
+  for (const StorageId id : regions) {
+    std::vector<ByteRange> taken;
+    for (const StorageId other : placed) {
+      if (!lifetimes.meet(id, other)) continue;
+      taken.push_back({offsets[other], offsets[other] + program.storages[other].bytes});
+    }
+    offsets[id] =
+        program.storages[id].bytes == 0 ? 0 : first_fit(taken, program.storages[id].bytes);
+    placed.push_back(id);
+  }
+  return offsets;
+}
+
+/// A rank's micro-batches, as a pipeline writes them: what is read comes ahead of what computes, and
+/// some of them are of other sizes.
+Program micro_batches(int count) {
+  Writer w;
+  const StorageId sum = w.storage("sum", 4096, Life::reserved);
+  const StorageId losses = w.storage("losses", static_cast<Bytes>(count) * 4);
+  std::vector<std::array<StorageId, 5>> of;
+  for (int j = 0; j < count; ++j) {
+    const std::string name = std::to_string(j);
+    of.push_back({w.storage("batch " + name, 512), w.storage("crosses " + name, 1024),
+                  w.storage("saved " + name, 8192),
+                  w.storage("work " + name, j % 5 == 0 ? 300 : 3000),
+                  w.program.add_part("loss " + name, losses, static_cast<Bytes>(j) * 4, 4)});
+    w.writes("Batch", Lane::receive, of.back()[0]);
+  }
+  for (int j = 0; j < count; ++j) {
+    const auto& [batch, crosses, saved, work, loss] = of[static_cast<std::size_t>(j)];
+    Instruction& forward = w.reads("Forward", Lane::compute, batch);
+    forward.writes = {{saved, 0}, {crosses, 0}, {work, 0}, {loss, 0}};
+    Instruction& backward = w.reads("Backward", Lane::compute, saved);
+    backward.reads.push_back({crosses, 0});
+    (j == 0 ? backward.writes : backward.accumulates) = {{sum, 0}};
+  }
+  w.reads("Decide", Lane::reduce, losses);
+  return std::move(w.program);
+}
+
 }  // namespace
+
+TEST(Placement, puts_each_region_at_the_lowest_offset_that_none_before_it_needs_meanwhile) {
+  const auto check = [](const Program& program, std::uint64_t seed) {
+    const auto expected = offsets_by_comparing_all(program);
+    EXPECT_EQ(schedule::place(program).offset, expected) << "seed " << seed;
+  };
+  for (std::uint64_t seed = 0; seed < 900; ++seed) check(random_of_all(seed), seed);
+  for (const int count : {1, 2, 3, 10, 100, 300}) check(micro_batches(count), 0);
+}
+
+TEST(Placement, looks_at_few_regions_for_each_of_many_micro_batches) {
+  for (const int count : {64, 1024, 16384}) {
+    std::uint64_t looked_at = 0;
+    const Program program = micro_batches(count);
+    const Placement placement = schedule::place(program, &looked_at);
+    const auto regions = static_cast<double>(program.storages.size());
+    EXPECT_LT(static_cast<double>(looked_at), 16 * regions * std::log2(regions)) << count;
+    EXPECT_LT(placement.device_bytes, static_cast<Bytes>(count) * 600 + 32768);
+  }
+}
 
 TEST(Placement, sharing_bytes_adds_no_wait_inside_a_round) {
   for (std::uint64_t seed = 0; seed < 900; ++seed) {

@@ -9,6 +9,7 @@
 
 #include <reef/core/first_fit.hpp>
 #include <reef/schedule/detail/deriver.hpp>
+#include <reef/schedule/detail/occupancy.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::schedule {
@@ -81,11 +82,12 @@ public:
       for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
         for (const Value value : *list) {
           Region& region = regions_[program.region_of(value.storage).first];
+          Lifetime& life = region.life;
           for (std::size_t l = 0; l < lane_count; ++l) {
-            region.known[l] = region.used ? std::min(region.known[l], known[l]) : known[l];
+            life.known[l] = region.used ? std::min(life.known[l], known[l]) : known[l];
           }
-          if (!region.used) region.first = position;
-          region.last[lane] = position;
+          if (!region.used) life.first = position;
+          life.last[lane] = position;
           region.used = true;
         }
       }
@@ -104,7 +106,12 @@ public:
     const Region& second = regions_[b];
     if (first.place != second.place) return false;
     if (!first.of_round || !second.of_round) return true;
-    return !before(first, second) && !before(second, first);
+    return !first.life.before(second.life) && !second.life.before(first.life);
+  }
+
+  /// Of a region that is alive.
+  [[nodiscard]] Lifetime of(StorageId region) const {
+    return regions_[region].of_round ? regions_[region].life : Lifetime::always();
   }
 
 private:
@@ -112,9 +119,7 @@ private:
     Place place = Place::device;
     bool of_round = false;  ///< it may share its bytes
     bool used = false;
-    std::int64_t first = -1;     ///< its first access
-    Clock last = before_all();   ///< its last access on each lane
-    Clock known = before_all();  ///< what is complete before any of its accesses
+    Lifetime life{};
   };
 
   /// What was there before a loop, each of its turns may read: to its end nothing in it takes the bytes.
@@ -127,22 +132,14 @@ private:
       const Instruction& instruction = program_.round[i];
       for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
         for (const Value value : *list) {
-          Region& region = regions_[program_.region_of(value.storage).first];
-          if (region.first >= repeat.begin) continue;
+          Lifetime& life = regions_[program_.region_of(value.storage).first].life;
+          if (life.first >= repeat.begin) continue;
           for (std::size_t l = 0; l < lane_count; ++l) {
-            region.last[l] = std::max(region.last[l], end[l]);
+            life.last[l] = std::max(life.last[l], end[l]);
           }
         }
       }
     }
-  }
-
-  /// Every access to `a` is complete when any to `b` starts.
-  static bool before(const Region& a, const Region& b) {
-    for (std::size_t l = 0; l < lane_count; ++l) {
-      if (a.last[l] > b.known[l]) return false;
-    }
-    return true;
   }
 
   const Program& program_;
@@ -156,11 +153,13 @@ private:
 ///
 /// What is reserved or persistent comes first, in the order of the program's storages, so that
 /// programs which begin with the same storages agree on where those lie. The other regions are
-/// taken largest first and put at the lowest offset that no region they meet holds.
+/// taken largest first and put at the lowest offset that no region they meet holds. `looked_at`, if given,
+/// becomes how many regions were looked at for that.
 ///
-/// | cost   | O(regions^2)                                        |
-/// | order  | deterministic: equal programs get equal placements  |
-inline Placement place(const Program& program) {
+/// | cost   | O(accesses * log storages), and for each region what Occupancy looks at: log regions where     |
+/// |        | the same comes again and again, as micro-batches do                                           |
+/// | order  | deterministic: equal programs get equal placements                                            |
+inline Placement place(const Program& program, std::uint64_t* looked_at = nullptr) {
   const detail::Lifetimes lifetimes(program);
   std::vector<StorageId> regions;
   for (StorageId id = 0; id < program.storages.size(); ++id) {
@@ -176,28 +175,18 @@ inline Placement place(const Program& program) {
 
   Placement result;
   result.offset.assign(program.storages.size(), 0);
-  struct Placed {
-    ByteRange range;
-    StorageId id;
-  };
-  std::array<std::vector<Placed>, 2> placed;  // by place, in the order of addresses
+  std::array<detail::Occupancy, 2> occupied;  // by place
   for (const StorageId id : regions) {
     const Storage& storage = program.storages[id];
-    std::vector<Placed>& others = placed[static_cast<std::size_t>(storage.place)];
-    Bytes offset = 0;
-    for (const auto& [range, other] : others) {
-      if (offset + storage.bytes <= range.begin) break;
-      const Bytes behind = round_up(range.end, arena_alignment);
-      if (behind > offset && lifetimes.meet(id, other)) offset = behind;
-    }
+    detail::Occupancy& others = occupied[static_cast<std::size_t>(storage.place)];
+    const detail::Lifetime life = lifetimes.of(id);
+    const Bytes offset = others.lowest_offset(storage.bytes, life);
     result.offset[id] = offset;
     Bytes& arena = storage.place == Place::device ? result.device_bytes : result.host_bytes;
     arena = std::max(arena, round_up(offset + storage.bytes, arena_alignment));
-    const auto at = std::upper_bound(
-        others.begin(), others.end(), offset,
-        [](Bytes begin, const Placed& other) { return begin < other.range.begin; });
-    others.insert(at, {{offset, offset + storage.bytes}, id});
+    others.insert({offset, offset + storage.bytes}, life);
   }
+  if (looked_at != nullptr) *looked_at = occupied[0].looked_at() + occupied[1].looked_at();
   return result;
 }
 

@@ -46,7 +46,7 @@ inline void check_memory(const Program& program, const Placement& placement, Byt
 /// memory is exceeded; with any number of turns of their loops.
 ///
 /// | errors | ScheduleError: the instruction, value and version; the cycle in words; the memory |
-/// | cost   | O(storages^2) to place them and to find which share bytes; else linear in          |
+/// | cost   | of placing the programs, and of deriving their dependencies; else linear in        |
 /// |        | instructions, dependencies, messages                                              |
 inline void verify(std::span<const Program> programs, const Limits& limits = {}) {
   detail::check_structure(programs);

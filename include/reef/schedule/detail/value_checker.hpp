@@ -1,12 +1,15 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/first_fit.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
@@ -15,50 +18,59 @@
 
 namespace reef::inline v0::schedule::detail {
 
-/// For every storage, the storages that share bytes with it, itself included.
-using Overlaps = std::vector<std::vector<StorageId>>;
-
-/// The storages that instructions name, and those that hold a value before any does.
-inline std::vector<bool> used_storages(const Program& program) {
-  std::vector<bool> used(program.storages.size(), false);
-  for (std::size_t id = 0; id < used.size(); ++id) {
-    used[id] =
-        program.storages[id].life == Life::persistent && program.storages[id].parent == no_storage;
-  }
-  for (const Instruction& instruction : program.round) {
-    for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
-      for (const Value value : *list) used[value.storage] = true;
+/// Who wrote bytes last. Writing a storage makes stale whatever else lies in those bytes.
+class LastWriters {
+public:
+  /// All that the storage is holds what it wrote.
+  [[nodiscard]] bool holds(ByteRange range, StorageId storage) const {
+    if (range.begin == range.end) return true;
+    for (auto part = at(range.begin); part != parts_.end() && part->first < range.end; ++part) {
+      if (part->second.storage != storage) return false;
     }
+    return true;
   }
-  return used;
-}
 
-/// Of the storages that are used.
-inline Overlaps overlaps_of(const Program& program, const Placement& placement) {
-  struct Interval {
-    Bytes begin;
-    StorageId id;
+  /// The last instruction that wrote some of the bytes as another storage; null: none did.
+  [[nodiscard]] const Instruction* last_other(ByteRange range, StorageId storage) const {
+    const Part* last = nullptr;
+    if (range.begin == range.end) return nullptr;
+    for (auto part = at(range.begin); part != parts_.end() && part->first < range.end; ++part) {
+      const Part& found = part->second;
+      if (found.storage == storage || found.by == nullptr) continue;
+      if (last == nullptr || found.time > last->time) last = &found;
+    }
+    return last == nullptr ? nullptr : last->by;
+  }
+
+  /// `by`: null before the first instruction.
+  void write(ByteRange range, StorageId storage, const Instruction* by) {
+    if (range.begin == range.end) return;
+    const auto end = from(range.end);
+    const auto part = from(range.begin);
+    part->second = {storage, by, ++time_};
+    parts_.erase(std::next(part), end);
+  }
+
+private:
+  struct Part {
+    StorageId storage = no_storage;
+    const Instruction* by = nullptr;
+    std::uint64_t time = 0;
   };
-  const std::vector<bool> used = used_storages(program);
-  const std::vector<Bytes> addresses = placement.addresses(program);
-  std::vector<Interval> intervals;
-  Overlaps result(program.storages.size());
-  for (StorageId id = 0; id < used.size(); ++id) {
-    if (!used[id]) continue;
-    result[id].push_back(id);
-    if (program.storages[id].bytes != 0) intervals.push_back({addresses[id], id});
+  using Parts = std::map<Bytes, Part>;  // by the first byte: each goes on to the next
+
+  [[nodiscard]] Parts::const_iterator at(Bytes byte) const {
+    return std::prev(parts_.upper_bound(byte));
   }
-  std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
-  for (std::size_t i = 0; i < intervals.size(); ++i) {
-    const Bytes end = intervals[i].begin + program.storages[intervals[i].id].bytes;
-    for (std::size_t j = i + 1; j < intervals.size() && intervals[j].begin < end; ++j) {
-      result[intervals[i].id].push_back(intervals[j].id);
-      result[intervals[j].id].push_back(intervals[i].id);
-    }
+  Parts::iterator from(Bytes byte) {
+    const auto next = parts_.upper_bound(byte);
+    const auto part = std::prev(next);
+    return part->first == byte ? part : parts_.emplace_hint(next, byte, part->second);
   }
-  return result;
-}
+
+  Parts parts_{{0, Part{}}};
+  std::uint64_t time_ = 0;
+};
 
 /// Every read finds the version that it names, whole and written; what persists gets ever newer.
 ///
@@ -69,12 +81,13 @@ class ValueChecker {
 public:
   ValueChecker(const Program& program, const Placement& placement)
       : program_(program),
-        overlaps_(overlaps_of(program, placement)),
+        addresses_(placement.addresses(program)),
         held_(program.storages.size()) {
-    for (std::size_t id = 0; id < held_.size(); ++id) {
+    for (StorageId id = 0; id < held_.size(); ++id) {
       if (program.storages[id].life == Life::persistent &&
           program.storages[id].parent == no_storage) {
-        held_[id] = {true, 0, nullptr, false};
+        held_[id] = {true, 0, false};
+        writers_.write(range_of(id), id, nullptr);
       }
     }
   }
@@ -83,7 +96,7 @@ public:
     std::size_t next = 0;
     for (const Repeat& repeat : program_.repeats) {
       walk(next, repeat.begin);
-      const std::vector<Held> found = held_;
+      const std::vector<Held> found = held_now();
       walk(repeat.begin, repeat.end);
       again_ = true;  // finds what a turn left, and so leaves what any later one does
       walk(repeat.begin, repeat.end);
@@ -97,11 +110,22 @@ public:
 
 private:
   struct Held {
-    bool valid = false;
-    int version = -1;  ///< the last, whole or not
-    const Instruction* overwritten_by = nullptr;
+    bool valid = false;     ///< unless others have written its bytes since
+    int version = -1;       ///< the last, whole or not
     bool by_turns = false;  ///< it is there or not, by how many turns a loop runs
   };
+
+  [[nodiscard]] ByteRange range_of(StorageId id) const {
+    return {addresses_[id], addresses_[id] + program_.storages[id].bytes};
+  }
+  [[nodiscard]] bool holds(StorageId id) const {
+    return held_[id].valid && writers_.holds(range_of(id), id);
+  }
+  [[nodiscard]] std::vector<Held> held_now() const {
+    std::vector<Held> result = held_;
+    for (StorageId id = 0; id < result.size(); ++id) result[id].valid = holds(id);
+    return result;
+  }
 
   void walk(std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
@@ -116,11 +140,10 @@ private:
 
   /// What holds after no turn, as it was found, and after some.
   void meet(const std::vector<Held>& found) {
-    for (std::size_t id = 0; id < held_.size(); ++id) {
-      Held& held = held_[id];
-      const Held& before = found[id];
-      if (held.valid == before.valid && held.version == before.version) continue;
-      held = {false, held.version, held.overwritten_by, held.valid};
+    const std::vector<Held> now = held_now();
+    for (StorageId id = 0; id < held_.size(); ++id) {
+      if (now[id].valid == found[id].valid && now[id].version == found[id].version) continue;
+      held_[id] = {false, now[id].version, now[id].valid};
     }
   }
 
@@ -131,14 +154,16 @@ private:
 
   void require(const Instruction& instruction, Value value, std::string_view verb) const {
     const Held& held = held_[value.storage];
-    if (held.valid && held.version == value.version) return;
+    const bool valid = holds(value.storage);
+    if (valid && held.version == value.version) return;
     const std::string what = concat(prefix(instruction), verb, " ", program_.name(value));
-    if (held.valid) {
+    if (valid) {
       throw ScheduleError(what, " version ", value.version, ", but version ", held.version,
                           " is there.\n  fix: that version, or come before what wrote it.");
     }
-    if (held.overwritten_by != nullptr) {
-      throw ScheduleError(what, ", whose bytes ", held.overwritten_by->text(),
+    const Instruction* const by = writers_.last_other(range_of(value.storage), value.storage);
+    if (by != nullptr) {
+      throw ScheduleError(what, ", whose bytes ", by->text(),
                           " has overwritten.\n  fix: use it before that, or bytes of its own.");
     }
     if (held.by_turns) {
@@ -158,27 +183,26 @@ private:
                           value.version, ", but version ", held.version,
                           " is there already.\n  fix: a version above it.");
     }
-    for (const StorageId other : overlaps_[value.storage]) {
-      if (other != value.storage) held_[other] = {false, held_[other].version, &instruction, false};
-    }
-    held_[value.storage] = {true, value.version, nullptr, false};
+    writers_.write(range_of(value.storage), value.storage, &instruction);
+    held_[value.storage] = {true, value.version, false};
   }
 
   /// What persists is whole again, so the next round can begin where this one did.
   void check_exit() const {
-    for (std::size_t id = 0; id < held_.size(); ++id) {
+    for (StorageId id = 0; id < held_.size(); ++id) {
       const Storage& storage = program_.storages[id];
-      if (storage.life != Life::persistent || storage.parent != no_storage || held_[id].valid)
-        continue;
+      if (storage.life != Life::persistent || storage.parent != no_storage || holds(id)) continue;
+      const Instruction* const by = writers_.last_other(range_of(id), id);
       throw ScheduleError("reef::schedule::verify: rank ", program_.rank, ": ", storage.name,
-                          " persists, but after ", held_[id].overwritten_by->text(),
+                          " persists, but after ", by != nullptr ? by->text() : "a loop",
                           " only a part of it is written when the round ends.\n"
                           "  fix: write the whole again, or a part that nothing else shares.");
     }
   }
 
   const Program& program_;
-  Overlaps overlaps_;
+  std::vector<Bytes> addresses_;
+  LastWriters writers_;
   std::vector<Held> held_;
   bool again_ = false;
 };
