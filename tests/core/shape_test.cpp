@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 namespace {
 
 using reef::Shape;
@@ -61,6 +63,16 @@ TEST(Shape, a_fifth_extent_is_refused) {
 }
 
 TEST(Shape, a_negative_extent_is_refused) { EXPECT_THROW((Shape{2, -1}), ShapeError); }
+
+TEST(Shape, more_elements_than_any_memory_holds_are_refused_and_no_product_overflows) {
+  constexpr std::int64_t large = std::int64_t{1} << 40;
+  EXPECT_THROW((Shape{large, large}), ShapeError);
+  EXPECT_THROW((Shape{large, 0, large}), ShapeError);  // its rows would overflow
+  EXPECT_THROW((void)Shape({large, 2}).with_last(large), ShapeError);
+  EXPECT_THROW((void)Shape({large, 2}).with_last(-1), ShapeError);
+  EXPECT_THROW(Shape{INT64_MAX}, ShapeError);
+  EXPECT_EQ((Shape{Shape::max_size}).size(), Shape::max_size);
+}
 
 TEST(Shape, text_reads_like_the_comments_in_the_code) {
   EXPECT_EQ((Shape{8, 64, 128}).text(), "(8, 64, 128)");

@@ -120,6 +120,42 @@ TEST(Dag, refuses_what_does_not_fit_and_says_what) {
   expect([](Dag& d) { d.set_loss(0); }, {"'x'", "(3, 4)", "one element"});
 }
 
+TEST(Dag, refuses_tensors_and_parameters_of_no_elements_by_name) {
+  graph::Dag dag;
+  const auto refused = [&](const auto& change, const char* text) {
+    const graph::Dag before = dag;
+    try {
+      change();
+      ADD_FAILURE() << "no ShapeError: " << text;
+    } catch (const ShapeError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(dag.nodes.size(), before.nodes.size());
+    EXPECT_EQ(dag.tensors.size(), before.tensors.size());
+    EXPECT_EQ(dag.parameters.size(), before.parameters.size());
+  };
+  refused(
+      [&] {
+        dag.add_input("x", {{0, 4}, Element::float32});
+      },
+      "the input 'x' is (0, 4) fp32, of no elements");
+  const int x = dag.add_input("x", {{2, 4}, Element::float32});
+  graph::Signature empty;
+  empty.outputs = {{{2, 4}, Element::float32}};
+  empty.parameters = {{"weight", {4, 0}, graph::Init::zeros(), true}};
+  refused([&] { dag.add_node("head", "Linear", {x}, empty); },
+          "the node 'head' of kind Linear has the parameter 'head.weight' (4, 0), of no elements");
+  empty.parameters.clear();
+  empty.outputs = {{{2, 0}, Element::float32}};
+  refused([&] { dag.add_node("head", "Linear", {x}, empty); }, "has the output 'head' (2, 0)");
+  graph::Signature large;
+  large.outputs = {{{2, 4}, Element::float32}};
+  large.parameters = {{"a", {Shape::max_size}, graph::Init::zeros(), true},
+                      {"b", {1}, graph::Init::zeros(), true}};
+  refused([&] { dag.add_node("head", "Linear", {x}, large); },
+          "more elements than any memory holds");
+}
+
 TEST(Dag, a_loss_is_a_scalar_that_nobody_reads) {
   Dag dag;
   Signature scalar;

@@ -228,6 +228,15 @@ TEST(Gpt, refuses_a_configuration_that_cannot_be) {
   refuses([](nn::GptConfig& c) { c.sequence = 6; });
   refuses([](nn::GptConfig& c) { c.padded_vocabulary = 3; });
   refuses([](nn::GptConfig& c) { c.dropout = 1; });
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t none : {std::int64_t{0}, std::int64_t{-1}, least, most}) {
+    for (const auto member :
+         {&nn::GptConfig::layers, &nn::GptConfig::heads, &nn::GptConfig::channels,
+          &nn::GptConfig::vocabulary, &nn::GptConfig::context, &nn::GptConfig::batch}) {
+      refuses([&](nn::GptConfig& c) { c.*member = none; });
+    }
+  }
 }
 
 }  // namespace

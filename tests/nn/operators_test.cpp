@@ -76,6 +76,30 @@ TEST(Operators, refuse_inputs_of_the_wrong_shape_or_element) {
   refuses(nn::CrossEntropy{}, {{{2, 5, 7}, Element::float64}, {{2, 5}, Element::float64}});
 }
 
+TEST(Operators, refuse_numbers_of_their_own_below_one_and_sizes_that_no_memory_has) {
+  const graph::TensorSpec rows{{2, 3, 6}, Element::float64};
+  const graph::TensorSpec tokens{{2, 5}, Element::int32};
+  const auto refuses = [](auto op, const graph::TensorSpec& input, const char* text) {
+    Graph g(1);
+    try {
+      add_alone(g, op, {input});
+      ADD_FAILURE() << "no ShapeError: " << text;
+    } catch (const ShapeError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  };
+  constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+  refuses(nn::Linear{0}, rows, "its features is 0");
+  refuses(nn::Linear{-3}, rows, "its features is -3");
+  refuses(nn::Linear{huge}, rows, "of kind Linear has no shape");
+  refuses(nn::Embedding{0, 5, 8}, tokens, "its vocabulary is 0");
+  refuses(nn::Embedding{9, 0, 8}, tokens, "its positions is 0");
+  refuses(nn::Embedding{9, 5, 0}, tokens, "its channels is 0");
+  refuses(nn::Embedding{huge, 5, 8}, tokens, "more elements than any memory holds");
+  refuses(nn::CausalAttention{0}, rows, "heads");
+  refuses(nn::CausalAttention{huge}, rows, "heads");
+}
+
 TEST(Operators, refuse_a_dropout_rate_outside_its_range) {
   for (const float rate : {-0.1F, 1.0F, std::numeric_limits<float>::quiet_NaN()}) {
     Graph g(1);

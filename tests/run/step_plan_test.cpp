@@ -91,8 +91,32 @@ TEST(StepPlan, refuses_what_makes_no_step) {
   EXPECT_THROW(plan_of(dag, 2, {1, 1}, 2), OptionError);  // stands for two, but is not alone
   EXPECT_THROW(plan_of(dag, 2, {1}), OptionError);        // a count is missing
   EXPECT_THROW(plan_of(dag, 2, {1, 0}), OptionError);     // a rank without work
+  EXPECT_THROW(plan_of(dag, 2, {1 << 30, 1 << 30}), OptionError);  // a sum that no int has
   dag.loss = -1;
   EXPECT_THROW(plan_of(dag, 1, {1}), OptionError);
+}
+
+TEST(StepPlan, refuses_a_graph_without_input_or_parameter_by_name) {
+  const auto refusal = [](const graph::Dag& dag) {
+    try {
+      plan_of(dag, 1, {1});
+    } catch (const OptionError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  graph::Signature scalar;
+  scalar.outputs = {{Shape{}, Element::float32}};
+  graph::Dag no_parameter;
+  const int x = no_parameter.add_input("x", {Shape{2}, Element::float32});
+  no_parameter.set_loss(
+      no_parameter.node_at(no_parameter.add_node("loss", "Sum", {x}, scalar)).outputs[0]);
+  EXPECT_NE(refusal(no_parameter).find("has no parameter"), std::string::npos);
+  graph::Dag no_input;
+  scalar.parameters = {{"w", Shape{2}, graph::Init::ones(), true}};
+  no_input.set_loss(no_input.node_at(no_input.add_node("loss", "Sum", {}, scalar)).outputs[0]);
+  EXPECT_NE(refusal(no_input).find("has no input"), std::string::npos);
+  EXPECT_NE(refusal({}).find("has no loss"), std::string::npos);
 }
 
 }  // namespace reef::test

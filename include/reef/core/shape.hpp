@@ -15,16 +15,17 @@ namespace reef::inline v0 {
 class Shape {
 public:
   static constexpr std::size_t max_rank = 4;
+  /// More elements than any memory holds; bytes of fewer can still be counted.
+  static constexpr std::int64_t max_size = std::int64_t{1} << 58;
 
   constexpr Shape() = default;
 
-  /// Throws ShapeError when there are more than four extents or one is negative.
+  /// Throws ShapeError when there are more than four extents, one is negative, or the product of those
+  /// that are not 0 is above max_size.
   constexpr Shape(std::initializer_list<std::int64_t> extents) {
     if (extents.size() > max_rank) throw ShapeError("reef::Shape: more than 4 extents.");
-    for (const std::int64_t extent : extents) {
-      if (extent < 0) throw ShapeError("reef::Shape: an extent is negative.");
-      extents_[rank_++] = extent;
-    }
+    for (const std::int64_t extent : extents) extents_[rank_++] = extent;
+    check();
   }
 
   [[nodiscard]] constexpr std::size_t rank() const { return rank_; }
@@ -47,11 +48,12 @@ public:
     return product;
   }
 
-  /// The same shape with another last extent.
+  /// The same shape with another last extent. Throws as the constructor does.
   [[nodiscard]] constexpr Shape with_last(std::int64_t extent) const {
     Shape result = *this;
     if (result.rank_ == 0) result.rank_ = 1;
     result.extents_[result.rank_ - 1] = extent;
+    result.check();
     return result;
   }
 
@@ -68,6 +70,18 @@ public:
   }
 
 private:
+  constexpr void check() const {
+    std::int64_t product = 1;
+    for (std::size_t axis = 0; axis < rank_; ++axis) {
+      const std::int64_t extent = extents_[axis];
+      if (extent < 0) throw ShapeError("reef::Shape: ", text(), " has a negative extent.");
+      if (extent > max_size / product) {
+        throw ShapeError("reef::Shape: ", text(), " has more elements than any memory holds.");
+      }
+      product *= extent == 0 ? 1 : extent;
+    }
+  }
+
   std::array<std::int64_t, max_rank> extents_{};
   std::size_t rank_ = 0;
 };

@@ -52,7 +52,8 @@ struct Node {
 /// | order  | nodes are in topological order: a node reads only what stands before it; no cycle exists   |
 /// | ids    | positions in `nodes`, `tensors`, `parameters`, `uses`; they never change                   |
 /// | device | none: planners and simulators read it, and any rank can build it                          |
-/// | errors | ShapeError naming node, tensor, what was expected and what was given; the Dag is unchanged |
+/// | errors | ShapeError naming node, tensor, what was expected and what was given, also where one has   |
+/// |        | no elements; the Dag is unchanged                                                          |
 struct Dag {
   Element element = Element::float32;  ///< of parameters
   std::vector<Node> nodes;
@@ -90,6 +91,9 @@ struct Dag {
   /// A tensor that is given from outside. Its gradient is computed only if it is `differentiable`.
   int add_input(std::string name, TensorSpec spec, bool differentiable = false) {
     check_new(tensors, "tensor", name);
+    if (spec.shape.size() == 0) {
+      throw ShapeError("reef::graph: the input '", name, "' is ", spec.text(), nothing_to_do);
+    }
     if (differentiable && !is_real(spec.element)) {
       throw ShapeError(
           "reef::graph: the input '", name, "' holds ", name_of(spec.element),
@@ -132,6 +136,9 @@ struct Dag {
   }
 
 private:
+  static constexpr std::string_view nothing_to_do =
+      ", of no elements.\n  why: operators and optimizers have nothing to do on it.\n"
+      "  fix: leave it out, or extents of 1 or more.";
   static constexpr std::string_view last_result =
       "only a result that no node reads can be the loss.";
 
@@ -178,19 +185,34 @@ inline int Dag::add_node(std::string name, std::string kind, std::vector<int> no
                        "'.\n  fix: ", last_result);
     }
   }
+  const auto check_elements = [&](const char* what, std::string_view which, const Shape& shape) {
+    if (shape.size() != 0) return;
+    throw ShapeError("reef::graph: the node '", name, "' of kind ", kind, " has the ", what, " '",
+                     which, "' ", shape.text(), nothing_to_do);
+  };
   std::vector<std::string> output_names;
   for (std::size_t i = 0; i < signature.outputs.size(); ++i) {
     output_names.push_back(signature.outputs.size() == 1 ? name : concat(name, ".", i));
     check_new(tensors, "tensor", output_names.back());
+    check_elements("output", output_names.back(), signature.outputs[i].shape);
   }
   if (!parameter_names.empty() && parameter_names.size() != signature.parameters.size()) {
     throw ShapeError("reef::graph: the node '", name, "' of kind ", kind, " has ",
                      signature.parameters.size(), " parameters, but ", parameter_names.size(),
                      " names were given.\n  fix: a name for each, or none.");
   }
+  std::int64_t elements = parameter_count();
   for (std::size_t slot = 0; slot < signature.parameters.size(); ++slot) {
     const ParameterSpec& spec = signature.parameters[slot];
     if (parameter_names.size() <= slot) parameter_names.push_back(concat(name, ".", spec.name));
+    check_elements("parameter", parameter_names[slot], spec.shape);
+    elements += spec.shape.size();
+    if (elements > Shape::max_size) {
+      throw ShapeError("reef::graph: with the parameter '", parameter_names[slot], "' ",
+                       spec.shape.text(), " of the node '", name,
+                       "' the graph's have more elements than any memory holds.\n"
+                       "  fix: a smaller model.");
+    }
     const auto check_shared = [&](const std::string& other, const Shape& shape) {
       if (other != parameter_names[slot] || shape == spec.shape) return;
       throw ShapeError("reef::graph: the node '", name, "' shares the parameter '", other, "' as ",

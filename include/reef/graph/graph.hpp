@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -107,7 +108,7 @@ public:
       names.emplace_back(dag_.tensor_at(input).name);
     }
     const SignatureCall<Device, T> call{name, Op::kind, specs, names, threads_};
-    Signature signature = op.signature(call);
+    Signature signature = signature_of(op, call);
     auto stored = std::make_shared<detail::StoredOperator<Op, Device, T>>(std::move(op));
     operators_.reserve(operators_.size() + 1);
     const int node = dag_.add_node(std::move(name), std::string(Op::kind), std::move(inputs),
@@ -198,6 +199,19 @@ public:
   }
 
 private:
+  /// A shape that cannot be is told with the node that it is for.
+  template <class Op>
+  static Signature signature_of(const Op& op, const SignatureCall<Device, T>& call) {
+    try {
+      return op.signature(call);
+    } catch (const ShapeError& error) {
+      if (std::string_view(error.what()).rfind("reef::Shape", 0) != 0) throw;
+      throw ShapeError("reef::graph: the node '", call.node, "' of kind ", call.kind,
+                       " has no shape for a tensor or parameter: ", error.what(),
+                       "\n  fix: numbers of the operator that fit its inputs.");
+    }
+  }
+
   /// The address of a location; `bound` is the table that it may name.
   static void* at(const Location& location, const SegmentBindings& bindings,
                   const std::vector<void*>& bound) {

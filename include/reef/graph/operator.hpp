@@ -50,6 +50,12 @@ struct SignatureCall {
     expect(i, inputs[i] == expected, expected.text());
   }
 
+  /// Throws ShapeError unless a number of the operator's own is at least 1.
+  void expect_positive(std::string_view name, std::int64_t value) const {
+    if (value >= 1) return;
+    throw ShapeError(place(), ": its ", name, " is ", value, ".\n  fix: 1 or more.");
+  }
+
   /// Throws ShapeError unless input i has at least one axis and the graph's element type.
   void expect_rows(std::size_t i) const {
     expect(i, inputs[i].shape.rank() >= 1 && inputs[i].element == element_of<T>,

@@ -33,8 +33,9 @@ struct CausalAttention {
     call.expect_inputs(1);
     call.expect_rows(0);
     const Shape& qkv = call.inputs[0].shape;
-    call.expect(0, heads >= 1 && qkv.rank() == 3 && qkv.last() % (3 * heads) == 0,
-                concat("(B, T, 3C) with C a multiple of the ", heads, " heads"));
+    call.expect(
+        0, heads >= 1 && heads <= qkv.last() && qkv.rank() == 3 && qkv.last() % (3 * heads) == 0,
+        concat("(B, T, 3C) with C a multiple of the ", heads, " heads"));
     const Extents e(qkv);
     graph::Signature result;
     result.attributes = concat("heads ", heads, ", dropout ", dropout);
@@ -46,7 +47,8 @@ struct CausalAttention {
         e.B, e.T_, e.C, heads, call.threads);
     result.backward_reads_outputs = true;
     result.overwrites_gradients = true;
-    const auto square = static_cast<double>(e.B) * static_cast<double>(e.T_ * e.T_);
+    const auto square =
+        static_cast<double>(e.B) * static_cast<double>(e.T_) * static_cast<double>(e.T_);
     result.forward_flops = 2.0 * square * static_cast<double>(e.C);
     result.backward_flops = 5.0 * square * static_cast<double>(e.C);
     return result;

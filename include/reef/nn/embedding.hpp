@@ -26,6 +26,9 @@ struct Embedding {
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     call.expect_inputs(1);
+    call.expect_positive("vocabulary", vocabulary);
+    call.expect_positive("positions", positions);
+    call.expect_positive("channels", channels);
     const graph::TensorSpec& tokens = call.inputs[0];
     call.expect(0,
                 tokens.shape.rank() == 2 && tokens.element == Element::int32 &&

@@ -27,6 +27,7 @@ struct Linear {
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     call.expect_inputs(1);
     call.expect_rows(0);
+    call.expect_positive("features", features);
     const Shape& in = call.inputs[0].shape;
     const std::int64_t K = in.last();
     const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};

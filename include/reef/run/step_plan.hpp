@@ -188,7 +188,8 @@ struct StepPlan {
   Exchange exchange{};                     ///< of ranks that step on their own
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   Swapping swapping{};                     ///< where the swap policy swaps
-  bool drops = false;  ///< what leaves the device without a copy is said to, since the device checks
+  bool drops =
+      false;  ///< what leaves the device without a copy is said to, since the device checks
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};
@@ -314,6 +315,11 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
     throw OptionError(
         "reef::run: the graph has no loss to train on.\n  fix: call graph.loss(tensor).");
   }
+  if (dag.inputs.empty() || dag.parameters.empty()) {
+    throw OptionError("reef::run: the graph has no ", dag.inputs.empty() ? "input" : "parameter",
+                      ".\n  why: a step reads micro-batches and trains parameters.\n"
+                      "  fix: call graph.input(), and add operators that have parameters.");
+  }
   if (virtual_ranks < 1 || (virtual_ranks > 1 && ranks > 1)) {
     throw OptionError(
         "reef::run: virtual_ranks is ", virtual_ranks, " on ", ranks,
@@ -325,9 +331,16 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
     throw OptionError("reef::run: ", micro_batches.size(), " counts of micro-batches for ", folds,
                       " ranks.");
   }
+  constexpr std::int64_t most = std::int64_t{1} << 24;  // each has instructions and storages
+  std::int64_t all = 0;
   for (const int count : micro_batches) {
     if (count < 1)
       throw OptionError("reef::run: a rank has no micro-batch; each needs at least 1.");
+    all += count;
+  }
+  if (all > most) {
+    throw OptionError("reef::run: the ranks have ", all, " micro-batches, at most ", most,
+                      " in all.\n  fix: fewer, and larger ones.");
   }
   for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
     if (cuts.front() == 0 && cuts.back() == dag.node_count() && cuts[i] < cuts[i + 1]) continue;
