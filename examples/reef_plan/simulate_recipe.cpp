@@ -8,6 +8,7 @@
 
 #include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/io/json.hpp>
@@ -119,7 +120,7 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
   const auto read = [&](const std::string& key, double unit, double least, double most,
                         double schedule::Link::*member) {
     const auto checked = [&](double value, const std::string& place) {
-      if (value >= least && value <= most) return value * unit;
+      if (within(value, least, most)) return value * unit;
       refuse(file, concat("network.", key, place, " is ", value),
              concat("a link that can be, from ", least, " to ", most));
     };
@@ -167,16 +168,16 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
   result.link = io::value_or<double>(test, "device.link_gbps", 0, file) * 1e9;
   result.flops = io::value_or<double>(test, "device.flops", 0, file);
   result.memory_rate = io::value_or<double>(test, "device.memory_gbps", 0, file) * 1e9;
-  if (!(result.flops >= 1 && result.flops <= 1e24)) {
+  if (!within(result.flops, 1, 1e24)) {
     refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");
   }
-  if (device.contains("link_gbps") && !(result.link >= 1 && result.link <= 1e18)) {
+  if (device.contains("link_gbps") && !within(result.link, 1, 1e18)) {
     refuse(file, concat("device.link_gbps is ", result.link / 1e9),
            "GB/s between host and device, or leave it out where it is no limit");
   }
   if (result.micro_batches < 1)
     refuse(file, concat("micro_batches is ", result.micro_batches), "at least 1");
-  if (result.memory_rate != 0 && !(result.memory_rate >= 1 && result.memory_rate <= 1e24)) {
+  if (result.memory_rate != 0 && !within(result.memory_rate, 1, 1e24)) {
     refuse(file, concat("device.memory_gbps is ", result.memory_rate / 1e9),
            "GB/s of the device's memory, or 0 where it is no limit");
   }

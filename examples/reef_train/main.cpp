@@ -24,6 +24,7 @@
 
 #include <reef/comm/environment.hpp>
 #include <reef/comm/stop_request.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 #include <reef/io/json.hpp>

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +19,7 @@
 #include <reef/comm/network_file.hpp>
 #include <reef/comm/node_cores.hpp>
 #include <reef/comm/stop_request.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/io/json.hpp>
@@ -538,7 +537,7 @@ private:
     if (first()) {
       for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
         const std::vector<Sum> values = trainer_.parameter(parameter.name);
-        if (std::all_of(values.begin(), values.end(), [](Sum x) { return is_finite(x); })) continue;
+        if (std::all_of(values.begin(), values.end(), [](Sum x) { return reef::is_finite(x); })) continue;
         name = parameter.name;
         break;
       }
@@ -546,13 +545,6 @@ private:
     return reef::comm::broadcast_text(trainer_.progress(), "a parameter that is not finite",
                                       std::move(name));
   }
-
-  /// By its bits, which no compiler's option takes for granted.
-  static bool is_finite(double x) {
-    constexpr std::uint64_t exponent = std::uint64_t{0x7ff} << 52;
-    return (std::bit_cast<std::uint64_t>(x) & exponent) != exponent;
-  }
-  static bool is_finite(float x) { return is_finite(static_cast<double>(x)); }
 
   /// How many rounds of all ranks' micro-batches go over what is evaluated.
   [[nodiscard]] int rounds() const {
@@ -609,7 +601,7 @@ private:
     if (!asked()) validation = evaluate();
     if (validation) metrics_.note_validation(*validation);
     metrics_.tell(trainer_.progress(), false);
-    const bool finite = !validation || is_finite(*validation);
+    const bool finite = !validation || reef::is_finite(*validation);
     if (!finite) {
       failures_.add("the evaluation",
                     "the held-out loss after the last step is not finite.\n  fix: a lower learning "

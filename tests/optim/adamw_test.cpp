@@ -43,6 +43,23 @@ TEST(AdamW, takes_a_first_step_of_the_learning_rate_whatever_the_gradient) {
   }
 }
 
+TEST(AdamW, refuses_constants_without_a_meaning_each_by_its_name) {
+  const auto refused = [](const char* text, optim::AdamW::Options options) {
+    try {
+      optim::AdamW(options).validate();
+      ADD_FAILURE() << "no OptionError: " << text;
+    } catch (const OptionError& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  };
+  refused("AdamW: beta1 is 1.", {.beta1 = 1});
+  refused("AdamW: beta2 is -0.1.", {.beta2 = -0.1});
+  refused("AdamW: epsilon is 0.", {.epsilon = 0});
+  refused("AdamW: epsilon is 1e-50.", {.epsilon = 1e-50});  // 0 in fp32, and then 0 / 0
+  refused("AdamW: weight_decay is inf.", {.weight_decay = HUGE_VAL});
+  EXPECT_NO_THROW(optim::AdamW{}.validate());
+}
+
 TEST(AdamW, decays_weights_and_not_the_gradient) {
   const optim::AdamW rule({.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.5});
   double w = 4;

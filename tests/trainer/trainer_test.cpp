@@ -258,9 +258,38 @@ TEST(Trainer, stops_at_a_loss_that_is_not_finite_and_keeps_the_weights) {
     const std::string text = error.what();
     EXPECT_NE(text.find("the loss on rank 0"), std::string::npos) << text;
     EXPECT_NE(text.find("after 1 committed"), std::string::npos) << text;
+    EXPECT_NE(text.find("not finite: element 3 of '" + broken + "' is nan"), std::string::npos)
+        << text;
+    EXPECT_EQ(text.find("those of the last committed step"), std::string::npos) << text;
   }
   EXPECT_EQ(trainer.parameter("transformer.wte.weight"), before);
   EXPECT_EQ(trainer.progress_state().committed, 1);
+}
+
+TEST(Trainer, refuses_a_learning_rate_that_is_no_number_before_anything_of_the_step_has_run) {
+  const comm::Communicator world;
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double rate : {std::nan(""), infinite, -infinite, -1e-3, 1e39}) {
+    double given = 1e-3;
+    Options options = uneven_options<Zero1Trainer>();
+    options.learning_rate.schedule = [&given](std::int64_t /*committed*/) { return given; };
+    Zero1Trainer trainer = small_trainer<Zero1Trainer>(options, world);
+    trainer.step();
+    const auto before = trainer.parameter("transformer.wte.weight");
+    const std::uint64_t used = trainer.progress_state().micro_batch;
+    given = rate;
+    try {
+      trainer.step();
+      ADD_FAILURE() << "no OptionError for " << rate;
+    } catch (const OptionError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(concat("after 1 committed ones is ", rate)), std::string::npos) << text;
+    }
+    EXPECT_EQ(trainer.parameter("transformer.wte.weight"), before);
+    EXPECT_EQ(trainer.progress_state().micro_batch, used);
+    given = 1e-3;  // the ranks go on
+    EXPECT_EQ(trainer.step().step, 2);
+  }
 }
 
 TEST(Trainer, names_the_rank_and_the_tensor_whose_gradient_is_not_finite) {
@@ -287,6 +316,7 @@ TEST(Trainer, names_the_rank_and_the_tensor_whose_gradient_is_not_finite) {
     const std::string text = error.what();
     EXPECT_NE(text.find("the gradient of transformer."), std::string::npos) << text;
     EXPECT_NE(text.find("on rank " + std::to_string(culprit)), std::string::npos) << text;
+    EXPECT_NE(text.find("those of the last committed step, and finite"), std::string::npos) << text;
   }
 }
 

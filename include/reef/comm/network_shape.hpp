@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::comm {
@@ -39,7 +40,7 @@ public:
         if (from == to) continue;
         const Seconds delay = latency_[cell(from, to)];
         const double rate = bandwidth_[cell(from, to)];
-        const bool usable = delay >= 0 && delay <= 1e6 && rate >= 1;
+        const bool usable = within(delay, 0, 1e6) && is_finite(rate) && rate >= 1;
         if (!usable) {
           throw OptionError("reef::comm::NetworkShape: the link from ", from, " to ", to,
                             " has latency ", delay, " s and bandwidth ", rate,

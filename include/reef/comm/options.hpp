@@ -9,6 +9,7 @@
 #include <reef/comm/meter.hpp>
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/units.hpp>
 #include <reef/trace/sink.hpp>
 
@@ -57,9 +58,12 @@ inline ProgressOptions checked(ProgressOptions options, int ranks) {
   const auto refuse = [](const std::string& why) {
     throw OptionError("reef::comm::ProgressOptions: ", why);
   };
-  if (!(options.heartbeat > 0)) refuse("heartbeat must be above 0.");
-  if (!(options.deadline >= 0 && options.operation_deadline >= 0)) {
-    refuse("a deadline is negative or NaN.\n  fix: seconds, or 0 for none.");
+  if (!is_finite(options.heartbeat) || options.heartbeat <= 0) {
+    refuse("heartbeat must be a finite number above 0.");
+  }
+  const auto is_deadline = [](Seconds value) { return is_finite(value) && value >= 0; };
+  if (!is_deadline(options.deadline) || !is_deadline(options.operation_deadline)) {
+    refuse("a deadline is negative or no finite number.\n  fix: seconds, or 0 for none.");
   }
   if (options.piece_bytes < 1 || options.piece_bytes > (Bytes{1} << 30)) {
     refuse("piece_bytes must be from 1 B to 1 GiB.");

@@ -69,8 +69,8 @@ public:
   using Error::Error;
 };
 
-/// A loss or gradient that is NaN or infinite: the first tensor, the rank and the step. The
-/// weights are those of the last committed step.
+/// A loss, gradient or logit that is NaN or infinite: the first tensor, the rank and the step. The
+/// weights are those of the last committed step; if those are not finite themselves, the text says so.
 class NonFiniteError : public Error {
 public:
   using Error::Error;

@@ -21,6 +21,7 @@
 #endif
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/policy_tag.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/device/cores.hpp>
@@ -64,9 +65,6 @@ public:
       const auto require = [](bool holds, const char* option, auto value, const char* fix) {
         if (holds) return;
         throw OptionError("reef::device::Host: ", option, " is ", value, ".\n  fix: ", fix);
-      };
-      const auto within = [](double value, double least, double most) {
-        return value >= least && value <= most;  // no NaN is
       };
       require(threads >= 0 && threads <= most_threads, "threads", threads,
               "0 for as many as there are cores, or up to 4096.");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include <reef/core/finite.hpp>
 #include <reef/core/first_fit.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/profile/profile.hpp>
@@ -96,8 +97,9 @@ inline profile::Profile workload(const Dag& dag) {
 ///
 /// Throws OptionError unless the speed is positive.
 inline profile::Profile estimate(const Dag& dag, const Speed& speed) {
-  if (!(speed.flops_per_second > 0) || !(speed.bytes_per_second >= 0) ||
-      !(speed.copy_bytes_per_second >= 0)) {
+  const auto is_rate = [](double value) { return is_finite(value) && value >= 0; };
+  if (!is_rate(speed.flops_per_second) || speed.flops_per_second == 0 ||
+      !is_rate(speed.bytes_per_second) || !is_rate(speed.copy_bytes_per_second)) {
     throw OptionError(
         "reef::graph::estimate: ", speed.flops_per_second, " operations, ", speed.bytes_per_second,
         " and ", speed.copy_bytes_per_second,

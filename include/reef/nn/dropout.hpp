@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -12,7 +13,7 @@ namespace reef::inline v0::nn {
 
 /// Throws OptionError unless 0 <= rate < 1.
 inline void check_dropout_rate(float rate) {
-  if (rate >= 0 && rate < 1) return;
+  if (is_finite(rate) && rate >= 0 && rate < 1) return;
   throw OptionError("reef::nn: the dropout rate is ", rate,
                     ".\n  fix: at least 0 and less than 1.");
 }

@@ -13,6 +13,7 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/random.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/concept.hpp>
@@ -37,7 +38,7 @@ struct GenerateOptions {
                         ".");
     };
     require(tokens >= 0, "tokens", tokens, "0 or more");
-    require(std::isfinite(temperature) && temperature >= 0, "temperature", temperature,
+    require(is_finite(temperature) && temperature >= 0, "temperature", temperature,
             "0 for the likeliest token, or above 0");
     require(top_k >= 0, "top_k", top_k, "0 for all tokens, or how many to draw among");
     require(vocabulary >= 0 && vocabulary <= logits, "vocabulary", vocabulary,
@@ -53,7 +54,7 @@ struct GenerateOptions {
 inline std::int32_t draw_token(std::span<const float> logits, const GenerateOptions& options,
                                double uniform) {
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (!std::isfinite(logits[i])) {
+    if (!is_finite(logits[i])) {
       throw NonFiniteError("reef::nn::draw_token: logit ", i, " of ", logits.size(), " is ",
                            logits[i], ".\n  fix: weights from before the training diverged.");
     }

@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include <reef/core/finite.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/detail/require_option.hpp>
 
 namespace reef::inline v0::optim {
 
@@ -28,6 +30,7 @@ struct AdamW {
 
   static constexpr std::string_view name = "adamw";
   static constexpr int states = 2;
+  static constexpr double least_epsilon = 1e-37;
 
   template <real T>
   struct Coefficients {
@@ -45,13 +48,14 @@ struct AdamW {
   /// Throws OptionError for constants with which the rule has no meaning.
   void validate() const {
     const auto& o = options;
-    const bool means = o.beta1 >= 0 && o.beta1 < 1 && o.beta2 >= 0 && o.beta2 < 1 &&
-                       o.epsilon > 0 && std::isfinite(o.epsilon) && o.weight_decay >= 0 &&
-                       o.weight_decay <= 1e3;
-    if (means) return;
-    throw OptionError("reef::optim::AdamW: beta1 = ", o.beta1, ", beta2 = ", o.beta2,
-                      ", epsilon = ", o.epsilon, ", weight_decay = ", o.weight_decay,
-                      ".\n  fix: 0 <= beta < 1, epsilon above 0, and a decay from 0 to 1e3.");
+    const auto require = [](bool holds, const char* option, double value, const char* range) {
+      detail::require_option(holds, "AdamW", option, value, range);
+    };
+    require(within(o.beta1, 0, 1) && o.beta1 < 1, "beta1", o.beta1, "from 0, and below 1");
+    require(within(o.beta2, 0, 1) && o.beta2 < 1, "beta2", o.beta2, "from 0, and below 1");
+    require(within(o.epsilon, least_epsilon, 1e3), "epsilon", o.epsilon,
+            "from 1e-37, which fp32 still has, to 1e3");
+    require(within(o.weight_decay, 0, 1e3), "weight_decay", o.weight_decay, "from 0 to 1e3");
   }
 
   template <real T>

@@ -1,16 +1,17 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/policy_tag.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/outer.hpp>
 #include <reef/optim/detail/outer_code.hpp>
+#include <reef/optim/detail/require_option.hpp>
 #include <reef/optim/detail/turns.hpp>
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/sgd.hpp>
@@ -92,14 +93,12 @@ struct DiLoCo {
         throw OptionError("reef::optim::DiLoCo: ", fragments, " fragments every ", every,
                           " steps.\n  fix: every >= 1, and from 1 to `every` fragments.");
       }
-      if (!(mix >= 0 && mix < 1)) {
+      if (!within(mix, 0, 1) || mix == 1) {
         throw OptionError("reef::optim::DiLoCo: mix is ", mix,
                           ".\n  why: at 1 nothing of what arrives is taken.\n  fix: 0 <= mix < 1.");
       }
-      if (!(outer_learning_rate >= 0) || !std::isfinite(outer_learning_rate)) {
-        throw OptionError("reef::optim::DiLoCo: outer_learning_rate is ", outer_learning_rate,
-                          ".\n  fix: a finite rate of at least 0.");
-      }
+      detail::require_option(within(outer_learning_rate, 0, 1e3), "DiLoCo", "outer_learning_rate",
+                             outer_learning_rate, "from 0 to 1e3");
       if constexpr (requires { outer.validate(); }) outer.validate();
       if constexpr (requires { outer.options.weight_decay; }) {
         if (outer.options.weight_decay != 0) {

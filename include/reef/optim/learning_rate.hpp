@@ -7,7 +7,8 @@
 #include <numbers>
 #include <string>
 
-#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/optim/detail/require_option.hpp>
 
 namespace reef::inline v0::optim {
 
@@ -17,7 +18,7 @@ namespace reef::inline v0::optim {
 ///     lr(t) = floor + (peak - floor) (1 + cos(pi (t - warmup) / (steps - warmup))) / 2
 ///
 /// `steps = 0` keeps the peak after the warm-up. A `schedule` of one's own takes the place of the
-/// formulas. Source of the cosine: Loshchilov and Hutter, SGDR,
+/// formulas; what it gives is looked at before each step (Trainer::step). Source of the cosine: Loshchilov and Hutter, SGDR,
 /// arXiv 1608.03983, equation 5.
 struct LearningRate {
   double peak = 1e-3;
@@ -38,15 +39,15 @@ struct LearningRate {
     return floor + (peak - floor) * 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
   }
 
-  /// Throws OptionError when the numbers make no schedule.
+  /// Throws OptionError, naming the first number with which there is no schedule.
   void validate() const {
-    if (!(peak >= 0) || !std::isfinite(peak) || !(floor >= 0) || floor > peak || warmup < 0 ||
-        steps < 0) {
-      throw OptionError(
-          "reef::optim::LearningRate: peak ", peak, ", floor ", floor, ", warmup ", warmup,
-          ", steps ", steps,
-          ".\n  why: 0 <= floor <= peak and neither count may be negative.\n  fix: set them so.");
-    }
+    const auto require = [](bool holds, const char* option, auto value, const char* range) {
+      detail::require_option(holds, "LearningRate", option, value, range);
+    };
+    require(is_finite(peak) && peak >= 0, "peak", peak, "a finite number of 0 or more");
+    require(within(floor, 0, peak), "floor", floor, "from 0 to the peak");
+    require(warmup >= 0, "warmup", warmup, "0 or more steps");
+    require(steps >= 0, "steps", steps, "0 for a rate that stays, or more");
   }
 };
 

@@ -2,8 +2,9 @@
 
 #include <string_view>
 
-#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/detail/require_option.hpp>
 
 namespace reef::inline v0::optim {
 
@@ -24,10 +25,10 @@ struct Momentum {
 
     /// Throws OptionError for constants with which `rule` has no meaning.
     void validate(std::string_view rule) const {
-      if (momentum >= 0 && momentum < 1 && weight_decay >= 0 && weight_decay <= 1e3) return;
-      throw OptionError("reef::optim::", rule, ": momentum = ", momentum,
-                        ", weight_decay = ", weight_decay,
-                        ".\n  fix: 0 <= momentum < 1, and a decay from 0 to 1e3.");
+      detail::require_option(within(momentum, 0, 1) && momentum < 1, rule, "momentum", momentum,
+                             "from 0, and below 1");
+      detail::require_option(within(weight_decay, 0, 1e3), rule, "weight_decay", weight_decay,
+                             "from 0 to 1e3");
     }
   };
 

@@ -2,8 +2,9 @@
 
 #include <string_view>
 
-#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/detail/require_option.hpp>
 
 namespace reef::inline v0::optim {
 
@@ -32,9 +33,8 @@ struct Sgd {
 
   /// Throws OptionError for a constant with which the rule has no meaning.
   void validate() const {
-    if (options.weight_decay >= 0 && options.weight_decay <= 1e3) return;
-    throw OptionError("reef::optim::Sgd: weight_decay = ", options.weight_decay,
-                      ".\n  fix: a decay from 0 to 1e3.");
+    detail::require_option(within(options.weight_decay, 0, 1e3), "Sgd", "weight_decay",
+                           options.weight_decay, "from 0 to 1e3");
   }
 
   template <real T>

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include <reef/core/finite.hpp>
 #include <reef/core/language.hpp>
 
 namespace reef::inline v0::optim {
@@ -42,7 +43,8 @@ inline Verdict judge(double weight, double weighted_loss, double squares,
   verdict.weight = weight;
   verdict.loss = weighted_loss / weight;
   verdict.norm = std::sqrt(squares) / weight;
-  verdict.finite = std::isfinite(verdict.loss) && std::isfinite(verdict.norm);
+  verdict.finite =
+      is_finite(weight) && weight > 0 && is_finite(verdict.loss) && is_finite(verdict.norm);
   verdict.commit = options.checks ? verdict.finite : weight > 0;
   verdict.scale = 1 / weight;
   if (options.clip_norm > 0 && verdict.norm > options.clip_norm) {

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
@@ -68,22 +68,22 @@ struct Profile {
       if (holds) return;
       throw OptionError("reef::profile: ", what, " is ", value, ".\n  fix: measure it again.");
     };
-    const auto is_rate = [](double value) { return value == 0 || (value >= 1 && value <= 1e300); };
+    const auto is_rate = [](double value) { return value == 0 || within(value, 1, 1e300); };
     require(is_rate(memory_bytes_per_second), "memory_bytes_per_second", memory_bytes_per_second);
     require(is_rate(host_bytes_per_second), "host_bytes_per_second", host_bytes_per_second);
     require(is_rate(copy_bytes_per_second), "copy_bytes_per_second", copy_bytes_per_second);
     require(is_rate(link_bytes_per_second), "link_bytes_per_second", link_bytes_per_second);
-    require(copy_latency >= 0 && copy_latency <= 1e9, "copy_latency", copy_latency);
-    require(link_latency >= 0 && link_latency <= 1e9, "link_latency", link_latency);
-    require(slowdown >= 1 && slowdown <= 1e9, "slowdown", slowdown);
+    require(within(copy_latency, 0, 1e9), "copy_latency", copy_latency);
+    require(within(link_latency, 0, 1e9), "link_latency", link_latency);
+    require(within(slowdown, 1, 1e9), "slowdown", slowdown);
     double all = 0;
     for (const OperatorProfile& entry : operators) {
       for (const Seconds time : {entry.forward_s, entry.backward_s, entry.load_s}) {
-        require(time >= 0 && (all += time) <= 1e9, concat("a time of operator '", entry.name, "'"),
-                time);
+        require(within(time, 0, 1e9) && (all += time) <= 1e9,
+                concat("a time of operator '", entry.name, "'"), time);
       }
       for (const double flops : {entry.forward_flops, entry.backward_flops}) {
-        require(flops >= 0 && std::isfinite(flops),
+        require(is_finite(flops) && flops >= 0,
                 concat("a count of operations of operator '", entry.name, "'"), flops);
       }
     }

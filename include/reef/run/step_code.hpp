@@ -1,13 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/device/transform.hpp>
 #include <reef/graph/graph.hpp>
@@ -227,7 +227,7 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& 
     return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
       site.take(j);
       const double given = site.source(site.first_sample(j), inputs);
-      if (!(given >= 0 && std::isfinite(given))) {
+      if (!is_finite(given) || given < 0) {
         throw OptionError("reef::run: the source of rank ", site.rank(), " gives micro-batch ", j,
                           " the weight ", given,
                           ".\n  fix: 0 for what does not count, else a finite number above 0.");

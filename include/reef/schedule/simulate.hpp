@@ -1,12 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/detail/rendezvous_graph.hpp>
 #include <reef/schedule/detail/simulator.hpp>
@@ -65,7 +65,8 @@ inline Simulation simulate(std::span<const Program> programs, std::span<const Pl
   for (std::size_t p = 0; p < programs.size(); ++p) {
     const Program& program = programs[p];
     for (const Instruction& instruction : program.round) {
-      if (!std::isfinite(instruction.cost.seconds) || !(instruction.cost.flops >= 0)) {
+      if (!is_finite(instruction.cost.seconds) || !is_finite(instruction.cost.flops) ||
+          instruction.cost.flops < 0) {
         throw ScheduleError(
             "reef::schedule::simulate: ", detail::who(program, instruction),
             " has a cost that is no number.\n  fix: finite seconds, and flops of 0 or more.");

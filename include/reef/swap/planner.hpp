@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -187,7 +186,7 @@ private:
       }
       if (too_many != nullptr && as_before(*too_many)) continue;
       Candidate fastest = fastest_uniform(cuts, swapping);
-      if (fastest.step < HUGE_VAL) {
+      if (fastest.step < detail::never) {
         found.push_back(std::move(fastest));
       } else {
         too_many = &swapping;
@@ -205,7 +204,7 @@ private:
       for (const run::Swapping& manner : limits_.manners) {
         if (manner.slots > limits_.manners.front().slots) continue;  // takes more memory
         const Candidate fewest = fewest_staying(cuts, manner);
-        if (fewest.step < HUGE_VAL) found.push_back(fewest);
+        if (fewest.step < detail::never) found.push_back(fewest);
       }
     }
     return found;
@@ -217,7 +216,7 @@ private:
     int& stays = next.choice.swapping.stays;
     for (stays = 1; stays + 1 < static_cast<int>(cuts.size()) && may_work(); ++stays) {
       next.step = judge_.step_of(next.choice);
-      if (next.step < HUGE_VAL) break;
+      if (next.step < detail::never) break;
     }
     return next;
   }
@@ -236,7 +235,7 @@ private:
     for (const std::vector<run::Activations>& activations : activations_to_try(cuts.size() - 1)) {
       Candidate next{{cuts, activations, swapping}};
       next.step = judge_.step_of(next.choice);
-      const bool fits = next.step < HUGE_VAL;
+      const bool fits = next.step < detail::never;
       fastest = detail::faster(fastest, next);
       // Of those of which as many stay, nothing else computes or moves less.
       if (activations.front() == run::Activations::keep && fits) break;
@@ -271,7 +270,7 @@ private:
       for (const run::Swapping& manner : limits_.manners) {
         for (const auto& activations : activations_to_try(fast.choice.activations.size())) {
           const Candidate most = most_staying({fast.choice.cuts, activations, manner});
-          if (most.step < HUGE_VAL) candidates.push_back(most);
+          if (most.step < detail::never) candidates.push_back(most);
         }
       }
     }
@@ -286,7 +285,7 @@ private:
       Candidate more = most;
       more.choice.swapping.stays = (low + high + 1) / 2;
       more.step = judge_.step_of(more.choice);
-      if (more.step < HUGE_VAL) {
+      if (more.step < detail::never) {
         low = more.choice.swapping.stays;
         most = std::move(more);
       } else {
@@ -302,7 +301,7 @@ private:
       const auto first =
           std::min_element(candidates.begin(), candidates.end(),
                            [](const Candidate& a, const Candidate& b) { return a.step < b.step; });
-      const Seconds step = judge_.step_of(first->choice, HUGE_VAL);
+      const Seconds step = judge_.step_of(first->choice, detail::never);
       if (step == first->step) {
         Candidate fastest = std::move(*first);
         candidates.erase(first);

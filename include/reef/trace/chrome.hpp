@@ -285,11 +285,12 @@ private:
 
 /// The time at which the first span of any recording begins; 0 for none.
 inline Seconds first_begin(std::span<const Recording> recordings) {
-  Seconds first = std::numeric_limits<double>::infinity();
+  constexpr Seconds none = std::numeric_limits<Seconds>::max();
+  Seconds first = none;
   for (const Recording& recording : recordings) {
     for (const Span& span : recording.spans) first = std::min(first, span.begin);
   }
-  return std::isfinite(first) ? first : 0;
+  return first < none ? first : 0;
 }
 
 /// The recordings as JSON in Chrome's trace format, which Perfetto and chrome://tracing open.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include <reef/comm/agreement.hpp>
 #include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/units.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/learning_rate.hpp>
@@ -139,8 +139,9 @@ struct TrainerOptions {
     require(accumulation.most == 0 || accumulation.most >= micro_batches.front(),
             concat("a stage takes at least ", micro_batches.front(), " and at most ",
                    accumulation.most, " micro-batches.\n  fix: a bound of no less."));
-    require(std::isfinite(clip_norm) && clip_norm >= 0,
-            concat("clip_norm is ", clip_norm, ".\n  fix: 0 for no clipping, or above 0."));
+    require(is_finite(clip_norm) && clip_norm >= 0,
+            concat("clip_norm is ", clip_norm,
+                   ".\n  fix: 0 for no clipping, or a finite number above 0."));
     require(activations.size() <= 1 || activations.size() == cuts.size() + 1,
             concat("activations are given for ", activations.size(), " segments, but the ",
                    cuts.size(), " cuts make ", cuts.size() + 1,

@@ -95,9 +95,11 @@ concept composable =
 /// |        | resuming and cuts change none                                                               |
 /// | ranks  | what differs between them and must not is an OptionError of all, with names, values and     |
 /// |        | ranks: options from the constructor, weights from the first step                            |
-/// | errors | OptionError, ScheduleError, MemoryError from the constructor; NonFiniteError from step, the |
-/// |        | weights being those of the last committed step; comm's errors, and what a source or an      |
-/// |        | operator throws, of which the other ranks hear as MpiError: after these it is unusable      |
+/// | errors | OptionError, ScheduleError, MemoryError from the constructor; OptionError from step for a   |
+/// |        | learning rate that is no finite number of 0 or more, before anything of the step has run;   |
+/// |        | NonFiniteError from step, which has then committed nothing; comm's errors, and what a       |
+/// |        | source or an operator throws, of which the other ranks hear as MpiError: after these it is  |
+/// |        | unusable                                                                                    |
 template <class... Policies>
 class Trainer {
   using Composition = detail::Composition<Policies...>;
@@ -176,7 +178,7 @@ public:
   StepResult step() {
     if (!same_weights_) require_same_weights();
     const Seconds begin = trace::now();
-    state_.learning_rate = options_.learning_rate.at(state_.committed);
+    state_.learning_rate = next_learning_rate();
     const Phase& ran = run_step();
     const optim::Verdict& verdict = verdict_of(ran);
     state_.micro_batch += micro_batches_of(verdict);
@@ -407,6 +409,9 @@ private:
     return static_cast<std::uint64_t>(periodic ? plan_.micro_batches_of_step()
                                                : verdict.micro_batches);
   }
+  [[nodiscard]] bool updates_with(double learning_rate, std::int64_t committed) const;
+  [[nodiscard]] double next_learning_rate() const;
+  std::string weight_not_finite();
   std::string diagnose(optim::Verdict verdict);
   void find_not_finite(const run::StepState& before);
   [[noreturn]] void stop(const std::string& why);

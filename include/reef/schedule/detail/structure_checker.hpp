@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -63,8 +63,7 @@ private:
                           " is on no lane that there is.\n  fix: one of schedule::Lane.");
     }
     const Cost& cost = instruction.cost;
-    require(std::isfinite(cost.seconds) && std::isfinite(cost.flops) && cost.flops >= 0 &&
-                cost.copies >= 0,
+    require(is_finite(cost.seconds) && is_finite(cost.flops) && cost.flops >= 0 && cost.copies >= 0,
             instruction,
             "costs what no clock can show.\n"
             "  fix: finite numbers, and flops and copies of 0 or more");

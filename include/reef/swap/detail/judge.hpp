@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,6 +26,9 @@
 #include <reef/schedule/world.hpp>
 
 namespace reef::inline v0::swap::detail {
+
+/// The time of what does not fit. Finite, since builds may assume that all numbers are (-ffast-math).
+inline constexpr Seconds never = 1e300;
 
 /// Takes out what is told to other ranks, for a simulation of one alone.
 inline void cut_off(schedule::Program& program) {
@@ -127,7 +129,7 @@ public:
         memory_(memory),
         programs_(std::move(programs)) {}
 
-  /// The time of a step, HUGE_VAL if it does not fit. From `enough` on, and from where it is not the best, it
+  /// The time of a step, `never` if it does not fit. From `enough` on, and from where it is not the best, it
   /// may be a bound, which is had for less.
   Seconds step_of(const run::Choice& choice, Seconds enough = 0) {
     enough = std::max(enough, alike * best_);
@@ -141,9 +143,9 @@ public:
   /// the time of memory. None: nothing fits.
   std::optional<run::Choice> best() {
     for (;;) {
-      best_ = HUGE_VAL;
+      best_ = never;
       for (const auto& [choice, known] : known_) best_ = std::min(best_, known.step);
-      if (best_ == HUGE_VAL) return std::nullopt;
+      if (best_ == never) return std::nullopt;
       const auto order = [this](const auto& entry) {
         const Known& known = entry.second;
         const bool fast = known.step <= alike * best_;
@@ -153,9 +155,9 @@ public:
           *std::min_element(known_.begin(), known_.end(),
                             [&](const auto& a, const auto& b) { return order(a) < order(b); });
       if (!first.exact) {
-        look(choice, first, HUGE_VAL);
+        look(choice, first, never);
       } else if (refuse(programs_.plan(choice))) {
-        first.step = HUGE_VAL;
+        first.step = never;
       } else {
         return choice;
       }
@@ -187,7 +189,7 @@ private:
     }
     if (bytes > memory_) {
       if (least_ == 0 || bytes < least_) refuse(plan);
-      known.step = HUGE_VAL;
+      known.step = never;
       known.exact = true;
       return;
     }
@@ -219,7 +221,7 @@ private:
   Bytes memory_;
   Programs programs_;
   std::map<run::Choice, Known> known_{};
-  Seconds best_ = HUGE_VAL;
+  Seconds best_ = never;
   Bytes least_ = 0;
   std::string why_none_{};
   std::size_t work_ = 0;

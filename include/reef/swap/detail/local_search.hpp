@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <map>
 #include <utility>
@@ -16,7 +15,7 @@ namespace reef::inline v0::swap::detail {
 /// A choice, and what its step takes, or a bound of that.
 struct Candidate {
   run::Choice choice;
-  Seconds step = HUGE_VAL;
+  Seconds step = never;
 };
 
 inline const Candidate& faster(const Candidate& a, const Candidate& b) {
@@ -46,7 +45,7 @@ public:
     for (const bool stays_first : {true, false}) {
       most_ = judge_.work() + most_work;
       Candidate now = from;
-      for (Seconds before = HUGE_VAL; before > Judge::alike * now.step;) {
+      for (Seconds before = never; before > Judge::alike * now.step;) {
         before = now.step;
         if (stays_first) stay(now);
         mix(now);
@@ -63,14 +62,14 @@ public:
   /// the device and then each keeps what is fastest.
   Candidate exchange(Candidate fastest) {
     const std::size_t at_last = judge_.work() + most_work / 2;
-    for (bool is_faster = fastest.step < HUGE_VAL; is_faster;) {
+    for (bool is_faster = fastest.step < never; is_faster;) {
       is_faster = false;
       for (const int more : {0, -1, 1}) {
         most_ = std::min(at_last, judge_.work() + most_work / 6);
         Candidate changed = fastest;
         changed.choice.swapping.stays += more;
         if (more != 0 && !may_stay(changed.choice)) continue;
-        if (more != 0) changed.step = judge_.step_of(changed.choice, HUGE_VAL);
+        if (more != 0) changed.step = judge_.step_of(changed.choice, never);
         do polish(changed);
         while (exchange_two(changed));
         if (!is_shorter(changed, fastest)) continue;
@@ -203,7 +202,7 @@ private:
   void improve(Candidate& fastest, int most, const With& with) {
     std::map<int, Seconds> known;
     const auto time_of = [&](int count) {
-      const auto [entry, is_new] = known.try_emplace(count, HUGE_VAL);
+      const auto [entry, is_new] = known.try_emplace(count, never);
       if (!is_new || !may_work()) return entry->second;
       Candidate changed{with(count)};
       changed.step = changed.choice == fastest.choice

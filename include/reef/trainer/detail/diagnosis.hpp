@@ -1,11 +1,11 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/phase.hpp>
 
@@ -117,7 +117,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
                      if (i.index < 0) {
                        const sum_t<T>* const loss = site.at(i.reads[0]);
                        return site.call("report", [loss, first, j = i.micro_batch] {
-                         if (first->precedes(j) || std::isfinite(*loss)) return;
+                         if (first->precedes(j) || is_finite(*loss)) return;
                          *first = {Finding::loss, j};
                        });
                      }
@@ -130,7 +130,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
                            for (const int use : inspected_uses(segment)) {
                              const std::int64_t blocks = run::norm_blocks(elements(use));
                              for (std::int64_t block = 0; block < blocks; ++block) {
-                               if (std::isfinite(next[block])) continue;
+                               if (is_finite(next[block])) continue;
                                *first = {use, j};
                                return;
                              }

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/hash.hpp>
 #include <reef/schedule/hash.hpp>
@@ -172,6 +174,39 @@ run::NextMicroBatch Trainer<Policies...>::next_micro_batch() {
   };
 }
 
+/// An update with that rate leaves a weight of 1 finite, with no gradient and with one of 1: so it does not
+/// if the rate is no number, or what the rule makes of it is none of the type that is computed in.
+template <class... Policies>
+bool Trainer<Policies...>::updates_with(double learning_rate, std::int64_t committed) const {
+  if (!is_finite(learning_rate) || learning_rate < 0) return false;
+  for (const bool decays : {false, true}) {
+    for (const Sum gradient : {Sum(0), Sum(1)}) {
+      Sum weight = 1;
+      Sum state[Rule::states + 1] = {};
+      Rule::update(weight, state, gradient,
+                   options_.rule.template coefficients<Sum>(committed + 1, learning_rate, decays));
+      if (!is_finite(weight)) return false;
+    }
+  }
+  return true;
+}
+
+/// That of the step to come; throws OptionError unless weights may be updated with it.
+template <class... Policies>
+double Trainer<Policies...>::next_learning_rate() const {
+  const double rate = options_.learning_rate.at(state_.committed);
+  if (updates_with(rate, state_.committed)) return rate;
+  throw OptionError(
+      "reef::Trainer::step: the learning rate of the step after ", state_.committed,
+      " committed ones is ", rate, ".\n  why: ",
+      is_finite(rate) && rate >= 0
+          ? "with it and the rule's constants an update makes numbers that are not finite."
+          : "a rate is a finite number of 0 or more.",
+      "\n  state: nothing of that step has run, and the weights are those of the last committed "
+      "step.\n  fix: a LearningRate, or a schedule of one's own, that gives such a number for "
+      "every step.");
+}
+
 /// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient. Ranks that step
 /// on their own go on with their own weights.
 template <class... Policies>
@@ -182,8 +217,12 @@ auto Trainer<Policies...>::run_step() -> Phase& {
       set_pending(false);
       return perform(run::Purpose::warm_up);
     }
-    if (!settled_policy)
-      state_.next_learning_rate = options_.learning_rate.at(state_.committed + 1);
+    if (!settled_policy) {
+      // A rate that the next step will refuse moves no weights ahead either.
+      const double next = options_.learning_rate.at(state_.committed + 1);
+      state_.next_learning_rate =
+          updates_with(next, state_.committed + 1) ? next : state_.learning_rate;
+    }
     if (exchanged_) exchange_weights();
     if (!pending_) perform(run::Purpose::opening);
     pending_ = true;
@@ -223,7 +262,7 @@ double Trainer<Policies...>::evaluate(int rounds, const std::function<bool(int d
     weight += verdict.weight;
     loss += verdict.weight * verdict.loss;
   }
-  return loss / weight;
+  return weight > 0 ? loss / weight : std::numeric_limits<double>::quiet_NaN();
 }
 
 template <class... Policies>
@@ -266,6 +305,26 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   }
 }
 
+/// The first of the weights that this rank takes gradients at that is not finite, in words; empty if all are.
+template <class... Policies>
+std::string Trainer<Policies...>::weight_not_finite() {
+  std::vector<T> values;
+  for (const graph::Parameter& parameter : plan_.dag->parameters) {
+    const Located at = locate(parameter.name, builder().weights);
+    for (std::int64_t begin = 0; begin < at.elements; begin += staged_elements) {
+      values.resize(static_cast<std::size_t>(std::min(staged_elements, at.elements - begin)));
+      copy(at.bucket, values.data(), at.begin + begin, values.size() * sizeof(T),
+           device::Copy::to_host);
+      const auto found = std::find_if(values.begin(), values.end(),
+                                      [](const T& value) { return !is_finite(value); });
+      if (found == values.end()) continue;
+      return concat("element ", begin + (found - values.begin()), " of '", parameter.name, "' is ",
+                    static_cast<Sum>(*found));
+    }
+  }
+  return {};
+}
+
 /// All ranks repeat the step; the lowest rank that finds something names it. A rank that steps on its
 /// own does so alone. The verdict is a copy: the memory of the step is used again.
 template <class... Policies>
@@ -291,6 +350,15 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
   }
   std::string text =
       concat("reef::Trainer::step: the step after ", committed, " committed ones is not finite: ");
+  const std::string broken = weight_not_finite();
+  const std::string state =
+      broken.empty()
+          ? "\n  state: the weights are those of the last committed step, and finite.\n"
+            "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = "
+            "NonFinite::skip."
+          : concat("\n  why: the weights that it began with are not finite: ", broken,
+                   ".\n  state: no update of this step was committed.\n"
+                   "  fix: go on from an earlier checkpoint, with a lower learning rate.");
   for (std::size_t r = 0; r < uses.size(); ++r) {
     const int use = uses[r];
     if (use == detail::Finding::nothing) continue;
@@ -298,17 +366,14 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
         use == detail::Finding::loss
             ? "the loss"
             : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
-    return concat(
-        text, tensor, " on rank ", first + static_cast<int>(r), ", in its micro-batch ",
-        micro_batches[r],
-        ".\n  state: the weights are those of the last committed step.\n"
-        "  fix: a lower learning rate, clipping, or TrainerOptions::non_finite = NonFinite::skip.");
+    return concat(text, tensor, " on rank ", first + static_cast<int>(r), ", in its micro-batch ",
+                  micro_batches[r], ".", state);
   }
   text += overlapping
               ? "at the committed weights every rank's own gradients are finite: their sum over "
-                "ranks is not, or those at the weights ahead are not.\n"
-              : "every rank's own gradients are finite, but their sum over ranks is not.\n";
-  return text + "  fix: a lower learning rate, or a smaller loss weight.";
+                "ranks is not, or those at the weights ahead are not."
+              : "every rank's own gradients are finite, but their sum over ranks is not.";
+  return text + state;
 }
 
 /// A rank that steps on its own is alone with this: the others hear why it does not come.

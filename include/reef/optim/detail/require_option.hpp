@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::optim::detail {
+
+/// Throws OptionError unless it holds: "reef::optim::AdamW: beta1 is 1.", and what it may be.
+template <class T>
+void require_option(bool holds, std::string_view of, std::string_view option, T value,
+                    std::string_view range) {
+  if (holds) return;
+  throw OptionError("reef::optim::", of, ": ", option, " is ", value, ".\n  fix: ", range, ".");
+}
+
+}  // namespace reef::inline v0::optim::detail
