@@ -140,6 +140,27 @@ TEST(Verify, refuses_a_value_whose_bytes_a_part_has_overwritten) {
   expect_words(refusal({w.program}), {"Update", "gradient", "ReduceScatter has overwritten"});
 }
 
+TEST(LastWriters, tell_apart_what_lies_there_now_and_not_all_that_ever_did) {
+  schedule::detail::LastWriters writers;
+  const Instruction first{.kind = "First"};
+  const Instruction later{.kind = "Later"};
+  constexpr StorageId whole = 100'000;
+  writers.write({0, 64}, whole, &first);
+  for (StorageId id = 0; id < 20'000; ++id) {  // as micro-batches, in the same bytes one by one
+    writers.write({16, 32}, id, &later);
+    EXPECT_TRUE(writers.holds({16, 32}, id));
+    EXPECT_FALSE(writers.holds({16, 32}, id - 1));  // before the first: no storage
+  }
+  EXPECT_LE(writers.parts(), 5U);
+  EXPECT_FALSE(writers.holds({0, 64}, whole));
+  EXPECT_TRUE(writers.holds({32, 64}, whole));
+  EXPECT_EQ(writers.last_other({0, 64}, whole), &later);
+  EXPECT_EQ(writers.last_other({0, 16}, whole), nullptr);
+  EXPECT_TRUE(writers.holds({20, 20}, 7));  // no bytes, which nobody overwrites
+  EXPECT_EQ(writers.last_time({40, 41}), 1U);
+  EXPECT_EQ(writers.last_time({0, 64}), writers.now());
+}
+
 TEST(Verify, refuses_a_round_that_ends_with_only_a_part_of_what_persists) {
   Writer w;
   const StorageId weights = w.storage("weights", 64, Life::persistent);

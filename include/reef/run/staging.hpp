@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/first_fit.hpp>
+#include <reef/schedule/detail/last_writers.hpp>
+#include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::run {
@@ -16,7 +19,10 @@ namespace detail {
 /// Rewrites a program so that messages are made of host memory.
 class Stager {
 public:
-  explicit Stager(schedule::Program program) : program_(std::move(program)) {}
+  explicit Stager(schedule::Program program)
+      : program_(std::move(program)),
+        addresses_(schedule::detail::addresses_by_region(program_)),
+        current_(program_.storages.size()) {}
 
   schedule::Program run() {
     round_.swap(program_.round);
@@ -26,7 +32,7 @@ public:
     const auto here = [&] { return static_cast<std::uint32_t>(program_.round.size()); };
     for (std::uint32_t i = 0; i < round_.size(); ++i) {
       schedule::Instruction& instruction = round_[i];
-      if (borders_loop(i)) current_.clear();
+      if (borders_loop(i)) current_.assign(current_.size(), {});
       first.push_back(here());
       for (auto late = late_.find(i); late != late_.end(); late = late_.find(i)) {
         program_.round.push_back(std::move(late->second));
@@ -74,7 +80,8 @@ private:
   /// needed. In loops, and where nothing in the round needs it, at once.
   [[nodiscard]] Landing landing_of(std::uint32_t i) const {
     const Landing at_once{schedule::Lane::load, i + 1};
-    if (round_[i].lane != schedule::Lane::reduce || in_loop(i)) return at_once;
+    const bool changes = !round_[i].writes.empty() || !round_[i].accumulates.empty();
+    if (round_[i].lane != schedule::Lane::reduce || !changes || in_loop(i)) return at_once;
     std::uint32_t use = i + 1;
     while (use < round_.size() && !touches(round_[use], round_[i])) ++use;
     if (use == round_.size() || in_loop(use)) return at_once;
@@ -154,12 +161,11 @@ private:
   void fetch(schedule::Value& value, schedule::Instruction& download) {
     if (!on_device(value.storage)) return;
     const schedule::Value host{twin(value.storage), value.version};
-    if (const auto held = current_.find(value.storage);
-        held == current_.end() || held->second != value.version) {
+    if (!is_current(value)) {
       download.reads.push_back(value);
       download.writes.push_back(host);
       add_copy(download, value.storage);
-      current_[value.storage] = value.version;
+      become_current(value);
     }
     value = host;
   }
@@ -170,8 +176,8 @@ private:
     upload.reads.push_back(host);
     upload.writes.push_back(value);
     add_copy(upload, value.storage);
-    drop_overlapping(value.storage);
-    current_[value.storage] = value.version;
+    note_write(value.storage);
+    become_current(value);
     value = host;
   }
 
@@ -181,22 +187,39 @@ private:
     upload.reads.push_back(host);
     upload.writes.push_back({found->second, host.version});
     add_copy(upload, host.storage);
-    drop_overlapping(found->second);
-    current_[found->second] = host.version;
+    note_write(found->second);
+    become_current({found->second, host.version});
   }
 
   /// What the device writes, its twin no longer holds.
   void forget(const schedule::Instruction& instruction) {
     for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
-      for (const schedule::Value value : *list) drop_overlapping(value.storage);
+      for (const schedule::Value value : *list) note_write(value.storage);
     }
   }
 
-  void drop_overlapping(schedule::StorageId written) {
-    const Extent gone = extent_of(written);
-    std::erase_if(current_,
-                  [&](const auto& entry) { return gone.overlaps(extent_of(entry.first)); });
+  [[nodiscard]] ByteRange range_of(schedule::StorageId id) const {
+    return {addresses_[id], addresses_[id] + program_.storages[id].bytes};
   }
+
+  /// A twin of what lies in those bytes is stale from here on.
+  void note_write(schedule::StorageId written) {
+    writers_.write(range_of(written), written, nullptr);
+  }
+  void become_current(schedule::Value value) {
+    current_[value.storage] = {value.version, writers_.now()};
+  }
+  [[nodiscard]] bool is_current(schedule::Value value) const {
+    const Current& held = current_[value.storage];
+    return held.version == value.version &&
+           writers_.last_time(range_of(value.storage)) <= held.since;
+  }
+
+  /// The version that a twin was given after so many writes; it is stale once its bytes have been written.
+  struct Current {
+    int version = -1;
+    std::uint64_t since = 0;
+  };
 
   /// Which bytes of its region a storage is.
   struct Extent {
@@ -219,7 +242,9 @@ private:
       late_;  ///< uploads, by what they stand before
   std::map<schedule::StorageId, schedule::StorageId> twins_;
   std::map<schedule::StorageId, schedule::StorageId> originals_;
-  std::map<schedule::StorageId, int> current_;  ///< device storages whose twin holds this version
+  std::vector<Bytes> addresses_;           ///< by storage of the program as it was
+  std::vector<Current> current_;           ///< by storage of that: what its twin holds
+  schedule::detail::LastWriters writers_;  ///< of what is on the device
 };
 
 }  // namespace detail

@@ -69,15 +69,14 @@ concept composition_has_code =
 /// The policies can make a Trainer together: the question without the error.
 template <class... Policies>
 concept composable =
-    (policy<Policies> && ...) &&
-    one_policy_per_axis<Policies...>&& rules::all<
-        typename detail::Composition<Policies...>::Swap,
-        typename detail::Composition<Policies...>::Pipeline,
-        typename detail::Composition<Policies...>::Compress,
-        typename detail::Composition<Policies...>::Optim>&& rules::
-        gradients_may_round<typename detail::Composition<Policies...>::Precision,
-                            typename detail::Composition<Policies...>::Optim>&& detail::
-            composition_has_code<detail::Composition<Policies...>>;
+    (policy<Policies> && ...) && one_policy_per_axis<Policies...> &&
+    rules::all<typename detail::Composition<Policies...>::Swap,
+               typename detail::Composition<Policies...>::Pipeline,
+               typename detail::Composition<Policies...>::Compress,
+               typename detail::Composition<Policies...>::Optim> &&
+    rules::gradients_may_round<typename detail::Composition<Policies...>::Precision,
+                               typename detail::Composition<Policies...>::Optim> &&
+    detail::composition_has_code<detail::Composition<Policies...>>;
 
 /// Trains a model on all ranks of an MPI job, composed of policies in any order.
 ///
@@ -304,8 +303,12 @@ public:
   /// further ones in each stage of the last step, and how many it is to take in the next, whatever is
   /// sent meanwhile. The same counts on all ranks give the same bits again.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
-  [[nodiscard]] std::span<const int> further() const { return part({}).phase->turns(); }
-  void replay(std::vector<int> further) { part({}).phase->replay(std::move(further)); }
+  [[nodiscard]] std::span<const int> further() const {
+    return part({}).phase->turns();
+  }
+  void replay(std::vector<int> further) {
+    part({}).phase->replay(std::move(further));
+  }
 
 private:
   using Phase = run::Phase<Device, T, Gradient>;
@@ -400,8 +403,9 @@ private:
   void in_agreement(const std::function<void()>& compare);
   void require_same_weights();
   void initialise_weights();
-  std::unique_ptr<Phase> make_phase(const run::PlacedProgram& program, run::Source source,
-                                    run::NextMicroBatch next, const run::StepState& state);
+  std::unique_ptr<Phase> make_phase(const run::PlacedProgram& program,
+                                                    run::Source source, run::NextMicroBatch next,
+                                                    const run::StepState& state);
   run::NextMicroBatch next_micro_batch();
   static Options possible(Options options);
   /// Of all ranks: a rank that steps on its own has counted its own.
