@@ -21,8 +21,14 @@ struct MemoryReport {
   std::vector<std::pair<std::string, Bytes>> holders;  ///< by name, the largest first
 };
 
-/// Where a copy goes. Both ends of `on_device` are device memory.
-enum class Copy { to_device, to_host, on_device };
+/// Where a copy goes. Both ends of `on_device` are device memory, both of `on_host` memory of the host.
+enum class Copy { to_device, to_host, on_device, on_host };
+
+/// The direction that the memories of both ends make it.
+constexpr Copy copy_between(bool from_device, bool to_device) {
+  if (from_device) return to_device ? Copy::on_device : Copy::to_host;
+  return to_device ? Copy::to_device : Copy::on_host;
+}
 
 /// Whether a lane goes first where others of the device want the same cores or engines: for short work
 /// that others wait for.

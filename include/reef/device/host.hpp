@@ -320,9 +320,9 @@ public:
     worker_.await(event.bell_, "Host", [&] { return event.ready(epoch); });
   }
 
-  /// Copies, and takes the time of the link. The two ranges must not overlap.
+  /// Copies, and takes the time of the link where it crosses it. The two ranges must not overlap.
   void copy(void* to, const void* from, Bytes bytes, Copy direction) {
-    if (direction == Copy::on_device) {
+    if (direction == Copy::on_device || direction == Copy::on_host) {
       in_pieces(bytes, [&](Bytes begin, std::size_t size) {
         std::memcpy(static_cast<std::byte*>(to) + begin,
                     static_cast<const std::byte*>(from) + begin, size);

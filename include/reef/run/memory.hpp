@@ -41,6 +41,19 @@ private:
   typename Device::PinnedBuffer host_;
 };
 
+/// A copy between two storages.
+struct StorageCopy {
+  void* to;
+  const void* from;
+  Bytes bytes;
+  device::Copy direction;
+
+  template <class DeviceLane>
+  void operator()(DeviceLane& lane) const {
+    lane.copy(to, from, bytes, direction);
+  }
+};
+
 /// A program with the places of its storages in the arenas.
 template <device::device Device>
 class Memory {
@@ -56,6 +69,21 @@ public:
   [[nodiscard]] T* at(schedule::StorageId id) const {
     auto* const base = static_cast<std::byte*>(arenas_.base(program_.storages[id].place));
     return static_cast<T*>(static_cast<void*>(base + placement_.address(program_, id)));
+  }
+
+  /// A storage from a byte of it on.
+  struct Part {
+    schedule::StorageId storage;
+    Bytes offset = 0;
+  };
+
+  /// A copy of so many bytes, in the direction that the places of both make it.
+  [[nodiscard]] StorageCopy copy(Part to, Part from, Bytes bytes) const {
+    const auto on_device = [&](Part part) {
+      return program_.storages[part.storage].place == schedule::Place::device;
+    };
+    return {at<std::byte>(to.storage) + to.offset, at<std::byte>(from.storage) + from.offset, bytes,
+            device::copy_between(on_device(from), on_device(to))};
   }
 
 private:

@@ -101,21 +101,14 @@ struct Site {
   }
 
   /// Code that copies what an instruction reads to what it writes, one by one.
-  [[nodiscard]] typename Handlers<Device>::Code copies(const Instruction& instruction,
-                                                       device::Copy direction) const {
-    struct Range {
-      void* to;
-      const void* from;
-      Bytes bytes;
-    };
-    std::vector<Range> ranges;
+  [[nodiscard]] typename Handlers<Device>::Code copies(const Instruction& instruction) const {
+    std::vector<StorageCopy> all;
     for (std::size_t i = 0; i < instruction.writes.size(); ++i) {
-      ranges.push_back({memory.at(instruction.writes[i].storage),
-                        memory.at(instruction.reads[i].storage),
-                        storage(instruction.writes[i]).bytes});
+      all.push_back(memory.copy({instruction.writes[i].storage}, {instruction.reads[i].storage},
+                                storage(instruction.writes[i]).bytes));
     }
-    return [ranges = std::move(ranges), direction](typename Device::Lane& lane) {
-      for (const Range& range : ranges) lane.copy(range.to, range.from, range.bytes, direction);
+    return [all = std::move(all)](typename Device::Lane& lane) {
+      for (const StorageCopy& copy : all) copy(lane);
     };
   }
 

@@ -281,12 +281,9 @@ void add_step_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& 
             accumulate](DeviceLane& lane) { detail::fold_into(lane, to, from, n, accumulate); };
   });
 
-  handlers.on_lane("Download", [&site](const Instruction& download) {
-    return site.copies(download, device::Copy::to_host);
-  });
-  handlers.on_lane("Upload", [&site](const Instruction& upload) {
-    return site.copies(upload, device::Copy::to_device);
-  });
+  handlers.on_lane("Download",
+                   [&site](const Instruction& download) { return site.copies(download); });
+  handlers.on_lane("Upload", [&site](const Instruction& upload) { return site.copies(upload); });
 }
 
 }  // namespace reef::inline v0::run

@@ -83,12 +83,14 @@ public:
     event.wait_on(stream_.get, epoch, device_.ordinal());
   }
 
-  /// Copies. The two ranges must not overlap. Asynchronous where the host's end is a PinnedBuffer.
+  /// Copies. The two ranges must not overlap. Asynchronous where the host's end is a PinnedBuffer, but
+  /// `on_host` ends when it is done.
   void copy(void* to, const void* from, Bytes bytes, Copy direction) {
     if (bytes == 0) return;
-    const cudaMemcpyKind kind = direction == Copy::to_device ? cudaMemcpyHostToDevice
-                                : direction == Copy::to_host ? cudaMemcpyDeviceToHost
-                                                             : cudaMemcpyDeviceToDevice;
+    const cudaMemcpyKind kind = direction == Copy::to_device   ? cudaMemcpyHostToDevice
+                                : direction == Copy::to_host   ? cudaMemcpyDeviceToHost
+                                : direction == Copy::on_device ? cudaMemcpyDeviceToDevice
+                                                               : cudaMemcpyHostToHost;
     detail::check_cuda(
         cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind, stream_.get),
         "cudaMemcpyAsync", device_.ordinal());
@@ -97,9 +99,8 @@ public:
   /// What was there is not to be read any more: NaNs, where Options::poison_freed says so.
   void poison(void* memory, Bytes bytes) {
     if (bytes == 0 || !device_.options().poison_freed) return;
-    detail::check_cuda(
-        cudaMemsetAsync(memory, 0xFF, static_cast<std::size_t>(bytes), stream_.get),
-        "cudaMemsetAsync", device_.ordinal());
+    detail::check_cuda(cudaMemsetAsync(memory, 0xFF, static_cast<std::size_t>(bytes), stream_.get),
+                       "cudaMemsetAsync", device_.ordinal());
   }
 
   void fill_zero(void* to, Bytes bytes) {

@@ -134,10 +134,9 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
 
   handlers.on_lane("HandOut", [&site, piece_of](const Instruction& i) -> Code {
     const Piece& piece = piece_of(i);
-    return [to = site.at(i.writes[0]), from = site.at(i.reads[0]) + piece.begin,
-            bytes = static_cast<Bytes>(piece.size()) * sizeof(E)](DeviceLane& lane) {
-      lane.copy(to, from, bytes, device::Copy::on_device);
-    };
+    return site.memory.copy({i.writes[0].storage},
+                            {i.reads[0].storage, static_cast<Bytes>(piece.begin) * sizeof(E)},
+                            static_cast<Bytes>(piece.size()) * sizeof(E));
   });
 
   handlers.on_wire("ReduceWeights", [&site, piece_of](const Instruction& i) -> Communication {

@@ -64,17 +64,16 @@ void add_overlapping_code(Handlers& handlers, const Site& site, Rule rule, Updat
 
   handlers.on_lane("HandOver", [&site](const schedule::Instruction& i) -> Code {
     const std::span<const run::Value> uses = std::span(i.reads).subspan(1);
-    return [to = site.at(i.writes[0]), from = site.at(i.reads[0]),
-            bytes = site.storage(i.reads[0]).bytes,
+    return [copy = site.memory.copy({i.writes[0].storage}, {i.reads[0].storage},
+                                    site.storage(i.reads[0]).bytes),
             add_uses = site.adds_uses(i.index, i.writes[0], uses)](DeviceLane& lane) {
-      lane.copy(to, from, bytes, device::Copy::on_device);
+      copy(lane);
       add_uses(lane);
     };
   });
   for (const char* const kind : {"Install", "HandCounts"}) {
-    handlers.on_lane(kind, [&site](const schedule::Instruction& i) -> Code {
-      return site.copies(i, device::Copy::on_device);
-    });
+    handlers.on_lane(kind,
+                     [&site](const schedule::Instruction& i) -> Code { return site.copies(i); });
   }
   add_publish_code(handlers, site);
 }

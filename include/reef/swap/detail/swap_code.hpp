@@ -5,6 +5,7 @@
 
 #include <reef/core/units.hpp>
 #include <reef/device/concept.hpp>
+#include <reef/run/memory.hpp>
 #include <reef/swap/detail/slots.hpp>
 
 namespace reef::inline v0::swap::detail {
@@ -24,9 +25,8 @@ void add_swap_code(Handlers& handlers, const Site& site) {
   using Code = typename Handlers::Code;
   using DeviceLane = typename Handlers::Lane;
   for (const char* comes : {"Load", "LoadGradients", "Restore"}) {
-    handlers.on_lane(comes, [&site](const Instruction& coming) -> Code {
-      return site.copies(coming, device::Copy::to_device);
-    });
+    handlers.on_lane(comes,
+                     [&site](const Instruction& coming) -> Code { return site.copies(coming); });
   }
   handlers.on_lane("Drop", [&site](const Instruction& drop) -> Code {
     std::vector<std::pair<void*, Bytes>> parts;
@@ -38,40 +38,38 @@ void add_swap_code(Handlers& handlers, const Site& site) {
     };
   });
   for (const char* leaves : {"WriteBack", "Stash"}) {
-    handlers.on_lane(leaves, [&site](const Instruction& leaving) -> Code {
-      return site.copies(leaving, device::Copy::to_host);
-    });
+    handlers.on_lane(leaves,
+                     [&site](const Instruction& leaving) -> Code { return site.copies(leaving); });
   }
   handlers.on_lane("Evict", [&site](const Instruction& evict) -> Code {
     using Gradient = typename Site::gradient_type;
-    struct Range {
-      Gradient* to;
-      Gradient* from;
-      Bytes bytes;
+    struct Leaving {
+      run::StorageCopy copy;
+      void* from;
     };
     const std::vector<Value>& home = evict.writes.empty() ? evict.accumulates : evict.writes;
-    std::vector<Range> ranges;
+    std::vector<Leaving> all;
+    const auto add = [&](std::size_t i, Bytes offset, Bytes bytes) {
+      const run::StorageId from = evict.reads[i].storage;
+      all.push_back({site.memory.copy({home[i].storage, offset}, {from, offset}, bytes),
+                     site.memory.template at<std::byte>(from) + offset});
+    };
     std::size_t next = 0;
     const int b = site.plan().bucket_of_segment[static_cast<std::size_t>(evict.index)];
     if (b >= 0) {
       for (const auto& [begin, end] : site.plan().parameters_in(b)) {
-        ranges.push_back({site.template at<Gradient>(home[0]) + begin,
-                          site.template at<Gradient>(evict.reads[0]) + begin,
-                          static_cast<Bytes>(end - begin) * sizeof(Gradient)});
+        add(0, static_cast<Bytes>(begin) * sizeof(Gradient),
+            static_cast<Bytes>(end - begin) * sizeof(Gradient));
       }
       next = 1;
     }
-    for (; next < home.size(); ++next) {
-      ranges.push_back({site.template at<Gradient>(home[next]),
-                        site.template at<Gradient>(evict.reads[next]),
-                        site.storage(home[next]).bytes});
-    }
+    for (; next < home.size(); ++next) add(next, 0, site.storage(home[next]).bytes);
     // A diagnosis looks at gradients while they leave.
     const bool last = site.builder.purpose != run::Purpose::diagnosis;
-    return [ranges = std::move(ranges), last](DeviceLane& lane) {
-      for (const Range& range : ranges) {
-        lane.copy(range.to, range.from, range.bytes, device::Copy::to_host);
-        if (last) poison(lane, range.from, range.bytes);
+    return [all = std::move(all), last](DeviceLane& lane) {
+      for (const Leaving& leaving : all) {
+        leaving.copy(lane);
+        if (last) poison(lane, leaving.from, leaving.copy.bytes);
       }
     };
   });

@@ -1,0 +1,122 @@
+// Further optimizers, swap policies and precisions on a GPU, one of each in some composition: swapped, so
+// that what rounds hand to each other lies in the host's memory too.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <type_traits>
+
+#include <reef/nn/cuda.cuh>
+#include <reef/optim/acco.hpp>
+#include <reef/optim/acco_wp.hpp>
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/diloco.hpp>
+#include <reef/optim/dpu.hpp>
+#include <reef/optim/dpu_predicted.hpp>
+#include <reef/swap/atom.hpp>
+#include <reef/swap/layer_streaming.hpp>
+#include <reef/swap/paper_atom.hpp>
+#include <reef/trainer/checkpoint.hpp>
+#include <reef/trainer/trainer.hpp>
+
+#include "../support/small_gpt.hpp"
+
+namespace reef::test {
+namespace {
+
+using device::Cuda;
+using optim::AdamW;
+
+/// A composition, and the one, if there is one, whose model stays on the device.
+template <class Tested_, class Resident_ = void>
+struct Case {
+  using Tested = Tested_;
+  using Resident = Resident_;
+};
+
+template <class C>
+class CudaPolicies : public testing::Test {
+protected:
+  using Tested = typename C::Tested;
+  using Options = typename Tested::Options;
+  static constexpr bool is_diloco = Tested::Optim::name == optim::DiLoCo<AdamW>::name;
+
+  void SetUp() override {
+    std::string why;
+    if (!device::cuda_available(&why)) GTEST_SKIP() << why;
+  }
+
+  template <class Of = Tested>
+  static auto options() {
+    auto options = uneven_options<Of>();
+    options.device.poison_freed = true;
+    if constexpr (is_diloco) options.sync.every = 2;
+    return options;
+  }
+};
+
+using Cases = testing::Types<
+    Case<Trainer<Cuda, swap::Atom<>, optim::Acco<AdamW>, precision::Bf16Gradients<>>,
+         Trainer<Cuda, optim::Acco<AdamW>, precision::Bf16Gradients<>>>,
+    Case<Trainer<Cuda, swap::Atom<>, optim::DiLoCo<AdamW>>, Trainer<Cuda, optim::DiLoCo<AdamW>>>,
+    Case<Trainer<Cuda, swap::PaperAtom, optim::AccoWp<AdamW>>>,
+    Case<Trainer<Cuda, swap::LayerStreaming, optim::Dpu<AdamW, 1>, precision::Fp64>>,
+    Case<Trainer<Cuda, swap::Atom<>, optim::DpuPredicted<AdamW>>>>;
+TYPED_TEST_SUITE(CudaPolicies, Cases);
+
+TYPED_TEST(CudaPolicies, give_the_same_bits_wherever_weights_live_and_whatever_is_kept) {
+  using Tested = typename TypeParam::Tested;
+  auto options = this->options();
+  options.activations = {Activations::recompute};
+  const auto expected = train<Tested>(options);
+  EXPECT_NE(expected.losses.front(), expected.losses.back());
+  options.activations = {Activations::stash};
+  EXPECT_EQ(train<Tested>(options), expected);
+  if constexpr (requires { Tested::Swap::may_stay; }) {
+    options.swapping = run::Swapping{.slots = 3, .stays = 2};
+    EXPECT_EQ(train<Tested>(options), expected) << "two segments stay";
+  }
+  using Resident = typename TypeParam::Resident;
+  if constexpr (!std::is_void_v<Resident>) {
+    EXPECT_EQ(train<Resident>(this->template options<Resident>()), expected) << "all stay";
+  }
+}
+
+TYPED_TEST(CudaPolicies, give_on_p_ranks_the_bits_of_one_process_that_stands_for_p) {
+  using Tested = typename TypeParam::Tested;
+  if constexpr (TestFixture::is_diloco) {
+    GTEST_SKIP() << "its ranks have weights of their own";
+  } else {
+    const auto counts = uneven_counts(world_size());
+    EXPECT_EQ(train<Tested>(this->options()),
+              train<Tested>(alone_options<Tested>(counts), 4, MPI_COMM_SELF));
+  }
+}
+
+TYPED_TEST(CudaPolicies, go_on_from_what_they_saved) {
+  using Tested = typename TypeParam::Tested;
+  const SharedFolder folder("cuda");
+  const comm::Communicator world;
+  const auto rest = [&] {
+    Tested trainer = small_trainer<Tested>(this->options(), world);
+    outcome_of(trainer, 2);
+    checkpoint::save(trainer, folder.path());
+    return outcome_of(trainer, 2);
+  }();
+  Tested trainer = small_trainer<Tested>(this->options(), world);
+  EXPECT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
+  EXPECT_EQ(outcome_of(trainer, 2), rest);
+}
+
+TYPED_TEST(CudaPolicies, learn) {
+  using Tested = typename TypeParam::Tested;
+  auto steady = this->options();
+  steady.learning_rate = {.peak = 0.01};
+  const auto outcome = train<Tested>(steady, 16);
+  EXPECT_NEAR(outcome.losses.front(), std::log(37.0), 0.3);
+  EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.4);
+}
+
+}  // namespace
+}  // namespace reef::test
