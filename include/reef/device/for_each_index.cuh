@@ -15,7 +15,8 @@ namespace detail {
 #pragma nv_diagnostic push
 #pragma nv_diag_suppress 1407
 template <class F>
-REEF_HIDDEN __global__ void for_each_index_kernel(std::int64_t n, F function) {
+REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
+    for_each_index_kernel(std::int64_t n, F function) {
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
        i += stride) {

@@ -31,8 +31,8 @@ namespace detail {
 
 /// sums[p] = sum of x[i]^2 over part p, a block a part.
 template <class T>
-REEF_HIDDEN __global__ void sums_of_squares_kernel(std::int64_t n, std::int64_t part, const T* x,
-                                                   double* sums) {
+REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
+    sums_of_squares_kernel(std::int64_t n, std::int64_t part, const T* x, double* sums) {
   const std::int64_t begin = blockIdx.x * part;
   const std::int64_t end = begin + part < n ? begin + part : n;
   double sum = 0;

@@ -12,9 +12,9 @@ namespace reef::inline v0::nn::cuda {
 
 /// delta[b, h, t] = d_out . out over a head's channels; a warp a row.
 template <class T>
-REEF_HIDDEN __global__ void attention_delta_kernel(sum_t<T>* delta, const T* d_out, const T* out,
-                                                   std::int64_t rows, std::int64_t sequence,
-                                                   std::int64_t heads, std::int64_t head) {
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    attention_delta_kernel(sum_t<T>* delta, const T* d_out, const T* out, std::int64_t rows,
+                           std::int64_t sequence, std::int64_t heads, std::int64_t head) {
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * (device::cuda_block / device::cuda_warp) +
       threadIdx.x / device::cuda_warp;

@@ -18,9 +18,9 @@ inline constexpr int cross_entropy_fold = 1024;  // threads of the one block tha
 /// lse[r] = log sum exp(logits[r]); losses[r] = lse[r] - logits[r, target], 0 where the target is
 /// below 0, NaN where it is not below V. A block a row.
 template <class T>
-REEF_HIDDEN __global__ void cross_entropy_rows_kernel(sum_t<T>* lse, double* losses,
-                                                      const T* logits, const std::int32_t* targets,
-                                                      std::int64_t V) {
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    cross_entropy_rows_kernel(sum_t<T>* lse, double* losses, const T* logits,
+                              const std::int32_t* targets, std::int64_t V) {
   using E = sum_t<T>;
   const std::int64_t row = blockIdx.x;
   const T* x = logits + row * V;
@@ -43,8 +43,9 @@ REEF_HIDDEN __global__ void cross_entropy_rows_kernel(sum_t<T>* lse, double* los
 
 /// loss = sum of losses / number of targets >= 0, or 0 where there is none. One block.
 template <class E>
-REEF_HIDDEN __global__ void cross_entropy_mean_kernel(E* loss, const double* losses,
-                                                      const std::int32_t* targets, std::int64_t R) {
+REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
+    cross_entropy_mean_kernel(E* loss, const double* losses, const std::int32_t* targets,
+                              std::int64_t R) {
   double sum = 0;
   double count = 0;
   for (std::int64_t row = threadIdx.x; row < R; row += cross_entropy_fold) {
@@ -58,9 +59,9 @@ REEF_HIDDEN __global__ void cross_entropy_mean_kernel(E* loss, const double* los
 
 /// scale = d_loss / number of targets >= 0, or 0 where there is none. One block.
 template <class E>
-REEF_HIDDEN __global__ void cross_entropy_scale_kernel(E* scale, const E* d_loss,
-                                                       const std::int32_t* targets,
-                                                       std::int64_t R) {
+REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
+    cross_entropy_scale_kernel(E* scale, const E* d_loss, const std::int32_t* targets,
+                               std::int64_t R) {
   double count = 0;
   for (std::int64_t row = threadIdx.x; row < R; row += cross_entropy_fold) {
     count += targets[row] >= 0 ? 1.0 : 0.0;
@@ -72,10 +73,10 @@ REEF_HIDDEN __global__ void cross_entropy_scale_kernel(E* scale, const E* d_loss
 
 /// d_logits[r, v] = (exp(logits[r, v] - lse[r]) - [v = target]) scale; a block a row.
 template <class T>
-REEF_HIDDEN __global__ void cross_entropy_backward_kernel(T* d_logits, const sum_t<T>* scale,
-                                                          const T* logits, const sum_t<T>* lse,
-                                                          const std::int32_t* targets,
-                                                          std::int64_t V) {
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    cross_entropy_backward_kernel(T* d_logits, const sum_t<T>* scale, const T* logits,
+                                  const sum_t<T>* lse, const std::int32_t* targets,
+                                  std::int64_t V) {
   using E = sum_t<T>;
   const std::int64_t row = blockIdx.x;
   const std::int64_t target = targets[row];

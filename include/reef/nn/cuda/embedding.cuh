@@ -67,11 +67,10 @@ inline constexpr int embedding_tile = embedding_channels * device::cuda_block;
 /// d_wte[v] (+)= sum of d_out[i] over the positions i ascending whose token is v. A block for each
 /// row of the vocabulary and tile of 1024 channels looks through all tokens.
 template <class T>
-REEF_HIDDEN __global__ void embedding_backward_kernel(sum_t<T>* d_wte, const T* d_out,
-                                                      const std::int32_t* tokens,
-                                                      const std::uint8_t* present,
-                                                      std::int64_t positions, std::int64_t C,
-                                                      std::int64_t V, bool accumulate) {
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    embedding_backward_kernel(sum_t<T>* d_wte, const T* d_out, const std::int32_t* tokens,
+                              const std::uint8_t* present, std::int64_t positions, std::int64_t C,
+                              std::int64_t V, bool accumulate) {
   __shared__ unsigned matches[device::cuda_block / device::cuda_warp];
   const std::int64_t v = blockIdx.x % V;
   const std::int64_t first = blockIdx.x / V * embedding_tile + threadIdx.x;

@@ -16,10 +16,9 @@ inline constexpr int layer_norm_rows =
 
 /// mean, rstd = 1 / sqrt(variance + epsilon), out = (in - mean) rstd weight + bias; a warp a row.
 template <class T>
-REEF_HIDDEN __global__ void layer_norm_forward_kernel(T* out, sum_t<T>* mean, sum_t<T>* rstd,
-                                                      const T* in, const T* weight, const T* bias,
-                                                      std::int64_t R, std::int64_t C,
-                                                      sum_t<T> epsilon) {
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    layer_norm_forward_kernel(T* out, sum_t<T>* mean, sum_t<T>* rstd, const T* in, const T* weight,
+                              const T* bias, std::int64_t R, std::int64_t C, sum_t<T> epsilon) {
   using E = sum_t<T>;
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
@@ -46,10 +45,10 @@ REEF_HIDDEN __global__ void layer_norm_forward_kernel(T* out, sum_t<T>* mean, su
 
 /// With h = (in - mean) rstd and g = d_out weight: d_in = rstd (g - mean(g) - h mean(g h)).
 template <class T>
-REEF_HIDDEN __global__ void layer_norm_backward_input_kernel(T* d_in, const T* d_out, const T* in,
-                                                             const T* weight, const sum_t<T>* mean,
-                                                             const sum_t<T>* rstd, std::int64_t R,
-                                                             std::int64_t C, bool accumulate) {
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    layer_norm_backward_input_kernel(T* d_in, const T* d_out, const T* in, const T* weight,
+                                     const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
+                                     std::int64_t C, bool accumulate) {
   using E = sum_t<T>;
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
@@ -83,11 +82,10 @@ constexpr std::int64_t layer_norm_parts(std::int64_t R) {
 
 /// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p.
 template <class T>
-REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(sum_t<T>* partial, const T* d_out,
-                                                             const T* in, const sum_t<T>* mean,
-                                                             const sum_t<T>* rstd, std::int64_t R,
-                                                             std::int64_t C, std::int64_t part_rows,
-                                                             std::int64_t parts) {
+REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
+    layer_norm_backward_parts_kernel(sum_t<T>* partial, const T* d_out, const T* in,
+                                     const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
+                                     std::int64_t C, std::int64_t part_rows, std::int64_t parts) {
   using E = sum_t<T>;
   __shared__ E strands[2][8][device::cuda_warp + 1];
   const std::int64_t tiles = (C + device::cuda_warp - 1) / device::cuda_warp;
@@ -121,9 +119,9 @@ REEF_HIDDEN __global__ void layer_norm_backward_parts_kernel(sum_t<T>* partial, 
 
 /// Folds the parts ascending; a thread a channel.
 template <class E>
-REEF_HIDDEN __global__ void layer_norm_backward_fold_kernel(E* d_weight, E* d_bias,
-                                                            const E* partial, std::int64_t C,
-                                                            std::int64_t parts, bool accumulate) {
+REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
+    layer_norm_backward_fold_kernel(E* d_weight, E* d_bias, const E* partial, std::int64_t C,
+                                    std::int64_t parts, bool accumulate) {
   const std::int64_t c = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (c >= C) return;
   E weight_sum = 0;

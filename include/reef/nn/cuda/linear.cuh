@@ -40,9 +40,9 @@ struct ColumnSplit {
 /// target[c] (+)= sum of the rows r of part p of in[r, c]; with more than one part it is written to
 /// row p of target. Blocks of 32 columns by 8 row strands, a block for each part.
 template <class T>
-REEF_HIDDEN __global__ void column_sums_kernel(sum_t<T>* target, const T* in, std::int64_t rows,
-                                               std::int64_t columns, std::int64_t part_rows,
-                                               bool accumulate) {
+REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
+    column_sums_kernel(sum_t<T>* target, const T* in, std::int64_t rows, std::int64_t columns,
+                       std::int64_t part_rows, bool accumulate) {
   using E = sum_t<T>;
   __shared__ E strands[8][device::cuda_warp + 1];
   const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
