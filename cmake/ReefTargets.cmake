@@ -4,7 +4,7 @@
 #             [TIMEOUT seconds] [PROCESSORS n] [ENVIRONMENT "A=1"...] [ARGUMENTS a...] [DEFINITIONS D=1...]
 #             [MPI mpich] [CORE] [CUDA] [UNITY | TOGETHER])
 #   reef_test_under_instruction_sets(NAME folder.name [RANKS 2] [ARGUMENTS a...])   of a test that is there
-#   reef_cuda_test(NAME folder.name SOURCES x.cu... [the same options])
+#   reef_cuda_test(NAME folder.name SOURCES x.cu... [ALSO 80] [the same options])
 #   reef_compile_fail(NAME rule SOURCE rule.cpp [HEADER a.hpp] [LIBRARIES t...])
 #   reef_bench(NAME folder.name SOURCES x.cpp... [LIBRARIES t...] [RANKS 4] [CUDA])
 #   reef_program(NAME reef-train SOURCES x.cpp... [LIBRARIES t...] [INSTALL])
@@ -69,12 +69,41 @@ endif()
 
 # -- CUDA language -----------------------------------------------------------------------------
 
-# reef::cuda needs no CUDA language; our own .cu files do.
+# reef::cuda needs no CUDA language; our own .cu files do. Where nobody chooses architectures, programs are
+# built for the GPUs that are here, else for all, and always with PTX, which newer ones compile.
+#
+#   REEF_HAS_GPU             a GPU is here, and tests are built for it: with its tensor cores
+#   REEF_CUDA_TESTS_FOR_ANY  neither that nor chosen: tests are built as PTX, which any GPU compiles
 set(REEF_HAS_CUDA_LANGUAGE FALSE)
 set(REEF_HAS_GPU FALSE)
+set(REEF_CUDA_TESTS_FOR_ANY FALSE)
 if(TARGET reef::cuda)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    RESULT_VARIABLE reef_no_gpu OUTPUT_VARIABLE reef_gpus ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REGEX MATCHALL "[0-9]+[.][0-9]" reef_gpus "${reef_gpus}")
+  if(reef_no_gpu EQUAL 0 AND reef_gpus)
+    set(REEF_HAS_GPU TRUE)
+  endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
+    if(REEF_HAS_GPU)
+      list(REMOVE_DUPLICATES reef_gpus)
+      list(TRANSFORM reef_gpus REPLACE "[.]" "")
+      # One that this nvcc does not know compiles PTX, as the oldest does.
+      execute_process(COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" --list-gpu-arch
+        OUTPUT_VARIABLE reef_known ERROR_QUIET)
+      set(reef_all_known TRUE)
+      foreach(gpu IN LISTS reef_gpus)
+        if(NOT reef_known MATCHES "compute_${gpu}[^0-9]")
+          set(reef_all_known FALSE)
+        endif()
+      endforeach()
+      if(reef_all_known)
+        set(CMAKE_CUDA_ARCHITECTURES "${reef_gpus}")
+      endif()
+    else()
+      set(REEF_CUDA_TESTS_FOR_ANY TRUE)
+    endif()
   endif()
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND CUDAToolkit_NVCC_EXECUTABLE)
     set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
@@ -85,10 +114,6 @@ if(TARGET reef::cuda)
     enable_language(CUDA)
     reef_find_cuda(AUTO)  # its C++20 flag for nvcc
     set(REEF_HAS_CUDA_LANGUAGE TRUE)
-    execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE reef_no_gpu OUTPUT_QUIET ERROR_QUIET)
-    if(reef_no_gpu EQUAL 0)
-      set(REEF_HAS_GPU TRUE)
-    endif()
     message(STATUS "Reef: CUDA ${CUDAToolkit_VERSION}, sm ${CMAKE_CUDA_ARCHITECTURES}")
   elseif(REEF_ENABLE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "REEF_ENABLE_CUDA=ON, but nvcc does not compile here. See CMakeFiles/CMakeError.log.")
@@ -381,10 +406,25 @@ function(reef_test_under_instruction_sets)
   endforeach()
 endfunction()
 
-# A .cu test: skips itself with a reason where no GPU answers, is left out where there is no nvcc.
+# A .cu test: skips itself with a reason where no GPU answers, is left out where there is no nvcc. It has
+# code for any GPU; where none is here, that is PTX of the oldest, which costs the least to compile, and of
+# ALSO, for what is compiled in another way there.
 function(reef_cuda_test)
-  if(REEF_HAS_CUDA_LANGUAGE)
-    reef_test(${ARGV} CUDA)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;ALSO" "")
+  if(NOT REEF_HAS_CUDA_LANGUAGE)
+    return()
+  endif()
+  reef_test(NAME ${arg_NAME} ${arg_UNPARSED_ARGUMENTS} CUDA)
+  reef_split_name(test)
+  if(NOT TARGET ${target})
+    return()
+  endif()
+  if(REEF_CUDA_TESTS_FOR_ANY)
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "75-virtual;${arg_ALSO}")
+  endif()
+  get_target_property(architectures ${target} CUDA_ARCHITECTURES)
+  if(architectures MATCHES "virtual|(^|;)[0-9]+(;|$)")  # else somebody chose to have none
+    set_property(GLOBAL APPEND PROPERTY REEF_TESTS_WITH_PTX $<TARGET_FILE:${target}>)
   endif()
 endfunction()
 

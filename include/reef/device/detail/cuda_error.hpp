@@ -36,13 +36,17 @@ inline std::string cuda_device_text(int ordinal) {
 inline void check_cuda(cudaError_t code, const char* call, int ordinal = -1) {
   if (code == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // what is reported here is not reported again
+  const bool foreign = code == cudaErrorNoKernelImageForDevice;
   throw CudaError(
       concat(
           "reef::device::Cuda: ", call, " failed with ", static_cast<int>(code), " ",
           cudaGetErrorName(code), " (", cudaGetErrorString(code), ") on ",
           cuda_device_text(ordinal),
-          ".\n  why: the call itself, or a kernel that ran before it, failed.\n"
-          "  fix: run with CUDA_LAUNCH_BLOCKING=1, so that the failing kernel is the one named."),
+          foreign ? ".\n  why: this program was compiled for other GPUs alone.\n"
+                    "  fix: compile it for this one, or as PTX, e.g. -DCMAKE_CUDA_ARCHITECTURES=75."
+                  : ".\n  why: the call itself, or a kernel that ran before it, failed.\n"
+                    "  fix: run with CUDA_LAUNCH_BLOCKING=1, so that the failing kernel is the one "
+                    "named."),
       static_cast<int>(code));
 }
 
