@@ -8,10 +8,8 @@
 //   gpt2   12 heads, 768 channels, vocabulary 50304, T = 1024, B = 8
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -22,11 +20,15 @@
 #include <reef/core/text.hpp>
 #include <reef/nn/cuda.cuh>
 
+#include "support/cuda_measure.hpp"
+
 namespace {
 
 using namespace reef;
 using device::Cuda;
 using nn::Transpose;
+using reef_bench::add_beside;
+using reef_bench::Numbers;
 using Kernels = nn::Kernels<Cuda>;
 using Lane = Cuda::Lane;
 
@@ -35,57 +37,6 @@ struct Configuration {
   std::int64_t H, C, V, T_, B;
   [[nodiscard]] std::int64_t rows() const { return B * T_; }
 };
-
-/// Device memory of zeros: no kernel's time depends on its numbers.
-class Numbers {
-public:
-  Numbers(Cuda& cuda, Lane& lane, std::int64_t count)
-      : buffer_(cuda.allocate(static_cast<Bytes>(count) * sizeof(float), "numbers")) {
-    lane.submit([this](Lane& self) { self.fill_zero(buffer_.data(), buffer_.bytes()); });
-    lane.synchronize();
-  }
-  template <class U>
-  operator U*() const {  // NOLINT: as a kernel takes it
-    return static_cast<U*>(buffer_.data());
-  }
-
-private:
-  Cuda::Buffer buffer_;
-};
-
-/// Seconds of one call: the best of five batches, each long enough that its end does not count.
-template <class F>
-double best(Lane& lane, const F& function) {
-  double seconds = std::numeric_limits<double>::infinity();
-  std::int64_t calls = 1;
-  for (int batch = 0; batch < 5;) {
-    const auto begin = std::chrono::steady_clock::now();
-    lane.submit([&](Lane& self) {
-      for (std::int64_t i = 0; i < calls; ++i) function(self);
-    });
-    lane.synchronize();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    if (taken.count() < 0.02) {
-      calls *= 2;
-      continue;
-    }
-    seconds = std::min(seconds, taken.count() / static_cast<double>(calls));
-    ++batch;
-  }
-  return seconds;
-}
-
-template <class F>
-void measure(benchmark::State& state, Lane& lane, const F& function, double rival, double amount,
-             const char* unit) {
-  double seconds = 0;
-  for (auto _ : state) {
-    seconds = best(lane, function);
-    state.SetIterationTime(seconds);
-  }
-  state.counters[unit] = amount / seconds;
-  if (rival > 0) state.counters["of_rival"] = rival / seconds;
-}
 
 template <real T>
 void add(const Configuration& c, Cuda& cuda, Lane& lane) {
@@ -111,13 +62,8 @@ void add(const Configuration& c, Cuda& cuda, Lane& lane) {
   const auto other = memory(R * 4 * C);
   const auto entry = [&](const char* name, auto function, auto rival, double amount,
                          const char* unit) {
-    benchmark::RegisterBenchmark((c.name + element + name).c_str(),
-                                 [=, &lane](benchmark::State& state) {
-                                   measure(state, lane, function, best(lane, rival), amount, unit);
-                                 })
-        ->UseManualTime()
-        ->Iterations(1)
-        ->Unit(benchmark::kMicrosecond);
+    add_beside(lane, c.name + element + name, function, rival,
+               unit == std::string("flops") ? "products" : "a copy", amount, unit);
   };
   const auto copy = [=](std::int64_t elements) {  // moves them twice, from and to
     return [=](Lane& self) {

@@ -45,6 +45,11 @@ inline reef::nn::GptConfig configuration(const std::string& name) {
     config.padded_vocabulary = 50304;
     return config;
   }
+  if (name == "gpt2") {  // the same, as long as it reads
+    config.batch = 8;
+    config.padded_vocabulary = 50304;
+    return config;
+  }
   config.layers = 6;
   config.heads = 6;
   config.channels = 384;
@@ -55,7 +60,7 @@ inline reef::nn::GptConfig configuration(const std::string& name) {
   } else if (name == "b50k") {
     config.padded_vocabulary = 50304;
   } else {
-    std::fprintf(stderr, "no configuration '%s': a, b256 or b50k\n", name.c_str());
+    std::fprintf(stderr, "no configuration '%s': a, gpt2, b256 or b50k\n", name.c_str());
     std::exit(2);
   }
   return config;

@@ -1,6 +1,7 @@
 """PyTorch's side of the comparison: the same GPT from the same file on the same tokens; one line of JSON.
 
-run.py starts it; gpt_reef.cpp is the other side and explains the options. For several ranks, torchrun
+run.py, or on a GPU gpu.py, starts it; gpt_reef.hpp is the other side and explains the options. On a GPU attention is
+PyTorch's own scaled_dot_product_attention, and --compile has the model compiled. For several ranks, torchrun
 or whoever starts it sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; they talk by gloo.
 """
 
@@ -20,6 +21,7 @@ from torch.nn import functional
 
 CONFIGURATIONS = {  # layers, heads, channels, vocabulary, rows of wte, context, sequence, batch
     "a": (12, 12, 768, 50257, 50304, 1024, 64, 4),
+    "gpt2": (12, 12, 768, 50257, 50304, 1024, 1024, 8),
     "b256": (6, 6, 384, 256, 256, 256, 256, 8),
     "b50k": (6, 6, 384, 50257, 50304, 256, 256, 8),
 }
@@ -35,15 +37,19 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(channels)
         self.c_fc = nn.Linear(channels, 4 * channels)
         self.mlp_proj = nn.Linear(4 * channels, channels)
-        self.mask = torch.ones(length, length).tril().view(1, 1, length, length) == 0
+        self.register_buffer("mask", torch.ones(length, length).tril().view(1, 1, length, length) == 0, False)
 
     def forward(self, x):
         B, T, C = x.shape
         q, k, v = self.c_attn(self.ln_1(x)).split(C, dim=2)
         q, k, v = (y.view(B, T, self.heads, C // self.heads).transpose(1, 2) for y in (q, k, v))
-        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-        scores = scores.masked_fill(self.mask, float("-inf"))
-        y = (functional.softmax(scores, dim=-1) @ v).transpose(1, 2).contiguous().view(B, T, C)
+        if x.is_cuda:
+            y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+            scores = scores.masked_fill(self.mask, float("-inf"))
+            y = functional.softmax(scores, dim=-1) @ v
+        y = y.transpose(1, 2).contiguous().view(B, T, C)
         x = x + self.c_proj(y)
         return x + self.mlp_proj(functional.gelu(self.c_fc(self.ln_2(x)), approximate="tanh"))
 
@@ -55,7 +61,7 @@ class Gpt(nn.Module):
         self.wpe = nn.Embedding(context, channels)
         self.h = nn.ModuleList(Block(channels, heads, length) for _ in range(layers))
         self.ln_f = nn.LayerNorm(channels)
-        self.positions = torch.arange(length)
+        self.register_buffer("positions", torch.arange(length), False)
 
     def forward(self, tokens, targets):
         x = self.wte(tokens) + self.wpe(self.positions)
@@ -126,6 +132,8 @@ def main():
     parser.add_argument("--clip", type=float, default=1.0)
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32",
                         help="bf16: torch.autocast, with fp32 weights")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--compile", action="store_true", help="by torch.compile")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -133,7 +141,9 @@ def main():
     layers, heads, channels, vocabulary, rows, context, length, samples = CONFIGURATIONS[options.configuration]
     module = Gpt(layers, heads, channels, rows, context, length)
     load(module, options.weights)
-    model = module
+    model = module.to(options.device)
+    if options.compile:
+        model = torch.compile(module)
     if ranks > 1:
         torch.distributed.init_process_group("gloo")
         model = nn.parallel.DistributedDataParallel(module)
@@ -141,7 +151,7 @@ def main():
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
          {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}],
-        lr=options.lr, betas=(0.9, 0.95), eps=1e-8)
+        lr=options.lr, betas=(0.9, 0.95), eps=1e-8, **({"fused": True} if options.device == "cuda" else {}))
 
     losses, seconds, cpu = [], [], 0.0
     share = samples // ranks
@@ -149,9 +159,10 @@ def main():
         if step == options.warmup:
             cpu = cpu_seconds()
         begin = time.perf_counter()
-        tokens, targets = batch(step * samples + rank * share, share, length, vocabulary)
+        tokens, targets = (one.to(options.device)
+                           for one in batch(step * samples + rank * share, share, length, vocabulary))
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bf16"):
+        with torch.autocast(options.device, torch.bfloat16, enabled=options.precision == "bf16"):
             loss = model(tokens, targets)
         loss.backward()
         if options.clip > 0:

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <string>
-#include <type_traits>
 
 #include <reef/nn/cuda.cuh>
 #include <reef/optim/acco.hpp>
@@ -13,7 +12,6 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/optim/dpu.hpp>
-#include <reef/optim/dpu_predicted.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
@@ -28,18 +26,9 @@ namespace {
 using device::Cuda;
 using optim::AdamW;
 
-/// A composition, and the one, if there is one, whose model stays on the device.
-template <class Tested_, class Resident_ = void>
-struct Case {
-  using Tested = Tested_;
-  using Resident = Resident_;
-};
-
-template <class C>
+template <class Tested>
 class CudaPolicies : public testing::Test {
 protected:
-  using Tested = typename C::Tested;
-  using Options = typename Tested::Options;
   static constexpr bool is_diloco = Tested::Optim::name == optim::DiLoCo<AdamW>::name;
 
   void SetUp() override {
@@ -47,26 +36,23 @@ protected:
     if (!device::cuda_available(&why)) GTEST_SKIP() << why;
   }
 
-  template <class Of = Tested>
   static auto options() {
-    auto options = uneven_options<Of>();
+    auto options = uneven_options<Tested>();
     options.device.poison_freed = true;
     if constexpr (is_diloco) options.sync.every = 2;
     return options;
   }
 };
 
-using Cases = testing::Types<
-    Case<Trainer<Cuda, swap::Atom<>, optim::Acco<AdamW>, precision::Bf16Gradients<>>,
-         Trainer<Cuda, optim::Acco<AdamW>, precision::Bf16Gradients<>>>,
-    Case<Trainer<Cuda, swap::Atom<>, optim::DiLoCo<AdamW>>, Trainer<Cuda, optim::DiLoCo<AdamW>>>,
-    Case<Trainer<Cuda, swap::PaperAtom, optim::AccoWp<AdamW>>>,
-    Case<Trainer<Cuda, swap::LayerStreaming, optim::Dpu<AdamW, 1>, precision::Fp64>>,
-    Case<Trainer<Cuda, swap::Atom<>, optim::DpuPredicted<AdamW>>>>;
+using Cases =
+    testing::Types<Trainer<Cuda, swap::Atom<>, optim::Acco<AdamW>, precision::Bf16Gradients<>>,
+                   Trainer<Cuda, swap::Atom<>, optim::DiLoCo<AdamW>>,
+                   Trainer<Cuda, swap::PaperAtom, optim::AccoWp<AdamW>>,
+                   Trainer<Cuda, swap::LayerStreaming, optim::Dpu<AdamW, 1>, precision::Fp64>>;
 TYPED_TEST_SUITE(CudaPolicies, Cases);
 
 TYPED_TEST(CudaPolicies, give_the_same_bits_wherever_weights_live_and_whatever_is_kept) {
-  using Tested = typename TypeParam::Tested;
+  using Tested = TypeParam;
   auto options = this->options();
   options.activations = {Activations::recompute};
   const auto expected = train<Tested>(options);
@@ -77,14 +63,10 @@ TYPED_TEST(CudaPolicies, give_the_same_bits_wherever_weights_live_and_whatever_i
     options.swapping = run::Swapping{.slots = 3, .stays = 2};
     EXPECT_EQ(train<Tested>(options), expected) << "two segments stay";
   }
-  using Resident = typename TypeParam::Resident;
-  if constexpr (!std::is_void_v<Resident>) {
-    EXPECT_EQ(train<Resident>(this->template options<Resident>()), expected) << "all stay";
-  }
 }
 
 TYPED_TEST(CudaPolicies, give_on_p_ranks_the_bits_of_one_process_that_stands_for_p) {
-  using Tested = typename TypeParam::Tested;
+  using Tested = TypeParam;
   if constexpr (TestFixture::is_diloco) {
     GTEST_SKIP() << "its ranks have weights of their own";
   } else {
@@ -95,7 +77,7 @@ TYPED_TEST(CudaPolicies, give_on_p_ranks_the_bits_of_one_process_that_stands_for
 }
 
 TYPED_TEST(CudaPolicies, go_on_from_what_they_saved) {
-  using Tested = typename TypeParam::Tested;
+  using Tested = TypeParam;
   const SharedFolder folder("cuda");
   const comm::Communicator world;
   const auto rest = [&] {
@@ -110,12 +92,12 @@ TYPED_TEST(CudaPolicies, go_on_from_what_they_saved) {
 }
 
 TYPED_TEST(CudaPolicies, learn) {
-  using Tested = typename TypeParam::Tested;
+  using Tested = TypeParam;
   auto steady = this->options();
   steady.learning_rate = {.peak = 0.01};
   const auto outcome = train<Tested>(steady, 16);
   EXPECT_NEAR(outcome.losses.front(), std::log(37.0), 0.3);
-  EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.4);
+  EXPECT_LT(outcome.losses.back(), outcome.losses.front() - 0.2);
 }
 
 }  // namespace
