@@ -4,7 +4,8 @@
 #   sh bench/gpu.sh prepare            here: puts the packages into .carry/ (ignored), by apt
 #   sh bench/gpu.sh [--seconds 540] [--results bench/results]
 #                                      there: goes on where the last call stopped
-#   sh bench/gpu.sh rehearse           here: the same in build/gpu, with our packages hidden and no GPU needed
+#   sh bench/gpu.sh rehearse [--seconds 540] [--results build/gpu/results] [--command 'ninja -C build/gpu ...']
+#                                      here: the same, with our packages hidden and no GPU needed; or that command
 #
 # Carried are Open MPI, oneDNN, GoogleTest, Google Benchmark, CLI11, JSON and the headers of Boost that are used, as
 # unpacked packages of Debian 12: they need glibc 2.36. The steps: configure for the cards that are there, build the
@@ -194,10 +195,12 @@ run_all() {
         --precision $precision --out "$build/peers_${model}_$precision.json"
     done
   done
-  for model in 12x12x768,50257,1024,4; do
-    step "swap" 300 "$python" bench/swap/measured.py --cuda --program "$build/bench/swap_cuda_step_bench" \
-      --models $model --links 0:checked --counts 1 4 --rounds 5 --seconds 60 --out "$build/gpu_swap.md"
-  done
+  if [ -n "${REEF_GPU_REHEARSE:-}" ]; then
+    step swap 1 echo "skipped: no GPU answers"
+  else
+    step swap 300 "$python" bench/swap/measured.py --cuda --program "$build/bench/swap_cuda_step_bench" \
+      --models 12x12x768,50257,1024,4 --links 0:checked --counts 1 4 --rounds 5 --seconds 60 --out "$build/gpu_swap.md"
+  fi
   write_reports
   failed=0
   for done in "$build"/done/*; do [ "$(cat "$done")" = 0 ] || { say "failed: $(basename "$done")"; failed=1; }; done
@@ -207,12 +210,8 @@ run_all() {
 
 # -- rehearse ----------------------------------------------------------------------------------
 
-# In a namespace of its own, in which our packages are not there: whoever finds one has found a carried one.
-rehearse() {
-  [ "$(id -u)" = 0 ] || { say "rehearse hides packages by mounts: run it as root."; exit 2; }
-  if [ "${REEF_GPU_HIDDEN:-}" != yes ]; then
-    REEF_GPU_HIDDEN=yes exec unshare --mount --propagation private sh "$0" rehearse "$@"
-  fi
+# Hides our packages from this process, in a namespace of its own: whoever finds one has found a carried one.
+hide() {
   nothing=$(mktemp -d)
   : >"$nothing/file"
   mkdir "$nothing/folder"
@@ -223,7 +222,7 @@ rehearse() {
     for file in $(dpkg -L "$package" 2>/dev/null | grep -E '^/(usr/)?(include|lib|bin|share/openmpi|share/cmake)|^/etc/openmpi'); do
       case $file in
         */include/boost | */include/gtest | */include/gmock | */include/benchmark | */include/CLI | */include/nlohmann | \
-          */include/oneapi | */lib/*/openmpi | */share/openmpi | */share/cmake/[a-zA-Z]* | \
+          */include/oneapi | */lib/*/openmpi | */lib/*/pmix2 | */share/openmpi | */share/cmake/[a-zA-Z]* | \
           */lib/*/cmake/[a-zA-Z]* | /etc/openmpi)
           [ ! -d "$file" ] || { mount --bind "$nothing/folder" "$file" && hidden=$((hidden + 1)); } ;;
         */include/* | */lib/*/cmake/*) ;;
@@ -233,30 +232,46 @@ rehearse() {
     done
   done
   say "$hidden files and folders of packages are hidden."
+}
+
+rehearse() {
+  hide
   export REEF_GPU_REHEARSE=1
   # Nobody is to wait for code that does not run.
   : "${REEF_GPU_OPTIONS:=-DREEF_CCACHE=ON -DCMAKE_CUDA_ARCHITECTURES=75-virtual -DCMAKE_CUDA_FLAGS=-Xcicc=-O0}"
   export REEF_GPU_OPTIONS
-  run_all
+  if [ -z "$hidden_command" ]; then run_all; fi
+  use_carried
+  sh -c "$hidden_command"
 }
 
 seconds=540
-results=$root/bench/results
+results=
 python=${PYTHON:-python3}
 command=run
+hidden_command=
 while [ $# -gt 0 ]; do
   case $1 in
     prepare | rehearse) command=$1 ;;
     --configure) command=configure ;;
+    --command) shift; hidden_command=${1:?--command needs a command} ;;
     --seconds) shift; seconds=${1:?--seconds needs a number} ;;
     --results) shift; results=${1:?--results needs a folder} ;;
-    *) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
+if [ -z "$results" ]; then
+  results=$root/bench/results
+  [ $command != rehearse ] || results=$build/results
+fi
 case $command in
   prepare) prepare ;;
-  rehearse) rehearse --seconds "$seconds" --results "$results" ;;
+  rehearse)
+    if [ "${REEF_GPU_HIDDEN:-}" = yes ]; then rehearse; exit; fi
+    [ "$(id -u)" = 0 ] || { say "rehearse hides packages by mounts: run it as root."; exit 2; }
+    REEF_GPU_HIDDEN=yes exec unshare --mount --propagation private sh "$0" rehearse --seconds "$seconds" \
+      --results "$results" ${hidden_command:+--command "$hidden_command"} ;;
   configure) use_carried; configure ;;
   run) run_all ;;
 esac

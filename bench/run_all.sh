@@ -76,7 +76,7 @@ for program in "$programs"/*_bench; do
       else
         skip "no GPU answers"
       fi ;;
-    nn_cuda_kernels)
+    nn_cuda_kernels | device_cuda)
       if nvidia-smi -L > /dev/null 2>&1; then
         google "$name.json" "$program"
       else
