@@ -67,18 +67,20 @@ int run(int argc, char** argv) {
       ->check(CLI::IsMember(std::vector<std::string>(reef::plan::variant_names.begin(),
                                                      reef::plan::variant_names.end())))
       ->capture_default_str();
-  CLI::App* const simulate = add("simulate",
-                                 "what a schedule takes, in virtual time.\n"
-                                 "CASE: variant (atom2, atom3, zero, zero_sync), C, cuts, opts "
-                                 "{slots (of atom3; 0 is no limit), turn (of both atoms)}, chain "
-                                 "{tf, tb, tl, of, ob} (whole us)\n"
-                                 "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an "
-                                 "object with layers, heads, channels, vocabulary, context, "
-                                 "batch), micro_batches, device {memory_bytes (0: no limit), "
-                                 "link_gbps (GB/s), flops, memory_gbps "
-                                 "(GB/s; 0: updates and what else memory bounds take no time)}, "
-                                 "network {ranks, latency_ms, bandwidth_gbps (Gbit/s)}",
-                                 reef_examples::simulate);
+  CLI::App* const simulate =
+      add("simulate",
+          "what a schedule takes, in virtual time.\n"
+          "CASE: variant (atom2, atom3, zero, zero_sync), C, cuts, opts "
+          "{slots (of atom3; 0 is no limit), turn (of both atoms)}, chain "
+          "{tf, tb, tl, of, ob} (whole us)\n"
+          "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an "
+          "object with layers, heads, channels, vocabulary, context, "
+          "batch), micro_batches, device {memory_bytes (0: no limit), link_gbps (GB/s), flops, "
+          "memory_gbps "
+          "(GB/s; 0: updates and what else memory bounds take no time)}, "
+          "network {ranks, latency_ms, bandwidth_gbps (Gbit/s), uplink_gbps and "
+          "downlink_gbps (of all links of a rank together; may be left out)}",
+          reef_examples::simulate);
   simulate->add_option("--trace", options.trace,
                        "write the schedule as a Chrome trace to this file");
   try {

@@ -49,6 +49,7 @@ struct RecipeCase {
   double memory_rate = 0;
   int ranks = 1;
   std::vector<schedule::Link> links;
+  std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
 };
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why, const std::string& fix) {
@@ -95,7 +96,7 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
 }
 
 /// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
-/// matrices, whose diagonals are never read.
+/// matrices, whose diagonals are never read; uplink_gbps and downlink_gbps, numbers for all ranks or lists.
 void read_network(RecipeCase& to, const io::Json& test, const std::string& file) {
   const io::Json& network = test["network"];
   if (!network.is_object())
@@ -148,6 +149,7 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
   // Without it every message would take no time.
   if (ranks > 1 || network.contains("bandwidth_gbps"))
     read("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9, &schedule::Link::bytes_per_second);
+  to.uplinks = comm::read_uplinks(network, to.ranks, file);
 }
 
 RecipeCase read_case(const io::Json& test, const std::string& file) {
@@ -226,9 +228,13 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
                            format_bytes(peak))}};
   }
   const auto programs = Asked::programs(model, options, asked.ranks);
-  const schedule::World world{std::vector<schedule::Machine>(static_cast<std::size_t>(asked.ranks),
-                                                             run::machine_of(*options.profile)),
-                              asked.links};
+  schedule::World world{std::vector<schedule::Machine>(static_cast<std::size_t>(asked.ranks),
+                                                       run::machine_of(*options.profile)),
+                        asked.links};
+  for (std::size_t rank = 0; rank < asked.uplinks.first.size(); ++rank) {
+    world.machines[rank].uplink_bytes_per_second = asked.uplinks.first[rank];
+    world.machines[rank].downlink_bytes_per_second = asked.uplinks.second[rank];
+  }
   const schedule::Simulation run = schedule::simulate(programs, world, 3);
   if (!command.trace.empty())
     trace::write_chrome(command.trace, schedule::recordings_of(programs, run));

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
@@ -85,12 +87,40 @@ TEST(NetworkFile, what_is_no_network_is_refused) {
   std::remove(path.c_str());
 }
 
+TEST(NetworkFile, uplinks_are_a_number_for_all_devices_or_one_for_each) {
+  const std::string path = std::filesystem::temp_directory_path().string() + "/reef-uplinks-" +
+                           std::to_string(getpid()) + ".json";
+  const auto read = [&](const std::string& more) {
+    std::ofstream(path) << R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[1, 1], [1, 1]])"
+                        << more << "}";
+    return read_network(path, 2);
+  };
+  EXPECT_FALSE(read("").has_uplinks());
+  const NetworkShape all = read(R"(, "uplink_gbps": 0.1)");
+  EXPECT_DOUBLE_EQ(all.uplink(1), 0.1e9 / 8);
+  EXPECT_DOUBLE_EQ(all.downlink(1), 0.1e9 / 8);
+  const NetworkShape each = read(R"(, "uplink_gbps": [0.1, 0.2, 7], "downlink_gbps": [1, 2])");
+  EXPECT_DOUBLE_EQ(each.uplink(1), 0.2e9 / 8);
+  EXPECT_DOUBLE_EQ(each.downlink(1), 2e9 / 8);
+  for (const char* const wrong :
+       {R"(, "uplink_gbps": 0)", R"(, "uplink_gbps": [1])", R"(, "uplink_gbps": [1, -1])",
+        R"(, "uplink_gbps": "fast")", R"(, "uplink_gbps": [1, "x"])", R"(, "uplink_gbps": null)",
+        R"(, "downlink_gbps": 1)", R"(, "uplink_gbps": 1, "downlink_gbps": [1, 0])"}) {
+    EXPECT_THROW((void)read(wrong), DecodeError) << wrong;
+  }
+  std::remove(path.c_str());
+}
+
 TEST(NetworkShapeTest, sizes_that_do_not_fit_are_refused) {
   EXPECT_THROW(NetworkShape(2, {0, 1, 1}, {1, 1, 1, 1}), OptionError);
   EXPECT_THROW(NetworkShape(0, {}, {}), OptionError);
   EXPECT_THROW(NetworkShape(-1, {}, {}), OptionError);
   EXPECT_THROW(NetworkShape::uniform(2, std::numeric_limits<double>::infinity(), 1), OptionError);
   EXPECT_THROW(NetworkShape::uniform(2, 0, std::nan("")), OptionError);
+  const NetworkShape shape = NetworkShape::uniform(2, 0, 1);
+  EXPECT_THROW((void)shape.with_uplinks({1}, {1, 1}), OptionError);
+  EXPECT_THROW((void)shape.with_uplinks({1, 1}, {1, 0}), OptionError);
+  EXPECT_THROW((void)shape.with_uplinks({1, std::nan("")}, {1, 1}), OptionError);
 }
 
 TEST(ShapedLinks, collectives_keep_their_bits_and_travel_as_messages) {
@@ -198,6 +228,60 @@ TEST(ShapedLinks, each_ordered_pair_has_its_own_link) {
     EXPECT_GE(comm::detail::to_seconds(now - back.front()), 0.3);
     there.assign(10, now);
     send(progress, "back", 0, std::span(there));
+  }
+}
+
+TEST(ShapedLinks, an_uplink_carries_one_message_after_another_to_whomever) {
+  const Communicator world;
+  if (world.size() == 1) GTEST_SKIP() << "no link";
+  const auto ranks = static_cast<std::size_t>(world.size());
+  const double rate = 10e6;
+  const Bytes bytes = 2'000'000;  // 0.2 s each
+  const std::vector<double> each(ranks, rate);
+  Progress progress(world,
+                    shaped(NetworkShape::uniform(world.size(), 0, rate).with_uplinks(each, each)));
+  const auto took = [](std::int64_t begin) {
+    return comm::detail::to_seconds(comm::detail::now_ns() - begin);
+  };
+  const double one = static_cast<double>(bytes) / rate;
+  std::vector<std::vector<std::int64_t>> data(
+      ranks, std::vector<std::int64_t>(bytes / sizeof(std::int64_t), comm::detail::now_ns()));
+  // From rank 0 to all others.
+  if (world.rank() == 0) {
+    std::vector<std::unique_ptr<SendTask>> sends;
+    for (int peer = 1; peer < world.size(); ++peer) {
+      const std::string name = "to " + std::to_string(peer);
+      data[static_cast<std::size_t>(peer)].front() = comm::detail::now_ns();
+      sends.push_back(std::make_unique<SendTask>(
+          name, peer, std::span<const std::int64_t>(data[static_cast<std::size_t>(peer)])));
+      progress.submit(progress.queue(name), *sends.back());
+    }
+    const std::int64_t begin = data[1].front();
+    progress.wait_all();
+    EXPECT_GE(took(begin), (world.size() - 1) * one);
+  } else {
+    receive(progress, "to " + std::to_string(world.rank()), 0, std::span(data[0]));
+    EXPECT_GE(took(data[0].front()), one);
+  }
+  barrier(progress, "again");
+  // From all others to rank 0.
+  if (world.rank() != 0) {
+    data[0].front() = comm::detail::now_ns();
+    send(progress, "from " + std::to_string(world.rank()), 0, std::span(data[0]));
+  } else {
+    std::vector<std::unique_ptr<ReceiveTask>> receives;
+    for (int peer = 1; peer < world.size(); ++peer) {
+      const std::string name = "from " + std::to_string(peer);
+      receives.push_back(std::make_unique<ReceiveTask>(
+          name, peer, std::span(data[static_cast<std::size_t>(peer)])));
+      progress.submit(progress.queue(name), *receives.back());
+    }
+    progress.wait_all();
+    std::int64_t first = comm::detail::now_ns();
+    for (int peer = 1; peer < world.size(); ++peer) {
+      first = std::min(first, data[static_cast<std::size_t>(peer)].front());
+    }
+    EXPECT_GE(took(first), (world.size() - 1) * one);
   }
 }
 

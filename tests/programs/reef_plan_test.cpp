@@ -101,6 +101,10 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
   EXPECT_GT(ddp.at("wire_bytes"), 2 * 3 * 2 * 300'000) << "gradients of 0.3 M parameters";
   EXPECT_GT(ddp.at("step_s"), 5e-3);
   EXPECT_LT(ddp.at("utilisation"), 1);
+  io::Json shared = test;
+  shared["network"]["uplink_gbps"] = 1;
+  EXPECT_GT(answer("simulate", shared).at("step_s"), ddp.at("step_s"))
+      << "the two links of a rank share its uplink";
   // A device of a quarter of that: too small to stay, not too small to be swapped.
   test["device"]["memory_bytes"] = ddp.at("peak_device_bytes").get<std::uint64_t>() / 4;
   const io::Json none = answer("simulate", test);
@@ -144,6 +148,8 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
   test["model"] = "6x4x64";
   test["network"] = {{"latency_ms", {{0, 1}, {1, 0}}}, {"bandwidth_gbps", {{1}}}};
   refused("network.bandwidth_gbps has 1 rows for 2 ranks");
+  test["network"] = {{"ranks", 2}, {"uplink_gbps", {1}}};
+  refused("uplink_gbps is not what 2 devices need");
   test["network"] = 5;
   refused("'network' is no object");
   test.erase("network");

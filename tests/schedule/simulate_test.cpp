@@ -74,6 +74,76 @@ TEST(Simulate, a_message_takes_bytes_over_bandwidth_plus_latency_and_links_are_f
   EXPECT_EQ(result.wire_bytes[1], 0U);
 }
 
+namespace {
+
+constexpr int machines = 8;
+constexpr Bytes bytes = 100;
+
+/// Every rank sends to those of `to` and receives what is sent to it, all at once.
+template <class To>
+Seconds exchange(const Machine& machine, const Link& link, To&& to) {
+  std::vector<Writer> writers;
+  for (int rank = 0; rank < machines; ++rank) writers.emplace_back(rank);
+  std::vector<schedule::Instruction*> sends;
+  for (int rank = 0; rank < machines; ++rank) {
+    Writer& w = writers[static_cast<std::size_t>(rank)];
+    const StorageId x = w.storage("x", 64, Life::reserved);
+    const StorageId y = w.storage("y", 64, Life::reserved);
+    std::vector<schedule::Message> out;
+    std::vector<schedule::Message> in;
+    for (int step = 1; step < machines; ++step) {
+      const int next = (rank + step) % machines;
+      const int last = (rank + machines - step) % machines;
+      if (to(rank, next)) out.push_back({next, bytes, 0});
+      if (to(last, rank)) in.push_back({last, bytes, 0});
+    }
+    w.reads("Send", Lane::send, x).sends = out;
+    w.writes("Receive", Lane::receive, y).receives = in;
+  }
+  std::vector<Program> programs;
+  for (const Writer& w : writers) programs.push_back(w.program);
+  return simulate(programs, World::uniform(machines, machine, link), 1).total;
+}
+
+Machine connected(double up, double down) {
+  Machine machine;
+  machine.uplink_bytes_per_second = up;
+  machine.downlink_bytes_per_second = down;
+  return machine;
+}
+
+const auto all_to_all = [](int, int) { return true; };
+
+}  // namespace
+
+TEST(Simulate, all_links_of_a_machine_share_its_uplink_and_downlink) {
+  const Link link{0.5, 50};
+  // 100 B over 50 B/s, to seven others.
+  EXPECT_DOUBLE_EQ(exchange({}, link, all_to_all), 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(50, 50), link, all_to_all), 7 * 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(50, 0), link, all_to_all), 7 * 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(0, 50), link, all_to_all), 7 * 2 + 0.5);
+  // One sends to all, or all to one: it is that one's connection that counts.
+  const auto from_0 = [](int from, int) { return from == 0; };
+  const auto to_0 = [](int, int to) { return to == 0; };
+  EXPECT_DOUBLE_EQ(exchange(connected(50, 0), link, from_0), 7 * 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(0, 50), link, from_0), 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(50, 0), link, to_0), 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(0, 50), link, to_0), 7 * 2 + 0.5);
+}
+
+TEST(Simulate, a_message_passes_uplink_link_and_downlink_at_once_at_the_speed_of_the_slowest) {
+  const auto one = [](int from, int to) { return from == 2 && to == 5; };
+  EXPECT_DOUBLE_EQ(exchange(connected(100, 100), {0.5, 50}, one), 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(25, 100), {0.5, 50}, one), 4 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(100, 25), {0.5, 50}, one), 4 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(100, 100), {0.5, 0}, one), 1 + 0.5);
+  // Slow links fill a fast uplink together: the seventh message enters its link at 6 x 0.25.
+  const auto from_0 = [](int from, int) { return from == 0; };
+  EXPECT_DOUBLE_EQ(exchange(connected(400, 400), {0.5, 50}, from_0), 2 + 0.5);
+  EXPECT_DOUBLE_EQ(exchange(connected(400, 400), {0.5, 400}, from_0), 7 * 0.25 + 0.5);
+}
+
 TEST(Simulate, a_pipeline_reaches_the_time_of_its_slowest_stage) {
   // The flow-shop formula: sum of stages + (n - 1) * slowest.
   const auto programs = pipeline(8, 1, 100, 3);

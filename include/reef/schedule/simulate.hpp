@@ -35,7 +35,16 @@ inline void check_replay(const Program& program, const Turns& replay) {
 
 /// Runs the programs of all ranks in virtual time.
 ///
-///     arrival = max(both ends started, link free) + bytes / bandwidth + latency
+///     up      = max(both ends started, uplink free) + bytes / uplink
+///     left    = max(up, max(both ends started, link free) + bytes / bandwidth)
+///     reaches = left + latency - bytes / min(uplink, bandwidth)
+///     arrival = max(left + latency, max(reaches, downlink free) + bytes / downlink)
+///
+/// Each of the sender's uplink, the link and the receiver's downlink is busy until up, left and arrival;
+/// messages take an uplink and a link in the order in which both ends have started (at the same time,
+/// those to rank + 1, rank + 2, ... first, as collectives send them), a downlink in the order in
+/// which they reach it, and pass through all three at once. Where uplinks and downlinks are infinite,
+/// arrival = max(both ends started, link free) + bytes / bandwidth + latency.
 ///
 /// An instruction starts when its lane is free and its dependencies have ended; one that
 /// communicates ends after its last message plus its own cost (a fold). A loop asks, as Repeat says,

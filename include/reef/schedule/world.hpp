@@ -16,6 +16,8 @@ struct Machine {
   double memory_bytes_per_second = 0;  ///< for what is bound by memory, and for folding messages
   double copy_bytes_per_second = 0;    ///< the link between device and host, each direction
   Seconds copy_latency = 0;
+  double uplink_bytes_per_second = 0;    ///< all that it sends, over whatever links
+  double downlink_bytes_per_second = 0;  ///< all that it receives
 };
 
 namespace detail {

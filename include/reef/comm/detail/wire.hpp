@@ -65,11 +65,8 @@ public:
     Slot slot{&owner, token, peer, kind, false, nullptr, header, 0};
     const Bytes bytes = header_bytes + header.bytes;
     if (!shape_.empty()) {
-      std::int64_t& free = link_free_[static_cast<std::size_t>(peer)];
-      const double transmission = static_cast<double>(bytes) / shape_.bandwidth(rank_, peer);
-      free = std::max(free, asked_ != 0 ? asked_ : now_ns()) + to_ns(transmission);
-      header.arrival = free + to_ns(shape_.latency(rank_, peer));
-      slot.not_before = free;
+      slot.not_before = book(peer, bytes);
+      header.arrival = slot.not_before + to_ns(shape_.latency(rank_, peer));
     }
     const Layout layout(header, const_cast<void*>(payload));
     MPI_Request request = MPI_REQUEST_NULL;
@@ -108,8 +105,13 @@ public:
     const std::int64_t now = now_ns();
     while (!delayed_.empty() && delayed_.front().not_before <= now) {
       std::pop_heap(delayed_.begin(), delayed_.end(), later);
-      ready_.push_back(delayed_.back());
+      const Slot slot = delayed_.back();
       delayed_.pop_back();
+      if (slot.reaches) {
+        delay(through_downlink(slot));
+      } else {
+        ready_.push_back(slot);
+      }
     }
     for (std::size_t i = 0; i < ready_.size(); ++i) {
       const Slot slot = ready_[i];
@@ -145,6 +147,7 @@ public:
     std::uint64_t here = 0;
     for (const Slot& slot : delayed_) {
       if (slot.owner != &receiver) continue;
+      if (slot.reaches) return never_ns;  // it has yet to pass the downlink
       last = std::max(last, slot.not_before);
       ++here;
     }
@@ -210,6 +213,7 @@ private:
     const Header* header;
     Header expected;
     std::int64_t not_before;
+    bool reaches = false;  ///< not_before is when it reaches this rank's downlink
   };
 
   /// Header and payload as one MPI datatype; plain bytes where they are neighbours.
@@ -267,12 +271,50 @@ private:
         check_mpi(status.MPI_ERROR, "MPI_Isend");
       }
       if (slot.not_before != 0) {
-        delayed_.push_back(slot);
-        std::push_heap(delayed_.begin(), delayed_.end(), later);
+        delay(slot.receive && shape_.has_uplinks() ? reaching(slot) : slot);
       } else {
         ready_.push_back(slot);
       }
     }
+  }
+
+  void delay(const Slot& slot) {
+    delayed_.push_back(slot);
+    std::push_heap(delayed_.begin(), delayed_.end(), later);
+  }
+
+  /// Takes the message's place in this rank's uplink and its link. When it has left.
+  std::int64_t book(int peer, Bytes bytes) {
+    const auto amount = static_cast<double>(bytes);
+    const std::int64_t asked = asked_ != 0 ? asked_ : now_ns();
+    std::int64_t& free = link_free_[static_cast<std::size_t>(peer)];
+    free = std::max(free, asked) + to_ns(amount / shape_.bandwidth(rank_, peer));
+    if (shape_.has_uplinks()) {
+      uplink_free_ = std::max(uplink_free_, asked) + to_ns(amount / shape_.uplink(rank_));
+      free = std::max(free, uplink_free_);
+    }
+    return free;
+  }
+
+  /// The same message, to be seen when its first byte reaches the downlink.
+  [[nodiscard]] Slot reaching(Slot slot) const {
+    const auto bytes = static_cast<double>(header_bytes + slot.expected.bytes);
+    const double rate = std::min(shape_.bandwidth(slot.peer, rank_), shape_.uplink(slot.peer));
+    slot.not_before -= to_ns(bytes / rate);
+    slot.reaches = true;
+    return slot;
+  }
+
+  /// Takes its place in the downlink, after those that have reached it before. To be seen when it has
+  /// arrived.
+  Slot through_downlink(Slot slot) {
+    const auto bytes = static_cast<double>(header_bytes + slot.expected.bytes);
+    downlink_free_ =
+        std::max(downlink_free_, slot.not_before) + to_ns(bytes / shape_.downlink(rank_));
+    downlink_free_ = std::max(downlink_free_, slot.header->arrival);
+    slot.not_before = downlink_free_;
+    slot.reaches = false;
+    return slot;
   }
 
   static void check_received(const Slot& slot, const MPI_Status& status, int code) {
@@ -314,6 +356,8 @@ private:
   NetworkShape shape_;
   LiveMeter* meter_;
   std::vector<std::int64_t> link_free_;
+  std::int64_t uplink_free_ = 0;
+  std::int64_t downlink_free_ = 0;
   std::int64_t asked_ = 0;
   std::vector<std::int64_t> heard_;
   std::vector<MPI_Request> requests_;

@@ -27,6 +27,10 @@ public:
             const World& world, int rounds, const Turns& replay)
       : programs_(programs), world_(world), rounds_(rounds), replay_(replay) {
     result_.turns.resize(world.machines.size());
+    for (const Machine& machine : world.machines) {
+      const bool one = machine.uplink_bytes_per_second > 0 || machine.downlink_bytes_per_second > 0;
+      connections_ = connections_ || one;
+    }
     for (const Program& program : programs) {
       first_.push_back(tasks_.size());
       tasks_.resize(tasks_.size() + program.round.size() * static_cast<std::size_t>(rounds));
@@ -57,6 +61,8 @@ public:
       events_.pop();
       now_ = event.time;
       if (event.what == Event::start) begin(event.subject);
+      if (event.what == Event::leave) depart(event.subject);
+      if (event.what == Event::reach) reach(event.subject);
       if (event.what == Event::arrive) arrive(event.subject);
       if (event.what == Event::end) end(event.subject);
       if (event.what == Event::ask) ask(event.subject);
@@ -95,19 +101,20 @@ private:
   struct Transfer {
     std::size_t sender, receiver;
     Bytes bytes;
-    int missing = 2;  ///< ends that have not started
+    int missing = 2;    ///< ends that have not started
+    Seconds whole = 0;  ///< when its last byte reaches the receiver's downlink
   };
-  // What ends when a loop asks has ended before.
+  // What ends when a loop asks has ended before, and what starts when a message leaves has started.
   struct Event {
-    enum What : std::uint8_t { arrive, end, start, ask };
+    enum What : std::uint8_t { reach, arrive, end, start, leave, ask };
     Seconds time;
     std::uint64_t order;
     What what;
     std::size_t subject;
     bool operator>(const Event& other) const {
-      const bool asks = what == ask;
-      const bool other_asks = other.what == ask;
-      return std::tie(time, asks, order) > std::tie(other.time, other_asks, other.order);
+      const What late = std::max(what, start);
+      const What other_late = std::max(other.what, start);
+      return std::tie(time, late, order) > std::tie(other.time, other_late, other.order);
     }
   };
 
@@ -168,19 +175,57 @@ private:
     tasks_[task].begin = now_;
     if (tasks_[task].messages == 0) finish(task);
     for (const std::size_t transfer : tasks_[task].transfers) {
-      if (--transfers_[transfer].missing == 0) depart(transfer);
+      if (--transfers_[transfer].missing == 0) leave(transfer);
     }
   }
 
-  /// Both ends have started: the message takes its place in the link.
+  /// Both ends have started. Of messages that leave a machine at the same time, those to the ranks behind
+  /// it go first, as collectives send them.
+  void leave(std::size_t index) {
+    if (!connections_) return depart(index);
+    const auto ranks = static_cast<int>(world_.machines.size());
+    const int ahead = rank_at(transfers_[index].receiver) - rank_at(transfers_[index].sender);
+    const auto behind = static_cast<std::uint64_t>((ahead + ranks) % ranks);
+    events_.push({now_, (behind << 40) + order_++, Event::leave, index});
+  }
+
+  int rank_at(std::size_t task) const { return programs_[rank_of(task)].rank; }
+  const Machine& machine_at(std::size_t task) const {
+    return world_.machines[static_cast<std::size_t>(rank_at(task))];
+  }
+
+  /// The message takes its place in the sender's uplink and in the link.
   void depart(std::size_t index) {
-    const Transfer& transfer = transfers_[index];
-    const int from = programs_[rank_of(transfer.sender)].rank;
-    const int to = programs_[rank_of(transfer.receiver)].rank;
+    Transfer& transfer = transfers_[index];
+    const int from = rank_at(transfer.sender);
+    const int to = rank_at(transfer.receiver);
     const Link& link = world_.link(from, to);
+    const auto bytes = static_cast<double>(transfer.bytes);
+    const double uplink = machine_at(transfer.sender).uplink_bytes_per_second;
     Seconds& free = link_free_[{from, to}];
-    free = std::max(now_, free) + over(static_cast<double>(transfer.bytes), link.bytes_per_second);
-    push(free + link.latency, Event::arrive, index);
+    free = std::max(now_, free) + over(bytes, link.bytes_per_second);
+    if (uplink > 0) {
+      Seconds& up = uplink_free_[from];
+      up = std::max(now_, up) + over(bytes, uplink);
+      free = std::max(free, up);
+    }
+    transfer.whole = free + link.latency;
+    if (machine_at(transfer.receiver).downlink_bytes_per_second > 0) {
+      const Seconds takes = std::max(over(bytes, link.bytes_per_second), over(bytes, uplink));
+      push(std::max(now_, transfer.whole - takes), Event::reach, index);
+    } else {
+      push(transfer.whole, Event::arrive, index);
+    }
+  }
+
+  /// Its first byte is there: it takes its place in the receiver's downlink.
+  void reach(std::size_t index) {
+    const Transfer& transfer = transfers_[index];
+    Seconds& free = downlink_free_[rank_at(transfer.receiver)];
+    free = std::max(now_, free) + over(static_cast<double>(transfer.bytes),
+                                       machine_at(transfer.receiver).downlink_bytes_per_second);
+    free = std::max(free, transfer.whole);
+    push(free, Event::arrive, index);
   }
 
   void arrive(std::size_t index) {
@@ -289,6 +334,8 @@ private:
   std::vector<Loop> loops_;
   std::vector<Transfer> transfers_;
   std::map<std::pair<int, int>, Seconds> link_free_;
+  std::map<int, Seconds> uplink_free_, downlink_free_;
+  bool connections_ = false;  ///< some machine has an uplink or a downlink
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
   Seconds now_ = 0;
