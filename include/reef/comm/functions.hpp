@@ -36,8 +36,7 @@ inline constexpr const char* default_queue = "default";
 
 /// Submits the task to the queue "default" and blocks until it is complete.
 inline void run(Progress& progress, Task& task) {
-  progress.submit(progress.queue(default_queue), task);
-  progress.wait(task);
+  progress.run(progress.queue(default_queue), task);
 }
 
 /// Replaces `data` by its sum over all ranks, folded in rank order: the same bits on every rank, in

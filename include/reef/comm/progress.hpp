@@ -34,7 +34,8 @@
 
 namespace reef::inline v0::comm {
 
-/// The one thread of a process that makes MPI calls: it runs the tasks of all queues.
+/// The one thread of a process that makes MPI calls, one at a time: it runs the tasks of all queues. In its
+/// place, while it rests, whoever is in run().
 ///
 /// | who      | all ranks construct and destroy it: collective, both block. One per process            |
 /// | calls    | while it lives nobody else calls MPI, unless MPI grants MPI_THREAD_MULTIPLE; errors     |
@@ -75,7 +76,7 @@ public:
   [[nodiscard]] Transport transport() const {
     return window_ != nullptr ? Transport::window : Transport::messages;
   }
-  /// Whether collectives in shared memory read the other ranks' arrays where they are, on all ranks:
+  /// Whether large collectives in shared memory read the other ranks' arrays where they are, on all ranks:
   /// ProgressOptions::read_peers where the system allows it.
   [[nodiscard]] bool reads_peers() const { return window_ != nullptr && window_->reads_peers(); }
   [[nodiscard]] Bytes piece_bytes() const { return options_.piece_bytes; }
@@ -102,27 +103,19 @@ public:
   /// that is not there.
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
               std::function<void()> completed = {}, Readiness readiness = Readiness::polled) {
-    check_submission(task);
-    bool first = false;
-    {
-      const std::scoped_lock lock(mutex_);
-      rethrow();
-      task.progress_ = this;
-      task.ready_ = std::move(ready);
-      task.completed_ = std::move(completed);
-      task.readiness_ = readiness;
-      task.awake_until_ = 0;
-      task.next_ = nullptr;
-      first = queue.head_ == nullptr;
-      task.asked_ = first && !task.ready_ ? detail::now_ns() : 0;
-      task.state_.store(Task::State::queued, std::memory_order_release);
-      (first ? queue.head_ : queue.tail_->next_) = &task;
-      queue.tail_ = &task;
-      ++tasks_;
-    }
-    tick();
-    if (first)
-      naps_.wake();  // the others are found behind it, when whoever came first has done this
+    const bool first = append(queue, task, std::move(ready), std::move(completed), readiness);
+    if (first) naps_.wake();  // the others are found behind it, when whoever came first has done this
+  }
+
+  /// Appends `task` to the queue and blocks until it is complete; throws what went wrong. Any thread but
+  /// the progress thread.
+  ///
+  /// While that one rests this thread does its part, for a millisecond and as long as something moves:
+  /// what is done by then needs nobody to be woken.
+  void run(Queue& queue, Task& task) {
+    append(queue, task, {}, {}, Readiness::polled);
+    drive(task);
+    wait(task);
   }
 
   /// Blocks until the task's last submission is complete; throws what went wrong. Any thread but
@@ -241,6 +234,31 @@ private:
     return size;
   }
 
+  /// True if it is the first of its queue.
+  bool append(Queue& queue, Task& task, std::function<bool()> ready,
+              std::function<void()> completed, Readiness readiness) {
+    check_submission(task);
+    bool first = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      rethrow();
+      task.progress_ = this;
+      task.ready_ = std::move(ready);
+      task.completed_ = std::move(completed);
+      task.readiness_ = readiness;
+      task.awake_until_ = 0;
+      task.next_ = nullptr;
+      first = queue.head_ == nullptr;
+      task.asked_ = first && !task.ready_ ? detail::now_ns() : 0;
+      task.state_.store(Task::State::queued, std::memory_order_release);
+      (first ? queue.head_ : queue.tail_->next_) = &task;
+      queue.tail_ = &task;
+      ++tasks_;
+    }
+    tick();
+    return first;
+  }
+
   void check_submission(Task& task) {
     if (task.in_flight()) {
       throw OptionError("reef::comm: '", task.name(),
@@ -280,6 +298,11 @@ private:
 
   // The progress thread: detail/progress_thread.hpp; from beat() on detail/progress_end.hpp.
   void serve();
+  /// Takes the progress thread's place for a moment, for a task of this thread's.
+  void drive(const Task& task);
+  /// Calls `part`; what it throws makes this object unusable.
+  template <class Part>
+  void guarded(Part&& part) noexcept;
   bool busy();
   bool poll();
   /// Tests all messages, as often as it is of use.
@@ -322,6 +345,7 @@ private:
 #else
   static constexpr int polls_per_round = 1;
 #endif
+  static constexpr std::int64_t longest_drive_ns = 1'000'000;  // signs of life are the thread's
   static inline const std::string prefix = "reef::comm: ";
 
   const int exceptions_ = std::uncaught_exceptions();
@@ -350,7 +374,8 @@ private:
   std::atomic<int> asks_{0};  // 1: some queue's first task was not ready, or may turn out so
   detail::Aside aside_{[this] { naps_.wake(); }};
 
-  // The progress thread's own.
+  // The progress thread's own, and in drive() another's: of who holds this.
+  std::mutex engine_;
   detail::Wire wire_;
   detail::Control control_;
   detail::FlightRecorder recorder_;

@@ -39,19 +39,25 @@ public:
     rounds_ = pieces_.most();
     base_ = channel_->rounds;
     channel_->rounds += static_cast<std::uint64_t>(rounds_);
-    together_ = read_ = false;
+    announced_ = together_ = read_ = false;
     unreadable_ = -1;
     folded_ = 0;
     gathered_.assign(static_cast<std::size_t>(station.size), 0);
     sources_.resize(static_cast<std::size_t>(station.size));
     if (rounds_ == 0) return;
     prepare_staging();
-    announce(prototype, name);
+    label_ = label_of(prototype, plan, name);
   }
 
   /// Folds one piece and gathers one of each rank at most, so that the progress thread polls.
   bool advance() override {
     if (rounds_ == 0 || read_) return false;
+    if (!announced_) {
+      // Who reads slots may be behind, and looks at labels.
+      if (!channel_->all_at(&WindowBoard::done, base_)) return false;
+      announce();
+      announced_ = true;
+    }
     if (!together_) {
       if (!channel_->all_at(&WindowBoard::arrived, base_ + 1)) return false;
       for (int rank = 0; rank < station_->size; ++rank) {
@@ -80,6 +86,10 @@ public:
       ranks.assign(1, unreadable_);  // whatever its counters say
       return;
     }
+    if (!announced_) {
+      channel_->behind(ranks, station_->rank, &WindowBoard::done, base_);
+      return;
+    }
     channel_->behind(ranks, station_->rank, &WindowBoard::arrived, base_ + 1);
     if (ranks.empty()) channel_->behind(ranks, station_->rank, &WindowBoard::done, end());
   }
@@ -93,8 +103,7 @@ private:
   [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->rank); }
   [[nodiscard]] std::uint64_t end() const { return base_ + static_cast<std::uint64_t>(rounds_); }
 
-  void announce(const Header& prototype, std::string_view name) {
-    label_ = label_of(prototype, *plan_, name);
+  void announce() {
     const auto input = reinterpret_cast<std::uintptr_t>(plan_->input) - plan_->input_begin;
     const auto output = reinterpret_cast<std::uintptr_t>(plan_->output) - plan_->output_begin;
     label_.chunks = input;
@@ -107,7 +116,7 @@ private:
       }
     }
     station_->meter.window(kind_, given);
-    mine().labels[0] = label_;  // of the collective before nobody reads any more
+    mine().labels[0] = label_;
     mine().arrived.store(end(), std::memory_order_release);
   }
 
@@ -225,6 +234,7 @@ private:
   /// What was read is of the ranks, not of processes that took the number of one that died.
   [[nodiscard]] bool all_still_there() {
     for (int rank = 0; rank < station_->size; ++rank) {
+      if (rank == station_->rank) continue;
       if (!readable(rank, channel_->peers().probe(rank))) return false;
     }
     return true;
@@ -249,6 +259,7 @@ private:
   std::int64_t own_ = 0;                // pieces of the own shard
   std::int64_t folded_ = 0;             // of these, final in the output
   std::vector<std::int64_t> gathered_;  // by owner: pieces that are in the output
+  bool announced_ = false;              // this rank said where its array is
   bool together_ = false;               // all ranks said where their arrays are
   bool read_ = false;                   // nothing is left to read
   int unreadable_ = -1;                 // the rank of which the last read failed

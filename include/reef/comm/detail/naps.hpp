@@ -55,6 +55,9 @@ public:
     woken_.exchange(false);  // what it was woken for is seen by the look that follows
   }
 
+  /// Lets others have the core, and notices if they take it. Any thread.
+  void give_way() { yield(now_ns()); }
+
   /// Nobody else computes on this core, as far as it has noticed.
   [[nodiscard]] bool alone() const { return now_ns() >= shared_until_; }
 
@@ -93,7 +96,7 @@ private:
   std::atomic<bool> napping_{false};
   std::atomic<bool> woken_{false};
   std::int64_t still_since_ = 0;
-  std::int64_t shared_until_ = 0;  ///< the core is taken to be shared until then
+  std::atomic<std::int64_t> shared_until_{0};  ///< the core is taken to be shared until then
 };
 
 }  // namespace reef::inline v0::comm::detail

@@ -18,31 +18,72 @@ inline void Progress::serve() {
   device::detail::go_first();
   std::int64_t last = detail::now_ns();
   while (!leave_) {
-    const std::int64_t now = detail::now_ns();
     bool moved = false;
-    try {
-      moved = poll();
-      // Whoever was stopped itself has not heard from the others for its own reasons.
-      if (now - last > pause_ns_) forgive();
-      last = now;
-      beat(now);
-      watch(now);
-      finish();
-    } catch (const detail::Mismatch& mismatch) {
-      fail(detail::describe(mismatch, rank(), names_), Why::mismatch);
-    } catch (const Overdue& overdue) {
-      fail(overdue.text, Why::deadline);
-    } catch (const Error& error) {
-      fail(error.what(), Why::thrown);
-    } catch (const std::exception& error) {
-      fail(error.what(), Why::thrown);
-    } catch (...) {
-      fail("a callback threw what is no std::exception", Why::thrown);
+    std::int64_t beats = 0;
+    std::int64_t arrives = 0;
+    std::int64_t still = 0;
+    {
+      const std::scoped_lock engine(engine_);
+      const std::int64_t now = detail::now_ns();
+      guarded([&] {
+        moved = poll();
+        // Whoever was stopped itself has not heard from the others for its own reasons.
+        if (now - last > pause_ns_) forgive();
+        last = now;
+        beat(now);
+        watch(now);
+        finish();
+      });
+      beats = farewell_ ? detail::never_ns : next_beat_;
+      arrives = call_ahead();
+      still = quiet();
     }
-    naps_.rest(moved, farewell_ ? detail::never_ns : next_beat_, call_ahead(), quiet(),
-               [this] { return busy(); });
+    naps_.rest(moved, beats, arrives, still, [this] { return busy(); });
   }
+  const std::scoped_lock engine(engine_);
   wire_.cancel(detail::to_ns(0.1));  // the receives of claims that nobody will make
+}
+
+inline void Progress::drive(const Task& task) {
+  {
+    const std::unique_lock engine(engine_, std::try_to_lock);
+    const std::int64_t begin = detail::now_ns();
+    // MPI does not say when it has moved a part of a message: about 8 bytes in a ns.
+    const std::int64_t patience =
+        detail::Naps::spin_ns + static_cast<std::int64_t>(task.payload() / 8);
+    std::int64_t moved_at = begin;
+    for (std::int64_t now = begin; engine && task.in_flight(); now = detail::now_ns()) {
+      if (now - begin > longest_drive_ns || now - moved_at > patience) break;
+      bool moved = false;
+      guarded([&] {
+        moved = poll_wire();
+        moved = step() || moved;
+      });
+      if (moved) {
+        moved_at = now;
+      } else if (naps_.alone()) {
+        naps_.give_way();
+      }
+    }
+  }
+  if (task.in_flight()) naps_.wake();
+}
+
+template <class Part>
+inline void Progress::guarded(Part&& part) noexcept {
+  try {
+    part();
+  } catch (const detail::Mismatch& mismatch) {
+    fail(detail::describe(mismatch, rank(), names_), Why::mismatch);
+  } catch (const Overdue& overdue) {
+    fail(overdue.text, Why::deadline);
+  } catch (const Error& error) {
+    fail(error.what(), Why::thrown);
+  } catch (const std::exception& error) {
+    fail(error.what(), Why::thrown);
+  } catch (...) {
+    fail("a callback threw what is no std::exception", Why::thrown);
+  }
 }
 
 inline bool Progress::busy() {
