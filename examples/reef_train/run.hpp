@@ -672,7 +672,7 @@ private:
           what, reef::concat("the parameter '", name, "' is not finite; no weights are exported"));
     }
     // A first look before the whole evaluation: finite weights may still be of no use.
-    if (!is_finite(trainer_.evaluate(1))) {
+    if (!reef::is_finite(trainer_.evaluate(1))) {
       return failures_.add(what, "the held-out loss is not finite; no weights are exported");
     }
     if (!first() || !failures_.attempt(what, [&] { write_weights(); })) return;
