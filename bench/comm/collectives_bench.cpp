@@ -35,6 +35,8 @@ using reef_bench::Contender;
 
 constexpr int blocks = 3;
 constexpr int calls_a_block = 3;
+constexpr int small_calls_a_block =
+    101;  // a call of some microseconds is as long as what disturbs it
 constexpr int barriers_a_call = 200;
 
 enum class By { reading, slots, messages };
@@ -187,9 +189,9 @@ Operation transfer(Setting& s) {
 }
 
 /// Seconds of a call, once buffers have grown.
-double typical(const std::function<void()>& work) {
+double typical(const std::function<void()>& work, int calls = calls_a_block) {
   std::vector<double> seconds;
-  for (int call = -1; call < calls_a_block; ++call) {
+  for (int call = -1; call < calls; ++call) {
     const double took = reef_bench::slowest_seconds_of(work);
     if (call >= 0) seconds.push_back(took);
   }
@@ -197,7 +199,7 @@ double typical(const std::function<void()>& work) {
 }
 
 double typical(benchmark::State& state, const Communicator& world, By by,
-               const std::function<void(Progress&)>& work) {
+               const std::function<void(Progress&)>& work, int calls = calls_a_block) {
   ProgressOptions options;
   options.deadline = 120;
   options.transport = by == By::messages ? Transport::messages : Transport::window;
@@ -206,7 +208,7 @@ double typical(benchmark::State& state, const Communicator& world, By by,
   if (by == By::reading && !progress.reads_peers()) {
     state.SetLabel("refused by the system: slots");
   }
-  return typical([&] { work(progress); });
+  return typical([&] { work(progress); }, calls);
 }
 
 const std::vector<std::pair<std::string, By>> ways{
@@ -216,11 +218,13 @@ void compare(benchmark::State& state, Bytes bytes, By by, Operation (*make)(Sett
   Setting setting(bytes);
   const Operation operation = make(setting);
   const auto copy = [&] { std::memcpy(setting.array(2).data(), setting.data.data(), bytes); };
-  std::vector<Contender> contenders{{"roof", [&] { return typical(copy); }}};
+  const int calls = bytes < (Bytes{1} << 20) ? small_calls_a_block : calls_a_block;
+  std::vector<Contender> contenders{{"roof", [&] { return typical(copy, calls); }}};
   for (const Rival& rival : operation.rivals) {
-    contenders.push_back({rival.name, [&rival] { return typical(rival.run); }});
+    contenders.push_back({rival.name, [&rival, calls] { return typical(rival.run, calls); }});
   }
-  reef_bench::compare(state, [&] { return typical(state, setting.world, by, operation.ours); },
+  reef_bench::compare(state,
+                      [&] { return typical(state, setting.world, by, operation.ours, calls); },
                       contenders, {.bytes = static_cast<double>(bytes)});
 }
 
@@ -263,7 +267,8 @@ void barrier_by(benchmark::State& state, By by) {
 }
 
 void register_all() {
-  for (const Bytes bytes : {Bytes{64} << 20, Bytes{4} << 20, Bytes{64} << 10}) {
+  for (const Bytes bytes : {Bytes{64} << 20, Bytes{4} << 20, Bytes{1} << 20, Bytes{256} << 10,
+                            Bytes{64} << 10, Bytes{16} << 10, Bytes{4} << 10, Bytes{1} << 10}) {
     collective("reduce_scatter_and_all_gather", bytes, reduce_scatter_and_all_gather);
     collective("all_reduce", bytes, sum);
     collective("reduce_scatter", bytes, scatter);

@@ -1,10 +1,13 @@
 #include <reef/comm/collectives.hpp>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -244,6 +247,47 @@ TYPED_TEST(Collectives, the_bits_are_the_same_in_every_repetition) {
     wrong += same_bits(data, sum) ? 0 : 1;
   }
   EXPECT_EQ(wrong, 0);
+}
+
+TYPED_TEST(Collectives, small_and_large_arrays_take_turns_whoever_is_behind) {
+  using T = typename TypeParam::Value;
+  if (TypeParam::piece < 1024) GTEST_SKIP() << "many pieces";
+  // What a rank says of the one must not be overwritten while another still looks at the other.
+  int wrong = 0;
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    for (const std::int64_t n : {11, 300'000, 2'000, 13}) {
+      if (repetition % this->world.size() == this->world.rank() && n != 11) {
+        std::this_thread::sleep_for(std::chrono::microseconds(300));
+      }
+      std::vector<T> data = inputs_of<T>(this->world.rank(), n);
+      all_reduce(this->progress, "in turn", std::span(data));
+      wrong += same_bits(data, sum_of_ranks<T>(this->world.size(), n)) ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TYPED_TEST(Collectives, threads_that_wait_for_their_own_queues_do_not_hold_each_other_up) {
+  using T = typename TypeParam::Value;
+  constexpr int threads = 3;
+  const std::int64_t n = 1'009;
+  std::array<int, threads> wrong{};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < threads; ++i) {
+    callers.emplace_back([&, i] {
+      const std::string name = "caller" + std::to_string(i);
+      Queue& queue = this->progress.queue(name);
+      const std::vector<T> sum = sum_of_ranks<T>(this->world.size(), n);
+      for (int repetition = 0; repetition < 20; ++repetition) {
+        std::vector<T> data = inputs_of<T>(this->world.rank(), n);
+        AllReduceTask<T> task(name, std::span(data), this->world.size());
+        this->progress.run(queue, task);
+        wrong[static_cast<std::size_t>(i)] += same_bits(data, sum) ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, (std::array<int, threads>{}));
 }
 
 TYPED_TEST(Collectives, queues_run_side_by_side_without_mixing_their_messages) {
