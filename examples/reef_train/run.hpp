@@ -607,12 +607,15 @@ private:
                     "the held-out loss after the last step is not finite.\n  fix: a lower learning "
                     "rate or weight decay, and start from an earlier checkpoint.");
     }
+    std::vector<double> counts;
+    if (stepped_) {
+      counts = given();
+      metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
+      if (!options_.metrics.empty() && !metrics_.broken()) files.push_back(options_.metrics);
+    }
     std::string sample;
     if (!asked() && finite) sample = sample_text();
     if (stepped_) {
-      const std::vector<double> counts = given();
-      metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
-      if (!options_.metrics.empty() && !metrics_.broken()) files.push_back(options_.metrics);
       for (const std::string& file :
            metrics_.write_timeline(&trainer_.progress(), options_, counts, validation, sample)) {
         files.push_back(file);

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 TEST(StopRequest, a_signal_to_one_rank_is_known_to_all_at_the_same_call) {
   const comm::StopRequest stop;
-  comm::Progress progress;
+  comm::Progress progress{comm::ProgressOptions{}};
   EXPECT_FALSE(stop.agree(progress));
   if (progress.rank() == progress.size() - 1) ::raise(SIGUSR1);
   EXPECT_EQ(stop.signal(), progress.rank() == progress.size() - 1 ? SIGUSR1 : 0);
