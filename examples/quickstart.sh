@@ -31,7 +31,7 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
 # Of SIGTERM and SIGINT (Ctrl-C) Open MPI's launcher tells its ranks after so many seconds, and kills them after
 # as many again: in the 1 of its default weights are not written. SIGUSR1 it passes on at once.
-export OMPI_MCA_odls_base_sigkill_timeout="${OMPI_MCA_odls_base_sigkill_timeout:-5}"
+export OMPI_MCA_odls_base_sigkill_timeout="${OMPI_MCA_odls_base_sigkill_timeout:-3}"
 
 # The metrics of an earlier run go aside, unless the options name others, or go on with that run.
 case " $* " in

@@ -28,6 +28,7 @@
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/safetensors_files.hpp>
 
 #include "../support/file_roles.hpp"
 #include "../support/model_shape.hpp"
@@ -308,19 +309,25 @@ std::vector<fs::path> files_of_tokenizer(const std::string& name) {
   if (kind == "tiktoken") return {place};
   std::vector<fs::path> files;
   if (kind != "gpt2") return files;
-  for (const char* file : {"vocab.json", "merges.txt", "encoder.json", "vocab.bpe"})
+  for (const char* file :
+       {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"})
     files.push_back(fs::path(place) / file);
   return files;
 }
 
-/// The weights that `--init FILE` reads: the shards too that an index names.
-std::vector<fs::path> files_of_init(const fs::path& file) {
-  std::vector<fs::path> files{file};
-  if (file.extension() != ".json") return files;
+/// The weights that `--init PLACE` reads: a file, or an index and what it names, in a folder or not.
+std::vector<fs::path> files_of_init(const fs::path& place) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(place, ignored);
+  const fs::path index =
+      is_folder ? place / reef::io::SafetensorsFiles::index_name : fs::path(place);
+  std::vector<fs::path> files{place, index};
+  if (is_folder) files.push_back(place / reef::io::SafetensorsFiles::whole_name);
+  if (index.extension() != ".json") return files;
   try {
-    const auto index = reef::io::read_json(file);
-    for (const auto& shard : reef::io::require<reef::io::Json>(index, "weight_map", "the index"))
-      files.push_back(file.parent_path() / shard.get<std::string>());
+    const auto json = reef::io::read_json(index);
+    for (const auto& file : reef::io::require<reef::io::Json>(json, "weight_map", "the index"))
+      files.push_back(index.parent_path() / file.get<std::string>());
   } catch (const std::exception&) {  // who reads it says what it is
   }
   return files;
@@ -339,7 +346,9 @@ void require_files_apart(const TrainOptions& o) {
   for (const auto& file : files_of_tokenizer(o.tokenizer)) files.reads("--tokenizer", file);
   if (!o.init.empty()) {
     for (const auto& file : files_of_init(o.init)) files.reads("--init", file);
-    files.reads_beside("--init", fs::path(o.init).parent_path() / "config.json");
+    const fs::path place = o.init;
+    files.reads_beside("--init",
+                       (fs::is_directory(place) ? place : place.parent_path()) / "config.json");
   }
   files.reads("--network", o.network);
   files.writes("--metrics", o.metrics);

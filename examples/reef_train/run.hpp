@@ -537,7 +537,8 @@ private:
     if (first()) {
       for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
         const std::vector<Sum> values = trainer_.parameter(parameter.name);
-        if (std::all_of(values.begin(), values.end(), [](Sum x) { return reef::is_finite(x); })) continue;
+        if (std::all_of(values.begin(), values.end(), [](Sum x) { return reef::is_finite(x); }))
+          continue;
         name = parameter.name;
         break;
       }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/io/directory_lock.hpp>
 
 namespace reef_examples {
 
@@ -123,6 +124,10 @@ private:
       const File& kept = is(a, Role::checkpoints) ? a : b;
       const File& file = is(a, Role::checkpoints) ? b : a;
       if (const auto rest = below(file.path, kept.path); !rest.empty()) {
+        if (rest == reef::io::DirectoryLock::file_name) {
+          return reef::concat("'", file.name, "' of ", file.option, " is the lock of ", kept.option,
+                              "; give it another name");
+        }
         if (!rest.begin()->string().starts_with("step-")) return {};
         return reef::concat("'", file.name, "' of ", file.option,
                             " lies in a checkpoint's folder of ", kept.option, " ", kept.name,

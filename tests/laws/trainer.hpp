@@ -344,6 +344,7 @@ TYPED_TEST_P(TrainerLaws, evaluation_changes_nothing) {
   const double loss = trainer.evaluate(3);
   EXPECT_TRUE(std::isfinite(loss));
   EXPECT_EQ(loss, trainer.evaluate(3));
+  EXPECT_EQ(trainer.evaluate(3, [](int done) { return done < 1; }), trainer.evaluate(1));
   const auto rest = outcome_of(trainer, this->steps / 2);
   outcome.losses.insert(outcome.losses.end(), rest.losses.begin(), rest.losses.end());
   EXPECT_EQ(outcome.losses, this->undisturbed().losses);

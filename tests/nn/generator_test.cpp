@@ -125,6 +125,13 @@ TEST_F(Generation, without_temperature_is_the_argmax_of_the_models_logits) {
   EXPECT_EQ(generator_.generate(text, options), continued(text, 3));
 }
 
+TEST_F(Generation, ends_where_it_is_told_not_to_proceed) {
+  int asked = 0;
+  GenerateOptions options{.tokens = 25, .temperature = 0, .vocabulary = 37};
+  options.proceed = [&] { return asked++ < 3; };
+  EXPECT_EQ(generator_.generate(Tokens{3, 14}, options), continued({3, 14}, 3));
+}
+
 TEST_F(Generation, is_the_same_for_the_same_seed_and_another_for_another) {
   const Tokens prompt{1, 2};
   const auto text = [&](std::uint64_t seed) {

@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -114,6 +117,12 @@ TEST_F(ReefTrainSafety, an_output_that_is_an_input_is_refused_whatever_it_is_cal
   io::write_atomically(path("part.safetensors"), "weights");
   refused(data + "--init " + path("w.json") + " --export " + path("part.safetensors"),
           "is read by --init");
+  fs::create_directory(path("model"));
+  fs::copy_file(path("w.json"), path("model/model.safetensors.index.json"));
+  for (const char* file : {"part.safetensors", "model.safetensors.index.json", "config.json"}) {
+    refused(data + "--init " + path("model") + " --report " + path("model/") + file,
+            "is read by --init");
+  }
   EXPECT_EQ(text_of("text.txt"), before);
   EXPECT_EQ(text_of("w.safetensors"), "weights");
   EXPECT_EQ(text_of("merges.txt"), "{}");
@@ -127,6 +136,8 @@ TEST_F(ReefTrainSafety, outputs_that_would_be_in_each_others_way_are_refused) {
   refused(data + "--metrics " + path("run") + " --checkpoint " + path("run/"),
           "is the file of --metrics too");
   refused(data + "--metrics " + path("a") + " --checkpoint " + path("a/b"), "is to be a file");
+  refused(data + "--metrics " + path("run/reef.lock") + " --checkpoint " + path("run"),
+          "is the lock of --checkpoint");
   refused(data + "--metrics " + path("config.json") + " --export " + path("w"),
           "is the file of --metrics too");
   for (const char* name : {"run/step-000000001", "run/step-000000001/model.safetensors"}) {
@@ -268,11 +279,23 @@ TEST_F(ReefTrainSafety, a_signal_to_any_rank_saves_writes_and_ends_with_a_status
   }
 }
 
-TEST_F(ReefTrainSafety, a_signal_to_the_launcher_does_the_same) {
-  left_all(interrupted(2, "", [&] {
-    const std::vector<int> found = launcher();
-    if (found.size() == 1U) ::kill(found[0], SIGUSR1);
-  }));
+TEST_F(ReefTrainSafety,
+       a_signal_to_the_launcher_does_the_same_and_so_does_its_end_with_time_to_save) {
+  const auto sends = [&](int signal) {
+    return [this, signal] {
+      const std::vector<int> found = launcher();
+      if (found.size() == 1U) ::kill(found[0], signal);
+    };
+  };
+  left_all(interrupted(2, "", sends(SIGUSR1)));
+  fs::remove_all(path("run"));
+  for (const char* file : {"m", "t", "r", "w"}) fs::remove(path(file));
+  ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "3", 1);  // before SIGTERM, and again after it
+  Ending ending = interrupted(2, "", sends(SIGTERM));
+  ::unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
+  EXPECT_NE(ending.status, 0);
+  ending.status = stopped;  // the launcher's own says nothing of its ranks'
+  left_all(ending);
 }
 
 TEST_F(ReefTrainSafety, a_second_signal_ends_at_once) {
