@@ -149,11 +149,6 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
   }
   claimed = {};
   bool made = false;
-  const auto leave = [&] {
-    claimed = {};
-    std::error_code ignored;
-    if (made) std::filesystem::remove(directory, ignored);
-  };
   try {
     detail::together(progress, "claiming the checkpoint directory", [&] {
       if (!first) return;
@@ -163,8 +158,11 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
       claimed.lock = std::make_unique<io::DirectoryLock>(directory);
     });
     if (progress.size() > 1) detail::require_shared(progress, directory);
-  } catch (const FileError&) {
-    leave();
+  } catch (const FileError&) {  // of all ranks
+    claimed = {};
+    std::error_code ignored;
+    if (made) std::filesystem::remove(directory, ignored);
+    comm::barrier(progress, "what a claim left is removed");
     throw;
   }
   if (first) io::remove_unfinished_checkpoints(directory);
