@@ -17,12 +17,6 @@
 
 namespace reef::inline v0::detail {
 
-/// Throws OptionError on every rank, with the numbers and their ranks, unless all give the same one.
-inline void require_agreement(comm::Progress& progress, const std::string& what, std::uint64_t mine,
-                              const std::string& fix) {
-  comm::require_alike(progress, "reef::Trainer", what, {{what, std::to_string(mine)}}, fix);
-}
-
 /// What a rule does to a few numbers in its first steps: equal constants give equal hashes.
 template <class Rule>
 std::uint64_t effect_of(const Rule& rule) {
