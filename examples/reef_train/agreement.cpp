@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 #include <reef/io/checksum.hpp>
+#include <reef/io/json.hpp>
 #include <reef/io/mapped_file.hpp>
 
 #include "../support/tokenizer.hpp"
@@ -107,6 +109,17 @@ bool is_of_a_rank(std::string_view name) {
                           "--micro-batches"});
 }
 
+/// As JSON can hold it.
+std::string as_text(const std::string& value) {
+  try {
+    static_cast<void>(reef::io::Json(value).dump());
+    return value;
+  } catch (const reef::io::Json::exception&) {
+    return reef::concat("bytes with the checksum ",
+                        reef::io::crc32c(std::as_bytes(std::span(value))));
+  }
+}
+
 }  // namespace
 
 void require_same_options(const CLI::App& app, const TrainOptions& options) {
@@ -162,7 +175,7 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
                   : name == "--accumulate"    ? accumulation_of(options)
                   : name == "--micro-batches" ? reef::concat(options.micro_batches)
                   : value.empty()             ? "not given"
-                                              : value;
+                                              : as_text(value);
   }
   return found;
 }

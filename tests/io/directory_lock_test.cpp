@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,6 +145,28 @@ TEST_P(DirectoryLocks, a_holder_of_another_machine_counts_where_its_lock_may_not
 INSTANTIATE_TEST_SUITE_P(Systems, DirectoryLocks, testing::Bool(), [](const auto& tested) {
   return std::string(tested.param ? "with_locks" : "without_locks");
 });
+
+TEST(DirectoryLock, of_a_mount_is_the_servers_where_its_options_say_so) {
+  const std::string mounts =
+      "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+      "40 22 0:51 / /home rw - nfs4 server:/home rw,vers=4.2,local_lock=none,addr=10.0.0.1\n"
+      "41 22 0:52 / /old rw - nfs server:/old rw,vers=3,nolock,local_lock=none\n"
+      "42 22 0:53 / /own rw - nfs4 server:/own rw,local_lock=all\n"
+      "43 22 0:54 / /lustre rw - lustre mgs:/l rw,flock,lazystatfs\n"
+      "44 22 0:55 / /near rw - lustre mgs:/n rw,localflock\n"
+      "45 22 0:5 / /beegfs rw - beegfs b rw,flock\n"
+      "a line that is none";
+  for (const auto& [minor, expected] : {std::pair{51U, true},
+                                        {52U, false},
+                                        {53U, false},
+                                        {54U, true},
+                                        {55U, false},
+                                        {5U, false},
+                                        {99U, false}}) {
+    EXPECT_EQ(io::detail::locks_are_the_servers(mounts, 0, minor), expected) << minor;
+  }
+  EXPECT_FALSE(io::detail::locks_are_the_servers("", 0, 51));
+}
 
 TEST(DirectoryLock, of_a_directory_that_is_not_there_names_it) {
   try {

@@ -52,6 +52,29 @@ inline bool is_shared_file_system([[maybe_unused]] const std::filesystem::path& 
 
 namespace detail {
 
+/// Of a system's list of mounts (/proc/self/mountinfo): whether a lock on that device is the server's, for all
+/// machines. So are NFS's unless they are mounted as local, and Lustre's where they are mounted so.
+inline bool locks_are_the_servers(std::string_view mounts, std::uint64_t major,
+                                  std::uint64_t minor) {
+  const std::string device = concat(" ", major, ":", minor, " ");
+  while (!mounts.empty()) {
+    const std::string_view line = mounts.substr(0, mounts.find('\n'));
+    mounts.remove_prefix(std::min(line.size() + 1, mounts.size()));
+    const std::size_t dash = line.find(" - ");
+    if (dash == std::string_view::npos ||
+        line.substr(0, dash).find(device) == std::string_view::npos)
+      continue;
+    const std::string about = concat(line.substr(dash + 3), ",");  // kind, source, options
+    const std::string options = "," + about.substr(about.rfind(' ') + 1);
+    const auto has = [&](const char* option) {
+      return options.find(concat(",", option, ",")) != std::string::npos;
+    };
+    if (about.starts_with("nfs")) return has("local_lock=none") && !has("nolock");
+    return about.starts_with("lustre ") && has("flock");
+  }
+  return false;
+}
+
 /// When a process of this machine began, in the kernel's ticks since it started; 0: there is none.
 inline std::uint64_t start_of_process(std::int64_t process) {
   std::ifstream file(concat("/proc/", process, "/stat"));
@@ -71,9 +94,9 @@ inline std::uint64_t start_of_process(std::int64_t process) {
 /// | file   | DIRECTORY/reef.lock, with its holder: machine, process, since when, job. Gone at the end     |
 /// | lock   | flock: it ends with its process, however that ends. So what a dead one of this machine left  |
 /// |        | is taken over, and of any machine on a file system of this one's own                         |
-/// | shared | on NFS Linux makes a lock of the server's of it, which other machines see unless it is       |
-/// |        | mounted with local_lock or nolock. Where what other machines lock cannot be trusted to be    |
-/// |        | seen, the file counts: a holder of another machine is refused until somebody removes it      |
+/// | shared | on NFS it is a lock of the server's, which other machines see, unless it is mounted as local |
+/// |        | (local_lock, nolock); on Lustre where it is mounted with flock. Elsewhere the file counts:   |
+/// |        | a holder of another machine is one until somebody removes it                                 |
 /// | errors | FileError with the holder and what to do; a file system without flock asks the file alone    |
 class DirectoryLock {
 public:
@@ -107,7 +130,7 @@ private:
       const Json holder = read();
       const bool elsewhere = text_of(holder, "host") != host_name();
       if (!holder.is_null() &&
-          (taken ? elsewhere && is_shared_file_system(path_) : elsewhere || is_alive(holder))) {
+          (taken ? elsewhere && !locks_are_seen() : elsewhere || is_alive(holder))) {
         refuse(holder);
       }
       break;
@@ -126,6 +149,20 @@ private:
     struct ::stat named {};
     return ::fstat(file_.get(), &here) == 0 && ::stat(path_.c_str(), &named) == 0 &&
            here.st_dev == named.st_dev && here.st_ino == named.st_ino;
+  }
+
+  /// By whoever else can write here.
+  [[nodiscard]] bool locks_are_seen() const {
+    if (!is_shared_file_system(path_)) return true;
+    struct ::stat here {};
+    if (::fstat(file_.get(), &here) != 0) return false;
+    std::ifstream file("/proc/self/mountinfo");
+    const std::string mounts((std::istreambuf_iterator<char>(file)), {});
+    // As makedev puts them together: <sys/sysmacros.h> would leave macros named major and minor.
+    const auto device = static_cast<std::uint64_t>(here.st_dev);
+    const std::uint64_t high = ((device >> 32U) & ~0xfffULL) | ((device >> 8U) & 0xfffU);
+    const std::uint64_t low = ((device >> 12U) & ~0xffULL) | (device & 0xffU);
+    return detail::locks_are_the_servers(mounts, high, low);
   }
 
   /// Who wrote it; null if nobody can be read there.

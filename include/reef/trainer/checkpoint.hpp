@@ -165,6 +165,7 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
     comm::barrier(progress, "what a claim left is removed");
     throw;
   }
+  if (first) detail::remove_traces(directory);
   if (first) io::remove_unfinished_checkpoints(directory);
   claimed.directory = directory;
 }

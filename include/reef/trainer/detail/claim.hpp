@@ -71,6 +71,17 @@ private:
 
 inline constexpr const char* trace_stem = "reef.probe.";
 
+/// Of jobs that ended meanwhile.
+inline void remove_traces(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> traces;
+  std::error_code code;
+  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
+       entry.increment(code)) {
+    if (entry->path().filename().string().starts_with(trace_stem)) traces.push_back(entry->path());
+  }
+  for (const auto& trace : traces) std::filesystem::remove(trace, code);
+}
+
 /// Whether it is there, soon: of what another machine has just made, a network file system may remember for half
 /// a minute that it is not there (NFS: acdirmin).
 inline bool appears(const std::filesystem::path& path) {
