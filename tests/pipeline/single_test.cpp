@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -51,6 +52,23 @@ int count(const schedule::Program& program, const std::string& kind) {
 }
 
 }  // namespace
+
+TEST(Single, many_micro_batches_are_placed_by_looking_at_few_regions_for_each) {
+  const graph::Dag dag = chain_dag(4, 100);
+  for (const Purpose purpose : {Purpose::training, Purpose::evaluation}) {
+    double before = 0;
+    for (const int count : {64, 512}) {
+      const schedule::Program program = program_of<AdamZero1>(plan_of(dag, 1, {count}), 0, purpose);
+      std::uint64_t looked_at = 0;
+      schedule::place(program, &looked_at);
+      const double each = static_cast<double>(looked_at) / count;
+      if (before > 0) {
+        EXPECT_LT(each, 2 * before) << count;  // eight times as many
+      }
+      before = each;
+    }
+  }
+}
 
 TEST(Single, runs_every_segment_of_every_micro_batch_once_forward_before_backward) {
   const graph::Dag dag = chain_dag(5, 100);
