@@ -5,6 +5,8 @@
 //
 // Without --data it trains on Reef's own sources. `reef-train --help` lists everything.
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -401,6 +403,7 @@ int fail(const std::exception& error) {
 
 int main(int argc, char** argv) {
   const reef::comm::StopRequest stop;  // before anything that takes long
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that file, not the end
   TrainOptions options;
   std::string model = "4x4x128";
   CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");

@@ -1,5 +1,8 @@
 #include "metrics.hpp"
 
+#include <stdio.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -326,9 +329,14 @@ void Metrics::write(const reef::io::Json& line) {
   if (!written || std::fflush(file_.get()) != 0) give_up(errno);
 }
 
-/// On some file systems a write fails only here.
+/// On some file systems a write fails only here. Who removes the file meanwhile removes all lines.
 void Metrics::close() {
-  if (file_ != nullptr && std::fclose(file_.release()) != 0) give_up(errno);
+  if (file_ == nullptr) return;
+  struct ::stat status {};
+  const bool removed = ::fstat(::fileno(file_.get()), &status) == 0 && status.st_nlink == 0 &&
+                       S_ISREG(status.st_mode);
+  if (std::fclose(file_.release()) != 0) return give_up(errno);
+  if (removed) give_up(ENOENT);
 }
 
 void Metrics::give_up(int error) {

@@ -2,6 +2,7 @@
 // written, nor to whoever ends it early.
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -221,6 +222,30 @@ TEST_F(ReefTrainSafety, metrics_that_cannot_be_written_end_a_run_that_saves_firs
     EXPECT_EQ(io::complete_checkpoints(path("run")).size(), 1U);
     fs::remove(path("w"));
     fs::remove_all(path("run"));
+  }
+}
+
+TEST_F(ReefTrainSafety, files_that_are_removed_or_may_not_grow_are_failures_and_no_end) {
+  std::thread remover([&] {
+    if (becomes([&] { return lines("m").size() > 3; })) fs::remove(path("m"));
+  });
+  const Ending removed = train(1, "--steps 2000 --metrics " + path("m") + " --export " + path("w"));
+  remover.join();
+  EXPECT_EQ(removed.status, 1) << removed.output;
+  EXPECT_THAT(removed.output,
+              HasSubstr("failed: --metrics " + path("m") + ": cannot write it: No such"));
+  EXPECT_EQ(tensors("w").size(), 16U);
+
+  fs::remove(path("w"));
+  const Ending small = interrupted(1, "", [&] {
+    const struct ::rlimit little { 2000, 2000 };
+    for (const int rank : processes_with(path("m")))
+      EXPECT_EQ(::prlimit(rank, RLIMIT_FSIZE, &little, nullptr), 0);
+  });
+  EXPECT_EQ(small.status, 1) << small.output;
+  for (const std::string file : {"--metrics " + path("m"), "--checkpoint " + path("run"),
+                                 "--export " + path("w"), "--trace " + path("t")}) {
+    EXPECT_THAT(small.output, ContainsRegex("failed: " + file + ".*File too large"));
   }
 }
 
