@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -100,6 +102,18 @@ TEST_P(DirectoryLocks, what_a_killed_process_left_is_taken_over) {
   EXPECT_TRUE(std::filesystem::exists(file()));
   EXPECT_EQ(refusal(), "");
   EXPECT_FALSE(std::filesystem::exists(file()));
+}
+
+TEST_P(DirectoryLocks, of_a_process_that_ends_soon_is_waited_for) {
+  start_holder();
+  std::thread killer([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  });
+  EXPECT_NO_THROW(DirectoryLock(folder_.path(), 60));
+  killer.join();
+  child_ = 0;
 }
 
 TEST_P(DirectoryLocks, its_own_process_is_refused_too_and_nothing_is_left_at_the_end) {

@@ -335,18 +335,14 @@ TEST(Checkpoint, of_another_job_keeps_a_directory_from_being_written_to_and_can_
   MPI_Barrier(MPI_COMM_WORLD);
   Tested second(nn::gpt<device::Host, float>(small_config(), 1), small_source(), alone,
                 run::Source{}, self);
-  const auto refused = [&](const auto& use) {
-    try {
-      use();
-      ADD_FAILURE() << "no FileError";
-    } catch (const FileError& error) {
-      EXPECT_NE(std::string(error.what()).find("another job writes to '" + folder.path().string()),
-                std::string::npos)
-          << error.what();
-    }
-  };
-  refused([&] { checkpoint::save(second, folder.path()); });
-  refused([&] { checkpoint::claim(second, folder.path()); });
+  try {
+    checkpoint::save(second, folder.path());
+    ADD_FAILURE() << "no FileError";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find("another job writes to '" + folder.path().string()),
+              std::string::npos)
+        << error.what();
+  }
   EXPECT_EQ(checkpoint::resume(second, folder.path())->at("of"), "rank 0");
   EXPECT_NO_THROW(second.step());
   MPI_Barrier(MPI_COMM_WORLD);

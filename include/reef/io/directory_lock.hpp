@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -21,9 +22,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
 
@@ -102,8 +105,10 @@ class DirectoryLock {
 public:
   static constexpr std::string_view file_name = "reef.lock";
 
-  explicit DirectoryLock(const std::filesystem::path& directory) : path_(directory / file_name) {
-    acquire();
+  /// Waits for so long for a holder to end: one whose launcher was killed takes a moment.
+  explicit DirectoryLock(const std::filesystem::path& directory, Seconds patience = 0)
+      : path_(directory / file_name) {
+    acquire(patience);
   }
   ~DirectoryLock() { release(); }
   DirectoryLock(const DirectoryLock&) = delete;
@@ -113,11 +118,13 @@ public:
   void renew() {
     if (is_named()) return;
     file_.close();
-    acquire();
+    acquire(0);
   }
 
 private:
-  void acquire() {
+  void acquire(Seconds patience) {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
     for (;;) {
       file_ = detail::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
       if (!file_) {
@@ -125,17 +132,21 @@ private:
                                  "the folder must exist, be writable, and have space left.");
       }
       const bool taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
-      if (!taken && errno == EWOULDBLOCK) refuse(read());
+      const bool held = !taken && errno == EWOULDBLOCK;
       if (taken && !is_named()) continue;  // whoever had it has removed it meanwhile
       const Json holder = read();
-      const bool elsewhere = text_of(holder, "host") != host_name();
-      if (!holder.is_null() &&
-          (taken ? elsewhere && !locks_are_seen() : elsewhere || is_alive(holder))) {
-        refuse(holder);
-      }
-      break;
+      if (!held && !is_held_by(holder, taken)) break;
+      if (std::chrono::duration<Seconds>(Clock::now() - begin).count() >= patience) refuse(holder);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     write();
+  }
+
+  /// By what the file says, where a lock does not say it.
+  [[nodiscard]] bool is_held_by(const Json& holder, bool taken) const {
+    if (holder.is_null()) return false;
+    const bool elsewhere = text_of(holder, "host") != host_name();
+    return taken ? elsewhere && !locks_are_seen() : elsewhere || is_alive(holder);
   }
 
   void release() {

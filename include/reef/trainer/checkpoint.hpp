@@ -148,6 +148,7 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
     return;
   }
   claimed = {};
+  constexpr Seconds patience = 3;
   bool made = false;
   try {
     detail::together(progress, "claiming the checkpoint directory", [&] {
@@ -155,7 +156,7 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
       std::error_code ignored;
       made = !std::filesystem::exists(directory, ignored);
       io::create_folders(directory);
-      claimed.lock = std::make_unique<io::DirectoryLock>(directory);
+      claimed.lock = std::make_unique<io::DirectoryLock>(directory, patience);
     });
     if (progress.size() > 1) detail::require_shared(progress, directory);
   } catch (const FileError&) {  // of all ranks
