@@ -70,7 +70,7 @@ public:
   /// rank, sent and received.
   [[nodiscard]] NetworkShape with_uplinks(std::vector<double> up, std::vector<double> down) const {
     const auto wanted = static_cast<std::size_t>(ranks_);
-    const auto possible = [](double rate) { return rate > 0; };
+    const auto possible = [](double rate) { return is_finite(rate) && rate > 0; };
     if (up.size() != wanted || down.size() != wanted ||
         !std::all_of(up.begin(), up.end(), possible) ||
         !std::all_of(down.begin(), down.end(), possible)) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -21,6 +20,7 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/core/text.hpp>
@@ -114,16 +114,6 @@ inline Manifest manifest_from_json(const Json& json, const std::string& source) 
   return manifest;
 }
 
-namespace detail {
-
-/// By its bits, whatever a compiler may take for granted of numbers.
-inline bool is_finite(double number) {
-  constexpr std::uint64_t exponent = 0x7FF0'0000'0000'0000;
-  return (std::bit_cast<std::uint64_t>(number) & exponent) != exponent;
-}
-
-}  // namespace detail
-
 /// Throws OptionError with the value's name for what would not come back from JSON's text as it went in: numbers
 /// that are not finite, text that is not UTF-8, bytes, and nesting that nobody reads.
 inline void require_text(const Json& value, const std::string& name, int depth = 0) {
@@ -155,7 +145,7 @@ inline void require_text(const Json& value, const std::string& name, int depth =
     for (std::size_t i = 0; i < value.size(); ++i) {
       require_text(value[i], concat(name, "[", i, "]"), depth + 1);
     }
-  } else if (value.is_number_float() && !detail::is_finite(value.get<double>())) {
+  } else if (value.is_number_float() && !is_finite(value.get<double>())) {
     refuse(concat("is ", value.get<double>(), ", a number that JSON does not have"),
            "leave it out, or write it as a text.");
   } else if (value.is_string()) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +17,7 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/dag.hpp>
@@ -55,13 +55,6 @@ inline std::string gpt2_bare_name(std::string_view name) {
     bare += concat(part, more ? "." : "");
   }
   return bare;
-}
-
-/// Asked of the bits: comparisons say nothing under -ffast-math.
-template <real T>
-bool has_finite_bits(T value) {
-  const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(value));
-  return (bits & 0x7FF0000000000000U) != 0x7FF0000000000000U;
 }
 
 /// "h.3.attn.bias" and "h.3.attn.masked_bias": the causal mask, which older files hold.
@@ -218,8 +211,7 @@ private:
 
   template <real T>
   static void require_finite(const io::TensorInFile& found, const std::vector<T>& values) {
-    const auto bad =
-        std::ranges::find_if_not(values, [](T value) { return detail::has_finite_bits(value); });
+    const auto bad = std::ranges::find_if_not(values, [](T value) { return is_finite(value); });
     if (bad == values.end()) return;
     refuse(
         found.file->path(),
