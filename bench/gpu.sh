@@ -14,6 +14,7 @@
 # and with 1 where all is done and something failed. What a step left is in build/gpu; remove that to begin anew.
 #
 #   PYTHON   the one that has PyTorch (python3)
+#   TESTS, BENCHES        which of them, by name (all)
 #   REEF_GPU_REHEARSE=1   a machine without a GPU will do: tests and benchmarks skip, with their reason
 
 set -eu
@@ -159,9 +160,17 @@ configure() {
     ${REEF_GPU_OPTIONS:-}
 }
 
-# The tests that need a GPU, by ctest's label.
-cuda_tests() {
-  ctest --test-dir "$build" -N -L '^cuda$' | sed -n 's/^ *Test *#[0-9]*: //p'
+tests=${TESTS:-device.cuda device.cuda_transform nn.cuda_kernels nn.cuda_operators trainer.cuda trainer.cuda_policies trace.nvtx}
+benches=${BENCHES:-device_cuda nn_cuda_kernels peers_gpt_reef_cuda swap_cuda_step}
+
+# Entries of ctest that run one test.
+entries_of() {
+  ctest --test-dir "$build" -N -R "^$(echo "$1" | sed 's/[.]/[.]/g')([.]p[0-9]+)?\$" | sed -n 's/^ *Test *#[0-9]*: //p'
+}
+
+# has BENCH: whether it is to be run.
+has() {
+  case " $benches " in *" $1 "*) return 0 ;; *) return 1 ;; esac
 }
 
 run_all() {
@@ -179,25 +188,31 @@ run_all() {
   export card
   must configure 60 sh "$0" --configure
   jobs=$(getconf _NPROCESSORS_ONLN)
-  must build_tests 120 cmake --build "$build" -j "$jobs" --target device_cuda_test device_cuda_transform_test \
-    nn_cuda_kernels_test nn_cuda_operators_test trainer_cuda_test trainer_cuda_policies_test trace_nvtx_test
-  for test in $(cuda_tests); do
-    step "test_$test" 60 ctest --test-dir "$build" --output-on-failure -V --timeout 240 -R "^$(echo "$test" | sed 's/[.]/[.]/g')\$"
+  targets=$(for test in $tests; do echo "${test}_test" | tr . _; done)
+  # shellcheck disable=SC2086
+  must build_tests 120 cmake --build "$build" -j "$jobs" --target $targets
+  for test in $tests; do
+    for entry in $(entries_of "$test"); do
+      step "test_$entry" 60 ctest --test-dir "$build" -V --timeout 240 -R "^$(echo "$entry" | sed 's/[.]/[.]/g')\$"
+    done
   done
-  must build_bench 120 cmake --build "$build" -j "$jobs" --target device_cuda_bench nn_cuda_kernels_bench \
-    peers_gpt_reef_cuda_bench swap_cuda_step_bench
+  targets=$(for bench in $benches; do echo "${bench}_bench"; done)
+  # shellcheck disable=SC2086
+  must build_bench 120 cmake --build "$build" -j "$jobs" --target $targets
   for bench in device_cuda nn_cuda_kernels; do
+    has $bench || continue
     step "bench_$bench" 200 "$build/bench/${bench}_bench" --benchmark_out="$build/$bench.json" --benchmark_out_format=json
   done
   for model in b256 b50k gpt2; do
     for precision in fp32 bf16; do
+      has peers_gpt_reef_cuda || continue
       step "peers_${model}_$precision" 150 "$python" bench/peers/gpu.py --build "$build/bench" --config $model \
         --precision $precision --out "$build/peers_${model}_$precision.json"
     done
   done
-  if [ -n "${REEF_GPU_REHEARSE:-}" ]; then
+  if has swap_cuda_step && [ -n "${REEF_GPU_REHEARSE:-}" ]; then
     step swap 1 echo "skipped: no GPU answers"
-  else
+  elif has swap_cuda_step; then
     step swap 300 "$python" bench/swap/measured.py --cuda --program "$build/bench/swap_cuda_step_bench" \
       --models 12x12x768,50257,1024,4 --links 0:checked --counts 1 4 --rounds 5 --seconds 60 --out "$build/gpu_swap.md"
   fi
@@ -238,7 +253,7 @@ rehearse() {
   hide
   export REEF_GPU_REHEARSE=1
   # Nobody is to wait for code that does not run.
-  : "${REEF_GPU_OPTIONS:=-DREEF_CCACHE=ON -DCMAKE_CUDA_ARCHITECTURES=75-virtual -DCMAKE_CUDA_FLAGS=-Xcicc=-O0}"
+  : "${REEF_GPU_OPTIONS:=-DREEF_CCACHE=ON -DCMAKE_CUDA_ARCHITECTURES=75-virtual}"
   export REEF_GPU_OPTIONS
   if [ -z "$hidden_command" ]; then run_all; fi
   use_carried
@@ -257,7 +272,7 @@ while [ $# -gt 0 ]; do
     --command) shift; hidden_command=${1:?--command needs a command} ;;
     --seconds) shift; seconds=${1:?--seconds needs a number} ;;
     --results) shift; results=${1:?--results needs a folder} ;;
-    *) sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,23s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
