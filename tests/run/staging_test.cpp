@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include <reef/device/host.hpp>
+#include <reef/run/memory.hpp>
 #include <reef/schedule/verify.hpp>
 
 #include "../schedule/programs.hpp"
@@ -32,6 +35,30 @@ std::string refusal(const Program& program) {
 }
 
 }  // namespace
+
+TEST(Memory, a_copy_goes_the_way_that_the_places_of_both_ends_say) {
+  Writer w;
+  const StorageId here = w.program.add_storage("here", 64, Place::host);
+  const StorageId too = w.program.add_storage("here too", 64, Place::host);
+  const StorageId there = w.program.add_storage("there", 64, Place::device);
+  const StorageId part = w.program.add_part("a part", there, 16, 32);
+  for (const StorageId id : {here, too, there}) w.writes("Make", Lane::compute, id);
+  device::Host host({.memory_bytes = 1 << 16, .threads = 1});
+  const schedule::Placement placement = schedule::place(w.program);
+  const auto* const placed = &placement;
+  const run::Arenas<device::Host> arenas(host, {&placed, 1});
+  const run::Memory<device::Host> memory(w.program, placement, arenas);
+  const auto direction = [&](StorageId to, StorageId from) {
+    return memory.copy({to}, {from}, 32).direction;
+  };
+  EXPECT_EQ(direction(here, too), device::Copy::on_host);
+  EXPECT_EQ(direction(here, part), device::Copy::to_host);
+  EXPECT_EQ(direction(part, here), device::Copy::to_device);
+  EXPECT_EQ(direction(there, part), device::Copy::on_device);
+  const run::StorageCopy copy = memory.copy({there, 8}, {here, 4}, 16);
+  EXPECT_EQ(copy.to, memory.at<std::byte>(there) + 8);
+  EXPECT_EQ(copy.from, memory.at<std::byte>(here) + 4);
+}
 
 TEST(Staging, a_send_is_made_of_host_memory_and_a_receive_comes_back) {
   Writer w;
