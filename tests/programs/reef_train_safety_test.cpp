@@ -243,8 +243,8 @@ TEST_F(ReefTrainSafety, files_that_are_removed_or_may_not_grow_are_failures_and_
       EXPECT_EQ(::prlimit(rank, RLIMIT_FSIZE, &little, nullptr), 0);
   });
   EXPECT_EQ(small.status, 1) << small.output;
-  for (const std::string file : {"--metrics " + path("m"), "--checkpoint " + path("run"),
-                                 "--export " + path("w"), "--trace " + path("t")}) {
+  for (const std::string& file : {"--metrics " + path("m"), "--checkpoint " + path("run"),
+                                  "--export " + path("w"), "--trace " + path("t")}) {
     EXPECT_THAT(small.output, ContainsRegex("failed: " + file + ".*File too large"));
   }
 }
