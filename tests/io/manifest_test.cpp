@@ -300,6 +300,8 @@ TEST_F(Manifest, what_jobs_did_not_complete_is_removed_and_nothing_else) {
   reef::test::write_file(with_notes / "notes.txt", "a user's");
   const auto damaged = make(4, false);
   reef::test::write_file(damaged / "manifest.json", "{");
+  const auto no_folder = io::checkpoint_folder(folder_.path(), 5);
+  reef::test::write_file(no_folder, "a user's");
   io::remove_unfinished_checkpoints(folder_.path());
   const auto count = [](const std::filesystem::path& folder) {
     return std::distance(std::filesystem::directory_iterator(folder), {});
@@ -309,6 +311,7 @@ TEST_F(Manifest, what_jobs_did_not_complete_is_removed_and_nothing_else) {
   EXPECT_FALSE(std::filesystem::exists(torn));
   EXPECT_EQ(count(with_notes), 1);
   EXPECT_EQ(count(damaged), 5);
+  EXPECT_EQ(io::read_file(no_folder, 100), "a user's");
   EXPECT_NO_THROW(io::remove_unfinished_checkpoints(folder_ / "none"));
 }
 

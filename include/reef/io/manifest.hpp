@@ -241,7 +241,7 @@ inline void remove_unfinished(const std::filesystem::path& folder) {
   } catch (const Error&) {
     return;
   }
-  if (!complete) std::filesystem::remove(folder, code);  // unless something of others is in it
+  if (!complete) ::rmdir(folder.c_str());  // unless it is a file, or something of others is in it
 }
 
 /// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
@@ -373,9 +373,8 @@ inline void remove_checkpoint(const std::filesystem::path& folder) {
   }
   // A crash leaves shards that nobody names rather than a manifest that names what is gone.
   detail::sync_folder(folder);
-  std::error_code ignored;
-  for (const Shard& shard : manifest.shards) std::filesystem::remove(folder / shard.file, ignored);
-  std::filesystem::remove(folder, ignored);
+  for (const Shard& shard : manifest.shards) ::unlink((folder / shard.file).c_str());
+  ::rmdir(folder.c_str());
 }
 
 /// Removes all complete checkpoints of a directory but the newest `keep`, the oldest first; returns
