@@ -83,7 +83,9 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
     take("context", config.context);
     take("batch", config.batch);
   } else {
-    refuse(file, "there is no 'model'", "\"LAYERSxHEADSxCHANNELS\", or an object");
+    refuse(file,
+           test.contains("model") ? "'model' is no text and no object" : "there is no 'model'",
+           "\"LAYERSxHEADSxCHANNELS\", or an object");
   }
   if (!shape.empty()) {
     const auto found = parse_model_shape(shape);
@@ -146,8 +148,8 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
     }
   };
   if (network.contains("latency_ms")) read("latency_ms", 1e-3, 0, 1e9, &schedule::Link::latency);
-  // Without it every message would take no time.
-  if (ranks > 1 || network.contains("bandwidth_gbps"))
+  // Without either a message would take no time.
+  if (network.contains("bandwidth_gbps") || (ranks > 1 && !network.contains("uplink_gbps")))
     read("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9, &schedule::Link::bytes_per_second);
   to.uplinks = comm::read_uplinks(network, to.ranks, file);
 }
@@ -168,7 +170,7 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
       file, "device");
   result.memory = io::value_or<Bytes>(test, "device.memory_bytes", 0, file);
   result.link = io::value_or<double>(test, "device.link_gbps", 0, file) * 1e9;
-  result.flops = io::value_or<double>(test, "device.flops", 0, file);
+  result.flops = io::require<double>(test, "device.flops", file);
   result.memory_rate = io::value_or<double>(test, "device.memory_gbps", 0, file) * 1e9;
   if (!within(result.flops, 1, 1e24)) {
     refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");

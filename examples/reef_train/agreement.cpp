@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <span>
@@ -21,7 +20,9 @@
 #include <reef/io/json.hpp>
 #include <reef/io/mapped_file.hpp>
 
+#include "../support/numbers.hpp"
 #include "../support/tokenizer.hpp"
+#include "../support/weight_files.hpp"
 
 namespace reef_examples {
 
@@ -44,10 +45,8 @@ std::string spelled(const std::string& text) {
   if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
     return text.substr(std::min(text.find_first_not_of('0'), text.size() - 1));
   }
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const bool whole = !text.empty() && end == text.c_str() + text.size();
-  return whole ? reef::concat(number) : text;
+  const auto number = parse_number<double>(text);
+  return number ? reef::concat(*number) : text;
 }
 
 /// What counts: as given, else the default. Empty: neither.
@@ -79,14 +78,10 @@ Alike alike_of_files(const std::string& name, const std::string& given,
 }
 
 Alike alike_of_tokenizer(const TrainOptions& options) {
-  const auto [kind, place] = split_tokenizer_name(options.tokenizer);
+  const std::string kind = split_tokenizer_name(options.tokenizer).first;
   std::vector<fs::path> files;
-  if (kind == "tiktoken") files = {place};
-  if (kind == "gpt2") {
-    for (const char* const file :
-         {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"}) {
-      if (exists(fs::path(place) / file)) files.push_back(fs::path(place) / file);
-    }
+  for (const fs::path& file : files_of_tokenizer(options.tokenizer)) {
+    if (kind == "tiktoken" || exists(file)) files.push_back(file);
   }
   if (files.empty()) return {"--tokenizer", kind, options.tokenizer};
   Alike alike = alike_of_files("--tokenizer", options.tokenizer, files);
@@ -135,7 +130,9 @@ void require_same_options(const CLI::App& app, const TrainOptions& options) {
       mine.push_back(alike_of_tokenizer(options));
     } else if (name == "--accumulate") {
       mine.push_back({name, accumulation_of(options)});
-    } else if (is_one_of(name, {"--init", "--network", "--profile"})) {
+    } else if (name == "--init") {
+      mine.push_back(alike_of_files(name, value, files_of_weights(value)));
+    } else if (is_one_of(name, {"--network", "--profile"})) {
       mine.push_back(alike_of_files(name, value, {value}));
     } else if (name ==
                "--checkpoint") {  // it may have other names: that it is one directory is looked at

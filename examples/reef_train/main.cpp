@@ -29,8 +29,6 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
-#include <reef/io/json.hpp>
-#include <reef/io/safetensors_files.hpp>
 
 #include "../support/file_roles.hpp"
 #include "../support/model_shape.hpp"
@@ -38,6 +36,7 @@
 #include "../support/numbers.hpp"
 #include "../support/own_text.hpp"
 #include "../support/tokenizer.hpp"
+#include "../support/weight_files.hpp"
 #include "agreement.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
@@ -305,36 +304,6 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
 }
 
-/// The files that `--tokenizer NAME` may read.
-std::vector<fs::path> files_of_tokenizer(const std::string& name) {
-  const auto [kind, place] = reef_examples::split_tokenizer_name(name);
-  if (kind == "tiktoken") return {place};
-  std::vector<fs::path> files;
-  if (kind != "gpt2") return files;
-  for (const char* file :
-       {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"})
-    files.push_back(fs::path(place) / file);
-  return files;
-}
-
-/// The weights that `--init PLACE` reads: a file, or an index and what it names, in a folder or not.
-std::vector<fs::path> files_of_init(const fs::path& place) {
-  std::error_code ignored;
-  const bool is_folder = fs::is_directory(place, ignored);
-  const fs::path index =
-      is_folder ? place / reef::io::SafetensorsFiles::index_name : fs::path(place);
-  std::vector<fs::path> files{place, index};
-  if (is_folder) files.push_back(place / reef::io::SafetensorsFiles::whole_name);
-  if (index.extension() != ".json") return files;
-  try {
-    const auto json = reef::io::read_json(index);
-    for (const auto& file : reef::io::require<reef::io::Json>(json, "weight_map", "the index"))
-      files.push_back(index.parent_path() / file.get<std::string>());
-  } catch (const std::exception&) {  // who reads it says what it is
-  }
-  return files;
-}
-
 /// What is written takes the place of nothing that is read or written under another name.
 void require_files_apart(const TrainOptions& o) {
   reef_examples::FileRoles files;
@@ -345,12 +314,11 @@ void require_files_apart(const TrainOptions& o) {
     for (const char* file : {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CMakeLists.txt"})
       files.reads(own, fs::path(REEF_DATA_DIRECTORY) / file);
   }
-  for (const auto& file : files_of_tokenizer(o.tokenizer)) files.reads("--tokenizer", file);
+  for (const auto& file : reef_examples::files_of_tokenizer(o.tokenizer))
+    files.reads("--tokenizer", file);
   if (!o.init.empty()) {
-    for (const auto& file : files_of_init(o.init)) files.reads("--init", file);
-    const fs::path place = o.init;
-    files.reads_beside("--init",
-                       (fs::is_directory(place) ? place : place.parent_path()) / "config.json");
+    for (const auto& file : reef_examples::files_of_weights(o.init)) files.reads("--init", file);
+    files.reads_beside("--init", reef_examples::config_beside(o.init));
   }
   files.reads("--network", o.network);
   files.writes("--metrics", o.metrics);
@@ -358,7 +326,7 @@ void require_files_apart(const TrainOptions& o) {
   files.writes("--report", o.report);
   files.writes("--export", o.export_file);
   if (!o.export_file.empty())
-    files.writes_if_absent("--export", fs::path(o.export_file).parent_path() / "config.json");
+    files.writes_if_absent("--export", reef_examples::config_beside(o.export_file));
   std::error_code ignored;
   if (fs::exists(o.profile, ignored)) {
     files.reads("--profile", o.profile);

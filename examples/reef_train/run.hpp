@@ -36,6 +36,7 @@
 #include "../support/progress.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
+#include "../support/weight_files.hpp"
 #include "checkpoint_facts.hpp"
 #include "failures.hpp"
 #include "metrics.hpp"
@@ -166,12 +167,6 @@ private:
     }
     require_place_of_export(config);
     return config;
-  }
-
-  /// Where Hugging Face lays the configuration of the weights in this file.
-  [[nodiscard]] static std::filesystem::path config_beside(const std::string& file) {
-    const std::filesystem::path place(file);
-    return (is_directory(place) ? place : place.parent_path()) / "config.json";
   }
 
   /// No tensor says how many heads there are, but what Hugging Face lays beside them does.

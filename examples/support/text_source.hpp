@@ -140,6 +140,12 @@ private:
       return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     };
     if (end.empty()) {
+      constexpr std::string_view name = reef::data::BpeTokenizer::end_of_text_name;
+      if (text_of(corpus.training()).find(name) != std::string_view::npos) {
+        notes_.push_back(reef::concat("data: the text has '", name,
+                                      "', which is read as its characters; --document-end '", name,
+                                      "' takes it for the end of a document"));
+      }
       training_tokens_ = tokenizer.encode(text_of(corpus.training()));
       validation_tokens_ = tokenizer.encode(text_of(corpus.validation()));
     } else {

@@ -34,6 +34,18 @@ inline std::pair<std::string, std::string> split_tokenizer_name(const std::strin
   return {kind, name.substr(colon + 1)};
 }
 
+/// The files that a tokenizer of this name may read.
+inline std::vector<std::filesystem::path> files_of_tokenizer(const std::string& name) {
+  const auto [kind, place] = split_tokenizer_name(name);
+  if (kind == "tiktoken") return {place};
+  std::vector<std::filesystem::path> files;
+  if (kind != "gpt2") return files;
+  for (const char* file :
+       {"vocab.json", "merges.txt", "added_tokens.json", "encoder.json", "vocab.bpe"})
+    files.push_back(std::filesystem::path(place) / file);
+  return files;
+}
+
 /// The tokenizer that a command line names: bytes, or GPT-2's BPE from either kind of files.
 class Tokenizer {
 public:

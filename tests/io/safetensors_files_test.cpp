@@ -62,6 +62,10 @@ TEST_F(SafetensorsFiles, of_an_index_a_folder_or_one_file_have_their_tensors) {
   EXPECT_EQ(read(R"({"a": "1.safetensors", "b": "1.safetensors", "c": "2.safetensors"})"), "abc");
   EXPECT_EQ(read_place(folder_.path()), "abc");
   EXPECT_EQ(read_place(folder_ / "2.safetensors"), "c");
+  EXPECT_EQ(io::SafetensorsFiles::paths(folder_.path()),
+            (std::vector<std::filesystem::path>{folder_ / "model.safetensors.index.json",
+                                                folder_ / "1.safetensors",
+                                                folder_ / "2.safetensors"}));
   write("model.safetensors", {"d"});
   EXPECT_EQ(read_place(folder_.path()), "d") << "a whole model comes before an index";
 }

@@ -268,6 +268,8 @@ TEST_F(ReefPlan, refuses_a_rate_of_nothing_and_says_of_which_link) {
   test.erase("network");
   test["device"]["link_gbps"] = 0;
   refused("device.link_gbps is 0");
+  test["device"] = io::Json::object();
+  refused("'device.flops' is missing");
   test["device"] = {{"flops", "fast"}};
   refused("'device.flops' must be a number");
 }

@@ -211,6 +211,8 @@ TEST_F(ReefTrainInputs, a_document_ends_with_the_token_that_one_names) {
   const std::string last = whole.substr(begin, whole.size() - whole.size() / 10 - begin);
   EXPECT_EQ(with, static_cast<int>(2 * small.encode("a\n").size() + small.encode(last).size()) + 3);
   EXPECT_GT(trained_on("--data " + path("three.txt") + tokenizer), with) << "as its characters";
+  EXPECT_THAT(taken("--data " + path("three.txt") + tokenizer),
+              HasSubstr("read as its characters; --document-end '<|endoftext|>'"));
   data::write_token_file(path("a.bin"), small.encode(text_));
   refused("--data " + path("a.bin") + tokenizer + "--document-end 1256",
           "--document-end is of text");
@@ -254,6 +256,10 @@ TEST_F(ReefTrainInputs, weights_are_read_as_others_write_them) {
   write("folder/model.safetensors.index.json", io::Json{{"weight_map", map}}.dump());
   EXPECT_EQ(starts("folder"), loss);
   EXPECT_EQ(starts("folder/model.safetensors.index.json"), loss);
+  const Ending lost = train("--data " + path("text.txt") + " --init " + path("folder") +
+                            " --export " + path("folder/model-00001-of-00002.safetensors"));
+  EXPECT_EQ(lost.status, 2);
+  EXPECT_THAT(lost.output, HasSubstr("is read by --init"));
   std::filesystem::remove(path("folder/model-00001-of-00002.safetensors"));
   refused("--data " + path("text.txt") + " --init " + path("folder"),
           "00001-of-00002.safetensors' is not there");
