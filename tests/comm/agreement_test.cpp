@@ -58,7 +58,9 @@ TEST_P(Agreement, names_all_that_differs_on_all_ranks_and_nothing_else) {
   };
   EXPECT_EQ(difference("a"), "");
   EXPECT_EQ(difference("a", last ? "b" : "c"), "") << "what is shown does not count";
-  const std::string before = world.size() == 2 ? "rank 0" : "ranks 0 and 1";
+  const std::string before = world.size() == 2   ? "rank 0"
+                             : world.size() == 3 ? "ranks 0 and 1"
+                                                 : "ranks 0 to 2";
   const std::string after = "rank " + std::to_string(world.size() - 1);
   EXPECT_EQ(difference(last ? "3:x" : "", last ? "" : "none"),
             after + " and rank 0 differ in their other: none on " + before + ", 3:x on " + after);
