@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +61,24 @@ std::string value_of(const CLI::Option& option) {
   return text.empty() ? "''" : text;
 }
 
+/// What is in a folder of weights, as far as names and sizes tell it: the weights themselves are compared by the
+/// Trainer.
+std::string contents_of(const fs::path& folder) {
+  std::map<std::string, std::uintmax_t> files;
+  std::error_code code;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end;
+       entry.increment(code)) {
+    if (entry->path().extension() == ".safetensors") {
+      files[entry->path().filename().string()] = entry->file_size(code);
+    }
+  }
+  std::string text;
+  for (const auto& [name, bytes] : files) {
+    text += reef::concat(text.empty() ? "" : ", ", name, " of ", bytes, " bytes");
+  }
+  return text;
+}
+
 /// The same for the same contents, under whatever name.
 Alike alike_of_files(const std::string& name, const std::string& given,
                      const std::vector<fs::path>& files) {
@@ -67,6 +86,10 @@ Alike alike_of_files(const std::string& name, const std::string& given,
   std::uint32_t crc = 0;
   for (const fs::path& file : files) {
     std::error_code ignored;
+    if (fs::is_directory(file, ignored)) {
+      const std::string contents = contents_of(file);
+      return {name, contents, reef::concat(given, " (", contents, ")")};
+    }
     if (!fs::is_regular_file(file, ignored)) {
       return {name, given, given + (fs::exists(file, ignored) ? "" : ", which is not there")};
     }
