@@ -152,7 +152,7 @@ write_reports() { "$python" bench/gpu_report.py --build "$build" --results "$res
 configure() {
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
     -DCMAKE_CUDA_FLAGS_RELEASE="-Xcompiler=-O2 -DNDEBUG" -DREEF_ENABLE_CUDA=ON -DREEF_BUILD_TESTS=ON \
-    -DREEF_BUILD_BENCH=ON -DREEF_BUILD_EXAMPLES=OFF -DREEF_CHECK_HEADERS=OFF \
+    -DREEF_BUILD_BENCH=ON -DREEF_BUILD_EXAMPLES=OFF -DREEF_CHECK_HEADERS=OFF -DREEF_ALL_CUDA_TESTS=ON \
     -DCMAKE_PREFIX_PATH="$carry/usr" -DCMAKE_LIBRARY_PATH="$libraries" \
     -DGTest_DIR="$libraries/cmake/GTest" -Dbenchmark_DIR="$libraries/cmake/benchmark" \
     -DBOOST_ROOT="$carry/usr" -DBoost_NO_BOOST_CMAKE=ON -DBoost_INCLUDE_DIR="$carry/usr/include" \

@@ -123,6 +123,9 @@ if(NOT REEF_HAS_CUDA_LANGUAGE)
   message(STATUS "Reef: no CUDA, .cu programs are left out")
 endif()
 
+option(REEF_ALL_CUDA_TESTS "Build also the CUDA tests that take a minute to compile, which no GPU here would run"
+  ${REEF_HAS_GPU})
+
 # -- MPI launcher ------------------------------------------------------------------------------
 
 # As root, with more ranks than cores, several jobs side by side: no binding, or all would share
