@@ -2,7 +2,7 @@
 //
 //   start_program alone                  says which rank of how many this is
 //   start_program sum TRANSPORT          sums several MiB; TRANSPORT is any, messages, window or slots
-//   start_program absent                 rank 1 comes five seconds late, the deadline is one
+//   start_program absent                 rank 1 comes ten seconds late, the deadline is two
 //   start_program stop                   the same, but rank 1 stops itself
 //   start_program split                  rank 1 is late for a part of the ranks
 //   start_program init                   rank 1 is late for MPI_Init
@@ -24,7 +24,13 @@ namespace {
 
 using namespace reef::comm;
 
-void come_late() { std::this_thread::sleep_for(std::chrono::seconds(5)); }
+void come_late() { std::this_thread::sleep_for(std::chrono::seconds(10)); }
+
+/// Those that are not late are here together, and wait for two seconds from now on.
+void all_but_rank_1_go_on(int rank) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 1) reef::comm::detail::start_deadline = 2;
+}
 
 /// By the launcher, before MPI says it.
 bool is_rank_1() {
@@ -61,17 +67,18 @@ int sum(const std::string& transport) {
 
 int run(const std::string& mode, const std::string& transport, int argc, char** argv) {
   if (mode == "init" && is_rank_1()) come_late();
-  const bool late = mode == "absent" || mode == "stop" || mode == "split" || mode == "init";
-  const Environment environment(argc, argv, late ? 1 : 60);
+  const Environment environment(argc, argv, mode == "init" ? 2 : 120);
   if (mode == "sum") return sum(transport);
   int rank = 0;
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (mode == "absent" || mode == "stop") all_but_rank_1_go_on(rank);
   if (mode == "absent" && rank == 1) come_late();
   if (mode == "stop" && rank == 1) std::raise(SIGSTOP);
   const Communicator world;
   if (mode == "split") {
+    all_but_rank_1_go_on(rank);
     if (rank == 1) come_late();
     const Communicator part = world.split(rank % 2, 0, "part");
   }

@@ -161,15 +161,15 @@ void expect_named(const std::string& mode, const std::string& where) {
 }
 
 TEST(Start, a_rank_that_does_not_come_ends_it_by_the_deadline_and_is_named) {
-  expect_named("absent", "waits at the communicator 'world' since 1 s");
-  expect_named("stop", "waits at the communicator 'world' since 1 s");
-  expect_named("split", "waits at the communicator 'part' since 1 s");
+  expect_named("absent", "waits at the communicator 'world' since 2 s");
+  expect_named("stop", "waits at the communicator 'world' since 2 s");
+  expect_named("split", "waits at the communicator 'part' since 2 s");
 }
 
 TEST(Start, a_rank_that_never_starts_mpi_ends_it_by_the_deadline) {
   const Ending ending = run_command(launcher + " -n 3 " + program + " init", 30);
   EXPECT_NE(ending.status, 0);
-  EXPECT_THAT(ending.output, HasSubstr("MPI_Init_thread has not come back for 1 s"));
+  EXPECT_THAT(ending.output, HasSubstr("MPI_Init_thread has not come back for 2 s"));
 }
 
 // -- shared memory -----------------------------------------------------------------------------

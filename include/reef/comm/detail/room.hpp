@@ -25,7 +25,7 @@ inline constexpr Bytes shared_memory_of_rank = (Bytes{4} << 20) + (Bytes{256} <<
 /// in System V shared memory.
 #if defined(OPEN_MPI)
 inline constexpr const char* way_variable = "OMPI_MCA_btl";
-inline constexpr const char* way_without = "^vader";
+inline constexpr const char* way_without = "^vader,ofi";
 inline constexpr const char* local_ranks_variable = "OMPI_COMM_WORLD_LOCAL_SIZE";
 inline constexpr const char* local_rank_variable = "OMPI_COMM_WORLD_LOCAL_RANK";
 #else
