@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include <reef/core/bfloat16.hpp>
-#include <reef/core/config.hpp>
 
 /// \file
 /// Whether a number is one, asked of its bits. Comparisons and std::isfinite say nothing where a build
@@ -17,10 +16,10 @@ namespace detail {
 /// Bits of which the compiler does not know what they were computed from: what it assumes of that number,
 /// it cannot assume of them.
 template <class Word, class T>
-REEF_HOST_DEVICE Word opaque_bits(T value) {
+Word opaque_bits(T value) {
   static_assert(sizeof(Word) == sizeof(T));
   Word word = 0;
-  memcpy(&word, &value, sizeof word);
+  std::memcpy(&word, &value, sizeof word);
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)
   __asm__("" : "+r"(word));
 #endif
@@ -30,19 +29,19 @@ REEF_HOST_DEVICE Word opaque_bits(T value) {
 }  // namespace detail
 
 /// Neither NaN nor infinite.
-[[nodiscard]] REEF_HOST_DEVICE inline bool is_finite(float value) {
+[[nodiscard]] inline bool is_finite(float value) {
   return (detail::opaque_bits<std::uint32_t>(value) & 0x7F800000U) != 0x7F800000U;
 }
-[[nodiscard]] REEF_HOST_DEVICE inline bool is_finite(double value) {
+[[nodiscard]] inline bool is_finite(double value) {
   constexpr std::uint64_t exponent = 0x7FF0000000000000U;
   return (detail::opaque_bits<std::uint64_t>(value) & exponent) != exponent;
 }
-[[nodiscard]] REEF_HOST_DEVICE inline bool is_finite(Bfloat16 value) {
+[[nodiscard]] inline bool is_finite(Bfloat16 value) {
   return (value.bits() & 0x7F80U) != 0x7F80U;
 }
 
 /// least <= value <= most; of what is not finite false.
-[[nodiscard]] REEF_HOST_DEVICE inline bool within(double value, double least, double most) {
+[[nodiscard]] inline bool within(double value, double least, double most) {
   return is_finite(value) && least <= value && value <= most;
 }
 
