@@ -704,7 +704,7 @@ TEST(DiLoCo, refuses_what_cannot_be) {
   refused([](auto& o) { o.sync.fragments = 5; }, "5 fragments every 4 steps");
   refused([](auto& o) { o.sync.mix = 1; }, "mix is 1");
   refused([](auto& o) { o.sync.outer_learning_rate = -1; }, "outer_learning_rate is -1");
-  refused([](auto& o) { o.sync.outer.options.momentum = 1; }, "momentum = 1");
+  refused([](auto& o) { o.sync.outer.options.momentum = 1; }, "momentum is 1");
   refused([](auto& o) { o.sync.outer.options.weight_decay = 0.1; }, "weight_decay = 0.1");
   refused([](auto& o) { o.virtual_ranks = 2; }, "virtual_ranks is 2");
 }
