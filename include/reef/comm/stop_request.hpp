@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -21,7 +22,9 @@ namespace detail {
 struct Signalled {
   static inline constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGUSR1};
   static inline std::atomic<int> first{0};
-  static inline std::atomic<std::int64_t> at{0};
+  /// When the first one came from anybody, and from the process that started this one; 0: none has.
+  static inline std::atomic<std::int64_t> from_anybody{0};
+  static inline std::atomic<std::int64_t> from_launcher{0};
   static inline std::atomic<bool> taken{false};
   static_assert(std::atomic<int>::is_always_lock_free);
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
@@ -32,22 +35,34 @@ struct Signalled {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   }
 
-  /// A launcher, a terminal and timeout(1) may each pass on what somebody sent once.
-  static constexpr std::int64_t one_event_ns = 50'000'000;
+  /// A terminal, timeout(1) and several threads may each bring what somebody sent once.
+  static constexpr std::int64_t one_event_ns = 500'000'000;
 
-  static void handle(int signal) {
+  static void handle(int signal, ::siginfo_t* info, void* /*context*/) {
     const int error = errno;
     const std::int64_t now = now_ns();
-    int none = 0;
-    if (first.compare_exchange_strong(none, signal)) {
-      at.store(now);
-    } else if (now - at.load() > one_event_ns) {
+    // Before all else: whoever comes second, on another thread, finds when the first one came.
+    std::int64_t since = 0;
+    bool again = !from_anybody.compare_exchange_strong(since, now);
+    if (!again) first.store(signal);
+    if (info->si_code == SI_USER && info->si_pid == ::getppid()) {
+      // A launcher passes on, some seconds later, what the whole job was sent: its first is no second.
+      since = 0;
+      again = !from_launcher.compare_exchange_strong(since, now);
+    }
+    if (again && now - since > one_event_ns) {
       struct ::sigaction action {};
       action.sa_handler = SIG_DFL;
       ::sigaction(signal, &action, nullptr);
       ::raise(signal);  // comes when this handler returns
     }
     errno = error;
+  }
+
+  static void reset() {
+    first.store(0);
+    from_anybody.store(0);
+    from_launcher.store(0);
   }
 };
 
@@ -62,8 +77,11 @@ struct Signalled {
 ///     }
 ///
 /// | signals  | SIGINT, SIGTERM and SIGUSR1, also where they were ignored before. The first is       |
-/// |          | remembered; another one, 50 ms later or more, ends the process as if nobody took it   |
-/// | handler  | sets a flag, and nothing else: any thread, any moment. System calls go on             |
+/// |          | remembered; another one, half a second later or more, ends the process as if nobody   |
+/// |          | took it. What the parent process sends is counted apart: a launcher passes on later,  |
+/// |          | once, what a batch system has sent to its ranks too                                   |
+/// | handler  | remembers signal and time, or ends the process: any thread, any moment. System calls  |
+/// |          | go on, but for sleeps, polls and the like, which return early (EINTR)                 |
 /// | launcher | mpiexec passes SIGUSR1 on. Of SIGTERM and SIGINT Open MPI's tells its ranks after     |
 /// |          | odls_base_sigkill_timeout seconds (1), and kills them after as many again             |
 /// | who      | any process, one at a time; its end gives the signals back                            |
@@ -76,10 +94,10 @@ public:
           "reef::comm::StopRequest: there is one already.\n  fix: keep one in main, and hand it "
           "on.");
     }
-    detail::Signalled::first.store(0);
+    detail::Signalled::reset();
     struct ::sigaction action {};
-    action.sa_handler = &detail::Signalled::handle;
-    action.sa_flags = SA_RESTART;
+    action.sa_sigaction = &detail::Signalled::handle;
+    action.sa_flags = SA_RESTART | SA_SIGINFO;
     ::sigemptyset(&action.sa_mask);
     for (const int signal : detail::Signalled::signals) ::sigaddset(&action.sa_mask, signal);
     for (std::size_t i = 0; i < before_.size(); ++i)
