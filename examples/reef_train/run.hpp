@@ -23,7 +23,7 @@
 #include <reef/core/text.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/io/json.hpp>
-#include <reef/io/manifest.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/gpt2_config.hpp>
 #include <reef/nn/gpt2_file.hpp>

@@ -4,6 +4,7 @@
 /// Everything in io/: JSON, safetensors, checksums, files that appear whole or not at all.
 
 #include <reef/io/atomic_file.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/checksum.hpp>
 #include <reef/io/directory_lock.hpp>
 #include <reef/io/file.hpp>

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/manifest.hpp>
 #include <support/temporary_folder.hpp>
 

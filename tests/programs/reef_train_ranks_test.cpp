@@ -20,7 +20,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
-#include <reef/io/manifest.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 
 #include "../support/job.hpp"
 #include "../support/temporary_folder.hpp"

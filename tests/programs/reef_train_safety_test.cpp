@@ -21,7 +21,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/file.hpp>
-#include <reef/io/manifest.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 
 #include "reef_train_job.hpp"
 

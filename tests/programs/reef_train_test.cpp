@@ -27,6 +27,7 @@
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt2_config.hpp>

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
@@ -422,21 +423,35 @@ TEST(Checkpoint, what_a_failed_save_wrote_is_removed_and_older_ones_stay_as_they
   EXPECT_EQ(io::complete_checkpoints(folder.path()), (std::vector<std::uint64_t>{0, 1}));
 }
 
-TEST(Checkpoint, what_a_crash_left_is_gone_once_a_job_writes_there) {
+TEST(Checkpoint,
+     what_a_crash_left_is_gone_once_a_job_writes_there_and_what_others_put_there_stays) {
   const SharedFolder folder("crash");
   if (world_rank() == 0) {
     std::filesystem::create_directories(folder.path() / "step-000000007");
-    std::ofstream(folder.path() / "step-000000007" / "model.safetensors") << "torn";
+    std::filesystem::create_directories(folder.path() / "step-000000008");
     std::ofstream(folder.path() / "step-000000007" / "optimizer-1.safetensors.tmp.3.4") << "torn";
+    std::ofstream(folder.path() / "step-000000008" / "best.safetensors") << "a user's";
+    std::ofstream(folder.path() / "step-000000008" / "model.safetensors") << "being copied";
     std::ofstream(folder.path() / "reef.lock")
         << R"({"host": ")" << io::host_name() << R"(", "process": 1, "start": 0})";
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  {
+    const comm::Communicator world;
+    Tested trainer = small_trainer<Tested>(options(), world);
+    checkpoint::claim(trainer, folder.path());
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / "step-000000007"))
+        << "this job may be refused yet";
+    MPI_Barrier(MPI_COMM_WORLD);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   train_and_save(folder.path(), 1);
   MPI_Barrier(MPI_COMM_WORLD);
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    EXPECT_EQ(entry.path().filename(), "step-000000001");
+    EXPECT_THAT(entry.path().filename(), testing::AnyOf("step-000000001", "step-000000008"));
   }
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "step-000000008" / "best.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "step-000000008" / "model.safetensors"));
 }
 
 TEST(Checkpoint, saving_to_a_directory_that_cannot_be_made_is_refused_on_every_rank) {

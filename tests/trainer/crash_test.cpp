@@ -29,6 +29,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/random.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/manifest.hpp>
 
 #include "../support/temporary_folder.hpp"

@@ -1,20 +1,13 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -197,53 +190,6 @@ inline Manifest read_manifest(const std::filesystem::path& folder) {
   return manifest;
 }
 
-/// STEM.safetensors, or STEM.1.safetensors where the folder's manifest names the former: a file that
-/// can be written while the checkpoint that the folder holds stays whole. FileError for a manifest that is
-/// there and cannot be read.
-inline std::string free_shard_name(const std::filesystem::path& folder, const std::string& stem) {
-  const std::string name = stem + ".safetensors";
-  std::error_code code;
-  if (!std::filesystem::exists(folder / Manifest::file, code) && !code) return name;
-  try {
-    const std::vector<Shard> taken = read_manifest(folder).shards;
-    const bool is_taken = std::any_of(taken.begin(), taken.end(),
-                                      [&](const Shard& shard) { return shard.file == name; });
-    return is_taken ? stem + ".1.safetensors" : name;
-  } catch (const DecodeError&) {
-    return name;  // it is damaged: there is nothing to spare
-  }
-}
-
-/// Removes the shards of a folder that its manifest does not name: those of a checkpoint that was
-/// replaced, and what a crash left. What cannot be removed stays, and is in nobody's way.
-inline void remove_unnamed_shards(const std::filesystem::path& folder, const Manifest& manifest) {
-  std::vector<std::filesystem::path> unnamed;
-  std::error_code code;
-  for (std::filesystem::directory_iterator entry(folder, code), end; !code && entry != end;
-       entry.increment(code)) {
-    const std::string name = entry->path().filename().string();
-    const bool is_ours = name.find(".safetensors") != std::string::npos ||
-                         name.starts_with(concat(Manifest::file, ".tmp."));
-    const bool is_named = std::any_of(manifest.shards.begin(), manifest.shards.end(),
-                                      [&](const Shard& shard) { return shard.file == name; });
-    if (is_ours && !is_named) unnamed.push_back(entry->path());
-  }
-  for (const auto& path : unnamed) std::filesystem::remove(path, code);
-}
-
-/// Removes from a folder what its manifest does not name, and the folder where it has none and nothing else is
-/// in it. A manifest that is there and cannot be read keeps all. What cannot be removed stays.
-inline void remove_unfinished(const std::filesystem::path& folder) {
-  std::error_code code;
-  const bool complete = std::filesystem::exists(folder / Manifest::file, code) || code;
-  try {
-    remove_unnamed_shards(folder, complete ? read_manifest(folder) : Manifest{});
-  } catch (const Error&) {
-    return;
-  }
-  if (!complete) ::rmdir(folder.c_str());  // unless it is a file, or something of others is in it
-}
-
 /// A shard that a manifest names, open for reading; every byte is checked before it is trusted.
 ///
 /// | errors | DecodeError with file and tensor if size, header or a tensor is not what the |
@@ -309,92 +255,5 @@ private:
   SafetensorsFile file_;
   Shard expected_;
 };
-
-/// The folder of a checkpoint at that step: DIR/step-000001000.
-inline std::filesystem::path checkpoint_folder(const std::filesystem::path& directory,
-                                               std::uint64_t step) {
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "step-%09llu", static_cast<unsigned long long>(step));
-  return directory / name.data();
-}
-
-namespace detail {
-
-/// The steps of the checkpoint folders of a directory, ascending; none if it does not exist.
-inline std::vector<std::uint64_t> checkpoint_steps(const std::filesystem::path& directory) {
-  std::vector<std::uint64_t> steps;
-  std::error_code code;
-  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
-       entry.increment(code)) {
-    const std::string name = entry->path().filename().string();
-    std::uint64_t step = 0;
-    constexpr std::string_view prefix = "step-";
-    if (!name.starts_with(prefix)) continue;
-    const char* const last = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data() + prefix.size(), last, step);
-    if (error == std::errc() && stop == last &&
-        entry->path() == checkpoint_folder(directory, step)) {
-      steps.push_back(step);
-    }
-  }
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
-}  // namespace detail
-
-/// The steps of all complete checkpoints of a directory, ascending; none if it does not exist.
-inline std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory) {
-  std::vector<std::uint64_t> steps = detail::checkpoint_steps(directory);
-  std::erase_if(steps, [&](std::uint64_t step) {
-    std::error_code ignored;
-    return !std::filesystem::is_regular_file(checkpoint_folder(directory, step) / Manifest::file,
-                                             ignored);
-  });
-  return steps;
-}
-
-/// Removes what jobs left of checkpoints that they did not complete. For who alone writes there
-/// (DirectoryLock).
-inline void remove_unfinished_checkpoints(const std::filesystem::path& directory) {
-  for (const std::uint64_t step : detail::checkpoint_steps(directory)) {
-    remove_unfinished(checkpoint_folder(directory, step));
-  }
-}
-
-/// Removes a checkpoint: its manifest, with which it ends to be one, then the shards that this named,
-/// then its folder, if nothing of anybody else is in there. Throws FileError or DecodeError where the
-/// manifest cannot be read or removed; then nothing is removed.
-inline void remove_checkpoint(const std::filesystem::path& folder) {
-  const Manifest manifest = read_manifest(folder);
-  if (::unlink((folder / Manifest::file).c_str()) != 0) {
-    detail::throw_file_error("remove", folder / Manifest::file, errno,
-                             "make its folder writable, or remove it yourself.");
-  }
-  // A crash leaves shards that nobody names rather than a manifest that names what is gone.
-  detail::sync_folder(folder);
-  for (const Shard& shard : manifest.shards) ::unlink((folder / shard.file).c_str());
-  ::rmdir(folder.c_str());
-}
-
-/// Removes all complete checkpoints of a directory but the newest `keep`, the oldest first; returns
-/// the steps of those that it removed. A checkpoint whose manifest cannot be read is not counted, and
-/// stays, as does every file that is not a checkpoint's. One process calls it, after it has written the
-/// newest. Throws FileError for one that cannot be removed.
-inline std::vector<std::uint64_t> remove_old_checkpoints(const std::filesystem::path& directory,
-                                                         std::uint64_t keep) {
-  std::vector<std::uint64_t> readable;
-  for (const std::uint64_t step : complete_checkpoints(directory)) {
-    try {
-      read_manifest(checkpoint_folder(directory, step));
-      readable.push_back(step);
-    } catch (const Error&) {  // of nobody knows what
-    }
-  }
-  if (readable.size() <= keep) return {};
-  readable.resize(readable.size() - keep);
-  for (const std::uint64_t step : readable) remove_checkpoint(checkpoint_folder(directory, step));
-  return readable;
-}
 
 }  // namespace reef::inline v0::io

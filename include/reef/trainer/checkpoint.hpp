@@ -19,6 +19,7 @@
 #include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/graph/hash.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/directory_lock.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/trainer/detail/agreement.hpp>
@@ -37,8 +38,8 @@ void require_same_run(const TrainerType& trainer, const io::Json& facts,
     using Fact = std::remove_cvref_t<decltype(wanted)>;
     const auto found = io::require<Fact>(facts, fact, {source, io::checkpoint_fix});
     if (found == wanted) return;
-    throw DecodeError("reef::checkpoint::resume: ", source, " was written with another ", fact, ": ",
-                      found, ", here it is ", wanted,
+    throw DecodeError("reef::checkpoint::resume: ", source, " was written with another ", fact,
+                      ": ", found, ", here it is ", wanted,
                       ".\n  fix: resume with the options that the run was started with, or give "
                       "another directory.");
   };
@@ -73,7 +74,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
                            return trainer.parameter_bytes(parameter.name, offset, room);
                          }});
       }
-      write(model_stem, model);
+      write(std::string(io::model_stem), model);
     }
     std::vector<io::NamedSource> optimizer;
     for (const auto& range : trainer.state_ranges()) {
@@ -86,7 +87,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
                              return trainer.state_bytes(range, offset, room);
                            }});
     }
-    if (first || !optimizer.empty()) write(concat("optimizer-", trainer.rank()), optimizer);
+    if (first || !optimizer.empty()) write(io::optimizer_stem(trainer.rank()), optimizer);
   });
 
   const auto texts = comm::gather_texts(trainer.progress(), "checkpoint shards", shards.dump());
@@ -128,7 +129,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
 /// | who     | all ranks, between steps                                                                 |
 /// | others  | another job that claims it, or saves to it, is refused with the name of this one; one that |
 /// |         | ended without a word leaves no trace (io::DirectoryLock). Who only resumes claims nothing  |
-/// | cleans  | what jobs that were ended left of checkpoints that they did not complete                  |
+/// | removes | nothing that was there: the first save() does, of what jobs that were ended have left     |
 /// | errors  | FileError on every rank, if another job has it, or for a directory that some rank does not |
 /// |         | share or cannot write to: with their numbers                                              |
 template <class... Policies>
@@ -166,8 +167,6 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
     comm::barrier(progress, "what a claim left is removed");
     throw;
   }
-  if (first) detail::remove_traces(directory);
-  if (first) io::remove_unfinished_checkpoints(directory);
   claimed.directory = directory;
 }
 
@@ -178,6 +177,8 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 /// | who    | all ranks, between steps, with the same directory on a file system that they share: it is   |
 /// |        | claimed, so that no other job writes there                                                 |
 /// | files  | model.safetensors, optimizer-R.safetensors, manifest.json with a checksum per tensor       |
+/// | others | shards of this step that were there are replaced; of other steps only the temporary files  |
+/// |        | of jobs that were ended are removed, by a job's first save                                 |
 /// | facts  | what the caller wants back from resume, of rank 0: any JSON value, which comes back equal  |
 /// |        | to what it was; one that JSON's text cannot hold (NaN, bytes, no UTF-8) is an error         |
 /// | errors | FileError on every rank: what was written of this checkpoint is removed, and older ones,   |
@@ -192,12 +193,17 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     if (first) io::require_text(facts, "facts", 2);
   });
   claim(trainer, directory);
+  Claim& claimed = *trainer.claimed_directory();
+  if (first && !std::exchange(claimed.cleaned, true)) {
+    detail::remove_probes(directory);
+    io::remove_temporaries(directory);
+  }
   trainer.settle();
   const comm::CounterState micro_batches = trainer.new_micro_batches();
   try {
     detail::write_checkpoint(trainer, folder, facts, micro_batches);
   } catch (const FileError&) {  // of all ranks, none of which writes any more
-    if (first) io::remove_unfinished(folder);
+    if (first) io::remove_failed_save(folder);
     comm::barrier(trainer.progress(), "what a checkpoint left is removed");
     throw;
   }
@@ -260,8 +266,8 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     const std::string exchange = trainer.plan().exchange.text();
     pending = io::value_or<bool>(manifest.facts, "pending", false, written) &&
               was("optimizer", optimizer) == optimizer && was("gradient", gradient) == gradient &&
-              was("exchange", exchange) == exchange &&
-              counts == trainer.plan().micro_batches && adapts == trainer.plan().adapts;
+              was("exchange", exchange) == exchange && counts == trainer.plan().micro_batches &&
+              adapts == trainer.plan().adapts;
     loader.emplace(trainer, trainer.state_ranges(pending));
     loader->check(folder, manifest.shards, source, was("optimizer", optimizer), optimizer);
     committed = io::require<std::int64_t>(manifest.facts, "committed", written);

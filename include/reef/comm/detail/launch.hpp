@@ -3,14 +3,13 @@
 #include <mpi.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include <reef/comm/error.hpp>
+#include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm::detail {
@@ -50,10 +49,8 @@ template <class Variables>
 int ranks_in(const Variables& variables, const char* name) {
   const char* const value = variables(name);
   if (value == nullptr) return 0;
-  const std::string_view text(value);
-  int ranks = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  return code == std::errc() && end == text.data() + text.size() && ranks > 0 ? ranks : 0;
+  const std::optional<int> ranks = parse_number<int>(value);
+  return ranks && *ranks > 0 ? *ranks : 0;
 }
 
 /// Why a process that is alone in its MPI_COMM_WORLD should not be: a launcher started it with others.

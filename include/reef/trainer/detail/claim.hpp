@@ -20,7 +20,6 @@
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/directory_lock.hpp>
-#include <reef/io/manifest.hpp>
 
 namespace reef::inline v0::checkpoint {
 
@@ -28,6 +27,7 @@ namespace reef::inline v0::checkpoint {
 struct Claim {
   std::filesystem::path directory;          ///< as this rank names it
   std::unique_ptr<io::DirectoryLock> lock;  ///< of rank 0
+  bool cleaned = false;                     ///< what earlier jobs left is removed, of rank 0
 };
 
 namespace detail {
@@ -52,34 +52,34 @@ void together(comm::Progress& progress, const std::string& what, const F& work) 
 }
 
 /// A name in a directory, for a moment.
-class Trace {
+class Probe {
 public:
-  explicit Trace(std::filesystem::path path) : path_(std::move(path)) {
+  explicit Probe(std::filesystem::path path) : path_(std::move(path)) {
     io::AtomicFile file(path_);
     file.commit();
   }
-  ~Trace() {
+  ~Probe() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
   }
-  Trace(const Trace&) = delete;
-  Trace& operator=(const Trace&) = delete;
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
 
 private:
   std::filesystem::path path_;
 };
 
-inline constexpr const char* trace_stem = "reef.probe.";
+inline constexpr const char* probe_stem = "reef.probe.";
 
 /// Of jobs that ended meanwhile.
-inline void remove_traces(const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> traces;
+inline void remove_probes(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> probes;
   std::error_code code;
   for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
        entry.increment(code)) {
-    if (entry->path().filename().string().starts_with(trace_stem)) traces.push_back(entry->path());
+    if (entry->path().filename().string().starts_with(probe_stem)) probes.push_back(entry->path());
   }
-  for (const auto& trace : traces) std::filesystem::remove(trace, code);
+  for (const auto& probe : probes) std::filesystem::remove(probe, code);
 }
 
 /// Whether it is there, soon: of what another machine has just made, a network file system may remember for half
@@ -103,12 +103,12 @@ inline bool appears(const std::filesystem::path& path) {
 /// there.
 inline void require_shared(comm::Progress& progress, const std::filesystem::path& directory) {
   const bool first = progress.rank() == 0;
-  std::unique_ptr<Trace> trace;
-  std::string name = first ? concat(trace_stem, io::host_name(), ".", ::getpid(), ".",
+  std::unique_ptr<Probe> probe;
+  std::string name = first ? concat(probe_stem, io::host_name(), ".", ::getpid(), ".",
                                     std::chrono::system_clock::now().time_since_epoch().count())
                            : std::string();
   together(progress, "writing to the checkpoint directory", [&] {
-    if (first) trace = std::make_unique<Trace>(directory / name);
+    if (first) probe = std::make_unique<Probe>(directory / name);
   });
   name = comm::broadcast_text(progress, "checkpoint directory's probe", std::move(name));
   const bool seen = first || appears(directory / name);
@@ -116,7 +116,7 @@ inline void require_shared(comm::Progress& progress, const std::filesystem::path
   const auto places = comm::gather_texts(
       progress, "checkpoint directory's places",
       concat("'", std::filesystem::absolute(directory).string(), "' on '", io::host_name(), "'"));
-  trace.reset();
+  probe.reset();
   std::vector<std::size_t> blind;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == 0) blind.push_back(rank);
@@ -135,7 +135,7 @@ inline void require_shared(comm::Progress& progress, const std::filesystem::path
                     "  fix: give all ranks the same directory, on a file system that they share.");
   }
   together(progress, "writing to the checkpoint directory, from every rank", [&] {
-    if (!first) const Trace own(directory / concat(name, ".", progress.rank()));
+    if (!first) const Probe own(directory / concat(name, ".", progress.rank()));
   });
 }
 

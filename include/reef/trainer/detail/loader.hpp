@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -16,29 +15,27 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/numbers.hpp>
 #include <reef/core/shape.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/graph/dag.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/optim/concept.hpp>
 
 namespace reef::inline v0::checkpoint::detail {
 
-inline constexpr const char* model_stem = "model";
-
 /// A range's tensor is named after it and where it begins: "state.0.from.8192".
 inline std::string stem_of(const optim::StateRange& range) { return range.name + ".from."; }
 
 inline std::int64_t offset_after(const std::string& name, std::size_t at) {
-  std::int64_t value = 0;
-  const char* const last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(name.data() + at, last, value);
-  if (error != std::errc() || end != last || value < 0) {
+  const auto value = parse_number<std::int64_t>(std::string_view(name).substr(at));
+  if (!value || *value < 0) {
     throw DecodeError("reef::checkpoint: '", name,
                       "' is no name of an optimizer's state.\n  fix: ", io::checkpoint_fix);
   }
-  return value;
+  return *value;
 }
 
 /// Fills a trainer from the shards of a checkpoint, whatever the number of ranks that wrote it. What it
@@ -90,7 +87,7 @@ private:
   using Interval = std::pair<std::int64_t, std::int64_t>;
 
   static bool is_model(const io::Shard& shard) {
-    return shard.file.starts_with(concat(model_stem, "."));
+    return shard.file.starts_with(concat(io::model_stem, "."));
   }
 
   // Each element of the range was there once.
