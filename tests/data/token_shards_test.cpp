@@ -150,6 +150,23 @@ TEST_F(TokenFiles, of_another_width_are_told_by_their_values) {
   }
 }
 
+TEST_F(TokenFiles, are_judged_by_pages_all_over_the_file) {
+  // Padding first: a page of it may be of any width.
+  std::vector<std::uint32_t> four(40'000);
+  for (std::size_t i = 1500; i < four.size(); ++i)
+    four[i] = static_cast<std::uint32_t>(i * 7919 % 50'257);
+  EXPECT_EQ(data::TokenFile(write("wide.bin", bytes_of(four))).width(), 4U);
+  EXPECT_THAT(refusal(bytes_of(std::vector<std::int64_t>(four.begin(), four.end()))),
+              HasSubstr("8 bytes each"));
+  EXPECT_THAT(refusal(bytes_of(std::vector<float>(four.begin(), four.end()))),
+              HasSubstr("floating-point"));
+  std::vector<std::uint16_t> two(four.begin(), four.end());
+  two[0] = 50'256;  // alone on its page
+  EXPECT_EQ(data::TokenFile(write("two.bin", bytes_of(two))).width(), 2U);
+  EXPECT_THAT(refusal(bytes_of(four) + bytes_of(two)), HasSubstr("on some of its pages"));
+  EXPECT_THAT(refusal(bytes_of(two) + bytes_of(four)), HasSubstr("as .npy"));
+}
+
 TEST_F(TokenFiles, that_are_something_else_are_named_as_what_they_are) {
   const std::string rest(500, '\0');
   EXPECT_THAT(refusal("\x7f"

@@ -32,7 +32,7 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 /// | NumPy          | .npy of one axis and of uint8, uint16, uint32 or int32                 |
 /// | no header      | uint16 as of nanoGPT, or uint32 where every second half is nearly 0;   |
 /// |                | not one that begins as an llm.c file of any kind                       |
-/// | cost           | opening reads the first page                                           |
+/// | cost           | opening reads the first page, without a header 15 more                 |
 /// | errors         | FileError if it cannot be mapped; DecodeError with path, what was found |
 /// |                | and what was expected for another version, a count that is not the     |
 /// |                | file's size, an odd size, no tokens, text, or what its first bytes or   |
@@ -133,7 +133,7 @@ private:
     }
     width_from_ = "NumPy's header";
   }
-  /// Without a header: tokens of 2 or 4 bytes, unless the first page shows something else.
+  /// Without a header: tokens of 2 or 4 bytes, unless what it holds shows something else.
   void judge_values() {
     const std::size_t size = raw().size();
     if (const auto kind = detail::kind_of_file(raw())) {
