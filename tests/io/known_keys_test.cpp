@@ -36,7 +36,44 @@ TEST(KnownKeys, known_ones_and_remarks_may_be_there) {
   EXPECT_EQ(message(R"({"ranks": 2, "latency_ms": 1, "bandwidth_gbps": 1})"), "none");
   EXPECT_EQ(message(R"({"name": 1, "note": 2, "expected": {}, "all_of_it": 1, "old_iter_us": 3})"),
             "none");
+  EXPECT_EQ(message(R"({"name": 1, "about": 2, "note": 3, "source": 4})", "network"), "none");
   EXPECT_EQ(message("[1, 2]"), "none") << "what is no object has no keys";
+}
+
+TEST(KnownKeys, what_a_case_expects_stands_at_its_top_and_in_no_object_inside) {
+  for (const char* key : {"seed",
+                          "unit",
+                          "workload_note",
+                          "regions",
+                          "planted",
+                          "optimum",
+                          "raw",
+                          "log",
+                          "i32",
+                          "i64",
+                          "T_star",
+                          "ratios",
+                          "model",
+                          "recompute",
+                          "join_order",
+                          "lp_upper_bound",
+                          "best_assignment_found",
+                          "expected",
+                          "exact_us",
+                          "identity_us",
+                          "lp_bound",
+                          "all_us",
+                          "raw_bandwidth_gbps",
+                          "log_x",
+                          "simulated_us",
+                          "old_iter_us",
+                          "compute_us"}) {
+    const std::string json = concat("{\"", key, "\": 1}");
+    EXPECT_EQ(message(json.c_str()), "none");
+    EXPECT_NE(message(json.c_str(), "network").find(concat("the key 'network.", key, "'")),
+              std::string::npos)
+        << key;
+  }
 }
 
 }  // namespace

@@ -16,17 +16,23 @@
 
 namespace reef::inline v0::io {
 
-/// Whether a file may have that key though nothing reads it: names, sources and remarks, and the
-/// answers that a case expects.
+/// Whether any object of a file may have that key though nothing reads it.
 constexpr bool is_remark(std::string_view key) {
-  constexpr std::array<std::string_view, 20> whole{
-      "name",    "about",   "note",    "source",    "seed",       "unit",          "workload_note",
-      "regions", "planted", "optimum", "raw",       "log",        "i32",           "i64",
-      "T_star",  "ratios",  "model",   "recompute", "join_order", "lp_upper_bound"};
+  constexpr std::array<std::string_view, 4> remarks{"name", "about", "note", "source"};
+  return std::ranges::find(remarks, key) != remarks.end();
+}
+
+/// Whether a case may have that key though its command does not read it: remarks, what other commands read, and
+/// the answers that it expects.
+constexpr bool is_remark_of_case(std::string_view key) {
+  constexpr std::array<std::string_view, 16> whole{
+      "seed",  "unit",      "workload_note", "regions",       "planted", "optimum",
+      "raw",   "log",       "i32",           "i64",           "T_star",  "ratios",
+      "model", "recompute", "join_order",    "lp_upper_bound"};
   constexpr std::array<std::string_view, 9> beginnings{
       "expect", "exact", "identity", "best_", "lp_", "all_", "raw_", "log_", "simulated_"};
   constexpr std::array<std::string_view, 2> ends{"iter_us", "compute_us"};
-  return std::ranges::find(whole, key) != whole.end() ||
+  return is_remark(key) || std::ranges::find(whole, key) != whole.end() ||
          std::ranges::any_of(beginnings, [&](auto part) { return key.starts_with(part); }) ||
          std::ranges::any_of(ends, [&](auto part) { return key.ends_with(part); });
 }
@@ -67,12 +73,13 @@ inline std::string_view nearest_key(std::string_view key, std::span<const std::s
 
 /// Throws DecodeError for the first key of an object that is not `known` and no remark: what is not
 /// read would be missing where its writer meant another. It names the key, with `at`, the dotted path
-/// of the object, and the known key that is nearest. What is no object has no keys.
+/// of the object, empty for a whole case, and the known key that is nearest. What is no object has no keys.
 inline void require_known_keys(const Json& object, std::span<const std::string_view> known,
                                JsonSource source, std::string_view at = {}) {
   if (!object.is_object()) return;
   for (const auto& [key, value] : object.items()) {
-    if (is_remark(key) || std::ranges::find(known, key) != known.end()) continue;
+    const bool is_ignored = at.empty() ? is_remark_of_case(key) : is_remark(key);
+    if (is_ignored || std::ranges::find(known, key) != known.end()) continue;
     const std::string_view dot = at.empty() ? "" : ".";
     const std::string_view nearest = detail::nearest_key(key, known);
     std::string keys;
