@@ -60,7 +60,8 @@ const std::set<std::string> silent{
     "MPI_Query_thread", "MPI_Request_free", "MPI_Test", "MPI_Testall", "MPI_Testsome",
     "MPI_Type_commit", "MPI_Type_create_hindexed", "MPI_Type_free",
     // No payload either: ranks meet.
-    "MPI_Barrier", "MPI_Comm_get_parent", "MPI_Get_library_version"};
+    "MPI_Barrier", "MPI_Ibarrier", "MPI_Comm_get_parent", "MPI_Comm_group", "MPI_Group_free",
+    "MPI_Group_translate_ranks", "MPI_Get_library_version"};
 
 /// The functions of MPI that this program takes from a library, PMPI ones aside.
 std::set<std::string> used_of_mpi() {

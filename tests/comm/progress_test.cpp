@@ -59,6 +59,25 @@ struct ProgressThread : testing::TestWithParam<Way> {
   Communicator world;
 };
 
+TEST_P(ProgressThread, a_callback_that_would_wait_for_itself_is_refused) {
+  for (const bool runs : {true, false}) {
+    Progress progress(world, patient(GetParam()));
+    CallTask other("other", [] {});
+    CallTask task("task", [] {});
+    const auto completed = [&] {
+      if (runs) {
+        progress.run(progress.queue("q2"), other);
+      } else {
+        progress.submit(progress.queue("q2"), other);
+        progress.wait(other);
+      }
+    };
+    const std::string text = failure_of(progress, task, completed);
+    EXPECT_THAT(text, HasSubstr(runs ? "Progress::run: called in a callback"
+                                     : "Progress::wait: called in a callback"));
+  }
+}
+
 TEST_P(ProgressThread, a_task_starts_when_it_is_ready_and_says_when_it_is_complete) {
   Progress progress(world, patient(GetParam()));
   std::vector<float> data(100, 1);
@@ -348,6 +367,20 @@ TEST(EnvironmentTest, a_second_environment_leaves_mpi_running) {
   EXPECT_TRUE(Environment::active());
   const Communicator world;
   EXPECT_GE(world.size(), 1);
+}
+
+TEST(CommunicatorTest, is_made_while_the_program_awaits_a_message_from_anybody) {
+  int rank = 0;
+  int size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  int received = -1;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(&received, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &request);
+  const Communicator world;
+  MPI_Send(&rank, 1, MPI_INT, (rank + 1) % size, 7, MPI_COMM_WORLD);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_EQ(received, (rank + size - 1) % size);
 }
 
 TEST(CommunicatorTest, ranks_split_by_color_in_the_order_of_their_keys) {

@@ -1,10 +1,13 @@
-#include <reef/comm/detail/launch.hpp>
+#include <reef/comm/detail/room.hpp>
 
 #include <unistd.h>
 
 #include <map>
 #include <optional>
 #include <string>
+
+#include <reef/comm/detail/launch.hpp>
+#include <reef/core/text.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,6 +109,62 @@ TEST(Launch, a_variable_that_is_no_number_of_ranks_says_nothing) {
   }
 }
 
+// -- room --------------------------------------------------------------------------------------
+
+/// What leave_room sets of the variables of a rank, and what it says.
+struct Room {
+  Variables set;
+  std::string said;
+};
+Room leave_room(std::optional<Bytes> room, const Variables& variables) {
+  Room left;
+  const auto find = [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  left.said = comm::detail::leave_room(
+      room, find, [&](const char* name, const char* value) { left.set[name] = value; });
+  return left;
+}
+Variables ranks_here(const char* ranks, const char* rank) {
+  return {{comm::detail::local_ranks_variable, ranks}, {comm::detail::local_rank_variable, rank}};
+}
+
+TEST(Room, that_is_too_small_is_left_in_each_way_that_mpi_may_heed_and_one_rank_says_so) {
+  constexpr Bytes mib = Bytes{1} << 20;
+  const Room first = leave_room(16 * mib, ranks_here("8", "0"));
+  const Room other = leave_room(16 * mib, ranks_here("8", "3"));
+  EXPECT_EQ(first.set.size(), comm::detail::ways_without.size());
+  EXPECT_EQ(first.set.at("UCX_TLS"), "^posix");
+  EXPECT_EQ(other.set, first.set);
+  for (const auto& [name, value] : first.set) {
+    EXPECT_THAT(first.said, HasSubstr(concat(name, "=", value)));
+  }
+  EXPECT_THAT(first.said, HasSubstr("for 8 ranks"));
+  EXPECT_EQ(other.said, "");
+}
+
+TEST(Room, that_is_enough_or_none_is_left_alone) {
+  constexpr Bytes mib = Bytes{1} << 20;
+  for (const Room& room :
+       {leave_room(64 * mib, ranks_here("8", "0")), leave_room({}, ranks_here("8", "0")),
+        leave_room(0, ranks_here("1", "0")), leave_room(0, {})}) {
+    EXPECT_TRUE(room.set.empty());
+    EXPECT_EQ(room.said, "");
+  }
+}
+
+TEST(Room, a_way_that_the_user_has_chosen_is_kept) {
+  Variables chosen = ranks_here("8", "0");
+  chosen["UCX_TLS"] = "tcp,self";
+  const Room one = leave_room(0, chosen);
+  EXPECT_EQ(one.set.count("UCX_TLS"), 0U);
+  EXPECT_EQ(one.set.size(), comm::detail::ways_without.size() - 1);
+  EXPECT_THAT(one.said, Not(HasSubstr("UCX_TLS")));
+  for (const auto& way : comm::detail::ways_without) chosen[way.variable] = "x";
+  EXPECT_EQ(leave_room(0, chosen).said, "");
+}
+
 #if defined(REEF_START_PROGRAM)
 
 const std::string program = REEF_START_PROGRAM;
@@ -204,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SmallSharedMemory, testing::Values("64m", "16m",
 TEST(SharedMemoryOfAJob, that_is_too_small_for_mpi_is_said_once) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount a /dev/shm of one's own";
   const std::string job = launcher + " -n 8 " + program + " sum any";
-  const std::string said = "messages between ranks of this machine go without /dev/shm";
+  const std::string said = "to carry messages between ranks of this machine without /dev/shm";
   const Ending small = in_shared_memory_of("16m", job);
   const std::size_t first = small.output.find(said);
   EXPECT_NE(first, std::string::npos) << small.output;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
@@ -66,23 +67,6 @@ inline std::uint64_t hash_of(const std::vector<Alike>& all) {
   for (const Alike& one : all)
     hash.add(std::string_view(one.name)).add(std::string_view(one.value));
   return hash.value();
-}
-
-/// "rank 2", "ranks 1, 2 and 4 to 7".
-inline std::string name_ranks(const std::vector<std::size_t>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
-    if (j < i + 2) j = i;  // two are named, a row is from the first to the last
-    parts.push_back(j == i ? concat(ranks[i]) : concat(ranks[i], " to ", ranks[j]));
-    i = j + 1;
-  }
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    text += concat(i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ", parts[i]);
-  }
-  return text;
 }
 
 /// "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each name in which

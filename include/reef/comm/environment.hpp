@@ -31,7 +31,7 @@ namespace reef::inline v0::comm {
 /// |          | not come; 0: for ever                                                              |
 /// | launch   | a process that is alone in MPI_COMM_WORLD though a launcher started it with others  |
 /// |          | is refused, unless REEF_SINGLE_RANK=1 says that it is meant                        |
-/// | room     | where /dev/shm has too little for MPI's own shared memory, MPI is told to leave it  |
+/// | room     | where /dev/shm has too little for MPI's own shared memory, MPI is asked to leave it |
 /// | unwinding| destroyed by an exception it does not finalize (that would wait for ranks that no  |
 /// |          | longer come): the process ends without, and the launcher then ends the job         |
 /// | errors   | MpiError if the library grants fewer threads than SERIALIZED, or for the launch     |
@@ -47,7 +47,9 @@ public:
   Environment& operator=(const Environment&) = delete;
 
   ~Environment() {
-    if (owner_ && std::uncaught_exceptions() == exceptions_) MPI_Finalize();
+    if (!owner_ || std::uncaught_exceptions() != exceptions_) return;
+    if (detail::meeting_place != MPI_COMM_NULL) MPI_Comm_free(&detail::meeting_place);
+    MPI_Finalize();
   }
 
   /// True between MPI_Init and MPI_Finalize, whoever called them.
@@ -87,6 +89,9 @@ private:
       if (owner_) MPI_Finalize();
       throw;
     }
+    if (!owner_) return;
+    const detail::Watch watch("MPI_Comm_dup");
+    detail::check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &detail::meeting_place), "MPI_Comm_dup");
   }
 
   static void check(int provided) {

@@ -37,7 +37,7 @@ struct ProgressOptions {
   /// it is thrown from wait as DeadlineError, on this rank, and as MpiError on the others.
   bool abort_on_deadline = true;
 
-  /// Called once, on the progress thread, with the text of the failure that makes the Progress
+  /// Called once, on the progress thread or one that is in Progress::run, with the text of the failure that makes the Progress
   /// object unusable: for lanes that wait for something else than a task.
   std::function<void(const std::string&)> on_failure = {};
 

@@ -95,33 +95,37 @@ public:
 
   /// Appends `task` to the queue. Returns at once; any thread.
   ///
-  /// `ready` is asked on the progress thread, before the task starts: what it must wait for elsewhere.
+  /// `ready` is asked on the progress thread, or on another that is in run(), before the task starts: what it
+  /// must wait for elsewhere.
   /// Where it is `told`, whoever makes it true calls wake() after that, and until then this naps for
   /// longer, up to 8 ms: so late it is where nobody calls.
   /// `completed` is called there when the task is done, before wait() returns. Both are short, never
-  /// block, and may submit other tasks. Throws OptionError if the task is in flight, or sends to a rank
+  /// block, and may submit other tasks, but not run() them or wait for them. Throws OptionError if the task is in flight, or sends to a rank
   /// that is not there.
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
               std::function<void()> completed = {}, Readiness readiness = Readiness::polled) {
     const bool first = append(queue, task, std::move(ready), std::move(completed), readiness);
-    if (first) naps_.wake();  // the others are found behind it, when whoever came first has done this
+    if (first)
+      naps_.wake();  // the others are found behind it, when whoever came first has done this
   }
 
-  /// Appends `task` to the queue and blocks until it is complete; throws what went wrong. Any thread but
-  /// the progress thread.
+  /// Appends `task` to the queue and blocks until it is complete; throws what went wrong. Any thread, but
+  /// not from a callback, which is an OptionError.
   ///
   /// While that one rests this thread does its part, for a millisecond and as long as something moves:
   /// what is done by then needs nobody to be woken.
   void run(Queue& queue, Task& task) {
+    require_no_callback("run");
     append(queue, task, {}, {}, Readiness::polled);
     drive(task);
     wait(task);
   }
 
-  /// Blocks until the task's last submission is complete; throws what went wrong. Any thread but
-  /// the progress thread. It sleeps, and on shaped links yields for the last 100 us, so that it goes on
+  /// Blocks until the task's last submission is complete; throws what went wrong. Any thread, but
+  /// not from a callback, which is an OptionError. It sleeps, and on shaped links yields for the last 100 us, so that it goes on
   /// when the task is done and not when it has been woken.
   void wait(const Task& task) {
+    if (task.in_flight()) require_no_callback("wait");
     std::unique_lock lock(mutex_);
     ++task.waiters_;
     while (task.in_flight()) {
@@ -193,6 +197,14 @@ private:
     Task* task;
     std::int64_t at;  // when the last of them may be seen
   };
+
+  /// Whoever blocks in a callback waits for itself.
+  void require_no_callback(const char* called) const {
+    if (driver_.load() != std::this_thread::get_id()) return;
+    throw OptionError("reef::comm::Progress::", called,
+                      ": called in a callback, on the thread that moves all tasks.\n"
+                      "  fix: submit() the task there, and wait for it elsewhere.");
+  }
 
   /// Throws the failure, if there is one. Under the lock.
   void rethrow() {
@@ -376,6 +388,7 @@ private:
 
   // The progress thread's own, and in drive() another's: of who holds this.
   std::mutex engine_;
+  std::atomic<std::thread::id> driver_{};  ///< who holds it, and calls callbacks
   detail::Wire wire_;
   detail::Control control_;
   detail::FlightRecorder recorder_;

@@ -83,7 +83,7 @@ inline std::string Progress::overdue(const Queue& queue, const Task& task, std::
   return concat("reef::comm: rank ", rank(), " waits at ",
                 describe(task.kind(), task.name(), task.sequence_), " in queue '", queue.name_,
                 "', since ", format_seconds(detail::to_seconds(now - task.begin_)), ": ",
-                detail::list_ranks(missing_), " did not arrive.",
+                detail::name_ranks(missing_), " did not arrive.",
                 detail::list_absent(absent, options_.deadline, options_.operation_deadline));
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include <reef/comm/progress.hpp>
 #include <reef/device/detail/scheduling.hpp>
@@ -24,6 +25,7 @@ inline void Progress::serve() {
     std::int64_t still = 0;
     {
       const std::scoped_lock engine(engine_);
+      driver_ = std::this_thread::get_id();
       const std::int64_t now = detail::now_ns();
       guarded([&] {
         moved = poll();
@@ -37,6 +39,7 @@ inline void Progress::serve() {
       beats = farewell_ ? detail::never_ns : next_beat_;
       arrives = call_ahead();
       still = quiet();
+      driver_ = std::thread::id();
     }
     naps_.rest(moved, beats, arrives, still, [this] { return busy(); });
   }
@@ -47,6 +50,7 @@ inline void Progress::serve() {
 inline void Progress::drive(const Task& task) {
   {
     const std::unique_lock engine(engine_, std::try_to_lock);
+    if (engine) driver_ = std::this_thread::get_id();
     const std::int64_t begin = detail::now_ns();
     // MPI does not say when it has moved a part of a message: about 8 bytes in a ns.
     const std::int64_t patience =
@@ -61,10 +65,13 @@ inline void Progress::drive(const Task& task) {
       });
       if (moved) {
         moved_at = now;
-      } else if (naps_.alone()) {
+      } else if (!naps_.alone()) {
+        break;  // whoever computes on this core, the progress thread too, is to have it
+      } else {
         naps_.give_way();
       }
     }
+    if (engine) driver_ = std::thread::id();
   }
   if (task.in_flight()) naps_.wake();
 }

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -13,6 +14,7 @@
 #endif
 
 #include <reef/comm/detail/launch.hpp>
+#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::comm::detail {
@@ -21,16 +23,19 @@ namespace reef::inline v0::comm::detail {
 /// rank by rank without keeping it, and die by SIGBUS when they touch what is not there.
 inline constexpr Bytes shared_memory_of_rank = (Bytes{4} << 20) + (Bytes{256} << 10);
 
-/// How the MPI that this is compiled with is told to carry messages without /dev/shm: over loopback, or
-/// in System V shared memory.
+/// What asks the MPI that this is compiled with to carry messages without /dev/shm: over loopback, or in
+/// System V shared memory. Which one is heard depends on what it was built with.
+struct Way {
+  const char* variable;
+  const char* value;
+};
 #if defined(OPEN_MPI)
-inline constexpr const char* way_variable = "OMPI_MCA_btl";
-inline constexpr const char* way_without = "^vader,ofi";
+inline constexpr std::array<Way, 2> ways_without{
+    {{"OMPI_MCA_btl", "^vader,ofi"}, {"UCX_TLS", "^posix"}}};
 inline constexpr const char* local_ranks_variable = "OMPI_COMM_WORLD_LOCAL_SIZE";
 inline constexpr const char* local_rank_variable = "OMPI_COMM_WORLD_LOCAL_RANK";
 #else
-inline constexpr const char* way_variable = "UCX_TLS";
-inline constexpr const char* way_without = "^posix";
+inline constexpr std::array<Way, 2> ways_without{{{"UCX_TLS", "^posix"}, {"FI_PROVIDER", "^shm"}}};
 inline constexpr const char* local_ranks_variable = "MPI_LOCALNRANKS";
 inline constexpr const char* local_rank_variable = "MPI_LOCALRANKID";
 #endif
@@ -46,23 +51,35 @@ inline std::optional<Bytes> free_bytes([[maybe_unused]] const char* path) {
   return {};
 }
 
-/// Before MPI_Init: sees to it that MPI does without /dev/shm where that has no room for the ranks of
-/// this machine, and says so once. A way that the user has chosen is left alone.
+/// Before MPI_Init: tries to have MPI do without /dev/shm where that has no room for the ranks of this machine. A
+/// variable that the user has set is left alone. Returns what one rank of the machine is to say: nothing on the
+/// others, and where there is room. `variables(name)` is a variable of the environment, or null;
+/// `set(name, value)` sets one.
+template <class Variables, class Set>
+std::string leave_room(std::optional<Bytes> room, const Variables& variables, const Set& set) {
+  const int ranks = ranks_in(variables, local_ranks_variable);
+  const Bytes needed = static_cast<Bytes>(ranks) * shared_memory_of_rank;
+  if (ranks < 2 || !room || *room >= needed) return {};
+  std::string asked;
+  for (const Way& way : ways_without) {
+    if (variables(way.variable) != nullptr) continue;
+    set(way.variable, way.value);
+    asked += concat(asked.empty() ? "" : ", ", way.variable, "=", way.value);
+  }
+  const char* const local = variables(local_rank_variable);
+  if (asked.empty() || local == nullptr || std::string_view(local) != "0") return {};
+  return concat(
+      "reef::comm: MPI is asked to carry messages between ranks of this machine without /dev/shm (",
+      asked, ").\n  why: it has ", format_bytes(*room), " free, and MPI may take ",
+      format_bytes(needed), " for ", ranks,
+      " ranks.\n  fix: a larger one (docker run --shm-size=1g), if they are slow, or if MPI "
+      "does not heed that and dies of SIGBUS.\n");
+}
+
 inline void leave_room() {
   const auto variables = [](const char* name) -> const char* { return std::getenv(name); };
-  const int ranks = ranks_in(variables, local_ranks_variable);
-  const std::optional<Bytes> room = free_bytes("/dev/shm");
-  const Bytes needed = static_cast<Bytes>(ranks) * shared_memory_of_rank;
-  if (ranks < 2 || !room || *room >= needed || std::getenv(way_variable) != nullptr) return;
-  setenv(way_variable, way_without, 0);
-  const char* const local = std::getenv(local_rank_variable);
-  if (local == nullptr || std::string_view(local) != "0") return;
-  std::fprintf(stderr,
-               "reef::comm: messages between ranks of this machine go without /dev/shm (%s=%s).\n"
-               "  why: it has %s free, and MPI may take %s for %d ranks.\n"
-               "  fix: if they are slow, a larger one (docker run --shm-size=1g).\n",
-               way_variable, way_without, format_bytes(*room).c_str(), format_bytes(needed).c_str(),
-               ranks);
+  const auto set = [](const char* name, const char* value) { ::setenv(name, value, 0); };
+  std::fputs(leave_room(free_bytes("/dev/shm"), variables, set).c_str(), stderr);
 }
 
 }  // namespace reef::inline v0::comm::detail

@@ -7,9 +7,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include <reef/comm/detail/clock.hpp>
+#include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/thread.hpp>
@@ -26,16 +29,6 @@ namespace reef::inline v0::comm::detail {
 /// How long a rank waits at start-up for one that gives no sign of life yet; 0: for ever. See
 /// Environment.
 inline std::atomic<Seconds> start_deadline{600};
-
-/// "rank 2", "ranks 1, 2 and 3".
-inline std::string list_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 inline constexpr const char* fix_of_waiting =
     "look at what the other ranks print; if they only need longer, a longer deadline "
@@ -86,22 +79,52 @@ private:
   std::thread thread_;
 };
 
+/// A duplicate of MPI_COMM_WORLD that only meet() sends over, so that no receive of the program's own takes its
+/// messages. Made by the Environment that starts MPI; null elsewhere.
+inline MPI_Comm meeting_place = MPI_COMM_NULL;
+
+/// The ranks of `comm` by their numbers in the meeting place; none where it is not there, or one of them is not in
+/// it.
+inline std::vector<int> ranks_at_meeting_place(MPI_Comm comm, int size) {
+  if (meeting_place == MPI_COMM_NULL) return {};
+  MPI_Group from = MPI_GROUP_NULL;
+  MPI_Group to = MPI_GROUP_NULL;
+  check_mpi(MPI_Comm_group(comm, &from), "MPI_Comm_group");
+  check_mpi(MPI_Comm_group(meeting_place, &to), "MPI_Comm_group");
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> there(ranks.size());
+  check_mpi(MPI_Group_translate_ranks(from, size, ranks.data(), to, there.data()),
+            "MPI_Group_translate_ranks");
+  MPI_Group_free(&from);
+  MPI_Group_free(&to);
+  if (std::find(there.begin(), there.end(), MPI_UNDEFINED) != there.end()) return {};
+  return there;
+}
+
 /// Returns when all ranks of `comm` have come here. All of them call it; blocks, mostly asleep.
 ///
-/// | errors | DeadlineError that names who has not come by start_deadline                            |
-/// | wire   | an empty message to every other rank                                                   |
+/// | errors | DeadlineError, by start_deadline. It names who has not come, but in a program that has  |
+/// |        | started MPI itself                                                                     |
+/// | wire   | an empty message to every other rank, in the meeting place; without it a barrier        |
 inline void meet(MPI_Comm comm, std::string_view where) {
   constexpr int tag = 0x4d45;  // below what every MPI allows
   int rank = 0;
   int size = 1;
   check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  const std::vector<int> there = ranks_at_meeting_place(comm, size);
   std::vector<MPI_Request> requests(2 * static_cast<std::size_t>(size), MPI_REQUEST_NULL);
-  for (int step = 1; step < size; ++step) {
-    const int peer = (rank + step) % size;
-    MPI_Request* const of_peer = &requests[2 * static_cast<std::size_t>(peer)];
-    check_mpi(MPI_Irecv(nullptr, 0, MPI_BYTE, peer, tag, comm, of_peer), "MPI_Irecv");
-    check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, peer, tag, comm, of_peer + 1), "MPI_Isend");
+  if (there.empty()) {
+    check_mpi(MPI_Ibarrier(comm, requests.data()), "MPI_Ibarrier");
+  }
+  for (int step = 1; step < size && !there.empty(); ++step) {
+    const auto peer = static_cast<std::size_t>((rank + step) % size);
+    MPI_Request* const of_peer = &requests[2 * peer];
+    check_mpi(MPI_Irecv(nullptr, 0, MPI_BYTE, there[peer], tag, meeting_place, of_peer),
+              "MPI_Irecv");
+    check_mpi(MPI_Isend(nullptr, 0, MPI_BYTE, there[peer], tag, meeting_place, of_peer + 1),
+              "MPI_Isend");
   }
   const Seconds patience = start_deadline;
   const std::int64_t begin = now_ns();
@@ -117,7 +140,7 @@ inline void meet(MPI_Comm comm, std::string_view where) {
         std::chrono::nanoseconds(std::clamp<std::int64_t>(waited / 16, 20'000, 2'000'000)));
   }
   std::vector<int> absent;
-  for (int peer = 0; peer < size; ++peer) {
+  for (int peer = 0; peer < size && !there.empty(); ++peer) {
     MPI_Request& receive = requests[2 * static_cast<std::size_t>(peer)];
     if (receive == MPI_REQUEST_NULL) continue;
     int here = 0;
@@ -125,7 +148,8 @@ inline void meet(MPI_Comm comm, std::string_view where) {
     if (here == 0) absent.push_back(peer);
   }
   throw DeadlineError("reef::comm: rank ", rank, " waits at ", where, " since ",
-                      format_seconds(patience), ": ", list_ranks(absent),
+                      format_seconds(patience), ": ",
+                      there.empty() ? "some rank" : name_ranks(absent),
                       " did not arrive.\n  why: it stopped, ended, or does something else for so "
                       "long.\n  fix: ",
                       fix_of_waiting);

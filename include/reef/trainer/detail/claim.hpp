@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/agreement.hpp>
+#include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/core/error.hpp>
