@@ -3,7 +3,7 @@
 #
 # Installs what is missing, builds reef-train and trains a byte-level GPT of about a million
 # parameters on Reef's own sources, on 4 MPI ranks. Writes report.html, metrics.jsonl and
-# trace.json (for https://ui.perfetto.dev). Options given here go to reef-train, after our own.
+# trace.json (for https://ui.perfetto.dev); those of an earlier run are renamed. Options given here go to reef-train, after our own.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -31,19 +31,11 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 
 # Of SIGTERM and SIGINT (Ctrl-C) Open MPI's launcher tells its ranks after so many seconds, and kills them after
 # as many again: in the 1 of its default weights are not written. SIGUSR1 it passes on at once.
-export OMPI_MCA_odls_base_sigkill_timeout="${OMPI_MCA_odls_base_sigkill_timeout:-3}"
-
-# The metrics of an earlier run go aside, unless the options name others, or go on with that run.
 case " $* " in
-  *" --metrics"* | *" --resume"*) ;;
-  *)
-    if [ -s metrics.jsonl ]; then
-      number=1
-      while [ -e "metrics.$number.jsonl" ]; do number=$((number + 1)); done
-      mv metrics.jsonl "metrics.$number.jsonl"
-      reef_say "the metrics of an earlier run are now in metrics.$number.jsonl"
-    fi ;;
+  *" --checkpoint"* | *" --export"*) seconds=20 ;;
+  *) seconds=3 ;;
 esac
+export OMPI_MCA_odls_base_sigkill_timeout="${OMPI_MCA_odls_base_sigkill_timeout:-$seconds}"
 
 reef_say "training; report.html, metrics.jsonl and trace.json are written here: $(pwd)"
 set -- --recipe ddp --model 4x4x128 --context 128 --batch 4 --steps 1000 --lr 4e-3 --seed 1 \

@@ -30,6 +30,7 @@
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 
+#include "../support/earlier_files.hpp"
 #include "../support/file_roles.hpp"
 #include "../support/model_shape.hpp"
 #include "../support/number_option.hpp"
@@ -38,7 +39,6 @@
 #include "../support/tokenizer.hpp"
 #include "../support/weight_files.hpp"
 #include "agreement.hpp"
-#include "metrics.hpp"
 #include "options.hpp"
 
 namespace {
@@ -261,8 +261,10 @@ void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
   app.add_option("--eval-every", o.eval_every,
                  "steps from one held-out loss to the next; default: at the end")
       ->transform(count);
-  app.add_option("--metrics", o.metrics,
-                 "one JSON object a step, .jsonl: a new file, or with --resume that of the run");
+  app.add_option(
+      "--metrics", o.metrics,
+      "one JSON object a step, .jsonl; with --resume that of the run goes on. What an earlier "
+      "run left here, or as --export, --trace or --report, is renamed");
   app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
   app.add_option("--report", o.report, "one page with curves and timeline, .html");
   app.add_option("--prompt", o.prompt, "what the generated sample begins with");
@@ -337,35 +339,21 @@ void require_files_apart(const TrainOptions& o) {
   if (const auto clash = files.clash()) throw CLI::ValidationError(clash->first, clash->second);
 }
 
-/// Metrics that are there are another run's, or of a run that goes on.
-void require_metrics_to_write(const TrainOptions& o) {
-  std::error_code ignored;
-  if (o.metrics.empty() || !fs::is_regular_file(o.metrics, ignored)) return;
-  const auto bytes = fs::file_size(o.metrics, ignored);
-  if (bytes == 0) return;
-  if (!o.resume) {
-    throw CLI::ValidationError(
-        "--metrics",
-        reef::concat("'", o.metrics, "' holds ", bytes,
-                     " bytes, which would be lost.\n  fix: another name, --resume to go "
-                     "on with the run that wrote it, or remove it"));
-  }
-  if (!reef_examples::Metrics::wrote(o.metrics)) {
-    throw CLI::ValidationError("--metrics",
-                               reef::concat("'", o.metrics,
-                                            "' holds something else than a run's metrics.\n  "
-                                            "fix: another name, or remove it"));
-  }
+/// What is there is left by an earlier run, or stays.
+void require_places(const TrainOptions& o) {
+  using reef_examples::Output;
+  const auto require = [](const char* option, Output kind, const std::string& path) {
+    if (const auto why = reef_examples::in_the_way(kind, path))
+      throw CLI::ValidationError(option, *why);
+  };
+  require("--metrics", Output::metrics, o.metrics);
+  require("--trace", Output::trace, o.trace);
+  require("--report", Output::report, o.report);
+  require("--export", Output::weights, o.export_file);
 }
 
 /// The exit status for options that cannot be.
 constexpr int refused_status = 2;
-
-int fail(const std::exception& error) {
-  std::fprintf(stderr, "reef-train: %s\n", error.what());
-  std::fflush(stderr);
-  return EXIT_FAILURE;
-}
 
 }  // namespace
 
@@ -388,11 +376,11 @@ int main(int argc, char** argv) {
     parse_model(model, options);
     require_use_of_options(app, options);
     require_files_apart(options);
-    require_metrics_to_write(options);
+    require_places(options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? EXIT_SUCCESS : refused_status;
   } catch (const std::exception& error) {
-    fail(error);
+    reef::comm::report_failure("reef-train", error);
     return refused_status;
   }
 
@@ -404,6 +392,6 @@ int main(int argc, char** argv) {
     options.of_the_run = reef_examples::options_of_the_run(app, options);
     return recipes.at(options.recipe)(options, stop);
   } catch (const std::exception& error) {
-    return fail(error);
+    return reef::comm::report_failure("reef-train", error);
   }
 }

@@ -1,17 +1,22 @@
 #include "metrics.hpp"
 
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <reef/comm/clock_offset.hpp>
@@ -24,6 +29,8 @@
 #include <reef/trace/chrome.hpp>
 #include <reef/trace/exchange.hpp>
 #include <reef/trace/overlap.hpp>
+
+#include "../support/earlier_files.hpp"
 
 namespace reef_examples {
 
@@ -45,19 +52,28 @@ std::string joined(const std::vector<double>& numbers) {
   return text;
 }
 
-/// What the metrics say of a committed step.
-std::optional<reef::trace::ReportStep> committed_step(const std::string& line) {
+/// A step as the metrics tell it.
+struct Line {
+  reef::trace::ReportStep step;
+  bool committed = false;
+};
+
+/// Nothing where it is no line of ours.
+std::optional<Line> line_of(const std::string& text) {
   using reef::io::require;
   try {
-    const auto json = reef::io::parse_json(line, "a line of the metrics");
-    if (!reef::io::value_or<bool>(json, "committed", false)) return std::nullopt;
-    return reef::trace::ReportStep{require<std::int64_t>(json, "step"),
-                                   require<std::int64_t>(json, "tokens"),
-                                   require<double>(json, "seconds"), require<double>(json, "loss"),
-                                   require<double>(json, "tokens_per_s")};
+    const auto json = reef::io::parse_json(text, "a line of the metrics");
+    const auto number = [&](const char* key) {  // null stands for one that is not finite
+      return json.at(key).is_number() ? json.at(key).get<double>()
+                                      : std::numeric_limits<double>::quiet_NaN();
+    };
+    return Line{{require<std::int64_t>(json, "step"), require<std::int64_t>(json, "tokens"),
+                 require<double>(json, "seconds"), number("loss"), number("tokens_per_s")},
+                reef::io::value_or<bool>(json, "committed", false)};
   } catch (const reef::Error&) {
-    return std::nullopt;  // none of ours
+  } catch (const reef::io::Json::exception&) {
   }
+  return std::nullopt;
 }
 
 std::vector<reef::trace::Overlap> overlaps_of_ranks(reef::comm::Progress& progress,
@@ -90,6 +106,20 @@ std::vector<reef::trace::Recording> recordings_of_ranks(reef::comm::Progress& pr
                         "'.\n  fix: a path in a directory that you may write.");
 }
 
+/// A directory that may be there later: the nearest that is there now takes files.
+void require_writable(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  fs::path there = fs::absolute(directory);
+  while (!fs::exists(there, none) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, none)) refuse(directory);
+  try {
+    const reef::io::AtomicFile probe(there / "probe");
+  } catch (const reef::Error&) {
+    refuse(directory);
+  }
+}
+
 }  // namespace
 
 Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses,
@@ -112,30 +142,35 @@ Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks
       refuse(path);
     }
   }
-  if (!options.checkpoint.empty()) {
-    std::error_code failed;
-    std::filesystem::create_directories(options.checkpoint, failed);
-    if (failed) refuse(options.checkpoint);
-    const reef::io::AtomicFile probe(std::filesystem::path(options.checkpoint) / "probe");
-  }
+  if (!options.checkpoint.empty()) require_writable(options.checkpoint);
   if (!options.metrics.empty()) open();
 }
 
+/// To add lines, of this job alone. A job that was killed a moment ago is waited for.
 void Metrics::open() {
-  file_.reset(std::fopen(path_.c_str(), "a"));
-  if (file_ == nullptr) refuse(path_);
-}
-
-bool Metrics::wrote(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  const bool cut = file.eof();  // by a crash, in the middle of the first
-  try {
-    const auto json = reef::io::parse_json(line, "a line of the metrics");
-    return json.is_object() && (json.contains("step") || json.contains("summary"));
-  } catch (const reef::Error&) {
-    return cut && line.starts_with('{');
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::seconds(3);
+  for (;;) {
+    std::unique_ptr<std::FILE, Close> file(std::fopen(path_.c_str(), "ae"));
+    if (file == nullptr) refuse(path_);
+    struct ::stat here {};
+    struct ::stat named {};
+    const int descriptor = ::fileno(file.get());
+    const bool regular = ::fstat(descriptor, &here) == 0 && S_ISREG(here.st_mode);
+    const bool held =
+        regular && ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (held && Clock::now() > until) {
+      throw reef::FileError("another job writes its metrics to '", path_,
+                            "'.\n  why: the lines of two runs would be mixed.\n  fix: wait for its "
+                            "end, or give another --metrics.");
+    }
+    const bool is_named = !regular || (::stat(path_.c_str(), &named) == 0 &&
+                                       here.st_dev == named.st_dev && here.st_ino == named.st_ino);
+    if (!held && is_named) {
+      file_ = std::move(file);
+      return;
+    }
+    if (held) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 
@@ -146,42 +181,49 @@ void Metrics::resume(std::uint64_t tokens, double seconds) {
 
 std::string Metrics::start(std::int64_t step) {
   began_ = step;
-  if (file_ == nullptr || !std::filesystem::is_regular_file(path_))
-    return {};  // a pipe keeps nothing
-  if (std::filesystem::file_size(path_) == 0) return {};
-  if (step == 0) return put_aside();
-  file_.reset();
-  std::string kept;
-  std::int64_t cut = 0;
-  bool there = false;
-  std::ifstream before(path_);
-  for (std::string line; std::getline(before, line) && !before.eof();) {
-    const auto at = committed_step(line);
-    cut += there ? 1 : 0;  // what follows is of a time after it
-    if (there) continue;
-    kept += line + "\n";
-    if (at && at->step <= step) steps_.push_back(*at);  // for the page
-    there = at && at->step == step;
-  }
-  before.close();
-  reef::io::write_atomically(std::filesystem::canonical(path_), kept);
-  open();
-  if (cut == 0) return {};
-  return reef::concat("metrics: the ", cut, " line(s) after that of step ", step,
-                      " are cut off, since those steps are taken again");
+  // A pipe keeps nothing.
+  return file_ == nullptr || !keeps_something(path_) ? std::string() : keep_own_lines();
 }
 
-/// What is there gets the next free name beside it.
-std::string Metrics::put_aside() {
+/// This run goes on after the line with the tokens and the seconds that its checkpoint has: none where it begins, or
+/// where the file is of another. What is renamed or replaced stays locked until its successor is.
+std::string Metrics::keep_own_lines() {
   namespace fs = std::filesystem;
-  file_.reset();
   const fs::path now = fs::canonical(path_);
-  fs::path aside;
-  for (int number = 1; aside.empty() || fs::exists(fs::symlink_status(aside)); ++number)
-    aside = reef::concat(now.string(), ".", number);
-  fs::rename(now, aside);
+  std::ifstream before(now, std::ios::binary);
+  std::string text;
+  std::size_t kept = 0;  // bytes
+  std::size_t steps = 0;
+  for (std::string line; std::getline(before, line); text += line + "\n") {
+    const auto at = before.eof() || began_ == 0 || kept > 0 ? std::nullopt : line_of(line);
+    if (before.eof()) {  // a crash in the middle of it
+      text += line;
+      break;
+    }
+    if (!at) continue;
+    if (at->committed) steps_.push_back(at->step);  // for the page
+    if (at->step.tokens != static_cast<std::int64_t>(tokens_) || at->step.seconds != seconds_)
+      continue;
+    kept = text.size() + line.size() + 1;
+    steps = steps_.size();
+  }
+  before.close();
+  steps_.resize(steps);
+  if (kept == text.size()) return {};
+  const fs::path aside = next_free_name(now);
+  if (kept == 0) {
+    fs::rename(now, aside);
+    open();
+    return reef::concat("metrics: those of an earlier run are now in ", aside.string());
+  }
+  const std::string_view cut = std::string_view(text).substr(kept);
+  reef::io::write_atomically(aside, cut);
+  reef::io::write_atomically(now, std::string_view(text).substr(0, kept));
   open();
-  return reef::concat("metrics: those of an earlier run are now in ", aside.string());
+  return reef::concat("metrics: the ",
+                      std::count(cut.begin(), cut.end(), '\n') + (cut.ends_with('\n') ? 0 : 1),
+                      " line(s) after that of step ", began_, " are now in ", aside.string(),
+                      ", since those steps are taken again");
 }
 
 void Metrics::note(const reef::StepResult& result) {
@@ -281,7 +323,10 @@ std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
   }
   if (recordings.empty()) return written;
   const auto attempt = [&](const char* option, const std::string& path, const auto& write) {
-    if (failures_.attempt(reef::concat(option, " ", path), write)) written.push_back(path);
+    std::string aside;
+    const auto in_place = [&] { aside = write_in_place(path, write); };
+    if (failures_.attempt(reef::concat(option, " ", path), in_place))
+      written.push_back(path + aside);
   };
   if (!options.trace.empty()) {
     attempt("--trace", options.trace,

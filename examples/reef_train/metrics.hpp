@@ -29,15 +29,12 @@ public:
   Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses,
           Failures& failures);
 
-  /// Whether a run's metrics are in this file, as far as its first line tells.
-  static bool wrote(const std::string& path);
-
   /// The run goes on from another, which took so many tokens and so long.
   void resume(std::uint64_t tokens, double seconds);
 
-  /// Before the first step, which comes after `step` others: what the metrics have after the line of that
-  /// one is cut off; all that a run left which comes before the first is put aside. Returns what a person
-  /// should know of that; empty if nothing.
+  /// Before the first step, which comes after `step` others: what the metrics have after the line at which this
+  /// run goes on is put aside, and so is all that another run left. Returns what a person should know of
+  /// that; empty if nothing.
   std::string start(std::int64_t step);
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }
@@ -89,7 +86,7 @@ private:
     return last_.seconds > 0 ? static_cast<double>(last_.tokens) / last_.seconds : 0;
   }
   void open();
-  [[nodiscard]] std::string put_aside();
+  [[nodiscard]] std::string keep_own_lines();
   void close();
   void give_up(int error);
   void write(const Note& note, const double* mean);

@@ -32,6 +32,7 @@
 #include <reef/trainer/generate.hpp>
 #include <reef/trainer/trainer.hpp>
 
+#include "../support/earlier_files.hpp"
 #include "../support/own_text.hpp"
 #include "../support/progress.hpp"
 #include "../support/text_source.hpp"
@@ -90,7 +91,7 @@ public:
       try {
         take_steps();
       } catch (const reef::Error& error) {
-        leave_timeline(dynamic_cast<const reef::NonFiniteError*>(&error) != nullptr && !alone);
+        leave_what_there_is(dynamic_cast<const reef::NonFiniteError*>(&error) != nullptr && !alone);
         throw;
       }
     } else {
@@ -497,9 +498,8 @@ private:
       failures_.add("--checkpoint " + options_.checkpoint,
                     reef::concat("after step ", committed(), ": ", why));
     };
-    if (const std::string name = not_finite(); !name.empty()) {
-      return fails(reef::concat("the parameter '", name, "' is not finite; nothing is saved"));
-    }
+    if (const std::string weight = trainer_.weight_not_finite(); !weight.empty())
+      return fails(reef::concat("not finite: ", weight, "; nothing is saved"));
     try {
       const auto& rate = trainer_.options().learning_rate;
       const auto folder = reef::checkpoint::save(trainer_, options_.checkpoint,
@@ -525,39 +525,22 @@ private:
     });
   }
 
-  /// The name of a parameter that is not finite, or nothing: the same on all ranks. All ranks.
-  std::string not_finite() {
-    trainer_.settle();
-    std::string name;
-    if (first()) {
-      for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
-        const std::vector<Sum> values = trainer_.parameter(parameter.name);
-        if (std::all_of(values.begin(), values.end(), [](Sum x) { return reef::is_finite(x); }))
-          continue;
-        name = parameter.name;
-        break;
-      }
-    }
-    return reef::comm::broadcast_text(trainer_.progress(), "a parameter that is not finite",
-                                      std::move(name));
-  }
-
   /// How many rounds of all ranks' micro-batches go over what is evaluated.
-  [[nodiscard]] int rounds() const {
+  [[nodiscard]] std::int64_t rounds() const {
     const auto windows = reef::data::Validation(evaluated(), options_.context).windows();
     const auto round = trainer_.plan().micro_batches_in_all() * config_.batch;
-    return static_cast<int>((windows + round - 1) / round);
+    return (windows + round - 1) / round;
   }
 
   /// The held-out loss, told; nothing where a signal came before all was evaluated. All ranks.
   std::optional<double> evaluate() {
-    const int all = rounds();
+    const std::int64_t all = rounds();
     if (committed() >= options_.steps && all > 1) {
       say(reef::concat("evaluating ", evaluated().size() - 1, " held-out ", tokenizer_.unit(),
                        "s"));
     }
-    const double loss = trainer_.evaluate(all, [&](int done) {
-      if (first()) bar_.show(reef::concat("evaluating: ", 100 * std::int64_t{done} / all, "%"));
+    const double loss = trainer_.evaluate(all, [&](std::int64_t done) {
+      if (first()) bar_.show(reef::concat("evaluating: ", 100 * done / all, "%"));
       return !asked();
     });
     if (asked_) {
@@ -569,10 +552,15 @@ private:
     return loss;
   }
 
-  /// Of a run that failed: of all ranks where all of them know that they have failed, else of this one.
-  void leave_timeline(bool together) {
+  /// Of a run that failed: all that was committed where all ranks know that they have failed, else the timeline
+  /// of this one.
+  void leave_what_there_is(bool together) {
     try {
       bar_.finish();
+      if (together) {
+        metrics_.tell(trainer_.progress(), false);
+        save_what_is_dear();
+      }
       const auto files =
           metrics_.write_timeline(together ? &trainer_.progress() : nullptr, options_, {}, {}, "");
       if (together) reef::comm::barrier(trainer_.progress(), written);
@@ -588,10 +576,8 @@ private:
   /// tells about itself. What fails takes nothing else with it. Returns an exit status, on all ranks.
   int finish() {
     std::vector<std::string> files;
-    const bool steps_taken = committed() > first_step_;
     asked();
-    if (!options_.checkpoint.empty() && steps_taken && tried_ != committed()) checkpoint();
-    if (!options_.export_file.empty()) export_weights();
+    save_what_is_dear();
 
     std::optional<double> validation;
     if (!asked()) validation = evaluate();
@@ -626,6 +612,13 @@ private:
     reef::comm::all_reduce(trainer_.progress(), written, std::span(&failed, 1));
     if (failed > 0) return EXIT_FAILURE;
     return asked() ? stopped_status : EXIT_SUCCESS;
+  }
+
+  /// A checkpoint of the last step, if it has none, and the weights.
+  void save_what_is_dear() {
+    const bool steps_taken = committed() > first_step_;
+    if (!options_.checkpoint.empty() && steps_taken && tried_ != committed()) checkpoint();
+    if (!options_.export_file.empty()) export_weights();
   }
 
   void tell_written(const std::vector<std::string>& files) {
@@ -666,16 +659,17 @@ private:
   void export_weights() {
     const std::string what = "--export " + options_.export_file;
     if (committed() == 0) return say(what + ": no step was taken, there is nothing to export");
-    if (const std::string name = not_finite(); !name.empty()) {
-      return failures_.add(
-          what, reef::concat("the parameter '", name, "' is not finite; no weights are exported"));
-    }
+    if (const std::string weight = trainer_.weight_not_finite(); !weight.empty())
+      return failures_.add(what, reef::concat("not finite: ", weight, "; no weights are exported"));
     // A first look before the whole evaluation: finite weights may still be of no use.
     if (!reef::is_finite(trainer_.evaluate(1))) {
       return failures_.add(what, "the held-out loss is not finite; no weights are exported");
     }
-    if (!first() || !failures_.attempt(what, [&] { write_weights(); })) return;
-    say("wrote " + options_.export_file);
+    std::string aside;
+    const auto write = [&] {
+      aside = write_in_place(options_.export_file, [&] { write_weights(); });
+    };
+    if (first() && failures_.attempt(what, write)) say("wrote " + options_.export_file + aside);
   }
 
   /// Together they are what GPT2LMHeadModel.from_pretrained reads. A config.json that is there stays,

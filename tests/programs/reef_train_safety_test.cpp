@@ -153,17 +153,108 @@ TEST_F(ReefTrainSafety, outputs_that_would_be_in_each_others_way_are_refused) {
   EXPECT_FALSE(fs::exists(path("a")));
 }
 
-TEST_F(ReefTrainSafety, metrics_that_are_there_are_never_emptied) {
+TEST_F(ReefTrainSafety, what_no_run_wrote_is_in_the_way_of_every_output) {
   const std::string data = "--data " + path("text.txt") + " ";
-  io::write_atomically(path("m"), "{\"step\":1}\n");
-  refused(data + "--metrics " + path("m"), "holds 11 bytes, which would be lost");
-  io::write_atomically(path("notes"), "mine");
-  const std::string resume = "--resume --checkpoint " + path("run") + " --metrics ";
-  refused(data + resume + path("notes"), "holds something else than a run's metrics");
-  EXPECT_EQ(text_of("m"), "{\"step\":1}\n");
-  EXPECT_EQ(text_of("notes"), "mine");
+  io::write_atomically(path("notes"), "<!doctype html><title>My thesis</title>");
+  const std::string resume = "--resume --checkpoint " + path("run") + " ";
+  for (const std::string option : {"--metrics ", "--trace ", "--report ", "--export "}) {
+    refused(data + option + path("notes"), "' holds something else than ");
+    refused(data + resume + option + path("notes"), "' holds something else than ");
+  }
+  EXPECT_EQ(text_of("notes"), "<!doctype html><title>My thesis</title>");
   std::ofstream(path("empty")).flush();
   EXPECT_EQ(train(1, "--steps 1 --metrics " + path("empty")).status, 0);
+}
+
+TEST_F(ReefTrainSafety, what_an_earlier_run_left_gets_the_next_free_name_and_is_whole) {
+  const std::vector<std::string> files{"m", "t", "r", "w"};
+  const std::string command = "--steps 2 --metrics " + path("m") + " --trace " + path("t") +
+                              " --report " + path("r") + " --export " + path("w");
+  ASSERT_EQ(train(1, command).status, 0);
+  std::vector<std::string> before;
+  for (const std::string& file : files) before.push_back(text_of(file));
+  io::write_atomically(path("w.1"), "of somebody else");
+  const Ending again = train(1, command + " --seed 2");
+  ASSERT_EQ(again.status, 0) << again.output;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string aside = files[i] + (files[i] == "w" ? ".2" : ".1");
+    EXPECT_THAT(again.output, HasSubstr("now in " + path(aside)));
+    EXPECT_EQ(text_of(aside), before[i]);
+    EXPECT_NE(text_of(files[i]), before[i]);
+  }
+  EXPECT_EQ(text_of("w.1"), "of somebody else");
+}
+
+TEST_F(ReefTrainSafety, a_resume_cuts_no_line_of_another_run_and_loses_none_of_its_own) {
+  ASSERT_EQ(train(1, "--steps 8 --metrics " + path("a")).status, 0);
+  const std::string other = text_of("a");
+  const std::string run = "--checkpoint " + path("run") + " --checkpoint-every 3 --metrics ";
+  ASSERT_EQ(train(1, "--steps 3 --seed 2 " + run + path("b")).status, 0);
+  const Ending mixed = train(1, "--steps 4 --seed 2 --resume " + run + path("a"));
+  ASSERT_EQ(mixed.status, 0) << mixed.output;
+  EXPECT_THAT(mixed.output, HasSubstr("metrics: those of an earlier run are now in "));
+  EXPECT_EQ(text_of("a.1"), other);
+  EXPECT_EQ(lines("a").size(), 2U);
+
+  fs::remove_all(io::checkpoint_folder(path("run"), 4));
+  std::string torn = text_of("b");
+  const std::size_t summary = torn.find('\n', torn.find("\"step\":3,")) + 1;
+  ASSERT_NE(summary, 0U) << torn;
+  const std::string cut = torn.substr(summary) + "{\"step\":5";
+  torn += "{\"step\":5";
+  const std::size_t loss = torn.rfind("\"loss\":", summary) + 7;  // null: not finite
+  torn.replace(loss, torn.find(',', loss) - loss, "null");
+  io::write_atomically(path("b"), torn);
+  const Ending own = train(1, "--steps 4 --seed 2 --resume " + run + path("b"));
+  ASSERT_EQ(own.status, 0) << own.output;
+  EXPECT_THAT(own.output, HasSubstr("metrics: the 2 line(s) after that of step 3 are now in "));
+  EXPECT_EQ(text_of("b.1"), cut);
+  EXPECT_EQ(lines("b").size(), 5U);
+}
+
+TEST_F(ReefTrainSafety, two_jobs_with_one_file_of_metrics_are_refused_the_second) {
+  Ending second;
+  const std::string rival = "--steps 2 --metrics " + path("m");
+  const Ending first = interrupted(2, "", [&] {
+    second = train(1, rival);
+    for (const int rank : processes_with(path("w"))) ::kill(rank, SIGUSR1);
+  });
+  EXPECT_EQ(second.status, 1) << second.output;
+  EXPECT_THAT(second.output, HasSubstr("another job writes its metrics to '" + path("m") + "'"));
+  left_all(first);
+  EXPECT_FALSE(fs::exists(path("m.1")));
+}
+
+TEST_F(ReefTrainSafety, a_step_that_is_not_finite_takes_no_committed_weights_with_it) {
+  for (const char* options :
+       {"--recipe ddp", "--recipe acco", "--recipe zero1 --non-finite skip"}) {
+    const Ending ending =
+        train(2, concat(options, " --steps 200 --lr 1e17 --clip 0 --warmup 0 --metrics ", path("m"),
+                        " --report ", path("r"), " --checkpoint ", path("run")));
+    EXPECT_EQ(ending.status, 1) << ending.output;
+    const auto steps = io::complete_checkpoints(path("run"));
+    ASSERT_EQ(steps.size(), 1U) << ending.output;
+    EXPECT_EQ(lines("m").at(steps[0] - 1).at("committed"), true);
+    const std::size_t told = ending.output.find("\nreef-train: ");  // by one rank
+    ASSERT_NE(told, std::string::npos) << ending.output;
+    EXPECT_EQ(ending.output.find("\nreef-train: ", told + 1), std::string::npos) << ending.output;
+    fs::remove_all(path("run"));
+  }
+}
+
+TEST_F(ReefTrainSafety, a_text_with_less_held_out_than_a_window_can_still_be_exported) {
+  io::write_atomically(path("tiny.txt"), "the quick brown fox jumps over the lazy dog, twice.\n");
+  const Ending ending = train(1, "--steps 2 --data " + path("tiny.txt") + " --export " + path("w"));
+  EXPECT_EQ(ending.status, 0) << ending.output;
+  EXPECT_EQ(tensors("w").size(), 16U);
+}
+
+TEST_F(ReefTrainSafety, a_run_that_is_refused_before_its_first_step_makes_no_directory) {
+  ASSERT_EQ(train(1, "--steps 1 --export " + path("w")).status, 0);
+  const Ending ending =
+      train(1, "--model 1x2x18 --init " + path("w") + " --checkpoint " + path("up/run"));
+  EXPECT_EQ(ending.status, 1) << ending.output;
+  EXPECT_FALSE(fs::exists(path("up")));
 }
 
 TEST_F(ReefTrainSafety, side_files_that_fail_take_no_weights_with_them_and_are_all_named) {

@@ -198,7 +198,11 @@ public:
   /// the held-out source, whose samples are counted from 0. All ranks. Changes nothing but that it
   /// settles. NaN if nothing there has a weight. `proceed`, where given, is asked before each round but
   /// the first with how many are done, and says the same on all ranks: false ends it there.
-  double evaluate(int rounds, const std::function<bool(int done)>& proceed = {});
+  double evaluate(std::int64_t rounds, const std::function<bool(std::int64_t done)>& proceed = {});
+
+  /// Which of the committed weights is not finite, the first that the lowest rank finds: "element 3 of
+  /// 'wte.weight' is nan on rank 0"; empty if all are. All ranks, between steps; it settles.
+  std::string weight_not_finite();
 
   [[nodiscard]] int rank() const { return progress_->rank(); }
   [[nodiscard]] int ranks() const { return progress_->size(); }
@@ -415,7 +419,18 @@ private:
   }
   [[nodiscard]] bool updates_with(double learning_rate, std::int64_t committed) const;
   [[nodiscard]] double next_learning_rate() const;
-  std::string weight_not_finite();
+  /// A weight of this rank.
+  struct NotFinite {
+    int parameter = -1;  ///< none
+    std::int64_t element = 0;
+    double value = 0;
+  };
+  NotFinite find_weight_not_finite();
+  [[nodiscard]] std::string text_of(const NotFinite& weight) const {
+    if (weight.parameter < 0) return {};
+    return concat("element ", weight.element, " of '",
+                  plan_.dag->parameter_at(weight.parameter).name, "' is ", weight.value);
+  }
   std::string diagnose(optim::Verdict verdict);
   void find_not_finite(const run::StepState& before);
   [[noreturn]] void stop(const std::string& why);

@@ -78,8 +78,9 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
     std::vector<comm::Alike> mine = detail::alike_of<Optim>(options_);
     mine.push_back({"precision",
                     concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
-    comm::require_alike(*progress_, "reef::Trainer", "options", mine,
-                        "start every rank with the same options and data, on machines of one kind.");
+    comm::require_alike(
+        *progress_, "reef::Trainer", "options", mine,
+        "start every rank with the same options and data, on machines of one kind.");
   });
   plan_step();
   turns_ = std::vector<Part>(static_cast<std::size_t>(turns(plan_)) - 1);
@@ -244,7 +245,8 @@ void Trainer<Policies...>::settle() {
 }
 
 template <class... Policies>
-double Trainer<Policies...>::evaluate(int rounds, const std::function<bool(int done)>& proceed) {
+double Trainer<Policies...>::evaluate(std::int64_t rounds,
+                                      const std::function<bool(std::int64_t done)>& proceed) {
   if (!part(run::Purpose::evaluation).phase) {
     throw OptionError(
         "reef::Trainer::evaluate: there is no held-out source.\n"
@@ -254,7 +256,7 @@ double Trainer<Policies...>::evaluate(int rounds, const std::function<bool(int d
   double weight = 0;
   double loss = 0;
   evaluation_state_.micro_batch = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (std::int64_t round = 0; round < rounds; ++round) {
     if (round > 0 && proceed && !proceed(round)) break;
     const optim::Verdict verdict = verdict_of(perform(run::Purpose::evaluation));
     evaluation_state_.micro_batch += static_cast<std::uint64_t>(plan_.micro_batches_in_all());
@@ -305,12 +307,12 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   }
 }
 
-/// The first of the weights that this rank takes gradients at that is not finite, in words; empty if all are.
+/// The first of the weights that this rank takes gradients at that is not finite.
 template <class... Policies>
-std::string Trainer<Policies...>::weight_not_finite() {
+auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
   std::vector<T> values;
-  for (const graph::Parameter& parameter : plan_.dag->parameters) {
-    const Located at = locate(parameter.name, builder().weights);
+  for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
+    const Located at = locate(plan_.dag->parameters[p].name, builder().weights);
     for (std::int64_t begin = 0; begin < at.elements; begin += staged_elements) {
       values.resize(static_cast<std::size_t>(std::min(staged_elements, at.elements - begin)));
       copy(at.bucket, values.data(), at.begin + begin, values.size() * sizeof(T),
@@ -318,11 +320,25 @@ std::string Trainer<Policies...>::weight_not_finite() {
       const auto found = std::find_if(values.begin(), values.end(),
                                       [](const T& value) { return !is_finite(value); });
       if (found == values.end()) continue;
-      return concat("element ", begin + (found - values.begin()), " of '", parameter.name, "' is ",
-                    static_cast<Sum>(*found));
+      return {static_cast<int>(p), begin + (found - values.begin()),
+              static_cast<double>(static_cast<Sum>(*found))};
     }
   }
   return {};
+}
+
+template <class... Policies>
+std::string Trainer<Policies...>::weight_not_finite() {
+  settle();
+  const NotFinite own = find_weight_not_finite();
+  const auto parameters = comm::gather_numbers(*progress_, "weight not finite", own.parameter);
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [](int parameter) { return parameter >= 0; });
+  if (found == parameters.end()) return {};
+  const auto rank = static_cast<std::size_t>(found - parameters.begin());
+  const NotFinite first{*found, comm::gather_numbers(*progress_, "its element", own.element)[rank],
+                        comm::gather_numbers(*progress_, "its value", own.value)[rank]};
+  return concat(text_of(first), " on rank ", rank);
 }
 
 /// All ranks repeat the step; the lowest rank that finds something names it. A rank that steps on its
@@ -350,7 +366,7 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
   }
   std::string text =
       concat("reef::Trainer::step: the step after ", committed, " committed ones is not finite: ");
-  const std::string broken = weight_not_finite();
+  const std::string broken = text_of(find_weight_not_finite());
   const std::string state =
       broken.empty()
           ? "\n  state: the weights are those of the last committed step, and finite.\n"
