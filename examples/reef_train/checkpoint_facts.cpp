@@ -48,4 +48,52 @@ void CheckpointFacts::require_model(const std::map<std::string, std::string>& no
   }
 }
 
+std::vector<std::string> CheckpointFacts::compare(const CheckpointFacts& now, std::int64_t step,
+                                                  std::int64_t steps) const {
+  std::vector<std::string> warnings;
+  const std::string differs = differences(now.options);
+  const auto require = [&](const char* what, std::int64_t before, std::int64_t here) {
+    if (before == here) return;
+    throw reef::OptionError(
+        "the checkpoint was written with another ", what, ": ", before, ", this run has ", here,
+        differs.empty() ? "" : ".\n  options that differ: ", differs, ".\n  fix: give the same.");
+  };
+  require("text (--data, --tokenizer; its checksum)", text, now.text);
+  require("--batch", batch, now.batch);
+  require("--context", context, now.context);
+  require_model(now.options);
+  if (!differs.empty())
+    warnings.push_back("warning: options differ from the checkpoint's: " + differs);
+  if (step >= steps) return warnings;  // nothing goes on
+  if (tokens_a_step != 0 && tokens_a_step != now.tokens_a_step) {
+    warnings.push_back(reef::concat("warning: a step has ", now.tokens_a_step, " tokens on ",
+                                    now.ranks, " rank(s), it had ", tokens_a_step, " on ", ranks,
+                                    " before the checkpoint"));
+  }
+  const double before = learning_rate ? learning_rate->at(step) : 0;
+  const double rate = now.learning_rate ? now.learning_rate->at(step) : before;
+  if (learning_rate && before != rate) {
+    const auto digits = [](double number) { return reef::concat(static_cast<float>(number)); };
+    warnings.push_back(reef::concat("warning: the learning rate of step ", step + 1, " is ",
+                                    digits(rate), ", by the checkpoint's options it was to be ",
+                                    digits(before)));
+  }
+  return warnings;
+}
+
+reef::io::Json CheckpointFacts::json() const {
+  reef::io::Json facts{{"text", text},
+                       {"batch", batch},
+                       {"context", context},
+                       {"options", options},
+                       {"tokens_a_step", tokens_a_step}};
+  if (learning_rate) {
+    facts["learning_rate"] = {{"peak", learning_rate->peak},
+                              {"warmup", learning_rate->warmup},
+                              {"steps", learning_rate->steps},
+                              {"floor", learning_rate->floor}};
+  }
+  return facts;
+}
+
 }  // namespace reef_examples

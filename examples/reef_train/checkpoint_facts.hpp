@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <reef/io/json.hpp>
 #include <reef/optim/learning_rate.hpp>
@@ -12,6 +13,7 @@ namespace reef_examples {
 
 /// What a checkpoint says of the run that wrote it. Runs of before some of it was kept lack that.
 struct CheckpointFacts {
+  CheckpointFacts() = default;
   /// Of a manifest's facts. Throws DecodeError for what is no fact of reef-train's.
   explicit CheckpointFacts(const reef::io::Json& facts);
 
@@ -23,6 +25,15 @@ struct CheckpointFacts {
   std::optional<reef::optim::LearningRate> learning_rate;
   std::map<std::string, std::string> options;  ///< TrainOptions::of_the_run
 
+  /// What a person should know before `now` goes on from `step` to `steps`. Throws OptionError for what no run goes on
+  /// with.
+  [[nodiscard]] std::vector<std::string> compare(const CheckpointFacts& now, std::int64_t step,
+                                                 std::int64_t steps) const;
+
+  /// For a checkpoint's own facts; how many ranks it has the checkpoint tells.
+  [[nodiscard]] reef::io::Json json() const;
+
+private:
   /// "--lr was 0.01, is 0.02; ...": of the options that both know.
   [[nodiscard]] std::string differences(const std::map<std::string, std::string>& now) const;
 

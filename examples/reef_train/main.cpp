@@ -8,349 +8,21 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <limits>
-#include <map>
 #include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <reef/comm/environment.hpp>
 #include <reef/comm/stop_request.hpp>
-#include <reef/core/finite.hpp>
-#include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
 
-#include "../support/earlier_files.hpp"
-#include "../support/file_roles.hpp"
-#include "../support/model_shape.hpp"
-#include "../support/number_option.hpp"
-#include "../support/numbers.hpp"
-#include "../support/own_text.hpp"
-#include "../support/tokenizer.hpp"
-#include "../support/weight_files.hpp"
 #include "agreement.hpp"
+#include "command_line.hpp"
 #include "options.hpp"
 
 namespace {
-
-using reef_examples::number_from;
-using reef_examples::parse_number;
-using reef_examples::TrainOptions;
-namespace fs = std::filesystem;
-
-/// "4x4x128" as layers, heads and channels.
-void parse_model(const std::string& text, TrainOptions& options) {
-  const auto shape = reef_examples::parse_model_shape(text);
-  if (!shape) {
-    throw CLI::ValidationError("--model",
-                               "'" + text + "' is not LAYERSxHEADSxCHANNELS, as in 4x4x128");
-  }
-  options.layers = shape->layers;
-  options.heads = shape->heads;
-  options.channels = shape->channels;
-}
-
-/// "3:4" as rank 3, four times slower.
-std::pair<int, double> parse_slow(const std::string& text) {
-  const std::size_t colon = std::min(text.find(':'), text.size());
-  const auto rank = parse_number<int>(text.substr(0, colon));
-  const auto factor = parse_number<double>(text.substr(std::min(colon + 1, text.size())));
-  if (!rank || *rank < 0 || !factor || *factor < 1 || *factor >= 1e6) {
-    throw CLI::ValidationError("--slow",
-                               "'" + text + "' is not RANK:FACTOR with a factor from 1 on");
-  }
-  return {*rank, *factor};
-}
-
-const std::map<std::string, int (*)(const TrainOptions&, const reef::comm::StopRequest&)> recipes{
-    {"ddp", reef_examples::run_ddp},         {"zero1", reef_examples::run_zero1},
-    {"atom", reef_examples::run_atom},       {"dpu", reef_examples::run_dpu},
-    {"acco-wp", reef_examples::run_acco_wp}, {"acco", reef_examples::run_acco},
-    {"diloco", reef_examples::run_diloco}};
-
-std::vector<std::string> recipe_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, run] : recipes) names.push_back(name);
-  return names;
-}
-
-/// "adaptive", "cap:8" as at most eight micro-batches a stage, "fixed:4" as four.
-void parse_accumulate(const std::string& text, TrainOptions& o) {
-  const auto count = [&text](std::string_view kind) {
-    if (!text.starts_with(kind)) return 0;
-    const int number = parse_number<int>(std::string_view(text).substr(kind.size())).value_or(0);
-    return number >= 1 && number <= 65536 ? number : 0;
-  };
-  if (text == "adaptive") {
-    o.accumulation = reef::Accumulation::adaptive();
-  } else if (const int most = count("cap:"); most > 0) {
-    o.accumulation = reef::Accumulation::capped(most);
-  } else if (const int fixed = count("fixed:"); fixed > 0) {
-    o.accumulation = reef::Accumulation::fixed();
-    o.micro_batches = fixed;
-  } else {
-    throw CLI::ValidationError(
-        "--accumulate",
-        "'" + text + "' is not adaptive, cap:M or fixed:N, with numbers from 1 to 65536");
-  }
-}
-
-void add_options(CLI::App& app, TrainOptions& o, std::string& model) {
-  // An option given twice counts as it was given last, so that scripts can add to a command.
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--recipe", o.recipe, "the composition to train with")
-      ->check(CLI::IsMember(recipe_names()))
-      ->capture_default_str();
-  app.add_option(
-         "--data", o.data,
-         "text files, or files of tokens (.bin of llm.c or nanoGPT, .npy of NumPy); default: "
-         "Reef's own sources. Held out: every tenth of many texts, else the last tenth; of "
-         "tokens the files with val, valid or validation as a word of their name, else the "
-         "last tenth")
-      ->check(CLI::ExistingFile)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--data-kind", o.data_kind,
-                 "of --data: auto, tokens where files are named .bin or .npy, else text; text; "
-                 "tokens; bytes, whatever they mean, of --tokenizer bytes alone")
-      ->check(CLI::IsMember({"auto", "text", "tokens", "bytes"}))
-      ->capture_default_str();
-  app.add_option(
-      "--document-end", o.document_end,
-      "a token to set behind each document of text, by its number or its text, such as "
-      "'<|endoftext|>'; of --tokenizer bytes a byte, such as 0. A document is a file, or "
-      "a part of one that such a text ends. Default: none");
-  app.add_option("--model", model, "LAYERSxHEADSxCHANNELS")->default_str("4x4x128");
-  const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
-  const CLI::Validator count_or_none = number_from<std::int64_t>(0, 1'000'000'000);
-  const CLI::Validator amount = number_from<double>(0, 1e18);
-  app.add_option("--context", o.context, "T, tokens a sample")
-      ->transform(count)
-      ->capture_default_str();
-  app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")
-      ->transform(count);
-  app.add_option("--micro-batches", o.micro_batches,
-                 "a stage and rank, or the least of them: a step has one stage, of acco two")
-      ->transform(number_from<int>(1, 65536))
-      ->capture_default_str();
-  app.add_option_function<std::string>(
-      "--accumulate", [&o](const std::string& text) { parse_accumulate(text, o); },
-      "adaptive: further micro-batches while a stage communicates; cap:M: but at most M in a "
-      "stage; fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
-  app.add_option(
-         "--sampler", o.sampler,
-         "of adaptive and cap:M: own, every rank's part of the samples, or shared, whichever "
-         "are next of all")
-      ->check(CLI::IsMember({"own", "shared"}))
-      ->capture_default_str();
-  app.add_option(
-         "--sync-every", o.sync_every,
-         "diloco: steps from one exchange of a weight to the next. The weights at the end are "
-         "those of the last exchange")
-      ->transform(number_from<int>(1, 1000000))
-      ->capture_default_str();
-  app.add_option("--fragments", o.fragments, "diloco: shares of the weights that take turns")
-      ->transform(number_from<int>(1, 1000000))
-      ->capture_default_str();
-  app.add_option(
-         "--overlap", o.overlap,
-         "diloco: an exchange is waited for (none); runs beside a step, and weights are mixed "
-         "(mix); or beside the steps of a round, own weights standing in (eager)")
-      ->check(CLI::IsMember({"none", "mix", "eager"}))
-      ->capture_default_str();
-  app.add_option("--mix", o.mix, "diloco, mix: the part of its own weights that a rank keeps")
-      ->transform(number_from<double>(0, 0.99))
-      ->capture_default_str();
-  app.add_option("--outer-lr", o.outer_lr, "diloco: rate of the outer step")
-      ->transform(amount)
-      ->capture_default_str();
-  app.add_option(
-         "--outer-momentum", o.outer_momentum,
-         "diloco: Nesterov's momentum of the outer step; eager rounds want less, such as 0.5")
-      ->transform(number_from<double>(0, 0.999))
-      ->capture_default_str();
-  app.add_option("--steps", o.steps, "optimizer steps")->transform(count)->capture_default_str();
-  app.add_option("--lr", o.lr, "peak learning rate")->transform(amount)->capture_default_str();
-  app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")
-      ->transform(count_or_none);
-  app.add_option("--weight-decay", o.weight_decay)->transform(amount)->capture_default_str();
-  app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")
-      ->transform(amount)
-      ->capture_default_str();
-  app.add_option("--dropout", o.dropout)
-      ->transform(number_from<double>(0, 0.99))
-      ->capture_default_str();
-  app.add_option("--seed", o.seed)
-      ->transform(number_from<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()))
-      ->capture_default_str();
-  app.add_option("--precision", o.precision,
-                 "of weights and activations; of bf16, sums and master weights are fp32")
-      ->check(CLI::IsMember({"fp32", "bf16"}))
-      ->capture_default_str();
-  const CLI::Validator tokenizer(
-      [](const std::string& text) {
-        const bool known = !reef_examples::split_tokenizer_name(text).first.empty();
-        return known ? std::string()
-                     : "'" + text + "' is none of " + std::string(reef_examples::tokenizer_forms);
-      },
-      std::string(reef_examples::tokenizer_forms));
-  app.add_option("--tokenizer", o.tokenizer, "how text becomes tokens")
-      ->check(tokenizer)
-      ->capture_default_str();
-  app.add_option("--threads", o.threads,
-                 "a rank; default: its cores, shared with the ranks bound to the same")
-      ->transform(number_from<int>(1, 1024));
-  app.add_option(
-         "--init", o.init,
-         "a GPT-2 of that --model to start from: .safetensors of Hugging Face or --export, an "
-         "index of several (model.safetensors.index.json), or a folder with either")
-      ->check(CLI::ExistingPath);
-  app.add_option("--export", o.export_file,
-                 "where to write the weights, .safetensors, and beside them config.json: as "
-                 "DIR/model.safetensors, Hugging Face's GPT2LMHeadModel.from_pretrained reads DIR");
-  app.add_option("--network", o.network, "case file of the network to emulate")
-      ->check(CLI::ExistingFile);
-  app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")
-      ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
-  app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
-      ->transform(amount);
-  app.add_option(
-         "--activations", o.activations,
-         "what there is of a segment between its forward and its backward; planned: all of it, "
-         "and of a swapped model what is fastest in --device-memory")
-      ->check(CLI::IsMember({"planned", "keep", "stash", "recompute", "recompute-and-stash"}))
-      ->capture_default_str();
-  app.add_option("--profile", o.profile,
-                 "atom: times of the model's operators to plan by, .json; one rank alone measures "
-                 "them first if the file is not there. Without, they are estimated");
-  app.add_option_function<std::vector<std::string>>(
-         "--slow",
-         [&o](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) o.slow.push_back(parse_slow(text));
-         },
-         "RANK:FACTOR, a rank to slow down")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--checkpoint", o.checkpoint,
-                 "directory of checkpoints: without --resume one that holds none");
-  app.add_option("--checkpoint-every", o.checkpoint_every, "steps; default: at the end")
-      ->transform(count);
-  app.add_option("--checkpoint-keep", o.checkpoint_keep,
-                 "how many of this run's checkpoints to keep, the newest; default: all")
-      ->transform(count);
-  app.add_flag("--resume", o.resume,
-               "from the latest checkpoint of --checkpoint; from step 1 where there is none");
-  app.add_option("--deadline", o.deadline, "seconds without a sign of a rank, 0 for none")
-      ->transform(amount)
-      ->capture_default_str();
-  app.add_option("--non-finite", o.non_finite, "what to do with a step that is not finite")
-      ->check(CLI::IsMember({"stop", "skip", "ignore"}))
-      ->capture_default_str();
-  app.add_option("--eval-tokens", o.eval_tokens,
-                 "the held-out loss is of the first so many held-out tokens, 0 for all")
-      ->transform(number_from<std::int64_t>(0, std::int64_t{1} << 60))
-      ->capture_default_str();
-  app.add_option("--eval-every", o.eval_every,
-                 "steps from one held-out loss to the next; default: at the end")
-      ->transform(count);
-  app.add_option(
-      "--metrics", o.metrics,
-      "one JSON object a step, .jsonl; with --resume that of the run goes on. What an earlier "
-      "run left here, or as --export, --trace or --report, is renamed");
-  app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
-  app.add_option("--report", o.report, "one page with curves and timeline, .html");
-  app.add_option("--prompt", o.prompt, "what the generated sample begins with");
-  app.add_option("--prompt-tokens,--prompt-bytes", o.prompt_tokens, "length of the sample")
-      ->transform(count_or_none)
-      ->capture_default_str();
-}
-
-/// An option that would be ignored is refused: whoever gives it takes it to be heeded.
-void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
-  const auto given = [&app](const char* name) { return app.get_option(name)->count() > 0; };
-  const auto refuse = [](const char* name, const std::string& why) {
-    throw CLI::ValidationError(name, why);
-  };
-  for (const char* const name :
-       {"--sync-every", "--fragments", "--overlap", "--mix", "--outer-lr", "--outer-momentum"}) {
-    if (given(name) && o.recipe != "diloco")
-      refuse(name, "is of --recipe diloco, not of " + o.recipe);
-  }
-  if (given("--profile") && o.recipe != "atom")
-    refuse("--profile", "is of --recipe atom, not of " + o.recipe);
-  if (o.activations.find("stash") != std::string::npos && o.recipe != "atom")
-    refuse("--activations", o.activations + " is of --recipe atom, not of " + o.recipe);
-  if (o.non_finite == "ignore" && o.clip > 0)
-    refuse("--non-finite", "ignore goes with --clip 0: without norms nothing can be clipped");
-  if (given("--checkpoint-every") && !given("--checkpoint")) {
-    refuse("--checkpoint-every", "needs --checkpoint DIR, where the checkpoints are to be");
-  }
-  if (given("--checkpoint-keep") && !given("--checkpoint")) {
-    refuse("--checkpoint-keep", "needs --checkpoint DIR, where the checkpoints are to be");
-  }
-  if (o.resume && o.checkpoint.empty()) {
-    refuse("--resume", "needs --checkpoint DIR, where the checkpoints are");
-  }
-  if (given("--mix") && o.overlap != "mix")
-    refuse("--mix", "is of --overlap mix, not of " + o.overlap);
-  if (given("--micro-batches") && given("--accumulate") && !o.accumulation->adapts) {
-    refuse("--accumulate", "fixed:N and --micro-batches say the same; give one of them");
-  }
-}
-
-/// What is written takes the place of nothing that is read or written under another name.
-void require_files_apart(const TrainOptions& o) {
-  reef_examples::FileRoles files;
-  for (const std::string& file : o.data) files.reads("--data", file);
-  if (o.data.empty()) {
-    const char* const own = "a run without --data (Reef's own sources)";
-    for (const auto& file : reef_examples::own_text().files) files.reads(own, file);
-    for (const char* file : {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CMakeLists.txt"})
-      files.reads(own, fs::path(REEF_DATA_DIRECTORY) / file);
-  }
-  for (const auto& file : reef_examples::files_of_tokenizer(o.tokenizer))
-    files.reads("--tokenizer", file);
-  if (!o.init.empty()) {
-    for (const auto& file : reef_examples::files_of_weights(o.init)) files.reads("--init", file);
-    files.reads_beside("--init", reef_examples::config_beside(o.init));
-  }
-  files.reads("--network", o.network);
-  files.writes("--metrics", o.metrics);
-  files.writes("--trace", o.trace);
-  files.writes("--report", o.report);
-  files.writes("--export", o.export_file);
-  if (!o.export_file.empty())
-    files.writes_if_absent("--export", reef_examples::config_beside(o.export_file));
-  std::error_code ignored;
-  if (fs::exists(o.profile, ignored)) {
-    files.reads("--profile", o.profile);
-  } else {
-    files.writes("--profile", o.profile);
-  }
-  files.keeps_checkpoints("--checkpoint", o.checkpoint);
-  if (const auto clash = files.clash()) throw CLI::ValidationError(clash->first, clash->second);
-}
-
-/// What is there is left by an earlier run, or stays.
-void require_places(const TrainOptions& o) {
-  using reef_examples::Output;
-  const auto require = [](const char* option, Output kind, const std::string& path) {
-    if (const auto why = reef_examples::in_the_way(kind, path))
-      throw CLI::ValidationError(option, *why);
-  };
-  require("--metrics", Output::metrics, o.metrics);
-  require("--trace", Output::trace, o.trace);
-  require("--report", Output::report, o.report);
-  require("--export", Output::weights, o.export_file);
-}
 
 /// The exit status for options that cannot be.
 constexpr int refused_status = 2;
@@ -360,8 +32,7 @@ constexpr int refused_status = 2;
 int main(int argc, char** argv) {
   const reef::comm::StopRequest stop;  // before anything that takes long
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that file, not the end
-  TrainOptions options;
-  std::string model = "4x4x128";
+  reef_examples::TrainOptions options;
   CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");
   app.set_version_flag("--version", std::string("reef-train ") + reef::version);
   app.footer(
@@ -371,12 +42,9 @@ int main(int argc, char** argv) {
       "that were asked for, and end with status 75. A second signal ends at once.\n"
       "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be.");
   try {
-    add_options(app, options, model);
+    reef_examples::add_options(app, options);
     app.parse(argc, argv);
-    parse_model(model, options);
-    require_use_of_options(app, options);
-    require_files_apart(options);
-    require_places(options);
+    reef_examples::require_sense(app, options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? EXIT_SUCCESS : refused_status;
   } catch (const std::exception& error) {
@@ -390,7 +58,7 @@ int main(int argc, char** argv) {
     const reef::comm::Environment environment(argc, argv, start);
     reef_examples::require_same_options(app, options);
     options.of_the_run = reef_examples::options_of_the_run(app, options);
-    return recipes.at(options.recipe)(options, stop);
+    return reef_examples::recipe_of(options.recipe)(options, stop);
   } catch (const std::exception& error) {
     return reef::comm::report_failure("reef-train", error);
   }

@@ -21,8 +21,7 @@
 #include <reef/io/json.hpp>
 #include <reef/io/safetensors.hpp>
 
-#include "../support/job.hpp"
-#include "../support/temporary_folder.hpp"
+#include "reef_train_job.hpp"
 
 namespace reef::test {
 namespace {
@@ -32,20 +31,9 @@ using testing::HasSubstr;
 
 const std::string test_data = REEF_TEST_DATA;
 
-class ReefTrainInputs : public testing::Test {
+class ReefTrainInputs : public ReefTrainFolder {
 protected:
-  ReefTrainInputs() {
-    for (int i = 0; i < 200; ++i)
-      text_ += "the quick brown fox jumps over the lazy dog " + std::to_string(i % 10) + "\n";
-    write("text.txt", text_);
-  }
-
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return (folder_.path() / name).string();
-  }
-  void write(const std::string& name, const std::string& bytes) const {
-    write_file(path(name), bytes);
-  }
+  ReefTrainInputs() : text_(story(200)) { write("text.txt", text_); }
 
   /// One rank with a model that trains in a moment.
   [[nodiscard]] static Ending train(const std::string& options) {
@@ -68,10 +56,9 @@ protected:
   /// The loss of the first step, before weights change.
   double first_loss(const std::string& options) const {
     taken(options + " --metrics " + path("m.jsonl"));
-    std::ifstream file(path("m.jsonl"));
-    std::string line;
-    std::getline(file, line);
-    return io::parse_json(line, "m.jsonl").at("loss").get<double>();
+    const auto loss = lines("m.jsonl").at(0).at("loss").get<double>();
+    std::filesystem::remove(path("m.jsonl"));
+    return loss;
   }
 
   /// Weights as the program exports them, their tensors by name.
@@ -98,7 +85,6 @@ protected:
   }
 
   std::string text_;
-  TemporaryFolder folder_;
 };
 
 TEST_F(ReefTrainInputs, numbers_are_what_a_person_reads) {

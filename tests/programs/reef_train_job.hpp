@@ -20,25 +20,23 @@
 
 namespace reef::test {
 
-/// Jobs of reef-train in a folder of their own.
-class ReefTrain : public testing::Test {
+/// A folder for jobs of reef-train, and what they leave in it.
+class ReefTrainFolder : public testing::Test {
 protected:
-  ReefTrain() {
-    std::ofstream text(path("text.txt"));
-    for (int i = 0; i < 400; ++i)
-      text << "the quick brown fox jumps over the lazy dog " << i % 10 << '\n';
-  }
-
   [[nodiscard]] std::string path(const std::string& name) const {
-    return (folder_.path() / name).string();
+    return (folder_ / name).string();
   }
-
-  /// A job of `ranks` ranks on the text, with a model that trains in a moment.
-  [[nodiscard]] Ending train(int ranks, const std::string& options) const {
-    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " +
-                       REEF_TRAIN + " --data " + path("text.txt") +
-                       " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " +
-                       options);
+  void write(const std::string& name, const std::string& bytes) const {
+    write_file(path(name), bytes);
+  }
+  /// So many lines about an animal, of which the numbers come again after `period`.
+  [[nodiscard]] static std::string story(int count, int period = 10,
+                                         const std::string& animal = "fox") {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text += "the quick brown " + animal + " jumps over the lazy dog " +
+              std::to_string(i % period) + "\n";
+    return text;
   }
 
   [[nodiscard]] std::vector<io::Json> lines(const std::string& name) const {
@@ -87,7 +85,20 @@ protected:
   }
 
 private:
-  reef::test::TemporaryFolder folder_;
+  TemporaryFolder folder_;
+};
+
+/// Jobs on one text, with a model that trains in a moment.
+class ReefTrain : public ReefTrainFolder {
+protected:
+  ReefTrain() { write("text.txt", story(400)); }
+
+  [[nodiscard]] Ending train(int ranks, const std::string& options) const {
+    return run_command(std::string(REEF_TEST_MPIEXEC) + " -n " + std::to_string(ranks) + " " +
+                       REEF_TRAIN + " --data " + path("text.txt") +
+                       " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " +
+                       options);
+  }
 };
 
 }  // namespace reef::test

@@ -22,8 +22,7 @@
 #include <reef/io/json.hpp>
 #include <reef/io/checkpoint_folders.hpp>
 
-#include "../support/job.hpp"
-#include "../support/temporary_folder.hpp"
+#include "reef_train_job.hpp"
 
 namespace reef::test {
 
@@ -35,15 +34,11 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-class ReefTrainRanks : public testing::Test {
+class ReefTrainRanks : public ReefTrainFolder {
 protected:
   ReefTrainRanks() {
-    write("a.txt", "fox");
-    write("b.txt", "cat");
-  }
-
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return (folder_ / name).string();
+    write("a.txt", story(400, 400));
+    write("b.txt", story(400, 400, "cat"));
   }
 
   /// What every rank is started with.
@@ -75,12 +70,6 @@ protected:
     EXPECT_THAT(ending.output, Not(HasSubstr("step 1/")));
   }
 
-  void write(const std::string& name, const std::string& animal) const {
-    std::ofstream text(path(name));
-    for (int i = 0; i < 400; ++i)
-      text << "the quick brown " << animal << " jumps over " << i << '\n';
-  }
-
   [[nodiscard]] std::set<std::string> names_in(const std::string& folder) const {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(path(folder))) {
@@ -88,9 +77,6 @@ protected:
     }
     return names;
   }
-
-private:
-  TemporaryFolder folder_;
 };
 
 }  // namespace

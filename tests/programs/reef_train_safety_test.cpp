@@ -242,6 +242,18 @@ TEST_F(ReefTrainSafety, a_step_that_is_not_finite_takes_no_committed_weights_wit
   }
 }
 
+TEST_F(ReefTrainSafety, weights_that_are_not_finite_are_neither_saved_nor_exported_but_named) {
+  const Ending ending =
+      train(2, "--steps 3 --lr 1e30 --clip 0 --warmup 0 --non-finite ignore --export " + path("w") +
+                   " --checkpoint " + path("run") + " --metrics " + path("m"));
+  EXPECT_EQ(ending.status, 1) << ending.output;
+  EXPECT_THAT(ending.output, ContainsRegex("not finite: element [0-9]+ of '[a-z0-9.]+' is "
+                                           "-?(nan|inf) on rank 0; nothing is saved"));
+  EXPECT_THAT(ending.output, ContainsRegex("on rank 0; no weights are exported"));
+  EXPECT_TRUE(io::complete_checkpoints(path("run")).empty());
+  EXPECT_FALSE(fs::exists(path("w")));
+}
+
 TEST_F(ReefTrainSafety, a_text_with_less_held_out_than_a_window_can_still_be_exported) {
   io::write_atomically(path("tiny.txt"), "the quick brown fox jumps over the lazy dog, twice.\n");
   const Ending ending = train(1, "--steps 2 --data " + path("tiny.txt") + " --export " + path("w"));

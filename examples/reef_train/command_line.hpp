@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <reef/comm/stop_request.hpp>
+
+#include "options.hpp"
+
+namespace reef_examples {
+
+/// The recipe of that name.
+using Recipe = int (*)(const TrainOptions&, const reef::comm::StopRequest&);
+Recipe recipe_of(const std::string& name);
+
+/// Declares what can be given, and where it goes. Both must outlive `app`'s parsing.
+void add_options(CLI::App& app, TrainOptions& options);
+
+/// After the parsing: options that would be ignored, files that are in each other's way, and files that no run left
+/// where one is to be written are a CLI::ValidationError.
+void require_sense(const CLI::App& app, const TrainOptions& options);
+
+}  // namespace reef_examples

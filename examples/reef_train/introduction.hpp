@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/instruction_set.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/run/step_plan.hpp>
+
+#include "setup.hpp"
+
+namespace reef_examples {
+
+template <class TrainerType>
+std::int64_t tokens_a_step(const TrainerType& trainer, const Setup& run) {
+  return static_cast<std::int64_t>(trainer.plan().micro_batches_of_step()) * run.config.batch *
+         run.options.context;
+}
+
+/// How the model passes through the device.
+inline void tell_swapping(const reef::run::StepPlan& plan, const Say& say) {
+  std::string between;
+  const auto count = [&](reef::Activations of, const char* what) {
+    int segments = 0;
+    for (std::size_t s = 0; s < plan.segments.size(); ++s) segments += plan.activations_of(s) == of;
+    if (segments > 0) between += reef::concat(between.empty() ? "" : ", ", segments, " ", what);
+  };
+  count(reef::Activations::keep, "kept");
+  count(reef::Activations::stash, "in host memory");
+  count(reef::Activations::recompute, "computed again");
+  count(reef::Activations::recompute_and_stash, "computed again from host memory");
+  std::string slots = reef::concat(plan.swapping.slots, " slots, ");
+  if (plan.stashes_some())
+    slots += reef::concat(plan.swapping.stash_slots, " for what goes to host memory, ");
+  say(reef::concat(
+      "swapped: ", plan.segments.size(), " segments, of which ", plan.swapping.stays,
+      " live on the device, through ", slots,
+      plan.swapping.streams ? "micro-batch by micro-batch" : "all micro-batches of each",
+      "; between forward and backward: ", between));
+}
+
+/// What is about to be trained, on what.
+template <class TrainerType>
+void introduce(TrainerType& trainer, const Setup& run) {
+  const reef::graph::Dag& dag = trainer.model().dag();
+  const std::int64_t tokens = tokens_a_step(trainer, run);
+  run.say(reef::concat("model: ", dag.parameter_count(), " parameters, ", run.config.layers,
+                       " layers, ", run.config.heads, " heads, ", run.config.channels,
+                       " channels, context ", run.options.context));
+  const std::size_t held_out = run.data.validation().size();
+  const std::size_t first = evaluated(run.data.validation(), run.options).size();
+  run.say(reef::concat(
+      "text: ", run.data.training().size(), " ", run.tokenizer.unit(), "s to train on, ", held_out,
+      " held out", first < held_out ? reef::concat(" (the first ", first, " are evaluated)") : "",
+      ", vocabulary of ", run.tokenizer.vocabulary()));
+  for (const std::string& note : run.data.notes()) run.say(note);
+  run.say(reef::concat("step: ", tokens, " tokens; ", run.threads, " thread(s) a rank, ",
+                       reef::format_bytes(trainer.device().memory().used), " a device, ",
+                       reef::name_of(reef::element_of<typename TrainerType::T>), ", ",
+                       reef::device::name_of(reef::device::instruction_set())));
+  if constexpr (TrainerType::Swap::home_is_host) tell_swapping(trainer.plan(), run.say);
+}
+
+}  // namespace reef_examples

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/manifest.hpp>
+#include <reef/nn/gpt2_config.hpp>
+#include <reef/nn/gpt2_file.hpp>
+#include <reef/trainer/checkpoint.hpp>
+
+#include "../support/earlier_files.hpp"
+#include "../support/weight_files.hpp"
+#include "checkpoint_facts.hpp"
+#include "failures.hpp"
+#include "metrics.hpp"
+#include "options.hpp"
+#include "setup.hpp"
+
+namespace reef_examples {
+
+/// Saves what a run has trained: checkpoints, and the weights at the end. What fails takes nothing else with it. All
+/// ranks call its members, which write nothing that is not finite.
+template <class TrainerType>
+class Saving {
+  using T = typename TrainerType::T;
+  using Sum = reef::sum_t<T>;
+
+public:
+  /// `facts` gives what a checkpoint is to say of this run.
+  Saving(TrainerType& trainer, const Setup& run, const Metrics& metrics,
+         std::function<CheckpointFacts()> facts, Failures& failures)
+      : trainer_(trainer),
+        run_(run),
+        options_(run.options),
+        config_(run.config),
+        metrics_(metrics),
+        facts_(std::move(facts)),
+        failures_(failures) {}
+
+  /// After the steps that were there before this run.
+  void begin() { first_step_ = tried_ = committed(); }
+
+  /// A checkpoint that fails is told, and the run goes on: what there is after it can still be saved.
+  void checkpoint() {
+    tried_ = committed();
+    const auto fails = [&](const std::string& why) {
+      failures_.add("--checkpoint " + options_.checkpoint,
+                    reef::concat("after step ", committed(), ": ", why));
+    };
+    if (const std::string weight = trainer_.weight_not_finite(); !weight.empty())
+      return fails(reef::concat("not finite: ", weight, "; nothing is saved"));
+    try {
+      reef::io::Json facts = facts_().json();
+      facts["tokens"] = metrics_.tokens();
+      facts["seconds"] = metrics_.seconds();
+      const auto folder = reef::checkpoint::save(trainer_, options_.checkpoint, facts);
+      say("checkpoint: " + folder.string());
+    } catch (const reef::FileError& error) {  // of all ranks
+      return fails(error.what());
+    }
+    if (options_.checkpoint_keep == 0 || !first()) return;
+    failures_.attempt("--checkpoint-keep", [&] {
+      reef::io::remove_old_checkpoints(options_.checkpoint, options_.checkpoint_keep);
+    });
+  }
+
+  /// First what is dear: a checkpoint of the last step, if it has none, and the weights.
+  void save_what_is_dear() {
+    const bool steps_taken = committed() > first_step_;
+    if (!options_.checkpoint.empty() && steps_taken && tried_ != committed()) checkpoint();
+    if (!options_.export_file.empty()) export_weights();
+  }
+
+private:
+  [[nodiscard]] bool first() const { return trainer_.rank() == 0; }
+  [[nodiscard]] std::int64_t committed() const { return trainer_.progress_state().committed; }
+  void say(const std::string& text) { run_.say(text); }
+
+  /// Weights that are of use to somebody. All ranks; rank 0 writes.
+  void export_weights() {
+    const std::string what = "--export " + options_.export_file;
+    if (committed() == 0) return say(what + ": no step was taken, there is nothing to export");
+    if (const std::string weight = trainer_.weight_not_finite(); !weight.empty())
+      return failures_.add(what, reef::concat("not finite: ", weight, "; no weights are exported"));
+    // A first look before the whole evaluation: finite weights may still be of no use.
+    if (!reef::is_finite(trainer_.evaluate(1))) {
+      return failures_.add(what, "the held-out loss is not finite; no weights are exported");
+    }
+    std::string aside;
+    const auto write = [&] {
+      aside = write_in_place(options_.export_file, [&] { write_weights(); });
+    };
+    if (first() && failures_.attempt(what, write)) say("wrote " + options_.export_file + aside);
+  }
+
+  /// Together they are what GPT2LMHeadModel.from_pretrained reads. A config.json that is there stays,
+  /// since it may say more.
+  void write_weights() {
+    reef::nn::write_gpt2<T>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
+                            [&](const std::string& name) {
+                              const std::vector<Sum> values = trainer_.parameter(name);
+                              return std::vector<T>(values.begin(), values.end());
+                            });
+    const std::filesystem::path beside = config_beside(options_.export_file);
+    if (!exists(beside)) reef::nn::write_gpt2_config(beside, config_);
+  }
+
+  TrainerType& trainer_;
+  Setup run_;
+  const TrainOptions& options_;
+  const reef::nn::GptConfig& config_;
+  const Metrics& metrics_;
+  std::function<CheckpointFacts()> facts_;
+  Failures& failures_;
+  std::int64_t first_step_ = 0;  // of this run
+  std::int64_t tried_ = 0;  // the step after which a checkpoint was written, or should have been
+};
+
+}  // namespace reef_examples

@@ -1,0 +1,87 @@
+#include "setup.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include <reef/core/error.hpp>
+#include <reef/nn/gpt2_config.hpp>
+#include <reef/nn/gpt2_file.hpp>
+
+#include "../support/own_text.hpp"
+#include "../support/weight_files.hpp"
+
+namespace reef_examples {
+
+namespace {
+
+/// No tensor says how many heads there are, but what Hugging Face lays beside them does.
+void require_heads(const TrainOptions& options, const std::filesystem::path& beside) {
+  if (!exists(beside)) return;
+  const std::int64_t heads = reef::nn::read_gpt2_config(beside).heads;
+  if (heads != options.heads) {
+    throw reef::OptionError("--model has ", options.heads, " heads, ", beside.string(), " says ",
+                            heads, ".\n  fix: --model LAYERSx", heads, "xCHANNELS.");
+  }
+}
+
+/// Found before the training rather than after it: a config.json of something else is not replaced.
+void require_place_of_export(const TrainOptions& options, const reef::nn::GptConfig& config) {
+  const std::filesystem::path beside = config_beside(options.export_file);
+  if (options.export_file.empty() || !exists(beside)) return;
+  try {
+    const reef::nn::GptConfig found = reef::nn::read_gpt2_config(beside);
+    if (found.layers == config.layers && found.heads == config.heads &&
+        found.channels == config.channels && found.vocabulary == config.vocabulary &&
+        found.context == config.context) {
+      return;
+    }
+  } catch (const reef::Error&) {  // not of a GPT-2 at all
+  }
+  throw reef::OptionError("--export writes a config.json beside the weights, but ", beside.string(),
+                          " is not of this model.\n  fix: another folder.");
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> files_of(const TrainOptions& options, const Say& say) {
+  if (!options.data.empty()) return {options.data.begin(), options.data.end()};
+  OwnText text = own_text();
+  say("data: " + text.description);
+  return std::move(text.files);
+}
+
+reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocabulary) {
+  reef::nn::GptConfig config;
+  config.layers = options.layers;
+  config.heads = options.heads;
+  config.channels = options.channels;
+  config.vocabulary = vocabulary;
+  config.padded_vocabulary = (config.vocabulary + 63) / 64 * 64;
+  config.context = options.context;
+  config.batch = options.batch > 0
+                     ? options.batch
+                     : std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, options.context));
+  config.dropout = options.dropout;
+  if (!options.init.empty()) {
+    // All positions that the file has, and no padding: the logits of a trained model can lie far
+    // below the zeros that padding gives.
+    const reef::nn::GptConfig file = reef::nn::Gpt2File(options.init).config();
+    require_heads(options, config_beside(options.init));
+    config.context = file.context;
+    config.sequence = options.context;
+    config.padded_vocabulary = 0;
+    config.bias = file.bias;
+  }
+  require_place_of_export(options, config);
+  return config;
+}
+
+reef::data::TokenView evaluated(const reef::data::TokenView& all, const TrainOptions& options) {
+  // One more than targets, which begin with the second.
+  const auto wanted = static_cast<std::uint64_t>(options.eval_tokens);
+  if (wanted == 0 || wanted >= all.size()) return all;
+  return all.part(0, static_cast<std::size_t>(wanted) + 1);
+}
+
+}  // namespace reef_examples

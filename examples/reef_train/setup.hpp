@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <reef/comm/communicator.hpp>
+#include <reef/data/token_view.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/trace/sink.hpp>
+
+#include "../support/text_source.hpp"
+#include "../support/tokenizer.hpp"
+#include "options.hpp"
+
+namespace reef_examples {
+
+/// What tells a person something, on rank 0.
+using Say = std::function<void(const std::string&)>;
+
+/// What a run has before it has its Trainer.
+struct Setup {
+  const TrainOptions& options;
+  const reef::comm::Communicator& ranks;
+  const reef::nn::GptConfig& config;
+  const Tokenizer& tokenizer;
+  TrainingData& data;
+  int threads;
+  reef::trace::Sink& sink;
+  Say say;
+};
+
+/// The files to train on: what was given, or Reef's own sources.
+std::vector<std::filesystem::path> files_of(const TrainOptions& options, const Say& say);
+
+/// The model that was asked for; of --init with the positions and the heads of that. Throws OptionError also for an
+/// --export whose config.json would be beside another model's.
+reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocabulary);
+
+/// What of the held-out tokens the loss is of: the first --eval-tokens of them.
+reef::data::TokenView evaluated(const reef::data::TokenView& all, const TrainOptions& options);
+
+}  // namespace reef_examples
