@@ -18,10 +18,7 @@
 #include <reef/comm/stop_request.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
-#include <reef/io/json.hpp>
-#include <reef/io/checkpoint_folders.hpp>
 #include <reef/nn/gpt.hpp>
-#include <reef/nn/gpt2_file.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -34,6 +31,7 @@
 #include "introduction.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
+#include "resuming.hpp"
 #include "saving.hpp"
 #include "setup.hpp"
 #include "trainer_options.hpp"
@@ -45,7 +43,6 @@ template <class TrainerType>
 class Run {
   using Device = typename TrainerType::Device;
   using T = typename TrainerType::T;
-  using Sum = reef::sum_t<T>;  // what parameters are given and taken as
   // Ranks meet in some steps only.
   static constexpr bool alone = reef::optim::periodic_policy<typename TrainerType::Optim>;
 
@@ -71,15 +68,16 @@ public:
 
   /// Returns an exit status.
   int train() {
-    introduce(trainer_, setup());
-    if (!options_.init.empty()) load(options_.init);
+    const Setup run = setup();
+    introduce(trainer_, run);
+    if (!options_.init.empty()) load_weights(trainer_, run);
     if (!options_.checkpoint.empty()) reef::checkpoint::claim(trainer_, options_.checkpoint);
     if (options_.resume) {
-      resume();
+      resume(trainer_, run, facts(), metrics_);
     } else if (!options_.checkpoint.empty()) {
-      require_new_checkpoints();
+      require_new_checkpoints(trainer_, run);
     }
-    if constexpr (alone) tell_what_is_lost();
+    if constexpr (alone) tell_what_is_lost(trainer_, run);
     first_step_ = committed();
     saving_.begin();
     taken_before_ = trainer_.taken();
@@ -153,87 +151,6 @@ private:
     say(reef::concat("reef-train ", reef::version, ": ", options_.recipe, " on ", ranks_.size(),
                      " ranks"));
     return files_of(options_, says());
-  }
-
-  // -- before the first step ---------------------------------------------------------------------
-
-  /// Rank by rank the same file, the same weights.
-  void load(const std::string& path) {
-    const reef::nn::Gpt2File file(path);
-    file.read<Sum>(trainer_.model().dag(), config_.vocabulary,
-                   [&](const std::string& name, const std::vector<Sum>& values) {
-                     trainer_.set_parameter(name, values);
-                   });
-    const std::int64_t rows = file.config().vocabulary;
-    say(reef::concat("weights: from ", file.path().string(),
-                     rows == config_.vocabulary
-                         ? std::string()
-                         : reef::concat(", the first ", config_.vocabulary, " of its ", rows,
-                                        " tokens: the rest pad its vocabulary")));
-  }
-
-  void resume() {
-    compare_with_checkpoint();
-    const auto facts = reef::checkpoint::resume(trainer_, options_.checkpoint);
-    if (!facts) {
-      say("resume: no complete checkpoint in " + options_.checkpoint + ", starting at step 1");
-      return;
-    }
-    metrics_.resume(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"),
-                    reef::io::value_or<double>(*facts, "seconds", 0, "the checkpoint"));
-    say(reef::concat("resume: after step ", committed()));
-  }
-
-  /// Refuses on all ranks what no run goes on with, and says what goes on otherwise than it was. A manifest
-  /// that cannot be read is left to the resume.
-  void compare_with_checkpoint() {
-    std::string refusal;
-    const auto steps = reef::io::complete_checkpoints(options_.checkpoint);
-    if (first() && !steps.empty()) {
-      try {
-        const auto folder = reef::io::checkpoint_folder(options_.checkpoint, steps.back());
-        const CheckpointFacts was(reef::io::read_manifest(folder).facts);
-        const auto step = static_cast<std::int64_t>(steps.back());
-        for (const std::string& warning : was.compare(facts(), step, options_.steps)) say(warning);
-      } catch (const reef::OptionError& error) {
-        refusal = error.what();
-      } catch (const reef::Error&) {  // the resume tells it, on all ranks
-      }
-    }
-    refusal = reef::comm::broadcast_text(trainer_.progress(), "comparison with the checkpoint",
-                                         std::move(refusal));
-    if (refusal.empty()) return;
-    reef::comm::barrier(trainer_.progress(), "the comparison is told");  // they end together
-    throw reef::OptionError(refusal);
-  }
-
-  /// A later resume takes the checkpoint of the most steps: while this run has made fewer, another run's.
-  void require_new_checkpoints() {
-    const auto steps = reef::io::complete_checkpoints(options_.checkpoint);
-    std::uint64_t found = steps.empty() ? 0 : steps.back() + 1;
-    reef::comm::broadcast(trainer_.progress(), "checkpoints that are there", 0,
-                          std::span(&found, 1));
-    if (found == 0) return;
-    throw reef::OptionError(
-        "--checkpoint ", options_.checkpoint, " holds another run's checkpoint, after step ",
-        found - 1,
-        ": a later --resume would take that for this run's.\n  fix: --resume to "
-        "go on from it, another directory, or remove this one.");
-  }
-
-  /// A warning is for what a longer run loses less of: some steps are lost whatever --steps is.
-  void tell_what_is_lost() {
-    using Optim = typename TrainerType::Optim;
-    const std::int64_t began = trainer_.progress_state().began;
-    const auto lost = [&](std::int64_t steps) {
-      return Optim::unexchanged(trainer_.plan(), began, steps);
-    };
-    const std::int64_t steps = options_.steps;
-    const std::int64_t more = Optim::longer_run(trainer_.plan(), began, steps);
-    if (more == steps) return;
-    say(reef::concat("warning: not all weights at the end will have the last ", lost(steps),
-                     " steps, since their exchange comes later. fix: --steps ", more,
-                     ", where it is ", lost(more)));
   }
 
   // -- while training ----------------------------------------------------------------------------

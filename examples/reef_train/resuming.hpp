@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/functions.hpp>
+#include <reef/comm/gather.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/checkpoint_folders.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/manifest.hpp>
+#include <reef/nn/gpt2_file.hpp>
+#include <reef/trainer/checkpoint.hpp>
+
+#include "checkpoint_facts.hpp"
+#include "metrics.hpp"
+#include "setup.hpp"
+
+// What a run begins with: weights, a checkpoint, or neither. All ranks call these.
+
+namespace reef_examples {
+
+/// The weights of --init: rank by rank the same file.
+template <class TrainerType>
+void load_weights(TrainerType& trainer, const Setup& run) {
+  using Sum = typename TrainerType::Sum;
+  const reef::nn::Gpt2File file(run.options.init);
+  file.read<Sum>(trainer.model().dag(), run.config.vocabulary,
+                 [&](const std::string& name, const std::vector<Sum>& values) {
+                   trainer.set_parameter(name, values);
+                 });
+  const std::int64_t rows = file.config().vocabulary;
+  run.say(reef::concat("weights: from ", file.path().string(),
+                       rows == run.config.vocabulary
+                           ? std::string()
+                           : reef::concat(", the first ", run.config.vocabulary, " of its ", rows,
+                                          " tokens: the rest pad its vocabulary")));
+}
+
+/// Refuses on all ranks what no run goes on with, and says what goes on otherwise than it was. A manifest
+/// that cannot be read is left to the resume.
+template <class TrainerType>
+void compare_with_checkpoint(TrainerType& trainer, const Setup& run, const CheckpointFacts& now) {
+  std::string refusal;
+  const auto steps = reef::io::complete_checkpoints(run.options.checkpoint);
+  if (trainer.rank() == 0 && !steps.empty()) {
+    try {
+      const auto folder = reef::io::checkpoint_folder(run.options.checkpoint, steps.back());
+      const CheckpointFacts was(reef::io::read_manifest(folder).facts);
+      const auto step = static_cast<std::int64_t>(steps.back());
+      for (const std::string& warning : was.compare(now, step, run.options.steps)) run.say(warning);
+    } catch (const reef::OptionError& error) {
+      refusal = error.what();
+    } catch (const reef::Error&) {  // the resume tells it, on all ranks
+    }
+  }
+  refusal = reef::comm::broadcast_text(trainer.progress(), "comparison with the checkpoint",
+                                       std::move(refusal));
+  if (refusal.empty()) return;
+  reef::comm::barrier(trainer.progress(), "the comparison is told");  // they end together
+  throw reef::OptionError(refusal);
+}
+
+/// From the latest checkpoint, if there is one, which `now` goes on from.
+template <class TrainerType>
+void resume(TrainerType& trainer, const Setup& run, const CheckpointFacts& now, Metrics& metrics) {
+  compare_with_checkpoint(trainer, run, now);
+  const auto facts = reef::checkpoint::resume(trainer, run.options.checkpoint);
+  if (!facts) {
+    run.say("resume: no complete checkpoint in " + run.options.checkpoint + ", starting at step 1");
+    return;
+  }
+  metrics.resume(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"),
+                 reef::io::value_or<double>(*facts, "seconds", 0, "the checkpoint"));
+  run.say(reef::concat("resume: after step ", trainer.progress_state().committed));
+}
+
+/// A later resume takes the checkpoint of the most steps: while this run has made fewer, another run's.
+template <class TrainerType>
+void require_new_checkpoints(TrainerType& trainer, const Setup& run) {
+  const auto steps = reef::io::complete_checkpoints(run.options.checkpoint);
+  std::uint64_t found = steps.empty() ? 0 : steps.back() + 1;
+  reef::comm::broadcast(trainer.progress(), "checkpoints that are there", 0, std::span(&found, 1));
+  if (found == 0) return;
+  throw reef::OptionError("--checkpoint ", run.options.checkpoint,
+                          " holds another run's checkpoint, after step ", found - 1,
+                          ": a later --resume would take that for this run's.\n  fix: --resume to "
+                          "go on from it, another directory, or remove this one.");
+}
+
+/// A warning is for what a longer run loses less of: some steps are lost whatever --steps is.
+template <class TrainerType>
+void tell_what_is_lost(TrainerType& trainer, const Setup& run) {
+  using Optim = typename TrainerType::Optim;
+  const std::int64_t began = trainer.progress_state().began;
+  const auto lost = [&](std::int64_t steps) {
+    return Optim::unexchanged(trainer.plan(), began, steps);
+  };
+  const std::int64_t steps = run.options.steps;
+  const std::int64_t more = Optim::longer_run(trainer.plan(), began, steps);
+  if (more == steps) return;
+  run.say(reef::concat("warning: not all weights at the end will have the last ", lost(steps),
+                       " steps, since their exchange comes later. fix: --steps ", more,
+                       ", where it is ", lost(more)));
+}
+
+}  // namespace reef_examples
