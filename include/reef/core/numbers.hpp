@@ -6,22 +6,26 @@
 #include <string_view>
 #include <system_error>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0 {
+
+template <class T>
+concept arithmetic_number = std::integral<T> || std::floating_point<T>;
 
 /// The number that a person reads in a text: decimal digits, of which the first may be 0, and for a
 /// floating-point type a point and an exponent. Nothing where any other character stands beside it,
 /// where the number does not fit its type, and for infinities and NaN.
-template <class Number>
-  requires std::integral<Number> || std::floating_point<Number> std::optional<Number> parse_number(
-      std::string_view text) {
-    Number number{};
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc() || stop != end) return std::nullopt;
-    if constexpr (std::floating_point<Number>) {
-      if (text.find_first_of("nN") != std::string_view::npos) return std::nullopt;  // inf and nan
-    }
-    return number;
+template <arithmetic_number Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  if constexpr (std::floating_point<Number>) {
+    if (text.find_first_of("nN") != std::string_view::npos) return std::nullopt;  // inf and nan
   }
+  return number;
+}
 
 }  // namespace reef::inline v0
