@@ -18,9 +18,9 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/text.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
-#include <reef/io/checkpoint_folders.hpp>
 
 #include "reef_train_job.hpp"
 
@@ -159,7 +159,7 @@ TEST_F(ReefTrainRanks,
   EXPECT_TRUE(fs::exists(path("run/reef.lock")));
   const std::uint64_t last = io::complete_checkpoints(path("run")).back();
   fs::create_directory(io::checkpoint_folder(path("run"), last + 1));
-  write_file(io::checkpoint_folder(path("run"), last + 1) / "model.safetensors", "torn");
+  write_file(io::checkpoint_folder(path("run"), last + 1) / "model.safetensors.tmp.4242.0", "torn");
   const Ending resumed = train(2, concat(into, " --resume --steps ", last + 2));
   EXPECT_EQ(resumed.status, 0) << resumed.output;
   EXPECT_THAT(resumed.output, HasSubstr(concat("resume: after step ", last)));
