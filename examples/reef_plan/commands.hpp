@@ -1,26 +1,63 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include <reef/io/json.hpp>
 
 namespace reef_examples {
 
-/// The command line of reef-plan.
-struct PlanOptions {
-  std::string file;
-  std::string variant = "full";
-  std::string trace;
-  std::uint64_t seed = 0;  // for commands that search at random
-  double budget = 0;       // seconds, for commands that search for as long as they are given
+/// What a command of reef-plan reads.
+struct PlanCase {
+  reef::io::Json json;
+  std::string file;        ///< where it is, which errors name
+  std::uint64_t seed = 0;  ///< for commands that search at random
+  double budget =
+      0;  ///< seconds, for commands that search for as long as they are given; 0: not given
 };
 
-/// What each command answers; errors are exceptions.
-reef::io::Json swap(const PlanOptions& options);
-reef::io::Json simulate(const PlanOptions& options);
+/// The commands of reef-plan. Each is a file, whose function add_NAME() enters it with its options.
+class Commands {
+public:
+  /// What a case is answered with; errors are exceptions.
+  using Answer = std::function<reef::io::Json(const PlanCase&)>;
 
-/// A case that names a recipe of reef-train.
-reef::io::Json simulate_recipe(const reef::io::Json& test, const PlanOptions& options);
+  explicit Commands(CLI::App& app) : app_(app) {}
+
+  /// Enters a command that answers a case. `what` is its help; `example`, what follows its name in the
+  /// list of commands.
+  CLI::App* add(const std::string& name, const std::string& what, const std::string& example,
+                Answer answer);
+
+  /// An option of a command that names a file to write.
+  CLI::Option* add_output(CLI::App* command, const std::string& option, std::string& file,
+                          const std::string& what);
+
+  /// The commands, with an example of each.
+  [[nodiscard]] std::string list() const;
+
+  /// The answer of the command that was chosen. Throws OptionError for an output that names the case.
+  [[nodiscard]] reef::io::Json answer() const;
+
+  [[nodiscard]] bool chosen() const { return chosen_ != nullptr; }
+
+private:
+  CLI::App& app_;
+  PlanCase case_;
+  Answer chosen_;
+  std::vector<std::pair<std::string, std::string>> examples_;        // by command
+  std::vector<std::pair<std::string, const std::string*>> outputs_;  // of all commands
+};
+
+void add_swap(Commands& commands);
+void add_simulate(Commands& commands);
+
+/// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
+reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);
 
 }  // namespace reef_examples

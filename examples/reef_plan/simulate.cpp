@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,16 +32,14 @@ void write_trace(const std::string& file, const reef::plan::Chain& chain,
   trace::write_chrome(file, schedule::recordings_of(one, run, microsecond));
 }
 
-}  // namespace
-
-reef::io::Json simulate(const PlanOptions& options) {
+reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
   using namespace reef;
-  const io::Json test = io::read_json(options.file);
+  const io::Json& test = read.json;
   if (test.is_object() && test.contains("recipe")) {
 #ifdef REEF_PLAN_HAS_RECIPES
-    return simulate_recipe(test, options);
+    return simulate_recipe(read, trace);
 #else
-    throw OptionError("reef-plan: ", options.file,
+    throw OptionError("reef-plan: ", read.file,
                       " names a recipe, but this reef-plan was built without recipes.\n"
                       "  fix: build it where CMake finds an MPI and a BLAS.");
 #endif
@@ -48,36 +47,58 @@ reef::io::Json simulate(const PlanOptions& options) {
   constexpr std::array<std::string_view, 9> keys{
       "variant", "C", "cuts", "opts", "chain", "recipe", "micro_batches", "device", "network"};
   // Where it is neither, a key of either kind of case may be what was meant.
-  io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 5 : 9), options.file);
-  const plan::Chain chain = plan::chain_from_json(
-      io::require<io::Json>(test, "chain", options.file), options.file, false);
-  const auto name = io::require<std::string>(test, "variant", options.file);
+  io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 5 : 9), read.file);
+  const plan::Chain chain =
+      plan::chain_from_json(io::require<io::Json>(test, "chain", read.file), read.file, false);
+  const auto name = io::require<std::string>(test, "variant", read.file);
   const auto lanes = plan::swap_lanes_of(name);
   if (!lanes) {
-    throw DecodeError("reef::plan: ", options.file, ": 'variant' is '", name,
+    throw DecodeError("reef::plan: ", read.file, ": 'variant' is '", name,
                       "'.\n  fix: atom2, atom3, zero or zero_sync.");
   }
   plan::SwapSchedule schedule;
   schedule.lanes = *lanes;
-  schedule.accumulation = io::require<std::int64_t>(test, "C", options.file);
+  schedule.accumulation = io::require<std::int64_t>(test, "C", read.file);
   if (test.contains("opts") && !test["opts"].is_object()) {
-    throw DecodeError("reef::plan: ", options.file,
+    throw DecodeError("reef::plan: ", read.file,
                       ": 'opts' is no object.\n  fix: {} or leave it out.");
   }
-  io::require_known_keys(io::value_or(test, "opts", io::Json::object(), options.file),
-                         std::array<std::string_view, 2>{"slots", "turn"}, options.file, "opts");
-  schedule.slots = io::value_or<int>(test, "opts.slots", 0, options.file);
-  schedule.turn = io::value_or<bool>(test, "opts.turn", false, options.file);
+  io::require_known_keys(io::value_or(test, "opts", io::Json::object(), read.file),
+                         std::array<std::string_view, 2>{"slots", "turn"}, read.file, "opts");
+  schedule.slots = io::value_or<int>(test, "opts.slots", 0, read.file);
+  schedule.turn = io::value_or<bool>(test, "opts.turn", false, read.file);
   std::vector<int> bounds{0};
-  for (const int cut : io::require<std::vector<int>>(test, "cuts", options.file))
+  for (const int cut : io::require<std::vector<int>>(test, "cuts", read.file))
     bounds.push_back(cut);
   bounds.push_back(chain.size());
   const plan::SwapTimes times = plan::swap_times(chain, bounds, schedule);
-  if (!options.trace.empty()) write_trace(options.trace, chain, bounds, schedule);
+  if (!trace.empty()) write_trace(trace, chain, bounds, schedule);
   return {{"iter_us", times.iteration},
           {"compute_us", times.compute},
           {"first_iter_us", times.first},
           {"utilisation", times.utilisation()}};
+}
+
+}  // namespace
+
+void add_simulate(Commands& commands) {
+  const auto trace = std::make_shared<std::string>();
+  CLI::App* const command = commands.add(
+      "simulate",
+      "what a schedule takes, in virtual time.\n"
+      "CASE: variant (atom2, atom3, zero, zero_sync), C, cuts, opts {slots (of atom3; 0 is no "
+      "limit), "
+      "turn (of both atoms)}, chain {tf, tb, tl, of, ob} (whole us)\n"
+      "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an object with layers, heads, "
+      "channels, vocabulary, context, batch), micro_batches, device {memory_bytes (0: no limit), "
+      "link_gbps (GB/s), flops, memory_gbps (GB/s; 0: updates and what else memory bounds take no "
+      "time)}, network {ranks, latency_ms, bandwidth_gbps (Gbit/s), uplink_gbps and downlink_gbps "
+      "(of "
+      "all links of a rank together; may be left out)}",
+      "case.json --trace foreseen.json",
+      [trace](const PlanCase& test) { return simulate(test, *trace); });
+  commands.add_output(command, "--trace", *trace,
+                      "write the schedule as a Chrome trace to this file");
 }
 
 }  // namespace reef_examples

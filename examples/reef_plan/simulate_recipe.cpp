@@ -199,14 +199,14 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
 }
 
 template <class... Policies>
-io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
+io::Json simulated(const RecipeCase& asked, const std::string& file, const std::string& trace) {
   using Asked = Trainer<Policies...>;
   const auto model = nn::gpt<Host, float>(asked.model, 1);
   typename Asked::Options options;
   int stages = 1;
   if constexpr (optim::overlapping_policy<typename Asked::Optim>) stages = Asked::Optim::stages;
   if (asked.micro_batches % stages != 0) {
-    refuse(command.file, concat(asked.micro_batches, " micro-batches over ", stages, " stages"),
+    refuse(file, concat(asked.micro_batches, " micro-batches over ", stages, " stages"),
            "as many in each stage");
   }
   options.micro_batches = {asked.micro_batches / stages};
@@ -238,8 +238,7 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
     world.machines[rank].downlink_bytes_per_second = asked.uplinks.second[rank];
   }
   const schedule::Simulation run = schedule::simulate(programs, world, 3);
-  if (!command.trace.empty())
-    trace::write_chrome(command.trace, schedule::recordings_of(programs, run));
+  if (!trace.empty()) trace::write_chrome(trace, schedule::recordings_of(programs, run));
   Bytes sent = 0;
   for (const Bytes rank : run.wire_bytes) sent += rank;
   double utilisation = 1;
@@ -253,17 +252,17 @@ io::Json simulated(const RecipeCase& asked, const PlanOptions& command) {
 
 }  // namespace
 
-reef::io::Json simulate_recipe(const io::Json& test, const PlanOptions& options) {
+reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace) {
   using Rule = optim::AdamW;
-  const RecipeCase asked = read_case(test, options.file);
-  const auto recipe = io::require<std::string>(test, "recipe", options.file);
-  if (recipe == "ddp") return simulated<optim::Ddp<Rule>>(asked, options);
-  if (recipe == "zero1") return simulated<optim::Zero1<Rule>>(asked, options);
-  if (recipe == "dpu") return simulated<optim::Dpu<Rule>>(asked, options);
-  if (recipe == "acco-wp") return simulated<optim::AccoWp<Rule>>(asked, options);
-  if (recipe == "acco") return simulated<optim::Acco<Rule>>(asked, options);
-  if (recipe == "atom") return simulated<swap::Atom<>, optim::Ddp<Rule>>(asked, options);
-  refuse(options.file, "the recipe is '" + recipe + "'", recipe_names);
+  const RecipeCase asked = read_case(test.json, test.file);
+  const auto recipe = io::require<std::string>(test.json, "recipe", test.file);
+  if (recipe == "ddp") return simulated<optim::Ddp<Rule>>(asked, test.file, trace);
+  if (recipe == "zero1") return simulated<optim::Zero1<Rule>>(asked, test.file, trace);
+  if (recipe == "dpu") return simulated<optim::Dpu<Rule>>(asked, test.file, trace);
+  if (recipe == "acco-wp") return simulated<optim::AccoWp<Rule>>(asked, test.file, trace);
+  if (recipe == "acco") return simulated<optim::Acco<Rule>>(asked, test.file, trace);
+  if (recipe == "atom") return simulated<swap::Atom<>, optim::Ddp<Rule>>(asked, test.file, trace);
+  refuse(test.file, "the recipe is '" + recipe + "'", recipe_names);
 }
 
 }  // namespace reef_examples

@@ -1,0 +1,62 @@
+#include "commands.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+
+#include "../support/file_roles.hpp"
+#include "../support/number_option.hpp"
+
+namespace reef_examples {
+
+CLI::App* Commands::add(const std::string& name, const std::string& what,
+                        const std::string& example, Answer answer) {
+  CLI::App* const command = app_.add_subcommand(name, what);
+  command->add_option("CASE", case_.file, "a JSON file that holds one object: the case")
+      ->required();
+  command->add_option("--seed", case_.seed, "of what is drawn, where a command draws")
+      ->transform(number_from<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
+  command->add_option("--budget", case_.budget, "seconds, where a command searches")
+      ->transform(number_from<double>(0, 1e9));
+  command->callback([this, answer = std::move(answer)] { chosen_ = answer; });
+  examples_.emplace_back(name, example);
+  return command;
+}
+
+CLI::Option* Commands::add_output(CLI::App* command, const std::string& option, std::string& file,
+                                  const std::string& what) {
+  outputs_.emplace_back(option, &file);
+  return command->add_option(option, file, what);
+}
+
+std::string Commands::list() const {
+  std::string text =
+      "reef-plan COMMAND CASE.json prints one JSON object. Commands, and how each may be "
+      "called:\n\n";
+  for (const auto& [name, example] : examples_) {
+    std::string what = app_.get_subcommand(name)->get_description();
+    what.resize(std::min(what.size(), what.find('\n')));
+    text += reef::concat("  ", name, ": ", what, "\n    reef-plan ", name, " ", example, "\n");
+  }
+  return text +
+         "\nreef-plan COMMAND --help says what a case holds. reef-plan --help lists the options.\n";
+}
+
+reef::io::Json Commands::answer() const {
+  FileRoles files;
+  files.reads("the case", case_.file);
+  for (const auto& [option, file] : outputs_) files.writes(option, *file);
+  if (const auto clash = files.clash())
+    throw reef::OptionError(clash->first, ": ", clash->second, ".");
+  PlanCase read = case_;
+  read.json = reef::io::read_json(read.file);
+  return chosen_(read);
+}
+
+}  // namespace reef_examples
