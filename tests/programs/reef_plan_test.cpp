@@ -274,6 +274,13 @@ TEST_F(ReefPlan, refuses_a_rate_of_nothing_and_says_of_which_link) {
   refused("'device.flops' must be a number");
 }
 
+TEST_F(ReefPlan, without_a_command_it_says_what_there_is) {
+  const Ending list = run_command(std::string(REEF_PLAN));
+  EXPECT_EQ(list.status, 0);
+  for (const char* command : {"swap", "simulate"})
+    EXPECT_THAT(list.output, HasSubstr(std::string("reef-plan ") + command + " case.json"));
+}
+
 TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
   const auto refused = [](const Ending& ending) {
     EXPECT_EQ(ending.status, 2) << ending.output;
@@ -282,7 +289,6 @@ TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
   };
   refused(plan("swap", "{}", "--variant fastest"));
   refused(plan("fly", "{}"));
-  refused(run_command(std::string(REEF_PLAN)));
   EXPECT_EQ(answer("swap", case_of("atom_partition.json", 0), "--seed 3 --budget 10").at("C"), 1);
   const std::string good = case_of("atom_partition.json", 0).dump();
   for (const char* number : {"-1", "0x10", "1e3", "1_000", "+1", "99999999999999999999", "''"})

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/profile/network.hpp>
+
+namespace reef::inline v0::profile {
+
+/// Reads a square matrix of numbers, row-major, each times `unit`. Throws DecodeError, naming the entry, for
+/// another shape, and for a number outside the diagonal that is not from `least` to `most`.
+inline std::vector<double> square_from_json(const io::Json& json, const char* key,
+                                            std::string_view source, double unit, double least,
+                                            double most) {
+  const auto rows = io::require<std::vector<std::vector<double>>>(json, key, source);
+  std::vector<double> values;
+  values.reserve(rows.size() * rows.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].size() != rows.size()) {
+      throw DecodeError("reef::profile: ", source, ": ", key, "[", row, "] has ", rows[row].size(),
+                        " numbers in a matrix of ", rows.size(),
+                        " rows.\n  fix: a row for each device, with a number for each device.");
+    }
+    for (std::size_t column = 0; column < rows.size(); ++column) {
+      const double value = rows[row][column];
+      if (row != column && !within(value, least, most)) {
+        throw DecodeError("reef::profile: ", source, ": ", key, "[", row, "][", column, "] is ",
+                          value, ".\n  fix: a number from ", least, " to ", most, ".");
+      }
+      values.push_back(value * unit);
+    }
+  }
+  return values;
+}
+
+/// Reads the links between all devices of a case.
+///
+/// | latency_ms     | square matrix, milliseconds one way                                 |
+/// | bandwidth_gbps | square matrix of the same size, 10^9 bits per second                |
+/// | devices        | names, or how many there are; may be left out                       |
+/// | errors         | DecodeError, naming the entry                                       |
+inline Network network_from_json(const io::Json& json, std::string_view source) {
+  Network network;
+  network.latencies = square_from_json(json, "latency_ms", source, 1e-3, 0, 1e9);
+  network.rates = square_from_json(json, "bandwidth_gbps", source, 1e9 / 8, 8e-9, 8e9);
+  const std::size_t devices = json["latency_ms"].size();
+  const auto refuse = [&](const std::string& why) {
+    throw DecodeError("reef::profile: ", source, ": ", why,
+                      ".\n  fix: latency_ms, bandwidth_gbps and devices of the same devices.");
+  };
+  if (devices == 0) refuse("latency_ms has no devices");
+  if (network.latencies.size() != network.rates.size()) {
+    refuse(concat("latency_ms has ", devices, " rows and bandwidth_gbps ",
+                  json["bandwidth_gbps"].size()));
+  }
+  network.devices = static_cast<int>(devices);
+  if (json.contains("devices")) {
+    std::size_t named = 0;
+    if (json["devices"].is_number()) {
+      named = io::require<std::size_t>(json, "devices", source);
+    } else {
+      network.names = io::require<std::vector<std::string>>(json, "devices", source);
+      named = network.names.size();
+    }
+    if (named != devices) refuse(concat("devices says ", named, ", latency_ms has ", devices));
+  }
+  return network;
+}
+
+}  // namespace reef::inline v0::profile

@@ -1,0 +1,72 @@
+#include <reef/profile/network.hpp>
+
+#include <limits>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/profile/network_json.hpp>
+
+namespace {
+
+using namespace reef;
+using profile::Network;
+using testing::HasSubstr;
+
+Network read(const std::string& latencies, const std::string& rates, const std::string& more = "") {
+  return profile::network_from_json(
+      io::parse_json(
+          "{\"latency_ms\": " + latencies + ", \"bandwidth_gbps\": " + rates + more + "}", "case"),
+      "case");
+}
+
+std::string refusal(const std::string& latencies, const std::string& rates,
+                    const std::string& more = "") {
+  try {
+    read(latencies, rates, more);
+  } catch (const DecodeError& error) {
+    return error.what();
+  }
+  return "read";
+}
+
+TEST(Network, a_case_is_read_in_seconds_and_bytes) {
+  const Network network =
+      read("[[0, 1], [2, 0]]", "[[7, 8], [0.8, 9]]", R"(, "devices": ["a", "b"])");
+  EXPECT_EQ(network.devices, 2);
+  EXPECT_DOUBLE_EQ(network.latency(1, 0), 2e-3);
+  EXPECT_DOUBLE_EQ(network.rate(0, 1), 1e9);
+  EXPECT_DOUBLE_EQ(network.time(1, 0, 1e8), 2e-3 + 1);
+  EXPECT_EQ(network.name(1), "b");
+  EXPECT_EQ(read("[[0]]", "[[0]]").name(0), "device 0");
+  EXPECT_NO_THROW(network.validate());
+}
+
+TEST(Network, both_directions_are_averaged_each_figure_by_itself) {
+  const Network network = read("[[0, 1], [3, 0]]", "[[0, 8], [24, 0]]");
+  EXPECT_FALSE(network.is_symmetric());
+  const Network averaged = network.averaged();
+  EXPECT_TRUE(averaged.is_symmetric());
+  EXPECT_DOUBLE_EQ(averaged.latency(0, 1), 2e-3);
+  EXPECT_DOUBLE_EQ(averaged.rate(1, 0), 2e9);
+}
+
+TEST(Network, what_cannot_be_is_refused_by_its_entry) {
+  EXPECT_THAT(refusal("[[0, 1], [1, 0]]", "[[0, 1], [0, 0]]"),
+              HasSubstr("bandwidth_gbps[1][0] is 0"));
+  EXPECT_THAT(refusal("[[0, -1], [1, 0]]", "[[0, 1], [1, 0]]"),
+              HasSubstr("latency_ms[0][1] is -1"));
+  EXPECT_THAT(refusal("[[0, 1]]", "[[0, 1], [1, 0]]"), HasSubstr("latency_ms[0] has 2 numbers"));
+  EXPECT_THAT(refusal("[[0]]", "[[0, 1], [1, 0]]"), HasSubstr("1 rows and bandwidth_gbps 2"));
+  EXPECT_THAT(refusal("[]", "[]"), HasSubstr("no devices"));
+  EXPECT_THAT(refusal("[[0]]", "[[0]]", R"(, "devices": 1000000)"),
+              HasSubstr("devices says 1000000"));
+  Network network = read("[[0, 1], [1, 0]]", "[[0, 1], [1, 0]]");
+  network.rates[1] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(network.validate(), OptionError);
+  network.rates.pop_back();
+  EXPECT_THROW(network.validate(), OptionError);
+}
+
+}  // namespace
