@@ -9,9 +9,12 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <reef/core/random.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/json_string.hpp>
 
 namespace {
@@ -132,6 +135,44 @@ TEST(Require, says_what_is_missing_or_there_instead) {
   EXPECT_NE(error_of([&] { io::require<int>(root, "v.99999999999999999999"); }), "no error");
   EXPECT_NE(error_of([&] { io::require<int>(root, "n.x"); }), "no error");
   EXPECT_NE(error_of([&] { io::value_or<int>(root, "a.b", 1); }), "no error");
+}
+
+TEST(Require, takes_null_for_something_said_not_for_something_left_out) {
+  const Json root = io::parse_json(R"({"a":null,"b":{"c":null},"v":[{}]})", "x");
+  EXPECT_EQ(
+      error_of([&] { io::value_or<double>(root, "b.c", 1, "case.json"); }),
+      "reef::io: case.json: 'b.c' must be a number, it is null.\n  fix: change it to that, or "
+      "give another file.");
+  EXPECT_EQ(error_of([&] { io::value_or<int>(root, "a.slots", 0, "case.json"); }),
+            "reef::io: case.json: 'a' must be an object, it is null.\n  fix: change it to that, or "
+            "give another file.");
+  EXPECT_EQ(error_of([&] { io::require<int>(root, "v.0.x.y", "case.json"); }),
+            "reef::io: case.json: 'v.0.x.y' is missing; it must be an integer from -2147483648 to "
+            "2147483647.\n  fix: add it, or give a file that has it.");
+  EXPECT_EQ(error_of([&] { io::require<int>(root, "v.x", "case.json"); }),
+            "reef::io: case.json: 'v' must be an object, it is [{}].\n  fix: change it to that, or "
+            "give another file.");
+  EXPECT_EQ(error_of([&] { io::value_or<int>(Json(5), "a", 0, "case.json"); }),
+            "reef::io: case.json must be an object, it is 5.\n  fix: change it to that, or give "
+            "another file.");
+  EXPECT_EQ(error_of([&] { io::require_object(root.at("v"), "v", "case.json"); }),
+            "reef::io: case.json: 'v' must be an object, it is [{}].\n  fix: change it to that, or "
+            "give another file.");
+  EXPECT_EQ(error_of([&] { io::require_object(root.at("b"), "b", "case.json"); }), "no error");
+  EXPECT_TRUE(io::require<Json>(root, "b.c").is_null());
+}
+
+TEST(Require, takes_any_of_several_types_and_says_all_of_them) {
+  using Either = std::variant<double, std::vector<double>>;
+  const Json root = io::parse_json(R"({"one":2,"all":[1,2],"text":"1","null":null})", "x");
+  EXPECT_EQ(io::require<Either>(root, "one"), Either(2.0));
+  EXPECT_EQ(io::require<Either>(root, "all"), Either(std::vector<double>{1, 2}));
+  for (const auto& [key, shown] : {std::pair{"text", "\"1\""}, std::pair{"null", "null"}}) {
+    EXPECT_EQ(error_of([&] { io::require<Either>(root, key, "case.json"); }),
+              concat("reef::io: case.json: '", key,
+                     "' must be a number, or an array, each element a number, it is ", shown,
+                     ".\n  fix: change it to that, or give another file."));
+  }
 }
 
 TEST(ReadJson, names_the_file) {

@@ -90,7 +90,9 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
                   AllOf(HasSubstr(field), HasSubstr(path().string()), HasSubstr("\n  fix: ")));
     }
   }
-  EXPECT_EQ(read(with("n_inner", "null")).channels, 768);
+  for (const char* usual :
+       {"n_inner", "activation_function", "layer_norm_epsilon", "scale_attn_weights"})
+    EXPECT_EQ(read(with(usual, "null")).channels, 768) << usual;
   EXPECT_EQ(read(with("n_inner", "3072")).channels, 768);
   EXPECT_EQ(read(with("activation_function", "\"gelu_pytorch_tanh\"")).channels, 768);
   EXPECT_THROW(read(with("n_head", "7")), OptionError);

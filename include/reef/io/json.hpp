@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -171,6 +173,22 @@ inline constexpr bool is_vector = false;
 template <class T>
 inline constexpr bool is_vector<std::vector<T>> = true;
 
+template <class T>
+inline constexpr bool is_variant = false;
+template <class... Ts>
+inline constexpr bool is_variant<std::variant<Ts...>> = true;
+
+template <class T>
+std::string expectation();
+
+/// "a number, or an array, each element a number"
+template <class... Ts>
+std::string expectation_of_any(const std::variant<Ts...>* /*type*/) {
+  std::string text;
+  ((text += concat(text.empty() ? "" : ", or ", expectation<Ts>())), ...);
+  return text;
+}
+
 /// What `require` says that it wanted.
 template <class T>
 std::string expectation() {
@@ -185,12 +203,31 @@ std::string expectation() {
     return "a string";
   } else if constexpr (is_vector<T>) {
     return "an array, each element " + expectation<typename T::value_type>();
+  } else if constexpr (is_variant<T>) {
+    return expectation_of_any(static_cast<const T*>(nullptr));
   } else {
     static_assert(std::is_same_v<T, Json>,
                   "reef::io::require<T>: T is bool, an integer, a floating-point type, "
-                  "std::string, a std::vector of these, or io::Json.");
+                  "std::string, a std::vector or a std::variant of these, or io::Json.");
     return "a value";
   }
+}
+
+template <class T>
+bool convert(const Json& from, T& to);
+
+template <class T, class... Ts>
+bool convert_to_one(const Json& from, std::variant<Ts...>& to) {
+  T value{};
+  if (!convert(from, value)) return false;
+  to = std::move(value);
+  return true;
+}
+
+/// To the first of its types that it is.
+template <class... Ts>
+bool convert_to_any(const Json& from, std::variant<Ts...>& to) {
+  return (convert_to_one<Ts>(from, to) || ...);
 }
 
 /// Converts only what says exactly this type: no number from a string, no rounding, no wrap.
@@ -221,6 +258,8 @@ bool convert(const Json& from, T& to) {
     if (!from.is_string()) return false;
     to = from.get<std::string>();
     return true;
+  } else if constexpr (is_variant<T>) {
+    return convert_to_any(from, to);
   } else {
     if (!from.is_array()) return false;
     to.clear();
@@ -233,25 +272,37 @@ bool convert(const Json& from, T& to) {
   }
 }
 
-/// The value at "a.b.0", or null.
-inline const Json* find_at(const Json& root, std::string_view path) {
+/// `path` is empty for the whole of the source.
+[[noreturn]] inline void refuse_value(const Json& found, std::string_view path,
+                                      std::string_view wanted, JsonSource source) {
+  std::string shown = found.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+  throw DecodeError("reef::io: ", source.name, path.empty() ? "" : concat(": '", path, "'"),
+                    " must be ", wanted, ", it is ", shown,
+                    ".\n  fix: ", source.fix_or("change it to that, or give another file."));
+}
+
+/// The value at "a.b.0", or null where what holds it has none. Throws DecodeError where on the way something
+/// else is than an object, or an array and its index: there nobody has left anything out.
+inline const Json* find_at(const Json& root, std::string_view path, JsonSource source) {
   const Json* at = &root;
-  while (!path.empty()) {
-    const std::size_t dot = path.find('.');
-    const std::string step(path.substr(0, dot));
-    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  std::size_t begin = 0;
+  while (begin < path.size()) {
+    const std::size_t end = std::min(path.size(), path.find('.', begin));
+    const std::string step(path.substr(begin, end - begin));
     if (at->is_object()) {
       const auto found = at->find(step);
       if (found == at->end()) return nullptr;
       at = &*found;
-    } else if (at->is_array() && !step.empty() && step.size() < 10 &&
+    } else if (at->is_array() && !step.empty() &&
                step.find_first_not_of("0123456789") == std::string::npos) {
-      const auto index = static_cast<std::size_t>(std::stoul(step));
+      const std::size_t index = step.size() < 10 ? std::stoul(step) : at->size();
       if (index >= at->size()) return nullptr;
       at = &(*at)[index];
     } else {
-      return nullptr;
+      refuse_value(*at, path.substr(0, begin == 0 ? 0 : begin - 1), "an object", source);
     }
+    begin = end + 1;
   }
   return at;
 }
@@ -259,13 +310,7 @@ inline const Json* find_at(const Json& root, std::string_view path) {
 template <class T>
 T convert_or_throw(const Json& found, std::string_view path, JsonSource source) {
   T value{};
-  if (!convert(found, value)) {
-    std::string shown = found.dump(-1, ' ', false, Json::error_handler_t::replace);
-    if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-    throw DecodeError("reef::io: ", source.name, ": '", path, "' must be ", expectation<T>(),
-                      ", it is ", shown,
-                      ".\n  fix: ", source.fix_or("change it to that, or give another file."));
-  }
+  if (!convert(found, value)) refuse_value(found, path, expectation<T>(), source);
   return value;
 }
 
@@ -273,11 +318,11 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 
 /// The value at a dotted path ("device.memory_bytes", "links.0.latency"), as exactly a T.
 ///
-/// T is bool, an integer, a floating-point type, std::string, a vector of these, or Json. Throws
-/// DecodeError with source, path, and what is there instead.
+/// T is bool, an integer, a floating-point type, std::string, a vector or a variant of these, or Json.
+/// Throws DecodeError with source, path, and what is there instead.
 template <class T>
 T require(const Json& root, std::string_view path, JsonSource source = "JSON") {
-  const Json* found = detail::find_at(root, path);
+  const Json* found = detail::find_at(root, path, source);
   if (found == nullptr) {
     throw DecodeError("reef::io: ", source.name, ": '", path, "' is missing; it must be ",
                       detail::expectation<T>(),
@@ -286,12 +331,17 @@ T require(const Json& root, std::string_view path, JsonSource source = "JSON") {
   return detail::convert_or_throw<T>(*found, path, source);
 }
 
-/// The value at a dotted path, or `otherwise` where nothing or null is there. What is there and is
-/// no T is an error all the same.
+/// Throws DecodeError unless the value is an object; `path` is where it is in the source, empty for all of it.
+inline void require_object(const Json& value, std::string_view path, JsonSource source) {
+  if (!value.is_object()) detail::refuse_value(value, path, "an object", source);
+}
+
+/// The value at a dotted path, or `otherwise` where nothing is there. What is there and is no T is an error
+/// all the same, null too: who writes it wanted something said, and not the usual.
 template <class T>
 T value_or(const Json& root, std::string_view path, T otherwise, JsonSource source = "JSON") {
-  const Json* found = detail::find_at(root, path);
-  if (found == nullptr || found->is_null()) return otherwise;
+  const Json* found = detail::find_at(root, path, source);
+  if (found == nullptr) return otherwise;
   return detail::convert_or_throw<T>(*found, path, source);
 }
 

@@ -43,25 +43,27 @@ inline GptConfig read_gpt2_config(const std::filesystem::path& path) {
     throw DecodeError("reef::nn: ", source, ": ", field, " is not ", wanted,
                       ", which is all that a gpt() knows.\n  fix: give a GPT-2.");
   };
+  // Hugging Face writes null for the usual.
+  const auto value_or = [&]<class T>(const char* field, T usual) {
+    return json.contains(field) && json[field].is_null()
+               ? usual
+               : io::value_or<T>(json, field, usual, source);
+  };
   const auto text = [&](const char* field, const char* usual) {
-    return io::value_or<std::string>(json, field, usual, source);
+    return value_or(field, std::string(usual));
   };
   const std::string activation = text("activation_function", "gelu_new");
   expect(text("model_type", "gpt2") == "gpt2", "model_type", "gpt2");
   expect(activation == "gelu_new" || activation == "gelu_pytorch_tanh", "activation_function",
          "gelu_new");
   const std::int64_t inner = 4 * config.channels;
-  expect(io::value_or<std::int64_t>(json, "n_inner", inner, source) == inner, "n_inner",
-         "4 n_embd");
-  const auto epsilon = io::value_or<double>(json, "layer_norm_epsilon", 1e-5, source);
+  expect(value_or("n_inner", inner) == inner, "n_inner", "4 n_embd");
+  const auto epsilon = value_or("layer_norm_epsilon", 1e-5);
   expect(std::abs(epsilon - 1e-5) < 1e-9, "layer_norm_epsilon", "1e-5");
-  const auto flag = [&](const char* field, bool usual) {
-    return io::value_or<bool>(json, field, usual, source);
-  };
-  expect(flag("scale_attn_weights", true), "scale_attn_weights", "true");
-  expect(!flag("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
+  expect(value_or("scale_attn_weights", true), "scale_attn_weights", "true");
+  expect(!value_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
          "false");
-  expect(flag("tie_word_embeddings", true), "tie_word_embeddings", "true");
+  expect(value_or("tie_word_embeddings", true), "tie_word_embeddings", "true");
   return config;
 }
 
