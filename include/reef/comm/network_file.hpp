@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <reef/comm/network_shape.hpp>
@@ -28,12 +29,10 @@ inline std::vector<double> read_uplinks(const io::Json& network, const char* key
                                         const std::string& file) {
   if (!network.contains(key)) return {};
   const auto wanted = static_cast<std::size_t>(ranks);
-  std::vector<double> rates;
-  if (network[key].is_number()) {
-    rates.assign(wanted, io::require<double>(network, key, file));
-  } else {
-    rates = io::require<std::vector<double>>(network, key, file);
-  }
+  const auto given = io::require<std::variant<double, std::vector<double>>>(network, key, file);
+  const double* const all = std::get_if<double>(&given);
+  std::vector<double> rates =
+      all != nullptr ? std::vector<double>(wanted, *all) : std::get<std::vector<double>>(given);
   const bool possible =
       rates.size() >= wanted &&
       std::all_of(rates.begin(), rates.end(), [](double rate) { return within(rate, 1e-9, 1e12); });

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -61,13 +62,10 @@ inline Network network_from_json(const io::Json& json, std::string_view source) 
   }
   network.devices = static_cast<int>(devices);
   if (json.contains("devices")) {
-    std::size_t named = 0;
-    if (json["devices"].is_number()) {
-      named = io::require<std::size_t>(json, "devices", source);
-    } else {
-      network.names = io::require<std::vector<std::string>>(json, "devices", source);
-      named = network.names.size();
-    }
+    const auto given =
+        io::require<std::variant<std::size_t, std::vector<std::string>>>(json, "devices", source);
+    if (const auto* const names = std::get_if<1>(&given)) network.names = *names;
+    const std::size_t named = given.index() == 0 ? std::get<0>(given) : network.names.size();
     if (named != devices) refuse(concat("devices says ", named, ", latency_ms has ", devices));
   }
   return network;
