@@ -155,6 +155,12 @@ TEST(SwapProgram, bad_bounds_and_slots_are_refused) {
   EXPECT_THAT(refusal({0, 3, 2, 4}, {}), HasSubstr("do not cut"));
   EXPECT_THAT(refusal({0, 2, 5}, {}), HasSubstr("do not cut"));
   EXPECT_THAT(refusal({0, 2, 4}, {1, SwapLanes::three_lanes, 1}), HasSubstr("1 slots"));
+  for (const SwapLanes lanes :
+       {SwapLanes::two_lanes, SwapLanes::streaming, SwapLanes::streaming_sync}) {
+    EXPECT_THAT(refusal({0, 2, 4}, {1, lanes, 2}), HasSubstr("'slots' is 2 where"));
+  }
+  for (const SwapLanes lanes : {SwapLanes::streaming, SwapLanes::streaming_sync})
+    EXPECT_THAT(refusal({0, 2, 4}, {1, lanes, 0, true}), HasSubstr("'turn' where"));
   EXPECT_THAT(refusal({0, 2, 4}, {1, SwapLanes::three_lanes, -1}), HasSubstr("-1 slots"));
   EXPECT_THAT(refusal({0, 2, 4}, {0}), HasSubstr("0 micro-batches"));
   const Chain long_chain = random_chain(random, 5000);

@@ -28,6 +28,7 @@ namespace reef::inline v0::plan {
 inline Chain chain_from_json(const io::Json& json, std::string_view source, bool memory = true) {
   constexpr std::array<std::string_view, 11> known{"name", "w",  "g",  "wsf", "wsb", "tf",
                                                    "tb",   "tl", "of", "ob",  "cut"};
+  io::require_object(json, "chain", source);
   io::require_known_keys(json, known, source, "chain");
   Chain chain;
   const auto times = io::require<std::vector<Ticks>>(json, "tf", source);

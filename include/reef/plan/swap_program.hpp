@@ -33,7 +33,7 @@ inline std::vector<Ticks> ends_of(const schedule::Program& program, const schedu
 
 /// The program of an iteration, of streaming that of one micro-batch; costs in ticks instead of seconds.
 /// `cold`: it begins with nothing on the device. Throws OptionError for bounds that do not cut the chain,
-/// fewer than 2 slots, or times too long for a virtual clock.
+/// fewer than 2 slots, slots or a turn of lanes that have none, or times too long for a virtual clock.
 inline schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
                                       const SwapSchedule& schedule, bool cold = false) {
   detail::check_swap(chain, bounds, schedule);

@@ -34,7 +34,8 @@ struct SwapSchedule {
   /// Sub-models on the device at once, with three lanes; 0 asks only that one has left when it runs again.
   /// Two lanes have two, and what streams has no limit.
   int slots = 0;
-  bool turn = false;  ///< loads begin one sub-model earlier at the two turns
+  /// Loads begin one sub-model earlier at the two turns, with two or three lanes.
+  bool turn = false;
 };
 
 /// What a schedule takes, in the chain's ticks.

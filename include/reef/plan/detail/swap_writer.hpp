@@ -39,6 +39,18 @@ inline void check_swap(const Chain& chain, std::span<const int> bounds,
         "reef::plan::swap_program: ", schedule.slots,
         " slots.\n  fix: at least 2, one that runs and one that is loaded, or 0 for no limit.");
   }
+  if (schedule.slots != 0 && schedule.lanes != SwapLanes::three_lanes) {
+    throw OptionError("reef::plan::swap_program: 'slots' is ", schedule.slots,
+                      " where sub-models have no lane of their own to leave on.\n"
+                      "  why: two lanes have two slots, and what streams has no limit.\n"
+                      "  fix: three lanes (atom3), or leave slots out.");
+  }
+  if (schedule.turn && streams(schedule.lanes)) {
+    throw OptionError(
+        "reef::plan::swap_program: 'turn' where sub-models stream.\n"
+        "  why: every micro-batch passes by itself, and there is no turn to load earlier at.\n"
+        "  fix: two or three lanes (atom2, atom3), or leave turn out.");
+  }
   const ChainSums sums(chain, schedule.accumulation);
   const int n = chain.size();
   const double ticks =
