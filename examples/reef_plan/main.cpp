@@ -4,7 +4,7 @@
 //   build/release/examples/reef-plan simulate CASE.json --trace trace.json
 //
 // What cannot be is an answer, with `feasible: false` and `why`, and exit status 0. A case that cannot be
-// read is a line on standard error and exit status 2. `reef-plan --help` lists everything.
+// read is a line on standard error and exit status 2; an answer that cannot be written, 1. `reef-plan --help` lists everything.
 
 #include <cstdio>
 #include <exception>
@@ -12,13 +12,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include <reef/core/error.hpp>
 #include <reef/core/version.hpp>
 
+#include "../support/standard_output.hpp"
 #include "commands.hpp"
 
 namespace {
 
 constexpr int unreadable = 2;
+constexpr int unwritable = 1;
 
 /// An error's text in one line.
 std::string in_one_line(std::string text) {
@@ -29,9 +32,14 @@ std::string in_one_line(std::string text) {
   return text;
 }
 
+void tell(const std::exception& error) {
+  std::fprintf(stderr, "reef-plan: %s\n", in_one_line(error.what()).c_str());
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
-      "Plans for machines that do not form a cluster: reads a case, prints one JSON object.");
+      "Plans for machines that do not form a cluster: reads a case, prints one JSON object.",
+      "reef-plan");
   app.set_version_flag("--version", std::string("reef-plan ") + reef::version);
   app.require_subcommand(0, 1);
   reef_examples::Commands commands(app);
@@ -40,13 +48,18 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
+    if (error.get_exit_code() == 0) return reef_examples::end_parsing(app, error, unreadable);
     std::fprintf(stderr, "reef-plan: %s fix: see reef-plan --help\n",
                  in_one_line(error.what()).c_str());
     return unreadable;
   }
   const std::string text = commands.chosen() ? commands.answer().dump() + "\n" : commands.list();
-  std::fputs(text.c_str(), stdout);
+  try {
+    reef_examples::print(text, "the answer");
+  } catch (const reef::FileError& error) {
+    tell(error);
+    return unwritable;
+  }
   return 0;
 }
 
@@ -56,7 +69,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "reef-plan: %s\n", in_one_line(error.what()).c_str());
+    tell(error);
     return unreadable;
   }
 }

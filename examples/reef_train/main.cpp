@@ -8,7 +8,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -18,6 +17,7 @@
 #include <reef/comm/stop_request.hpp>
 #include <reef/core/version.hpp>
 
+#include "../support/standard_output.hpp"
 #include "agreement.hpp"
 #include "command_line.hpp"
 #include "options.hpp"
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     reef_examples::require_sense(app, options);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? EXIT_SUCCESS : refused_status;
+    return reef_examples::end_parsing(app, error, refused_status);
   } catch (const std::exception& error) {
     reef::comm::report_failure("reef-train", error);
     return refused_status;

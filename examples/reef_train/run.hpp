@@ -24,6 +24,7 @@
 #include <reef/trainer/trainer.hpp>
 
 #include "../support/progress.hpp"
+#include "../support/standard_output.hpp"
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
 #include "checkpoint_facts.hpp"
@@ -287,8 +288,7 @@ private:
     failures_.attempt("the sample", [&] {
       try {
         sample = continued_prompt();
-        std::printf("---\n%s\n---\n", sample.c_str());
-        std::fflush(stdout);
+        print(reef::concat("---\n", sample, "\n---\n"), "the sample");
       } catch (const reef::MemoryError& error) {
         say(std::string("no sample: ") + error.what());
       }
