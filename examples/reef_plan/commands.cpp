@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 
+#include "../support/earlier_files.hpp"
 #include "../support/file_roles.hpp"
 #include "../support/number_option.hpp"
 
@@ -29,10 +31,12 @@ CLI::App* Commands::add(const std::string& name, const std::string& what,
   return command;
 }
 
-CLI::Option* Commands::add_output(CLI::App* command, const std::string& option, std::string& file,
-                                  const std::string& what) {
-  outputs_.emplace_back(option, &file);
-  return command->add_option(option, file, what);
+CLI::Option* Commands::add_output(CLI::App* command, const std::string& option, Output kind,
+                                  std::string& file, const std::string& what) {
+  outputs_.push_back({option, kind, &file});
+  return command->add_option(option, file, what)->check([](const std::string& name) {
+    return name.empty() ? "'' is no path" : std::string();
+  });
 }
 
 std::string Commands::list() const {
@@ -51,12 +55,23 @@ std::string Commands::list() const {
 reef::io::Json Commands::answer() const {
   FileRoles files;
   files.reads("the case", case_.file);
-  for (const auto& [option, file] : outputs_) files.writes(option, *file);
+  for (const OutputOption& output : outputs_) files.writes(output.name, *output.file);
   if (const auto clash = files.clash())
     throw reef::OptionError(clash->first, ": ", clash->second, ".");
+  for (const OutputOption& output : outputs_) {
+    if (const auto why = in_the_way(output.kind, *output.file))
+      throw reef::OptionError(output.name, ": ", *why, ".");
+  }
   PlanCase read = case_;
   read.json = reef::io::read_json(read.file);
+  reef::io::require_object(read.json, "", read.file);
   return chosen_(read);
+}
+
+void write_output(const std::string& file, const std::function<void()>& write) {
+  if (file.empty()) return;
+  const std::string aside = write_in_place(file, write);
+  if (!aside.empty()) std::fprintf(stderr, "reef-plan: wrote %s%s\n", file.c_str(), aside.c_str());
 }
 
 }  // namespace reef_examples

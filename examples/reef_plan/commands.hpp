@@ -10,6 +10,8 @@
 
 #include <reef/io/json.hpp>
 
+#include "../support/earlier_files.hpp"
+
 namespace reef_examples {
 
 /// What a command of reef-plan reads.
@@ -34,14 +36,15 @@ public:
   CLI::App* add(const std::string& name, const std::string& what, const std::string& example,
                 Answer answer);
 
-  /// An option of a command that names a file to write.
-  CLI::Option* add_output(CLI::App* command, const std::string& option, std::string& file,
-                          const std::string& what);
+  /// An option of a command that names a file of this kind, to be written by write_output().
+  CLI::Option* add_output(CLI::App* command, const std::string& option, Output kind,
+                          std::string& file, const std::string& what);
 
   /// The commands, with an example of each.
   [[nodiscard]] std::string list() const;
 
-  /// The answer of the command that was chosen. Throws OptionError for an output that names the case.
+  /// The answer of the command that was chosen. Throws OptionError for an output that names the case, or a
+  /// file of something else.
   [[nodiscard]] reef::io::Json answer() const;
 
   [[nodiscard]] bool chosen() const { return chosen_ != nullptr; }
@@ -50,9 +53,18 @@ private:
   CLI::App& app_;
   PlanCase case_;
   Answer chosen_;
-  std::vector<std::pair<std::string, std::string>> examples_;        // by command
-  std::vector<std::pair<std::string, const std::string*>> outputs_;  // of all commands
+  struct OutputOption {
+    std::string name;
+    Output kind;
+    const std::string* file;
+  };
+  std::vector<std::pair<std::string, std::string>> examples_;  // by command
+  std::vector<OutputOption> outputs_;                          // of all commands
 };
+
+/// Calls `write`, which writes the file of an output, if there is to be one. What an earlier run left there goes
+/// aside first, and standard error tells where.
+void write_output(const std::string& file, const std::function<void()>& write);
 
 void add_swap(Commands& commands);
 void add_simulate(Commands& commands);

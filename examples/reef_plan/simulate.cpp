@@ -35,7 +35,7 @@ void write_trace(const std::string& file, const reef::plan::Chain& chain,
 reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
   using namespace reef;
   const io::Json& test = read.json;
-  if (test.is_object() && test.contains("recipe")) {
+  if (test.contains("recipe")) {
 #ifdef REEF_PLAN_HAS_RECIPES
     return simulate_recipe(read, trace);
 #else
@@ -48,6 +48,11 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
       "variant", "C", "cuts", "opts", "chain", "recipe", "micro_batches", "device", "network"};
   // Where it is neither, a key of either kind of case may be what was meant.
   io::require_known_keys(test, std::span(keys).first(test.contains("chain") ? 5 : 9), read.file);
+  if (!test.contains("chain")) {
+    throw DecodeError("reef::plan: ", read.file, ": there is neither 'recipe' nor 'chain'.\n",
+                      "  fix: a recipe of reef-train, or a chain; reef-plan simulate --help says "
+                      "what else a case of either has.");
+  }
   const plan::Chain chain =
       plan::chain_from_json(io::require<io::Json>(test, "chain", read.file), read.file, false);
   const auto name = io::require<std::string>(test, "variant", read.file);
@@ -72,7 +77,7 @@ reef::io::Json simulate(const PlanCase& read, const std::string& trace) {
     bounds.push_back(cut);
   bounds.push_back(chain.size());
   const plan::SwapTimes times = plan::swap_times(chain, bounds, schedule);
-  if (!trace.empty()) write_trace(trace, chain, bounds, schedule);
+  write_output(trace, [&] { write_trace(trace, chain, bounds, schedule); });
   return {{"iter_us", times.iteration},
           {"compute_us", times.compute},
           {"first_iter_us", times.first},
@@ -97,7 +102,7 @@ void add_simulate(Commands& commands) {
       "all links of a rank together; may be left out)}",
       "case.json --trace foreseen.json",
       [trace](const PlanCase& test) { return simulate(test, *trace); });
-  commands.add_output(command, "--trace", *trace,
+  commands.add_output(command, "--trace", Output::trace, *trace,
                       "write the schedule as a Chrome trace to this file");
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <reef/comm/network_file.hpp>
@@ -71,7 +72,17 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
                            std::array<std::string_view, 7>{"shape", "layers", "heads", "channels",
                                                            "vocabulary", "context", "batch"},
                            file, "model");
-    if (model.contains("shape")) shape = io::require<std::string>(test, "model.shape", file);
+    if (model.contains("shape")) {
+      shape = io::require<std::string>(test, "model.shape", file);
+      if (shape.empty()) refuse(file, "'model.shape' is ''", "LAYERSxHEADSxCHANNELS");
+    }
+    for (const char* const member : {"layers", "heads", "channels"}) {
+      if (model.contains(member) == shape.empty()) continue;
+      refuse(file,
+             shape.empty() ? concat("'model.", member, "' is missing")
+                           : concat("'model.", member, "' is given, and 'model.shape' too"),
+             "layers, heads and channels, or shape alone, LAYERSxHEADSxCHANNELS");
+    }
     const auto take = [&](const char* member, std::int64_t& to) {
       to = io::value_or<std::int64_t>(test, concat("model.", member), to, file);
       if (to < 1) refuse(file, concat("model.", member, " is ", to), "at least 1");
@@ -114,6 +125,9 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
     to.ranks = static_cast<int>(network[key].size());
     break;
   }
+  if (!network.contains("ranks") && !network.contains("latency_ms") &&
+      !network.contains("bandwidth_gbps"))
+    refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
   to.ranks = io::value_or<int>(test, "network.ranks", to.ranks, file);
   if (to.ranks < 1 || to.ranks > 256)
     refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
@@ -127,12 +141,14 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
       refuse(file, concat("network.", key, place, " is ", value),
              concat("a link that can be, from ", least, " to ", most));
     };
-    if (network.contains(key) && network[key].is_number()) {
-      const double value = checked(network[key].get<double>(), "");
+    using Rows = std::vector<std::vector<double>>;
+    const auto given = io::require<std::variant<double, Rows>>(test, "network." + key, file);
+    if (const double* const all = std::get_if<double>(&given)) {
+      const double value = checked(*all, "");
       for (schedule::Link& link : to.links) link.*member = value;
       return;
     }
-    const auto rows = io::require<std::vector<std::vector<double>>>(test, "network." + key, file);
+    const auto& rows = std::get<Rows>(given);
     if (rows.size() != ranks) {
       refuse(file, concat("network.", key, " has ", rows.size(), " rows for ", ranks, " ranks"),
              "a row for each rank");
@@ -238,7 +254,7 @@ io::Json simulated(const RecipeCase& asked, const std::string& file, const std::
     world.machines[rank].downlink_bytes_per_second = asked.uplinks.second[rank];
   }
   const schedule::Simulation run = schedule::simulate(programs, world, 3);
-  if (!trace.empty()) trace::write_chrome(trace, schedule::recordings_of(programs, run));
+  write_output(trace, [&] { trace::write_chrome(trace, schedule::recordings_of(programs, run)); });
   Bytes sent = 0;
   for (const Bytes rank : run.wire_bytes) sent += rank;
   double utilisation = 1;

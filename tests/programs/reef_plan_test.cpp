@@ -1,14 +1,20 @@
 // reef-plan as a user runs it: answers, what is infeasible, and what cannot be read.
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/core/units.hpp>
+#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
 
 #include "support/job.hpp"
 #include "support/temporary_folder.hpp"
@@ -168,7 +174,13 @@ TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {
     EXPECT_THAT(ending.output, HasSubstr(text));
   };
   refused(plan("swap", "{"), "reef-plan: reef::io: ");
-  refused(plan("swap", "[]"), "'chain' is missing");
+  for (const char* command : {"swap", "simulate"}) {
+    for (const char* text : {"[]", "5", "null"})
+      refused(plan(command, text), std::string("case.json must be an object, it is ") + text);
+  }
+  refused(plan("swap", "{}"), "'chain' is missing");
+  for (const char* text : {"{}", R"({"variant":"atom2","C":1})", R"({"model":"2x2x16"})"})
+    refused(plan("simulate", text), "there is neither 'recipe' nor 'chain'");
   refused(run_command(std::string(REEF_PLAN) + " swap /nowhere.json"), "/nowhere.json");
   io::Json broken = io::Json::parse(good);
   broken["chain"]["tf"][2] = 1.5;
@@ -233,6 +245,124 @@ TEST_F(ReefPlan, refuses_a_key_that_nothing_reads_and_names_what_may_have_been_m
     EXPECT_EQ(answer("simulate", with(recipe, remark, "text")).at("feasible"), true) << remark;
 }
 
+TEST_F(ReefPlan, null_is_refused_by_name_wherever_a_case_holds_it) {
+  const io::Json recipe{
+      {"recipe", "ddp"},
+      {"model", {{"layers", 2}, {"heads", 2}, {"channels", 16}, {"context", 8}}},
+      {"micro_batches", 1},
+      {"device", {{"flops", 1e11}, {"memory_bytes", 0}, {"link_gbps", 1}, {"memory_gbps", 0}}},
+      {"network", {{"ranks", 2}, {"latency_ms", 1}, {"bandwidth_gbps", 1}, {"uplink_gbps", 1}}}};
+  io::Json schedule = case_of("swap_schedule.json", 1);
+  schedule["opts"] = {{"slots", 0}, {"turn", false}};
+  io::Json named = schedule;
+  named["chain"]["name"] = std::vector<std::string>(schedule["chain"]["tf"].size());
+  for (const io::Json& test : {recipe, schedule, named}) {
+    answer("simulate", test);
+    // Each value, and all that holds it.
+    std::set<io::Json::json_pointer> places;
+    const io::Json leaves = test.flatten();
+    for (const auto& [path, value] : leaves.items()) {
+      for (io::Json::json_pointer at(path); !at.empty(); at.pop_back()) places.insert(at);
+    }
+    for (const io::Json::json_pointer& at : places) {
+      const std::string& key = at.back();
+      const bool is_index = key.find_first_not_of("0123456789") == std::string::npos;
+      if (is_index || (at.parent_pointer().empty() && io::is_remark_of_case(key))) continue;
+      io::Json broken = test;
+      broken[at] = nullptr;
+      const Ending ending = plan("simulate", broken.dump());
+      EXPECT_EQ(ending.status, 2) << at << ": " << ending.output;
+      EXPECT_THAT(ending.output, HasSubstr(key)) << at;
+    }
+  }
+}
+
+TEST_F(ReefPlan, a_model_says_all_of_its_size_once) {
+  io::Json test{{"recipe", "ddp"}, {"device", {{"flops", 1e11}}}};
+  const auto refused = [&](const io::Json& model, const std::string& text) {
+    test["model"] = model;
+    const Ending ending = plan("simulate", test.dump());
+    EXPECT_EQ(ending.status, 2) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(text));
+  };
+  refused(io::Json::object(), "'model.layers' is missing");
+  refused({{"layers", 2}, {"channels", 16}}, "'model.heads' is missing");
+  refused({{"shape", "2x2x16"}, {"layers", 3}}, "'model.layers' is given, and 'model.shape' too");
+  refused({{"shape", ""}}, "'model.shape' is ''");
+  test["model"] = {{"layers", 2}, {"heads", 2}, {"channels", 16}};
+  const io::Json one = answer("simulate", test);
+  test["model"] = "2x2x16";
+  EXPECT_EQ(answer("simulate", test), one);
+}
+
+TEST_F(ReefPlan, an_option_that_a_variant_does_not_heed_is_refused) {
+  const auto ends = [&](const char* variant, const io::Json& options) {
+    io::Json test = case_of("swap_schedule.json", 0);
+    test["variant"] = variant;
+    test["opts"] = options;
+    return plan("simulate", test.dump());
+  };
+  for (const char* variant : {"atom2", "zero", "zero_sync"}) {
+    const Ending slots = ends(variant, {{"slots", 2}});
+    EXPECT_EQ(slots.status, 2) << variant;
+    EXPECT_THAT(slots.output, HasSubstr("'slots' is 2")) << variant;
+    EXPECT_EQ(ends(variant, {{"slots", 0}, {"turn", false}}).status, 0) << variant;
+  }
+  for (const char* variant : {"zero", "zero_sync"}) {
+    const Ending turn = ends(variant, {{"turn", true}});
+    EXPECT_EQ(turn.status, 2) << variant;
+    EXPECT_THAT(turn.output, HasSubstr("'turn'")) << variant;
+  }
+  EXPECT_EQ(ends("atom3", {{"slots", 2}, {"turn", true}}).status, 0);
+  EXPECT_EQ(ends("atom2", {{"turn", true}}).status, 0);
+}
+
+TEST_F(ReefPlan, a_trace_takes_no_foreign_files_place_and_an_earlier_one_goes_aside) {
+  const std::string trace = (folder_ / "trace.json").string();
+  const auto text_of = [](const std::string& file) { return io::read_file(file, 1_MiB); };
+  const io::Json recipe{{"recipe", "ddp"}, {"model", "2x2x16"}, {"device", {{"flops", 1e11}}}};
+  for (const io::Json& test : {case_of("swap_schedule.json", 1), recipe}) {
+    std::filesystem::remove(trace + ".1");
+    write_file(trace, "my notes");
+    const Ending foreign = plan("simulate", test.dump(), "--trace " + trace);
+    EXPECT_EQ(foreign.status, 2) << foreign.output;
+    EXPECT_THAT(foreign.output, HasSubstr("--trace: '" + trace + "' holds something else"));
+    EXPECT_EQ(text_of(trace), "my notes");
+    write_file(trace, "");
+    answer("simulate", test, "--trace " + trace);
+    const std::string first = text_of(trace);
+    const Ending again = plan("simulate", test.dump(), "--trace " + trace);
+    EXPECT_EQ(again.status, 0) << again.output;
+    EXPECT_THAT(again.output,
+                HasSubstr("reef-plan: wrote " + trace +
+                          " (what an earlier run left there is now in " + trace + ".1)"));
+    EXPECT_EQ(text_of(trace + ".1"), first);
+    EXPECT_EQ(text_of(trace), first);
+  }
+  const Ending link =
+      plan("simulate", recipe.dump(), "--trace " + (folder_ / "case.json").string());
+  EXPECT_EQ(link.status, 2);
+  const Ending none = plan("simulate", recipe.dump(), "--trace ''");
+  EXPECT_EQ(none.status, 2) << none.output;
+  EXPECT_THAT(none.output, HasSubstr("'' is no path"));
+}
+
+TEST_F(ReefPlan, an_answer_that_cannot_be_written_is_an_error) {
+  const std::string test = (folder_ / "case.json").string();
+  write_file(test, case_of("swap_schedule.json", 1).dump());
+  for (const std::string& words :
+       {"simulate " + test, std::string("--version"), std::string("--help"),
+        std::string("swap --help"), std::string()}) {
+    const Ending ending =
+        run_command("sh -c '" + std::string(REEF_PLAN) + " " + words + " >/dev/full'");
+    EXPECT_EQ(ending.status, 1) << words;
+    EXPECT_THAT(ending.output, testing::StartsWith("reef-plan: cannot write ")) << words;
+    EXPECT_THAT(ending.output, HasSubstr("No space left on device")) << words;
+    EXPECT_EQ(run_command("sh -c '" + std::string(REEF_PLAN) + " " + words + " >&-'").status, 1)
+        << words;
+  }
+}
+
 TEST_F(ReefPlan, reads_every_case_there_is) {
   for (const auto& [command, file] :
        {std::pair{"swap", "atom_partition.json"}, std::pair{"simulate", "swap_schedule.json"}}) {
@@ -258,11 +388,15 @@ TEST_F(ReefPlan, refuses_a_rate_of_nothing_and_says_of_which_link) {
   test["network"]["bandwidth_gbps"] = {{0, 1}, {1, 0}};
   EXPECT_EQ(answer("simulate", test).at("feasible"), true) << "diagonals are never read";
   test["network"]["bandwidth_gbps"] = "1";
-  refused("'network.bandwidth_gbps' must be an array");
+  refused("'network.bandwidth_gbps' must be a number, or an array, each element an array");
   test["network"].erase("bandwidth_gbps");
   refused("'network.bandwidth_gbps' is missing");
   test["network"] = {{"latency_ms", 1}, {"bandwidth_gbps", 1}};
   refused("'network.ranks' is missing");
+  for (const io::Json& network : {io::Json::object(), io::Json{{"uplink_gbps", 1}}}) {
+    test["network"] = network;
+    refused("'network.ranks' is missing");
+  }
   test["network"] = {{"ranks", 2}, {"latency_ms", -1}, {"bandwidth_gbps", 1}};
   refused("network.latency_ms is -1");
   test.erase("network");
