@@ -25,9 +25,9 @@
 #include <reef/data/bpe_tokenizer.hpp>
 #include <reef/data/token_shards.hpp>
 #include <reef/io/atomic_file.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
-#include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/manifest.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt2_config.hpp>
@@ -652,6 +652,20 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
        {"--recipe", "--network", "--device-memory", "--checkpoint-every", "--report"}) {
     EXPECT_THAT(help.output, HasSubstr(option));
   }
+}
+
+TEST_F(ReefTrain, what_cannot_be_written_to_standard_output_is_an_error) {
+  const std::string job = "--data " + path("text.txt") +
+                          " --model 1x2x16 --context 16 --batch 4 --steps 1 --prompt-bytes 20 "
+                          "--export " +
+                          path("w.safetensors");
+  for (const std::string& words : {"--version"s, "--help"s, job}) {
+    const Ending full = run_command(concat("sh -c '", REEF_TRAIN, " ", words, " > /dev/full'"));
+    EXPECT_EQ(full.status, 1) << full.output;
+    EXPECT_THAT(full.output, HasSubstr("cannot write "));
+    EXPECT_THAT(full.output, HasSubstr("No space left on device"));
+  }
+  EXPECT_TRUE(std::filesystem::exists(path("w.safetensors"))) << "what is dear comes first";
 }
 
 TEST_F(ReefTrain, what_fails_on_the_way_ends_with_its_sentence_and_no_signal) {
