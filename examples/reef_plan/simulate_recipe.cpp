@@ -22,6 +22,7 @@
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/dpu.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/profile/network_json.hpp>
 #include <reef/schedule/recording.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/swap/atom.hpp>
@@ -136,31 +137,25 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
 
   const auto read = [&](const std::string& key, double unit, double least, double most,
                         double schedule::Link::*member) {
-    const auto checked = [&](double value, const std::string& place) {
-      if (within(value, least, most)) return value * unit;
-      refuse(file, concat("network.", key, place, " is ", value),
-             concat("a link that can be, from ", least, " to ", most));
-    };
+    const std::string place = concat("network.", key);
     using Rows = std::vector<std::vector<double>>;
-    const auto given = io::require<std::variant<double, Rows>>(test, "network." + key, file);
+    const auto given = io::require<std::variant<double, Rows>>(test, place, file);
     if (const double* const all = std::get_if<double>(&given)) {
-      const double value = checked(*all, "");
-      for (schedule::Link& link : to.links) link.*member = value;
+      if (!within(*all, least, most)) {
+        refuse(file, concat(place, " is ", *all),
+               concat("a link that can be, from ", least, " to ", most));
+      }
+      for (schedule::Link& link : to.links) link.*member = *all * unit;
       return;
     }
-    const auto& rows = std::get<Rows>(given);
-    if (rows.size() != ranks) {
-      refuse(file, concat("network.", key, " has ", rows.size(), " rows for ", ranks, " ranks"),
+    const std::vector<double> values =
+        profile::square_from_json(test, place.c_str(), file, unit, least, most);
+    if (values.size() != to.links.size()) {
+      refuse(file, concat(place, " has ", network[key].size(), " rows for ", ranks, " ranks"),
              "a row for each rank");
     }
-    for (std::size_t from = 0; from < ranks; ++from) {
-      if (rows[from].size() != ranks)
-        refuse(file, concat("network.", key, " is not square"), "a square");
-      for (std::size_t r = 0; r < ranks; ++r) {
-        if (r == from) continue;
-        to.links[from * ranks + r].*member =
-            checked(rows[from][r], concat("[", from, "][", r, "]"));
-      }
+    for (std::size_t link = 0; link < values.size(); ++link) {
+      if (link % (ranks + 1) != 0) to.links[link].*member = values[link];
     }
   };
   if (network.contains("latency_ms")) read("latency_ms", 1e-3, 0, 1e9, &schedule::Link::latency);

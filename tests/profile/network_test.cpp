@@ -52,6 +52,17 @@ TEST(Network, both_directions_are_averaged_each_figure_by_itself) {
   EXPECT_DOUBLE_EQ(averaged.rate(1, 0), 2e9);
 }
 
+TEST(Network, the_first_devices_keep_their_links_and_names) {
+  const Network all = read("[[0, 1, 2], [3, 0, 4], [5, 6, 0]]", "[[0, 1, 2], [3, 0, 4], [5, 6, 0]]",
+                           R"(, "devices": ["a", "b", "c"])");
+  const Network two = all.first(2);
+  EXPECT_NO_THROW(two.validate());
+  EXPECT_EQ(two.name(1), "b");
+  EXPECT_EQ(two.latency(1, 0), all.latency(1, 0));
+  EXPECT_EQ(two.rate(0, 1), all.rate(0, 1));
+  EXPECT_EQ(all.first(3), all);
+}
+
 TEST(Network, what_cannot_be_is_refused_by_its_entry) {
   EXPECT_THAT(refusal("[[0, 1], [1, 0]]", "[[0, 1], [0, 0]]"),
               HasSubstr("bandwidth_gbps[1][0] is 0"));

@@ -14,6 +14,7 @@
 #include <reef/core/finite.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
+#include <reef/profile/network_json.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -68,45 +69,22 @@ inline std::pair<std::vector<double>, std::vector<double>> read_uplinks(const io
 /// | uplink_gbps    | may be there: what all links of a device carry together, sending; a number |
 /// |                | for all devices, or a list with one for each                       |
 /// | downlink_gbps  | the same, receiving; as much as uplink_gbps where it is not there  |
-/// | errors         | FileError if it cannot be read; DecodeError if it is no such case, |
-/// |                | has a key that nothing reads, or fewer devices than there are      |
-/// |                | ranks; OptionError, with the file, for a link that cannot be       |
+/// | errors         | FileError if it cannot be read; DecodeError, with the file, if it is no such case, |
+/// |                | has a key that nothing reads, a link that cannot be, or fewer      |
+/// |                | devices than there are ranks                                       |
 inline NetworkShape read_network(const std::string& path, int ranks) {
   const io::Json root = io::read_json(path);
   io::require_known_keys(root, network_keys, path);
-  const auto matrix = [&](const char* key, double unit) {
-    const auto rows = io::require<std::vector<std::vector<double>>>(root, key, path);
-    const auto refuse = [&](const std::string& why, const char* fix) {
-      throw DecodeError("reef::comm::read_network: ", path, ": ", key, why, ".\n  fix: ", fix);
-    };
-    const auto wanted = static_cast<std::size_t>(ranks);
-    if (rows.size() < wanted) {
-      refuse(concat(" has ", rows.size(), " devices, but there are ", ranks, " ranks"),
-             "fewer ranks, or a case with more devices.");
-    }
-    std::vector<double> values;
-    values.reserve(wanted * wanted);
-    for (std::size_t row = 0; row < wanted; ++row) {
-      if (rows[row].size() != rows.size()) {
-        refuse(concat("[", row, "] has ", rows[row].size(), " numbers in a matrix of ", rows.size(),
-                      " rows"),
-               "a row for each device, with a number for each device.");
-      }
-      for (std::size_t column = 0; column < wanted; ++column) {
-        values.push_back(rows[row][column] * unit);
-      }
-    }
-    return values;
-  };
-  std::vector<double> latency = matrix("latency_ms", 1e-3);
-  std::vector<double> bandwidth = matrix("bandwidth_gbps", 1e9 / 8);
-  try {
-    const NetworkShape shape(ranks, std::move(latency), std::move(bandwidth));
-    const auto [up, down] = read_uplinks(root, ranks, path);
-    return up.empty() ? shape : shape.with_uplinks(up, down);
-  } catch (const OptionError& error) {
-    throw OptionError("reef::comm::read_network: ", path, ": ", error.what());
+  const profile::Network all = profile::network_from_json(root, path);
+  if (all.devices < ranks) {
+    throw DecodeError("reef::comm::read_network: ", path, ": latency_ms has ", all.devices,
+                      " devices, but there are ", ranks,
+                      " ranks.\n  fix: fewer ranks, or a case with more devices.");
   }
+  profile::Network links = all.first(ranks);
+  const NetworkShape shape(ranks, std::move(links.latencies), std::move(links.rates));
+  const auto [up, down] = read_uplinks(root, ranks, path);
+  return up.empty() ? shape : shape.with_uplinks(up, down);
 }
 
 }  // namespace reef::inline v0::comm

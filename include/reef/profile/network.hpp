@@ -57,6 +57,19 @@ struct Network {
     return result;
   }
 
+  /// The first so many devices and the links between them.
+  [[nodiscard]] Network first(int count) const {
+    Network result{.devices = count, .latencies = {}, .rates = {}, .names = {}};
+    for (int from = 0; from < count; ++from) {
+      for (int to = 0; to < count; ++to) {
+        result.latencies.push_back(latency(from, to));
+        result.rates.push_back(rate(from, to));
+      }
+    }
+    if (!names.empty()) result.names.assign(names.begin(), names.begin() + count);
+    return result;
+  }
+
   /// Throws OptionError, naming the link, unless there is a device, sizes fit, latencies are from 0 to
   /// 1e6 s, and rates from 1 to 1e18 B/s.
   void validate() const {
