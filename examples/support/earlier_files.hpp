@@ -19,7 +19,11 @@
 namespace reef_examples {
 
 /// What a run writes.
-enum class Output { metrics, trace, report, weights };
+enum class Output { metrics, trace, report, weights, network };
+
+/// What a network that was measured begins with.
+inline constexpr std::string_view measured_case_begins =
+    "{\n  \"name\": \"a network as reef-measure found it\"";
 
 namespace detail {
 
@@ -45,6 +49,7 @@ inline bool is_of_a_run(Output kind, const std::filesystem::path& path) {
         const reef::io::SafetensorsFile weights(path);
         return true;
       }
+      case Output::network: return text.starts_with(measured_case_begins);
     }
   } catch (const reef::Error&) {
   }
@@ -65,7 +70,7 @@ inline std::optional<std::string> in_the_way(Output kind, const std::filesystem:
   if (path.empty() || !keeps_something(path) || detail::is_of_a_run(kind, path))
     return std::nullopt;
   constexpr const char* names[]{"a run's metrics", "a run's trace", "a run's report",
-                                "weights (.safetensors)"};
+                                "weights (.safetensors)", "a measured network"};
   return reef::concat("'", path.string(), "' holds something else than ",
                       names[static_cast<std::size_t>(kind)],
                       ", which would be lost.\n  fix: another name, or remove it");

@@ -14,8 +14,6 @@
 
 namespace reef::inline v0::comm {
 
-namespace detail {
-
 /// The same for all processes of a machine, which share its steady clock; "" where it has no name.
 inline std::string name_of_clock() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -24,8 +22,6 @@ inline std::string name_of_clock() {
   return name;
 }
 
-}  // namespace detail
-
 /// The steady clock of rank 0 minus that of this rank: by how much trace::shift moves its recording.
 ///
 ///     offset = t - (begin + end) / 2     t: rank 0's time, asked for at begin, there at end
@@ -33,7 +29,7 @@ inline std::string name_of_clock() {
 /// | who    | all ranks, one after the other asks rank 0; blocks                              |
 /// | same   | exactly 0 where the clock is that of rank 0                                     |
 /// | error  | at most (end - begin) / 2, the least of 16 exchanges                            |
-inline Seconds clock_offset(Progress& progress, const std::string& clock = detail::name_of_clock(),
+inline Seconds clock_offset(Progress& progress, const std::string& clock = name_of_clock(),
                             Seconds (*now)() = trace::now) {
   constexpr int exchanges = 16;
   const std::string name = "clock offset";

@@ -1,0 +1,134 @@
+// reef-measure as a user runs it, on links whose figures are known.
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/profile/network_json.hpp>
+
+#include "support/job.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace reef::test {
+namespace {
+
+using testing::HasSubstr;
+
+class ReefMeasure : public testing::Test {
+protected:
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (folder_ / name).string();
+  }
+  [[nodiscard]] static Ending measure(int ranks, const std::string& options) {
+    return run_command(concat(REEF_TEST_MPIEXEC, " -n ", ranks, " ", REEF_MEASURE, " ", options));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReefMeasure, finds_latency_and_bandwidth_of_links_that_differ_by_direction) {
+  // No two alike, in microseconds and bytes of times that stand out from what this machine takes itself.
+  const io::Json shaped{{"latency_ms", {{0, 20, 60}, {40, 0, 15}, {30, 25, 0}}},
+                        {"bandwidth_gbps", {{0, 0.04, 0.08}, {0.06, 0, 0.02}, {0.03, 0.05, 0}}}};
+  write_file(folder_ / "shaped.json", shaped.dump());
+  const Ending ending =
+      measure(3, concat("--links-only --sizes 1024 16384 131072 --repeats 2 ", "--network ",
+                        path("shaped.json"), " --output ", path("measured.json")));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr("the network of 3 ranks is in "));
+  const io::Json found = io::read_json(path("measured.json"));
+  const auto network = profile::network_from_json(found, "measured");
+  const auto wanted = profile::network_from_json(shaped, "shaped");
+  ASSERT_EQ(network.devices, 3);
+  EXPECT_EQ(network.names.size(), 3U);
+  for (int from = 0; from < 3; ++from) {
+    for (int to = 0; to < 3; ++to) {
+      if (from == to) continue;
+      const std::string link = concat(from, " to ", to);
+      // Never faster than the link; a busy machine may be late.
+      EXPECT_GE(network.latency(from, to), 0.9 * wanted.latency(from, to)) << link;
+      EXPECT_LE(network.latency(from, to), 1.5 * wanted.latency(from, to)) << link;
+      EXPECT_GE(network.rate(from, to), 0.7 * wanted.rate(from, to)) << link;
+      EXPECT_LE(network.rate(from, to), 1.2 * wanted.rate(from, to)) << link;
+      const double reciprocal =
+          found["reciprocal_gbps"][static_cast<std::size_t>(from)][static_cast<std::size_t>(to)]
+              .get<double>() *
+          1e9 / 8;
+      EXPECT_LE(reciprocal, 1.0001 * network.rate(from, to)) << link;
+      EXPECT_GE(reciprocal, 0.5 * wanted.rate(from, to)) << "both directions have their own link";
+    }
+  }
+  // What an earlier run wrote goes aside.
+  const Ending second =
+      measure(2, concat("--links-only --sizes 1024 16384 --repeats 1 --network ",
+                        path("shaped.json"), " --output ", path("measured.json")));
+  EXPECT_EQ(second.status, 0) << second.output;
+  EXPECT_THAT(second.output, HasSubstr("measured.json.1)"));
+  EXPECT_EQ(io::read_json(path("measured.json.1")), found);
+}
+
+TEST_F(ReefMeasure,
+       finds_that_two_directions_share_a_machine_s_connection_with_nobody_but_their_kind) {
+  // Rank 0 sends and receives at 20 Mbit/s, whatever its links could.
+  const io::Json shaped{{"latency_ms", {{0, 5}, {5, 0}}},
+                        {"bandwidth_gbps", {{0, 1}, {1, 0}}},
+                        {"uplink_gbps", 0.02}};
+  write_file(folder_ / "shaped.json", shaped.dump());
+  const Ending ending =
+      measure(2, concat("--links-only --sizes 1024 65536 262144 --repeats 2 --network ",
+                        path("shaped.json"), " --output ", path("measured.json")));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  const auto network = profile::network_from_json(io::read_json(path("measured.json")), "measured");
+  EXPECT_LE(network.rate(0, 1), 1.2 * 0.02e9 / 8);
+  EXPECT_GE(network.rate(1, 0), 0.7 * 0.02e9 / 8);
+}
+
+TEST_F(ReefMeasure, times_devices_and_a_model_and_reef_train_reads_what_it_wrote) {
+  const Ending ending = measure(2, concat("--model 1x2x32 --threads 1 --sizes 1024 65536 ",
+                                          "--repeats 2 --output ", path("measured.json")));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  const io::Json found = io::read_json(path("measured.json"));
+  EXPECT_EQ(profile::network_from_json(found, "measured").devices, 2);
+  for (const char* key : {"device_flops", "device_memory_gbps", "model_flops"}) {
+    ASSERT_EQ(found.at(key).size(), 2U) << key;
+    for (const io::Json& speed : found.at(key)) EXPECT_GT(speed.get<double>(), 0) << key;
+  }
+  write_file(folder_ / "text.txt", std::string(4000, 'x'));
+  const Ending trained = run_command(
+      concat(REEF_TEST_MPIEXEC, " -n 2 ", REEF_TRAIN, " --model 1x2x16 --context 16 --batch 4 ",
+             "--threads 1 --prompt-bytes 0 --steps 1 --data ", path("text.txt"), " --network ",
+             path("measured.json")));
+  EXPECT_EQ(trained.status, 0) << trained.output;
+}
+
+TEST_F(ReefMeasure, writes_to_standard_output_and_has_little_to_say_of_one_rank) {
+  const Ending ending = measure(1, "--links-only");
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  const io::Json found = io::parse_json(ending.output.substr(ending.output.find("{\n")), "output");
+  EXPECT_EQ(found.at("latency_ms"), io::Json::array({io::Json::array({0})}));
+}
+
+TEST_F(ReefMeasure, refuses_what_cannot_be_and_files_that_hold_something_else) {
+  const auto refused = [](const std::string& options, const std::string& text) {
+    const Ending ending = run_command(concat(REEF_MEASURE, " ", options));
+    EXPECT_EQ(ending.status, 2) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr(text));
+  };
+  refused("--sizes 1024", "two at least");
+  refused("--sizes 4096 1024", "each above the one before");
+  refused("--model 1x2", "LAYERSxHEADSxCHANNELS");
+  refused("--model 1x2x16 --links-only", "without --links-only");
+  write_file(folder_ / "mine.json", R"({"latency_ms": [[0]], "bandwidth_gbps": [[0]]})");
+  refused("--output " + path("mine.json"), "which would be lost");
+  refused(concat("--network ", path("mine.json"), " --output ", path("mine.json")), "--network");
+  const Ending few = measure(2, "--links-only --network " + path("mine.json"));
+  EXPECT_EQ(few.status, 1) << few.output;
+  EXPECT_THAT(few.output, HasSubstr("there are 2 ranks"));
+}
+
+}  // namespace
+}  // namespace reef::test
