@@ -31,6 +31,13 @@ CLI::App* Commands::add(const std::string& name, const std::string& what,
   return command;
 }
 
+void Commands::add_hint(const std::string& name, const std::string& what, std::string line) {
+  app_.add_subcommand(name, what)->callback([this, line = std::move(line)] {
+    hint_ = reef::concat(line, "\n");
+  });
+  examples_.emplace_back(name, "");
+}
+
 CLI::Option* Commands::add_output(CLI::App* command, const std::string& option, Output kind,
                                   std::string& file, const std::string& what) {
   outputs_.push_back({option, kind, &file});
@@ -46,7 +53,8 @@ std::string Commands::list() const {
   for (const auto& [name, example] : examples_) {
     std::string what = app_.get_subcommand(name)->get_description();
     what.resize(std::min(what.size(), what.find('\n')));
-    text += reef::concat("  ", name, ": ", what, "\n    reef-plan ", name, " ", example, "\n");
+    text += reef::concat("  ", name, ": ", what, "\n    reef-plan ", name,
+                         example.empty() ? "" : " ", example, "\n");
   }
   return text +
          "\nreef-plan COMMAND --help says what a case holds. reef-plan --help lists the options.\n";

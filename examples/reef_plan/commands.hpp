@@ -36,6 +36,9 @@ public:
   CLI::App* add(const std::string& name, const std::string& what, const std::string& example,
                 Answer answer);
 
+  /// Enters a command that takes no case, and tells a person something in one line.
+  void add_hint(const std::string& name, const std::string& what, std::string line);
+
   /// An option of a command that names a file of this kind, to be written by write_output().
   CLI::Option* add_output(CLI::App* command, const std::string& option, Output kind,
                           std::string& file, const std::string& what);
@@ -49,10 +52,14 @@ public:
 
   [[nodiscard]] bool chosen() const { return chosen_ != nullptr; }
 
+  /// The line of the command that tells one; empty where another was chosen, or none.
+  [[nodiscard]] const std::string& hint() const { return hint_; }
+
 private:
   CLI::App& app_;
   PlanCase case_;
   Answer chosen_;
+  std::string hint_;
   struct OutputOption {
     std::string name;
     Output kind;
@@ -68,6 +75,7 @@ void write_output(const std::string& file, const std::function<void()>& write);
 
 void add_swap(Commands& commands);
 void add_simulate(Commands& commands);
+void add_measure(Commands& commands);
 
 /// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);

@@ -45,6 +45,7 @@ int run(int argc, char** argv) {
   reef_examples::Commands commands(app);
   reef_examples::add_swap(commands);
   reef_examples::add_simulate(commands);
+  reef_examples::add_measure(commands);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -53,7 +54,9 @@ int run(int argc, char** argv) {
                  in_one_line(error.what()).c_str());
     return unreadable;
   }
-  const std::string text = commands.chosen() ? commands.answer().dump() + "\n" : commands.list();
+  const std::string text = !commands.hint().empty() ? commands.hint()
+                           : commands.chosen()      ? commands.answer().dump() + "\n"
+                                                    : commands.list();
   try {
     reef_examples::print(text, "the answer");
   } catch (const reef::FileError& error) {

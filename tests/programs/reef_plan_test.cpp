@@ -413,6 +413,22 @@ TEST_F(ReefPlan, without_a_command_it_says_what_there_is) {
   EXPECT_EQ(list.status, 0);
   for (const char* command : {"swap", "simulate"})
     EXPECT_THAT(list.output, HasSubstr(std::string("reef-plan ") + command + " case.json"));
+  EXPECT_THAT(list.output, HasSubstr("    reef-plan measure\n"));
+}
+
+TEST_F(ReefPlan, measure_says_in_one_line_how_a_network_is_measured) {
+  const Ending ending = run_command(std::string(REEF_PLAN) + " measure");
+  EXPECT_EQ(ending.status, 0);
+  EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending.output;
+  EXPECT_THAT(ending.output, testing::ContainsRegex("^mpiexec -n P .*reef-measure --output "));
+}
+
+TEST_F(ReefPlan, needs_no_mpi_and_no_cuda_to_run) {
+  const Ending libraries = run_command(std::string("ldd ") + REEF_PLAN);
+  ASSERT_EQ(libraries.status, 0) << libraries.output;
+  EXPECT_THAT(libraries.output, HasSubstr("libstdc++"));
+  for (const char* library : {"libmpi", "libopen-pal", "libcuda", "libcublas"})
+    EXPECT_THAT(libraries.output, testing::Not(HasSubstr(library)));
 }
 
 TEST_F(ReefPlan, options_that_are_none_end_with_status_2) {
