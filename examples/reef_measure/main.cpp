@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <limits>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,10 +1,14 @@
 // reef-plan as a user runs it: answers, what is infeasible, and what cannot be read.
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -421,6 +425,37 @@ TEST_F(ReefPlan, measure_says_in_one_line_how_a_network_is_measured) {
   EXPECT_EQ(ending.status, 0);
   EXPECT_EQ(std::count(ending.output.begin(), ending.output.end(), '\n'), 1) << ending.output;
   EXPECT_THAT(ending.output, testing::ContainsRegex("^mpiexec -n P .*reef-measure --output "));
+}
+
+TEST_F(ReefPlan, answers_the_cases_of_the_readme_as_they_stand_there) {
+  std::ifstream file(REEF_README);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  int cases = 0;
+  constexpr std::string_view shown = "\n$ cat ";
+  for (std::size_t at = text.find(shown); at != std::string::npos; at = text.find(shown, at + 1)) {
+    // $ cat NAME, the case, $ reef-plan COMMAND NAME, the answer.
+    const std::size_t begin = text.find('\n', at + 1) + 1;
+    const std::size_t end = text.find("\n$ reef-plan ", begin);
+    ASSERT_NE(end, std::string::npos);
+    const std::size_t name = end + std::string_view("\n$ reef-plan ").size();
+    const std::size_t line = text.find('\n', name);
+    const std::string command = text.substr(name, text.find(' ', name) - name);
+    const io::Json said = io::parse_json(
+        text.substr(line + 1, text.find('\n', line + 1) - line - 1), "the README's answer");
+    const io::Json found = answer(command, io::parse_json(text.substr(begin, end - begin), "case"));
+    ASSERT_EQ(found.size(), said.size());
+    for (const auto& [key, value] : said.items()) {
+      if (key == "peak_device_bytes") {  // with the workspace of whatever BLAS is here
+        EXPECT_NEAR(found.at(key).get<double>(), value.get<double>(), 0.1 * value.get<double>());
+      } else if (value.is_number_float()) {
+        EXPECT_NEAR(found.at(key).get<double>(), value.get<double>(), 1e-9) << key;
+      } else {
+        EXPECT_EQ(found.at(key), value) << key;
+      }
+    }
+    ++cases;
+  }
+  EXPECT_GE(cases, 2);
 }
 
 TEST_F(ReefPlan, needs_no_mpi_and_no_cuda_to_run) {
