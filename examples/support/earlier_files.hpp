@@ -19,11 +19,14 @@
 namespace reef_examples {
 
 /// What a run writes.
-enum class Output { metrics, trace, report, weights, network };
+enum class Output { metrics, trace, report, weights, network, drawing };
 
 /// What a network that was measured begins with.
 inline constexpr std::string_view measured_case_begins =
     "{\n  \"name\": \"a network as reef-measure found it\"";
+
+/// What a drawing of a network begins with.
+inline constexpr std::string_view drawing_begins = "<svg data-drawn-by=\"reef-plan\"";
 
 namespace detail {
 
@@ -50,6 +53,7 @@ inline bool is_of_a_run(Output kind, const std::filesystem::path& path) {
         return true;
       }
       case Output::network: return text.starts_with(measured_case_begins);
+      case Output::drawing: return text.starts_with(drawing_begins);
     }
   } catch (const reef::Error&) {
   }

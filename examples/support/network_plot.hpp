@@ -14,6 +14,7 @@
 #include <reef/profile/network.hpp>
 #include <reef/trace/detail/html.hpp>
 
+#include "earlier_files.hpp"
 #include "network_places.hpp"
 #include "plot_layout.hpp"
 #include "plot_text.hpp"
@@ -54,8 +55,9 @@ public:
     using reef::trace::detail::fixed;
     const auto links = fast_links();
     std::string out = concat(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", fixed(width, 0), "\" height=\"",
-        fixed(height, 0), "\" viewBox=\"0 0 ", fixed(width, 0), " ", fixed(height, 0),
+        drawing_begins, " xmlns=\"http://www.w3.org/2000/svg\" width=\"", fixed(width, 0),
+        "\" height=\"", fixed(height, 0), "\" viewBox=\"0 0 ", fixed(width, 0), " ",
+        fixed(height, 0),
         "\" font-family=\"system-ui,sans-serif\" font-size=\"12\" fill=\"#15191f\">\n<title>",
         escape(plot_.title), "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
         text(margin, 30, plot_.title, "font-size=\"18\" font-weight=\"600\""));
