@@ -8,6 +8,7 @@
 #   reef_what_lacks(OUT core|reef|cuda)              a sentence; empty where nothing does
 #   reef_check_copy(OUT VERSION DIRECTORY)           a sentence if another Reef is in this build that does
 #                                                    not go with this one; empty otherwise
+#   reef_explain_links(reef|cuda)                    once all is configured, to what links it though it lacks
 #   reef_warn_of_no_optimisation()                   once all is configured, of a build without
 #
 # Those that find are macros: what find_package() sets must reach the caller's scope.
@@ -146,6 +147,49 @@ there already, from ${where}. fix: let all parts of the build use one version, o
 of its own: in one program the two stand side by side." PARENT_SCOPE)
     endif()
   endif()
+endfunction()
+
+# Who links what cannot be had is told why, where CMake itself would say that a target was not found. At the end,
+# as only then it is known who does, and each component once.
+function(reef_explain_links component)
+  get_property(asked GLOBAL PROPERTY REEF_EXPLAINS_LINKS)
+  if(NOT asked)
+    cmake_language(DEFER DIRECTORY "${CMAKE_SOURCE_DIR}" CALL reef_explain_links_now)
+  endif()
+  if(NOT component IN_LIST asked)
+    set_property(GLOBAL APPEND PROPERTY REEF_EXPLAINS_LINKS ${component})
+  endif()
+endfunction()
+
+function(reef_explain_links_now)
+  get_property(components GLOBAL PROPERTY REEF_EXPLAINS_LINKS)
+  foreach(component IN LISTS components)
+    reef_what_lacks(problem ${component})  # another part of the build may have found it since
+    reef_who_links(linking reef::${component})
+    if(problem AND linking)
+      message(SEND_ERROR "The target reef::${component} is linked by ${linking}. ${problem}")
+    endif()
+  endforeach()
+endfunction()
+
+function(reef_who_links output library)
+  set(found "")
+  set(folders "${CMAKE_SOURCE_DIR}")
+  while(folders)
+    list(POP_FRONT folders folder)
+    get_property(below DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+    list(APPEND folders ${below})
+    get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+    foreach(target IN LISTS targets)
+      get_property(links TARGET ${target} PROPERTY LINK_LIBRARIES)
+      get_property(passed_on TARGET ${target} PROPERTY INTERFACE_LINK_LIBRARIES)
+      if(library IN_LIST links OR library IN_LIST passed_on)
+        list(APPEND found ${target})
+      endif()
+    endforeach()
+  endwhile()
+  list(JOIN found ", " found)
+  set(${output} "${found}" PARENT_SCOPE)
 endfunction()
 
 # No build type is -O0 in most compilers. At the end, as a project may yet choose one, and once.
