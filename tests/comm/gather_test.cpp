@@ -46,6 +46,17 @@ TEST_P(Gathering, numbers_of_all_ranks_come_whole_to_all_of_them) {
   for (std::size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], large + r);
 }
 
+TEST_P(Gathering, of_lists_as_long_on_all_ranks_all_have_the_largest_number_of_each_place) {
+  const auto rank = static_cast<std::uint64_t>(world.rank());
+  const auto last = static_cast<std::uint64_t>(world.size()) - 1;
+  const std::vector<std::uint64_t> mine{rank, last - rank, 7, ~rank};
+  EXPECT_EQ(comm::largest_of_ranks(progress, "lists", mine),
+            (std::vector<std::uint64_t>{last, last, 7, ~std::uint64_t{0}}));
+  EXPECT_TRUE(comm::largest_of_ranks(progress, "nothing", std::vector<int>()).empty());
+  const std::vector<int> other(world.rank() == 0 ? 1 : 2, world.rank());
+  EXPECT_EQ(comm::largest_of_ranks(progress, "other", other), other);
+}
+
 TEST_P(Gathering, texts_of_any_length_come_to_rank_0_by_rank) {
   const auto texts = comm::gather_texts(progress, "texts", text_of(world.rank()));
   EXPECT_EQ(std::ssize(texts), world.rank() == 0 ? world.size() : 0);

@@ -1,5 +1,6 @@
 #include <reef/graph/graph.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -239,6 +240,19 @@ TEST(Graph, missing_bindings_are_named) {
   EXPECT_NE(message().find("value of the tensor 'block.scale'"), std::string::npos) << message();
   bindings.tensor(y) = memory.data() + 32;
   EXPECT_EQ(message(), "no error");
+}
+
+TEST(Graph, workspaces_grow_to_what_is_asked_and_do_not_shrink) {
+  HostGraph g(1);
+  const int x = g.input("x", doubles, true);
+  g.add("two", Square{}, g.add("one", Scale{}, {x}));
+  const std::vector<Bytes> own = g.workspaces();
+  ASSERT_EQ(own.size(), 4U);
+  g.enlarge_workspaces(std::vector<Bytes>{0, 640, own[2] + 64, 0});
+  EXPECT_EQ(g.workspaces(),
+            (std::vector<Bytes>{own[0], std::max<Bytes>(own[1], 640), own[2] + 64, own[3]}));
+  EXPECT_GE(graph::plan_segment(g.dag()).backward_workspace_bytes, 640U);
+  EXPECT_THROW(g.enlarge_workspaces(std::vector<Bytes>{1, 2, 3}), OptionError);
 }
 
 TEST(Graph, an_operator_refuses_inputs_with_its_name_and_both_shapes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +20,24 @@ std::vector<T> gather_numbers(Progress& progress, std::string name, T mine) {
   all_gather<T>(progress, std::move(name), std::span<const T>(&mine, 1), all,
                 even_offsets(ranks, ranks));
   return all;
+}
+
+/// Number by number the largest of all ranks' lists; where these are not as long on all ranks, one's own. All ranks
+/// call it, with the same name. Blocks.
+template <movable_element T>
+std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std::vector<T> mine) {
+  const auto sizes = gather_numbers(progress, name + " (how many)", mine.size());
+  if (std::any_of(sizes.begin(), sizes.end(), [&](std::size_t size) { return size != sizes[0]; }))
+    return mine;
+  const auto ranks = static_cast<std::int64_t>(sizes.size());
+  const auto count = static_cast<std::int64_t>(mine.size());
+  std::vector<T> all(sizes.size() * mine.size());
+  all_gather<T>(progress, name, mine, all, even_offsets(ranks * count, progress.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    T& largest = mine[i % mine.size()];
+    largest = std::max(largest, all[i]);
+  }
+  return mine;
 }
 
 /// A text of every rank, of any length, by rank: on rank 0; nothing elsewhere. All ranks call it, with

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -124,6 +127,31 @@ public:
 
   [[nodiscard]] const Dag& dag() const { return dag_; }
   [[nodiscard]] int threads() const { return threads_; }
+
+  /// The bytes of scratch memory that each node's forward, and then its backward, has: two a node.
+  [[nodiscard]] std::vector<Bytes> workspaces() const {
+    std::vector<Bytes> bytes;
+    for (const Node& node : dag_.nodes) {
+      bytes.push_back(node.signature.forward_workspace);
+      bytes.push_back(node.signature.backward_workspace);
+    }
+    return bytes;
+  }
+
+  /// Enlarges them to at least these: ranks with other numbers of threads plan alike for the most. Throws
+  /// OptionError, nothing changed, unless there are two a node.
+  void enlarge_workspaces(std::span<const Bytes> bytes) {
+    if (bytes.size() != 2 * dag_.nodes.size()) {
+      throw OptionError("reef::graph: ", bytes.size(), " sizes of workspaces for ",
+                        dag_.nodes.size(),
+                        " nodes.\n  fix: two a node, as workspaces() gives them.");
+    }
+    for (std::size_t n = 0; n < dag_.nodes.size(); ++n) {
+      Signature& signature = dag_.nodes[n].signature;
+      signature.forward_workspace = std::max(signature.forward_workspace, bytes[2 * n]);
+      signature.backward_workspace = std::max(signature.backward_workspace, bytes[2 * n + 1]);
+    }
+  }
 
   /// Enqueues nodes [first, last) in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,

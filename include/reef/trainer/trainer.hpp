@@ -402,6 +402,7 @@ private:
                                  const std::vector<int>& micro_batches);
   static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Which which);
   void start(run::Source source, run::Source held_out);
+  Options agreed_options();
   void plan_step();
   void verify_together();
   void in_agreement(const std::function<void()>& compare);

@@ -135,7 +135,6 @@ std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const Options& opt
         s.streams ? ", streams" : "", s.two_lanes ? ", two lanes" : "",
         s.writes_back ? ", writes back" : "");
   }
-  add("device.memory_bytes", options.device.memory_bytes);
   add("profile", options.profile ? "given" : "none");
   return all;
 }

@@ -184,43 +184,46 @@ run::Choice Trainer<Policies...>::choose_swap(
   }
 }
 
+/// All ranks plan for the smallest device and the slowest link, so that they plan the same; also where nothing is
+/// swapped, since messages go by host memory if those of one rank do.
+template <class... Policies>
+auto Trainer<Policies...>::agreed_options() -> Options {
+  Options agreed = options_;
+  const auto least = [this](const char* what, auto own) {
+    decltype(own) result = 0;
+    for (const auto value : comm::gather_numbers(*progress_, what, own)) {
+      if (value > 0) result = result > 0 ? std::min(result, value) : value;
+    }
+    return result;
+  };
+  const auto most = [this](const char* what, double own) {
+    const auto all = comm::gather_numbers(*progress_, what, own);
+    return *std::max_element(all.begin(), all.end());
+  };
+  auto& device = agreed.device;
+  device.memory_bytes = static_cast<Bytes>(
+      least("device memory", static_cast<std::int64_t>(options_.device.memory_bytes)));
+  if constexpr (requires { device.link_bytes_per_second; }) {
+    device.link_bytes_per_second =
+        least("link of the device", options_.device.link_bytes_per_second);
+    device.link_latency = most("latency of the link", options_.device.link_latency);
+    device.slowdown = most("slowdown of the device", options_.device.slowdown);
+  }
+  if constexpr (requires { device.poison_freed; }) {
+    device.poison_freed = most("checks of memory", options_.device.poison_freed ? 1 : 0) > 0;
+  }
+  return agreed;
+}
+
+/// Of the scratch memory, too, all plan for the most: with more threads a rank needs more of it.
 template <class... Policies>
 void Trainer<Policies...>::plan_step() {
+  model_.enlarge_workspaces(comm::largest_of_ranks(*progress_, "workspaces", model_.workspaces()));
   std::vector<int> counts = options_.counts();
   if (options_.virtual_ranks == 1) {
     counts = comm::gather_numbers(*progress_, "micro-batches", counts.front());
   }
-  // All ranks plan for the smallest device and the slowest link, so that they plan the same.
-  Options agreed = options_;
-  if constexpr (Swap::home_is_host) {
-    const auto least = [this](const char* what, auto own) {
-      decltype(own) result = 0;
-      for (const auto value : comm::gather_numbers(*progress_, what, own)) {
-        if (value > 0) result = result > 0 ? std::min(result, value) : value;
-      }
-      return result;
-    };
-    agreed.device.memory_bytes = static_cast<Bytes>(
-        least("device memory", static_cast<std::int64_t>(options_.device.memory_bytes)));
-    if constexpr (requires { agreed.device.link_bytes_per_second; }) {
-      agreed.device.link_bytes_per_second =
-          least("link of the device", options_.device.link_bytes_per_second);
-      const auto agree_on_most = [this](const char* what, double& own) {
-        for (const double value : comm::gather_numbers(*progress_, what, own)) {
-          own = std::max(own, value);
-        }
-      };
-      agree_on_most("latency of the link", agreed.device.link_latency);
-      agree_on_most("slowdown of the device", agreed.device.slowdown);
-    }
-    if constexpr (requires { agreed.device.poison_freed; }) {
-      const std::int64_t own = options_.device.poison_freed ? 1 : 0;
-      for (const std::int64_t checks : comm::gather_numbers(*progress_, "checks of memory", own)) {
-        agreed.device.poison_freed = agreed.device.poison_freed || checks > 0;
-      }
-    }
-  }
-  plan_ = plan_of(model_.dag(), agreed, ranks(), std::move(counts));
+  plan_ = plan_of(model_.dag(), agreed_options(), ranks(), std::move(counts));
 }
 
 template <class... Policies>
