@@ -405,7 +405,8 @@ private:
   Options agreed_options();
   void plan_step();
   void verify_together();
-  void in_agreement(const std::function<void()>& compare);
+  void require_alike(const std::string& what, const std::vector<comm::Alike>& mine,
+                     const std::string& fix);
   void require_same_weights();
   void initialise_weights();
   std::unique_ptr<Phase> make_phase(const run::PlacedProgram& program,

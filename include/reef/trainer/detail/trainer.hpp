@@ -74,14 +74,11 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   state_.seed = options_.seed;
   evaluation_state_.seed = options_.seed;
 
-  in_agreement([this] {
-    std::vector<comm::Alike> mine = detail::alike_of<Optim>(options_);
-    mine.push_back({"precision",
-                    concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
-    comm::require_alike(
-        *progress_, "reef::Trainer", "options", mine,
-        "start every rank with the same options and data, on machines of one kind.");
-  });
+  std::vector<comm::Alike> mine = detail::alike_of<Optim>(options_);
+  mine.push_back(
+      {"precision", concat(name_of(element_of<T>), ", gradients ", name_of(element_of<Gradient>))});
+  require_alike("options", mine,
+                "start every rank with the same options and data, on machines of one kind.");
   plan_step();
   turns_ = std::vector<Part>(static_cast<std::size_t>(turns(plan_)) - 1);
   std::vector<const schedule::Placement*> placements;
@@ -119,27 +116,25 @@ void Trainer<Policies...>::verify_together() {
     schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
-  in_agreement([&] {
-    if (comm::difference(*progress_, "plan of a step", {{"plan", concat(plan.value())}}).empty())
-      return;
-    comm::require_alike(
-        *progress_, "reef::Trainer", "what a plan follows from",
-        detail::alike_of_plan(model_.dag(), options_, plan.value()),
-        "start every rank with the same program, model, batch, policies, options and profile.");
-  });
+  if (comm::difference(*progress_, "plan of a step", {{"plan", concat(plan.value())}}).empty())
+    return;
+  require_alike("what a plan follows from",
+                detail::alike_of_plan(model_.dag(), options_, plan.value()),
+                "start every rank with the same program, model, batch, policies, options and "
+                "profile.");
 }
 
-/// Compares what ranks have. Where they differ, every rank is here with the same error: they part in good
-/// order, so that all of them tell it.
+/// Throws OptionError where ranks differ. Every rank is here with the same error then: they part in good order,
+/// so that all of them tell it. What one rank alone throws, before or here, the others hear of it.
 template <class... Policies>
-void Trainer<Policies...>::in_agreement(const std::function<void()>& compare) {
-  try {
-    compare();
-  } catch (const OptionError&) {
-    lanes_.reset();
-    progress_.reset();
-    throw;
-  }
+void Trainer<Policies...>::require_alike(const std::string& what,
+                                         const std::vector<comm::Alike>& mine,
+                                         const std::string& fix) {
+  const std::string difference = comm::difference(*progress_, what, mine);
+  if (difference.empty()) return;
+  lanes_.reset();
+  progress_.reset();
+  throw OptionError("reef::Trainer: ", difference, ".\n  fix: ", fix);
 }
 
 template <class... Policies>
