@@ -10,11 +10,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -102,11 +104,24 @@ TEST(NetworkFile, uplinks_are_a_number_for_all_devices_or_one_for_each) {
   const NetworkShape each = read(R"(, "uplink_gbps": [0.1, 0.2, 7], "downlink_gbps": [1, 2])");
   EXPECT_DOUBLE_EQ(each.uplink(1), 0.2e9 / 8);
   EXPECT_DOUBLE_EQ(each.downlink(1), 2e9 / 8);
-  for (const char* const wrong :
-       {R"(, "uplink_gbps": 0)", R"(, "uplink_gbps": [1])", R"(, "uplink_gbps": [1, -1])",
-        R"(, "uplink_gbps": "fast")", R"(, "uplink_gbps": [1, "x"])", R"(, "uplink_gbps": null)",
-        R"(, "downlink_gbps": 1)", R"(, "uplink_gbps": 1, "downlink_gbps": [1, 0])"}) {
-    EXPECT_THROW((void)read(wrong), DecodeError) << wrong;
+  for (const auto& [wrong, why] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"("uplink_gbps": 0)", "uplink_gbps is 0, not a rate from 1e-9 to 1e12 Gbit/s"},
+           {R"("uplink_gbps": 1e-300)", "uplink_gbps is 1e-300, not a rate"},
+           {R"("uplink_gbps": [1])", "uplink_gbps has 1 numbers for 2 devices"},
+           {R"("uplink_gbps": [1, -1])", "uplink_gbps[1] is -1, not a rate"},
+           {R"("uplink_gbps": [1, 2, 1e300])", "uplink_gbps[2] is 1e+300, not a rate"},
+           {R"("uplink_gbps": "fast")", "uplink_gbps is \"fast\", which is no number"},
+           {R"("uplink_gbps": [1, "x"])", "uplink_gbps[1] is \"x\", which is no number"},
+           {R"("uplink_gbps": null)", "uplink_gbps is null, which is no number"},
+           {R"("downlink_gbps": 1)", "downlink_gbps without uplink_gbps"},
+           {R"("uplink_gbps": 1, "downlink_gbps": [1, 0])", "downlink_gbps[1] is 0, not a rate"}}) {
+    try {
+      (void)read(concat(", ", wrong));
+      ADD_FAILURE() << wrong << " is read";
+    } catch (const DecodeError& error) {
+      EXPECT_NE(std::string(error.what()).find(concat(path, ": ", why)), std::string::npos)
+          << error.what();
+    }
   }
   std::remove(path.c_str());
 }

@@ -159,7 +159,7 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
   test["network"] = {{"latency_ms", {{0, 1}, {1, 0}}}, {"bandwidth_gbps", {{1}}}};
   refused("network.bandwidth_gbps has 1 rows for 2 ranks");
   test["network"] = {{"ranks", 2}, {"uplink_gbps", {1}}};
-  refused("uplink_gbps is not what 2 devices need");
+  refused("uplink_gbps has 1 numbers for 2 devices");
   test["network"] = 5;
   refused("'network' is no object");
   test.erase("network");

@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
 #include <reef/profile/network_json.hpp>
@@ -24,27 +24,35 @@ inline constexpr std::array<std::string_view, 9> network_keys{
     "D_PP",       "D_DP",           "c_pp_bytes",  "c_dp_bytes"};
 
 /// One number for all devices, or a list with one for each, of 10^9 bits per second: in bytes per
-/// second, of the first `ranks`. Nothing where there is no such key. Throws DecodeError unless they are
-/// above 0 and enough.
+/// second, of the first `ranks`. Nothing where there is no such key. Throws DecodeError, with what was
+/// found and where, unless they are enough and each is from 1e-9 to 1e12.
 inline std::vector<double> read_uplinks(const io::Json& network, const char* key, int ranks,
                                         const std::string& file) {
   if (!network.contains(key)) return {};
-  const auto wanted = static_cast<std::size_t>(ranks);
-  const auto given = io::require<std::variant<double, std::vector<double>>>(network, key, file);
-  const double* const all = std::get_if<double>(&given);
-  std::vector<double> rates =
-      all != nullptr ? std::vector<double>(wanted, *all) : std::get<std::vector<double>>(given);
-  const bool possible =
-      rates.size() >= wanted &&
-      std::all_of(rates.begin(), rates.end(), [](double rate) { return within(rate, 1e-9, 1e12); });
-  if (!possible) {
+  const io::Json& found = network[key];
+  const auto refuse = [&](const auto&... why) {
     throw DecodeError(
-        "reef::comm::read_uplinks: ", file, ": ", key, " is not what ", ranks,
-        " devices need.\n  fix: a number of Gbit/s above 0 for all, or a list with one "
-        "for each; without the key their links share nothing.");
-  }
+        "reef::comm::read_uplinks: ", file, ": ", key, why...,
+        ".\n  fix: a number of Gbit/s above 0 for all, or a list with one for each of "
+        "the ",
+        ranks, " devices; without the key their links share nothing.");
+  };
+  const auto rate_of = [&](const io::Json& value, const std::string& where) {
+    std::string shown = value.dump(-1, ' ', false, io::Json::error_handler_t::replace);
+    if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
+    if (!value.is_number()) refuse(where, " is ", shown, ", which is no number");
+    const auto rate = value.get<double>();
+    if (!within(rate, 1e-9, 1e12))
+      refuse(where, " is ", shown, ", not a rate from 1e-9 to 1e12 Gbit/s");
+    return rate * 1e9 / 8;
+  };
+  const auto wanted = static_cast<std::size_t>(ranks);
+  if (!found.is_array()) return std::vector<double>(wanted, rate_of(found, ""));
+  if (found.size() < wanted) refuse(" has ", found.size(), " numbers for ", ranks, " devices");
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    rates.push_back(rate_of(found[i], concat("[", i, "]")));
   rates.resize(wanted);
-  for (double& rate : rates) rate *= 1e9 / 8;
   return rates;
 }
 
