@@ -21,7 +21,6 @@
 #include <reef/io/json.hpp>
 #include <reef/io/mapped_file.hpp>
 
-#include "../support/numbers.hpp"
 #include "../support/tokenizer.hpp"
 #include "../support/weight_files.hpp"
 
@@ -41,22 +40,25 @@ std::string name_of(const CLI::Option& option) {
   return names.empty() ? option.get_name() : "--" + names.front();
 }
 
-/// Numbers as one spells them, whichever way they were written: 1e-2 is 0.01, and 010 is 10.
-std::string spelled(const std::string& text) {
-  if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) {
-    return text.substr(std::min(text.find_first_not_of('0'), text.size() - 1));
-  }
-  const auto number = parse_number<double>(text);
-  return number ? reef::concat(*number) : text;
+/// A checkpoint after so many steps; of 0, or of as many as there are, at the end.
+std::string period_of_checkpoints(const TrainOptions& options) {
+  const std::int64_t every = options.checkpoint_every;
+  return every == 0 || every >= options.steps ? "at the end" : reef::concat(every);
 }
 
-/// What counts: as given, else the default. Empty: neither.
-std::string value_of(const CLI::Option& option) {
+/// What counts: as given, numbers as the parsing has spelled them, else the default. Empty: neither.
+std::string value_of(const CLI::Option& option, const TrainOptions& options) {
+  const std::string name = name_of(option);
+  if (name == "--model")
+    return reef::concat(options.layers, "x", options.heads, "x", options.channels);
+  if (name == "--batch") return reef::concat(options.samples());
+  if (name == "--warmup") return reef::concat(options.warmup_steps());
+  if (name == "--checkpoint-every") return period_of_checkpoints(options);
   if (option.get_expected_max() == 0) return option.count() > 0 ? "given" : "";
-  if (option.count() == 0) return spelled(option.get_default_str());
+  if (option.count() == 0) return option.get_default_str();
   std::string text;
   for (const std::string& result : option.reduced_results()) {
-    text += (text.empty() ? "" : " ") + spelled(result);
+    text += (text.empty() ? "" : " ") + result;
   }
   return text.empty() ? "''" : text;
 }
@@ -146,7 +148,7 @@ void require_same_options(const CLI::App& app, const TrainOptions& options) {
   std::vector<Alike> mine{{"version of reef-train", std::string(reef::version)}};
   for (const CLI::Option* const option : app.get_options()) {
     const std::string name = name_of(*option);
-    const std::string value = value_of(*option);
+    const std::string value = value_of(*option, options);
     if (is_of_a_rank(name) || name == "--data")
       continue;  // --data: with the Trainer's, when it is read
     if (name == "--tokenizer") {
@@ -183,14 +185,21 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
     const std::string name = name_of(*option);
     const auto begins = [&name](const char* with) { return name.starts_with(with); };
     // Of files, speeds and what is told no number depends; the text, the batch and the context are kept apart.
+    // Of the weights that a run begins with the shapes remain: a resume is to have the same.
     const bool is_aside =
         begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
         is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
                          "--resume", "--deadline", "--network", "--threads", "--slow",
-                         "--device-memory", "--device-link", "--profile", "--activations", "--init",
-                         "--data", "--batch", "--context"});
+                         "--device-memory", "--device-link", "--profile", "--activations", "--data",
+                         "--batch", "--context"});
     if (is_aside) continue;
-    const std::string value = value_of(*option);
+    const std::string value = value_of(*option, options);
+    if (name == "--init") {
+      if (options.checkpoint.empty()) continue;  // they are read whole for it
+      found[name] =
+          value.empty() ? "none" : alike_of_files(name, value, files_of_weights(value)).value;
+      continue;
+    }
     found[name] = name == "--tokenizer"       ? alike_of_tokenizer(options).value
                   : name == "--accumulate"    ? accumulation_of(options)
                   : name == "--micro-batches" ? reef::concat(options.micro_batches)

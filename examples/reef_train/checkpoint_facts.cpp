@@ -14,6 +14,8 @@ CheckpointFacts::CheckpointFacts(const reef::io::Json& facts) {
   context = require<std::int64_t>(facts, "user.context", source);
   ranks = value_or<std::int64_t>(facts, "ranks", 0, source);
   tokens_a_step = value_or<std::int64_t>(facts, "user.tokens_a_step", 0, source);
+  model = value_or<std::uint64_t>(facts, "model", 0, source);
+  instruction_set = value_or<std::string>(facts, "instruction_set", "", source);
   const reef::io::Json& user = facts.at("user");
   if (user.contains("learning_rate")) {
     learning_rate.emplace();
@@ -38,11 +40,13 @@ std::string CheckpointFacts::differences(const std::map<std::string, std::string
   return found;
 }
 
-void CheckpointFacts::require_model(const std::map<std::string, std::string>& now) const {
-  for (const char* const name : {"--model", "--seed", "--precision", "--dropout"}) {
+void CheckpointFacts::require_model(const CheckpointFacts& now) const {
+  for (const std::string name : {"--model", "--seed", "--precision", "--dropout", "--init"}) {
+    // Other weights to begin with are no other model, unless their positions or padding are others.
+    if (name == "--init" && (model == 0 || model == now.model)) continue;
     const auto was = options.find(name);
-    const auto is = now.find(name);
-    if (was == options.end() || is == now.end() || was->second == is->second) continue;
+    const auto is = now.options.find(name);
+    if (was == options.end() || is == now.options.end() || was->second == is->second) continue;
     throw reef::OptionError("the checkpoint was written with another ", name, ": ", was->second,
                             ", this run has ", is->second, ".\n  fix: give the same.");
   }
@@ -61,7 +65,7 @@ std::vector<std::string> CheckpointFacts::compare(const CheckpointFacts& now, st
   require("text (--data, --tokenizer; its checksum)", text, now.text);
   require("--batch", batch, now.batch);
   require("--context", context, now.context);
-  require_model(now.options);
+  require_model(now);
   if (!differs.empty())
     warnings.push_back("warning: options differ from the checkpoint's: " + differs);
   if (step >= steps) return warnings;  // nothing goes on
@@ -69,6 +73,12 @@ std::vector<std::string> CheckpointFacts::compare(const CheckpointFacts& now, st
     warnings.push_back(reef::concat("warning: a step has ", now.tokens_a_step, " tokens on ",
                                     now.ranks, " rank(s), it had ", tokens_a_step, " on ", ranks,
                                     " before the checkpoint"));
+  }
+  if (!instruction_set.empty() && instruction_set != now.instruction_set) {
+    warnings.push_back(reef::concat("warning: the instruction set of the processors is ",
+                                    now.instruction_set, ", it was ", instruction_set,
+                                    " before the checkpoint: bits differ from those of a run that "
+                                    "was not interrupted"));
   }
   const double before = learning_rate ? learning_rate->at(step) : 0;
   const double rate = now.learning_rate ? now.learning_rate->at(step) : before;

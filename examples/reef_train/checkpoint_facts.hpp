@@ -23,6 +23,8 @@ struct CheckpointFacts {
   std::int64_t ranks = 0;
   std::int64_t tokens_a_step = 0;  ///< 0: not known
   std::optional<reef::optim::LearningRate> learning_rate;
+  std::uint64_t model = 0;                     ///< graph::hash_of; 0: not known, as of the next
+  std::string instruction_set;                 ///< device::name_of
   std::map<std::string, std::string> options;  ///< TrainOptions::of_the_run
 
   /// What a person should know before `now` goes on from `step` to `steps`. Throws OptionError for what no run goes on
@@ -30,7 +32,7 @@ struct CheckpointFacts {
   [[nodiscard]] std::vector<std::string> compare(const CheckpointFacts& now, std::int64_t step,
                                                  std::int64_t steps) const;
 
-  /// For a checkpoint's own facts; how many ranks it has the checkpoint tells.
+  /// For a checkpoint's own facts; ranks, model and instruction set the checkpoint tells.
   [[nodiscard]] reef::io::Json json() const;
 
 private:
@@ -39,7 +41,7 @@ private:
 
   /// Throws OptionError, with the option and both values, for those that make another model or other numbers
   /// from the start.
-  void require_model(const std::map<std::string, std::string>& now) const;
+  void require_model(const CheckpointFacts& now) const;
 };
 
 }  // namespace reef_examples

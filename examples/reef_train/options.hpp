@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -61,6 +62,14 @@ struct TrainOptions {
   std::string report;
   std::optional<std::string> prompt;
   std::int64_t prompt_tokens = 200;
+
+  /// B: as given, or 1024 tokens' worth.
+  [[nodiscard]] std::int64_t samples() const {
+    return batch > 0 ? batch : std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, context));
+  }
+  [[nodiscard]] std::int64_t warmup_steps() const {
+    return warmup >= 0 ? warmup : std::min<std::int64_t>(100, steps / 10);
+  }
 
   /// The options that change what is trained, by name and value: what a checkpoint keeps of them.
   std::map<std::string, std::string> of_the_run;

@@ -18,6 +18,8 @@
 #include <reef/comm/stop_request.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
+#include <reef/device/instruction_set.hpp>
+#include <reef/graph/hash.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
@@ -71,13 +73,14 @@ public:
   int train() {
     const Setup run = setup();
     introduce(trainer_, run);
-    if (!options_.init.empty()) load_weights(trainer_, run);
     if (!options_.checkpoint.empty()) reef::checkpoint::claim(trainer_, options_.checkpoint);
+    bool resumed = false;
     if (options_.resume) {
-      resume(trainer_, run, facts(), metrics_);
+      resumed = resume(trainer_, run, facts(), metrics_);
     } else if (!options_.checkpoint.empty()) {
       require_new_checkpoints(trainer_, run);
     }
+    if (!resumed && !options_.init.empty()) load_weights(trainer_, run);
     if constexpr (alone) tell_what_is_lost(trainer_, run);
     first_step_ = committed();
     saving_.begin();
@@ -144,6 +147,8 @@ private:
     facts.ranks = ranks_.size();
     facts.tokens_a_step = tokens_a_step(trainer_, setup());
     facts.learning_rate = trainer_.options().learning_rate;
+    facts.model = reef::graph::hash_of(trainer_.model().dag());
+    facts.instruction_set = reef::device::name_of(reef::device::instruction_set());
     facts.options = options_.of_the_run;
     return facts;
   }

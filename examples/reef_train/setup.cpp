@@ -1,6 +1,5 @@
 #include "setup.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -59,9 +58,7 @@ reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocab
   config.vocabulary = vocabulary;
   config.padded_vocabulary = (config.vocabulary + 63) / 64 * 64;
   config.context = options.context;
-  config.batch = options.batch > 0
-                     ? options.batch
-                     : std::max<std::int64_t>(1, 1024 / std::max<std::int64_t>(1, options.context));
+  config.batch = options.samples();
   config.dropout = options.dropout;
   if (!options.init.empty()) {
     // All positions that the file has, and no padding: the logits of a trained model can lie far

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -82,8 +81,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   result.seed = options.seed;
   result.rule.options.weight_decay = options.weight_decay;
   result.learning_rate.peak = options.lr;
-  result.learning_rate.warmup =
-      options.warmup >= 0 ? options.warmup : std::min<std::int64_t>(100, options.steps / 10);
+  result.learning_rate.warmup = options.warmup_steps();
   result.learning_rate.steps = options.steps;
   result.learning_rate.floor = options.lr / 10;
   result.clip_norm = options.clip;

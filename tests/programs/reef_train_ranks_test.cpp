@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/text.hpp>
+#include <reef/device/instruction_set.hpp>
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
@@ -91,13 +93,56 @@ TEST_F(ReefTrainRanks, options_that_differ_are_refused_by_name_with_both_values)
   refused("--lr 0.01", "--lr 0.02", "--lr: 0.01 on rank 0, 0.02 on rank 1");
   refused("--trace " + path("t"), "", "--trace: " + path("t") + " on rank 0, not given on rank 1");
   refused("--checkpoint " + path("c") + " --checkpoint-every 1", "--checkpoint " + path("c"),
-          "--checkpoint-every: 1 on rank 0, not given on rank 1");
+          "--checkpoint-every: 1 on rank 0, at the end on rank 1");
   refused("", "--checkpoint " + path("c"), "--checkpoint: not given on rank 0");
   refused("--recipe zero1", "", "--recipe: zero1 on rank 0, ddp on rank 1");
   refused("--deadline 5", "--deadline 6", "--deadline: 5 on rank 0, 6 on rank 1");
   refused("", "--init " + path("a.txt"), "--init: not given on rank 0, " + path("a.txt"));
+  // What looks like a number is a text where a text is wanted; a default that is a number is told as one.
+  expect_refused(
+      train_two("--prompt 0010 --steps 20 --warmup 3", "--prompt 10 --steps 20 --batch 5"),
+      {"differ in their --prompt: 0010 on rank 0, 10 on rank 1",
+       "differ in their --warmup: 3 on rank 0, 2 on rank 1",
+       "differ in their --batch: 4 on rank 0, 5 on rank 1"});
   EXPECT_FALSE(fs::exists(path("c")));
   EXPECT_FALSE(fs::exists(path("t")));
+}
+
+TEST_F(ReefTrainRanks, options_that_mean_the_same_are_the_same_however_they_are_written) {
+  const std::string into = "--checkpoint " + path("c") + " --data " + path("a.txt");
+  const Ending ending =
+      train(into + " --steps 20 --warmup 2 --checkpoint-every 20 --lr 3e-3 --context 064",
+            into + " --steps 020 --context 64 --batch 4 --model 01x2x16");
+  EXPECT_EQ(ending.status, 0) << ending.output;
+}
+
+TEST_F(ReefTrainRanks, ranks_may_have_threads_memory_and_links_of_their_own) {
+  const auto bits = [&](const std::string& first, const std::string& second,
+                        const std::string& both) {
+    const std::string file = path("w.safetensors");
+    std::error_code none;
+    fs::remove(file, none);
+    const std::string all =
+        "--model 1x2x64 --context 32 --batch 8 --export " + file + " " + both + " ";
+    const Ending ending = train_two(all + first, all + second);
+    EXPECT_EQ(ending.status, 0) << first << " : " << second << '\n' << ending.output;
+    return ending.status == 0 ? tensors("w.safetensors") : decltype(tensors("")){};
+  };
+  const auto undisturbed = bits("", "", "");
+  ASSERT_FALSE(undisturbed.empty());
+  EXPECT_EQ(bits("--device-memory 100000000", "--threads 3 --device-link 1", ""), undisturbed);
+  // A plan of how the model passes through the device's memory is one that all have room for.
+  const std::string swapped = "--recipe atom --precision bf16";
+  EXPECT_EQ(bits("--device-memory 4000000 --device-link 1", "--threads 3", swapped),
+            bits("", "", swapped));
+}
+
+TEST_F(ReefTrainRanks, what_one_rank_alone_throws_at_the_start_is_told_and_ends_the_job) {
+  const std::string more = program() + "--deadline 40 --data " + path("a.txt");
+  expect_refused(
+      run_command(concat(launcher(), " -n 1 ", more, " : -n 1 env REEF_INSTRUCTION_SET=foo ", more),
+                  30),
+      {"REEF_INSTRUCTION_SET is foo", "fix: sse2, avx2 or avx512"});
 }
 
 TEST_F(ReefTrainRanks, texts_and_weights_that_differ_are_refused_whatever_their_files_are_called) {
@@ -196,6 +241,47 @@ TEST_F(ReefTrainRanks, a_resume_says_which_options_tokens_a_step_and_learning_ra
     expect_refused(train(1, concat(into, " --resume --steps 9 --clip 0.5 ", option)),
                    {text, "fix: give the same"});
   }
+}
+
+TEST_F(ReefTrainRanks,
+       a_resume_has_the_weights_of_its_checkpoint_and_their_shapes_of_the_same_file) {
+  const std::string weights = path("w.safetensors");
+  ASSERT_EQ(train(1, "--context 32 --export " + weights).status,
+            0);  // more positions than are used below
+  const std::string init = " --init " + weights;
+  const std::string into = "--checkpoint " + path("run");
+  const Ending begun = train(1, into + init);
+  EXPECT_EQ(begun.status, 0) << begun.output;
+  EXPECT_THAT(begun.output, HasSubstr("weights: from " + weights));
+  expect_refused(train(1, into + " --resume --steps 4"),
+                 {"the checkpoint was written with another --init: checksum ",
+                  ", this run has none.\n  fix: give the same"});
+  const Ending resumed = train(1, into + init + " --resume --steps 4");
+  EXPECT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_THAT(resumed.output,
+              AllOf(HasSubstr("resume: after step 2"),
+                    HasSubstr("weights: the checkpoint's, not those of --init " + weights),
+                    Not(HasSubstr("weights: from ")), Not(HasSubstr("--init was"))));
+  // Where there is no checkpoint yet, they are what the run begins with.
+  const Ending first = train(1, "--resume --checkpoint " + path("new") + init);
+  EXPECT_EQ(first.status, 0) << first.output;
+  EXPECT_THAT(first.output, HasSubstr("weights: from " + weights));
+}
+
+TEST_F(ReefTrainRanks, a_resume_says_that_the_processors_have_another_instruction_set) {
+  if (device::best_instruction_set() == device::InstructionSet::baseline)
+    GTEST_SKIP() << "this machine has one instruction set only";
+  const auto run = [&](const std::string& set, int steps) {
+    return run_command(concat("env REEF_INSTRUCTION_SET=", set, " ", launcher(), " -n 1 ",
+                              program(), "--resume --checkpoint ", path("run"), " --data ",
+                              path("a.txt"), " --steps ", steps));
+  };
+  ASSERT_EQ(run("sse2", 2).status, 0);
+  const Ending other = run("avx2", 3);
+  EXPECT_EQ(other.status, 0) << other.output;
+  EXPECT_THAT(other.output,
+              HasSubstr("warning: the instruction set of the processors is avx2, it was sse2"));
+  EXPECT_THAT(run("avx2", 4).output, Not(HasSubstr("instruction set")));
 }
 
 }  // namespace reef::test
