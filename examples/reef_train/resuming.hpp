@@ -65,21 +65,20 @@ void compare_with_checkpoint(TrainerType& trainer, const Setup& run, const Check
   throw reef::OptionError(refusal);
 }
 
-/// From the latest checkpoint, which `now` goes on from. Returns whether there is one.
+/// From the latest checkpoint, if there is one, which `now` goes on from.
 template <class TrainerType>
-bool resume(TrainerType& trainer, const Setup& run, const CheckpointFacts& now, Metrics& metrics) {
+void resume(TrainerType& trainer, const Setup& run, const CheckpointFacts& now, Metrics& metrics) {
   compare_with_checkpoint(trainer, run, now);
   const auto facts = reef::checkpoint::resume(trainer, run.options.checkpoint);
   if (!facts) {
     run.say("resume: no complete checkpoint in " + run.options.checkpoint + ", starting at step 1");
-    return false;
+    return;
   }
   metrics.resume(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"),
                  reef::io::value_or<double>(*facts, "seconds", 0, "the checkpoint"));
   run.say(reef::concat("resume: after step ", trainer.progress_state().committed));
   if (!run.options.init.empty())
     run.say("weights: the checkpoint's, not those of --init " + run.options.init);
-  return true;
 }
 
 /// A later resume takes the checkpoint of the most steps: while this run has made fewer, another run's.

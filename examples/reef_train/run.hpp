@@ -20,6 +20,7 @@
 #include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/graph/hash.hpp>
+#include <reef/io/checkpoint_folders.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
@@ -73,14 +74,14 @@ public:
   int train() {
     const Setup run = setup();
     introduce(trainer_, run);
+    // Before a directory is made: weights that cannot be read end the run.
+    if (!options_.init.empty() && !goes_on()) load_weights(trainer_, run);
     if (!options_.checkpoint.empty()) reef::checkpoint::claim(trainer_, options_.checkpoint);
-    bool resumed = false;
     if (options_.resume) {
-      resumed = resume(trainer_, run, facts(), metrics_);
+      resume(trainer_, run, facts(), metrics_);
     } else if (!options_.checkpoint.empty()) {
       require_new_checkpoints(trainer_, run);
     }
-    if (!resumed && !options_.init.empty()) load_weights(trainer_, run);
     if constexpr (alone) tell_what_is_lost(trainer_, run);
     first_step_ = committed();
     saving_.begin();
@@ -123,6 +124,10 @@ private:
     bar_.finish();
   }
 
+  /// From a checkpoint. Where ranks do not see the same, the resume refuses it.
+  [[nodiscard]] bool goes_on() const {
+    return options_.resume && !reef::io::complete_checkpoints(options_.checkpoint).empty();
+  }
   [[nodiscard]] bool first() const { return ranks_.rank() == 0; }
   [[nodiscard]] std::int64_t committed() const { return trainer_.progress_state().committed; }
   void say(const std::string& text) {
