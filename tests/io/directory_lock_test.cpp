@@ -1,6 +1,7 @@
 #include <reef/io/directory_lock.hpp>
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <reef/io/file.hpp>
 
 #include <support/temporary_folder.hpp>
 
@@ -137,10 +140,38 @@ TEST_P(DirectoryLocks, one_whose_directory_was_made_anew_is_taken_again_unless_a
 }
 
 TEST_P(DirectoryLocks, a_file_that_nobody_can_read_is_no_holder) {
-  for (const char* text : {"", "{", "[]", "null", "{\"host\": 3, \"process\": \"x\"}"}) {
+  for (const std::string& text : {std::string(), std::string(100, '\0'), std::string("{"),
+                                  std::string("{\"host\": 3, \"process\": \"x\"}")}) {
     reef::test::write_file(file(), text);
-    const bool names_none = std::string(text).find("host") == std::string::npos;
+    const bool names_none = text.find("host") == std::string::npos;
     EXPECT_EQ(refusal().empty(), GetParam() || names_none) << text;
+  }
+}
+
+TEST_P(DirectoryLocks, what_no_job_wrote_is_refused_by_what_it_is_and_stays) {
+  const std::filesystem::path own = folder_ / "own.txt";
+  const std::string text = R"({"host": "a file of mine that begins as a lock does"})";
+  reef::test::write_file(own, text);
+  const auto refused = [&](const std::string& what) {
+    EXPECT_THAT(refusal(), HasSubstr("'" + file().string() + "' " + what + ", no lock of a job"));
+    EXPECT_EQ(io::read_file(own, 1000), text);
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::symlink_status(file())));
+    std::filesystem::remove(file());
+  };
+  std::filesystem::create_symlink("own.txt", file());
+  refused("is a link");
+  std::filesystem::create_symlink("nowhere", file());
+  refused("is a link");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "nowhere"));
+  std::filesystem::create_hard_link(own, file());
+  refused("is one of 2 names of a file");
+  std::filesystem::create_directory(file());
+  refused("is a folder");
+  ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
+  refused("is a pipe");
+  for (const char* other : {"my notes\n", "[]", "null", "{\"hosts\": []}"}) {
+    reef::test::write_file(file(), other);
+    refused("holds something else");
   }
 }
 

@@ -100,6 +100,8 @@ inline std::uint64_t start_of_process(std::int64_t process) {
 /// | shared | on NFS it is a lock of the server's, which other machines see, unless it is mounted as local |
 /// |        | (local_lock, nolock); on Lustre where it is mounted with flock. Elsewhere the file counts:   |
 /// |        | a holder of another machine is one until somebody removes it                                 |
+/// | others | what is no lock that a job wrote is refused and stays: a link, a file with several names, one |
+/// |        | that holds something else, a pipe                                                             |
 /// | errors | FileError with the holder and what to do; a file system without flock asks the file alone    |
 class DirectoryLock {
 public:
@@ -126,11 +128,7 @@ private:
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
     for (;;) {
-      file_ = detail::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-      if (!file_) {
-        detail::throw_file_error("make the lock", path_, errno,
-                                 "the folder must exist, be writable, and have space left.");
-      }
+      open();
       const bool taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
       const bool held = !taken && errno == EWOULDBLOCK;
       if (taken && !is_named()) continue;  // whoever had it has removed it meanwhile
@@ -140,6 +138,53 @@ private:
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     write();
+  }
+
+  /// A file of this name that a job wrote, or a new one; nothing else is followed, waited for or written to.
+  void open() {
+    file_ = detail::Descriptor(::open(
+        path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0666));
+    const int code = errno;
+    if (!file_) {
+      struct ::stat named {};
+      if (::lstat(path_.c_str(), &named) == 0) require_own(named);
+      detail::throw_file_error("make the lock", path_, code,
+                               "the folder must exist, be writable, and have space left.");
+    }
+    struct ::stat here {};
+    if (::fstat(file_.get(), &here) != 0)
+      detail::throw_file_error("look at the lock", path_, errno, "check the file system.");
+    require_own(here);
+    std::array<char, 64> text{};
+    const ::ssize_t size = ::pread(file_.get(), text.data(), text.size(), 0);
+    if (!begins_as_a_lock({text.data(), static_cast<std::size_t>(std::max<::ssize_t>(size, 0))}))
+      refuse_foreign("holds something else");
+  }
+
+  /// As far as its place and its kind tell.
+  void require_own(const struct ::stat& found) {
+    if (S_ISLNK(found.st_mode)) refuse_foreign("is a link");
+    if (S_ISDIR(found.st_mode)) refuse_foreign("is a folder");
+    if (S_ISFIFO(found.st_mode)) refuse_foreign("is a pipe");
+    if (!S_ISREG(found.st_mode)) refuse_foreign("is no regular file");
+    if (found.st_nlink > 1)
+      refuse_foreign(concat("is one of ", found.st_nlink, " names of a file"));
+  }
+
+  /// What write() writes, or as much of it as a crash or a full disk has left.
+  static bool begins_as_a_lock(std::string_view text) {
+    constexpr std::string_view begin = "{\"host\"";
+    if (text.find_first_not_of('\0') == std::string_view::npos) return true;  // a power cut's
+    return text.starts_with(begin.substr(0, std::min(begin.size(), text.size())));
+  }
+
+  [[noreturn]] void refuse_foreign(const std::string& what) {
+    file_.close();
+    throw FileError(
+        "reef::io: '", path_.string(), "' ", what,
+        ", no lock of a job.\n  why: a job that writes to this directory keeps a file of "
+        "that name there, and what is there would be lost.\n  fix: move it away, or give "
+        "another directory.");
   }
 
   /// By what the file says, where a lock does not say it.
@@ -158,7 +203,7 @@ private:
   [[nodiscard]] bool is_named() const {
     struct ::stat here {};
     struct ::stat named {};
-    return ::fstat(file_.get(), &here) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+    return ::fstat(file_.get(), &here) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
            here.st_dev == named.st_dev && here.st_ino == named.st_ino;
   }
 
