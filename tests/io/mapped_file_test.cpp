@@ -68,6 +68,28 @@ TEST(MappedFile, keeps_the_old_bytes_of_a_file_that_is_replaced) {
   EXPECT_EQ(text_of(io::MappedFile(folder / "f")), "new");
 }
 
+TEST(MappedFile, tells_what_was_done_to_its_file_since_and_nothing_of_one_that_is_still_whole) {
+  const test::TemporaryFolder folder;
+  const auto change_by = [&](const auto& work) {
+    std::filesystem::remove(folder / "f");
+    test::write_file(folder / "f", "the old text");
+    std::filesystem::last_write_time(folder / "f", std::filesystem::file_time_type{});
+    io::MappedFile opened(folder / "f");
+    const io::MappedFile file(std::move(opened));
+    work();
+    return file.change();
+  };
+  EXPECT_EQ(change_by([] {}), "");
+  EXPECT_EQ(change_by([&] { std::filesystem::resize_file(folder / "f", 5); }),
+            "it was cut from 12 to 5 bytes");
+  EXPECT_EQ(change_by([&] { test::write_file(folder / "f", ""); }),
+            "it was cut from 12 to 0 bytes");
+  EXPECT_EQ(change_by([&] { test::write_file(folder / "f", "the new text"); }),
+            "it was written to");
+  EXPECT_EQ(change_by([&] { io::write_atomically(folder / "f", "new"); }), "");
+  EXPECT_EQ(change_by([&] { std::filesystem::rename(folder / "f", folder / "g"); }), "");
+}
+
 TEST(MappedFile, says_which_file_it_cannot_map_and_why) {
   const test::TemporaryFolder folder;
   const auto message = [](const std::filesystem::path& path) -> std::string {

@@ -66,6 +66,8 @@ public:
 
   [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
   [[nodiscard]] std::size_t size() const { return (file_.bytes().size() - offset_) / width_; }
+  /// As MappedFile::change.
+  [[nodiscard]] std::string change() const { return file_.change(); }
   /// Bytes a token.
   [[nodiscard]] std::size_t width() const { return width_; }
   /// How the width is known: "llm.c's header", "NumPy's header" or "its values".

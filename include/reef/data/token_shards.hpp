@@ -78,6 +78,14 @@ public:
   /// All files, by name.
   [[nodiscard]] std::span<const TokenFile> files() const { return files_; }
 
+  /// The first file that somebody cut or wrote to since it was opened; null if there is none. Tokens of such a
+  /// file are others than they were, and reading those that were cut off ends the process (MappedFile).
+  [[nodiscard]] const TokenFile* changed() const {
+    const auto found = std::find_if(files_.begin(), files_.end(),
+                                    [](const TokenFile& file) { return !file.change().empty(); });
+    return found == files_.end() ? nullptr : &*found;
+  }
+
   /// Throws DecodeError, with file and place, for the first token that is not below `vocabulary`.
   /// Reads all tokens once.
   void require_below(std::int32_t vocabulary) const {
