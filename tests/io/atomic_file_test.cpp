@@ -90,8 +90,19 @@ TEST(AtomicFile, says_which_path_fails_and_why) {
   } catch (const FileError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("missing/a': No such file or directory"), std::string::npos) << text;
-    EXPECT_NE(text.find("fix: create its folder first"), std::string::npos) << text;
+    EXPECT_NE(text.find("fix: create the folder '" + (folder / "missing").string() + "' first"),
+              std::string::npos)
+        << text;
   }
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  try {
+    io::write_atomically(folder / "pipe", "x");
+    FAIL() << "no error";
+  } catch (const FileError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("pipe': it is a pipe that nobody reads"), std::string::npos) << text;
+  }
+  fs::remove(folder / "pipe");
   fs::create_directory(folder / "a");
   EXPECT_THROW(io::write_atomically(folder / "a", "x"), FileError);
   EXPECT_TRUE(fs::is_directory(folder / "a"));

@@ -74,6 +74,29 @@ inline int sync_folder(const std::filesystem::path& folder) {
   return ::fsync(directory.get()) != 0 && errno != EINVAL ? errno : 0;
 }
 
+/// Opens a file of any kind to write to. A pipe that nobody reads is not waited for, but ENXIO.
+inline Descriptor open_to_write(const std::filesystem::path& path, int flags) {
+  Descriptor file(::open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  if (file) ::fcntl(file.get(), F_SETFL, ::fcntl(file.get(), F_GETFL) & ~O_NONBLOCK);
+  return file;
+}
+
+/// Throws what open_to_write, or making a file, failed of.
+[[noreturn]] inline void throw_write_error(const std::filesystem::path& path, int code) {
+  std::error_code ignored;
+  if (code == ENXIO && std::filesystem::is_fifo(path, ignored)) {
+    throw FileError("reef::io: cannot write to '", path.string(),
+                    "': it is a pipe that nobody reads.\n  fix: start who reads it first.");
+  }
+  const std::filesystem::path folder = path.parent_path();
+  if (code == ENOENT && !folder.empty() && !std::filesystem::exists(folder, ignored)) {
+    throw_file_error("write to", path, code,
+                     concat("create the folder '", folder.string(), "' first."));
+  }
+  throw_file_error("write to", path, code,
+                   "a file in a folder that is there, is writable, and has space left.");
+}
+
 }  // namespace detail
 
 /// Makes a folder and those above it that are missing; their names are durable when it returns.
@@ -102,7 +125,8 @@ inline void create_folders(const std::filesystem::path& folder) {
 /// Bytes go to a temporary file beside the target; `commit` makes them durable (fsync), renames,
 /// and makes the rename durable. A reader sees the old file or the new one, also after a crash.
 ///
-/// | others | what is there and no regular file, such as a pipe or /dev/stdout, is written directly |
+/// | others | what is there and no regular file, such as a pipe or /dev/stdout, is written directly; |
+/// |        | a pipe that nobody reads is an error, not waited for                              |
 /// | cost   | one fsync of the file and one of its folder, in commit                            |
 /// | errors | FileError with the path and the system's reason; the old file is unchanged, and   |
 /// |        | the temporary file is removed. Only a failing fsync of the folder comes after the |
@@ -113,8 +137,8 @@ public:
     std::error_code ignored;
     const auto status = std::filesystem::status(path_, ignored);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-      file_ = detail::Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
-      if (!file_) detail::throw_file_error("write to", path_, errno, "name a file to be written.");
+      file_ = detail::open_to_write(path_, 0);
+      if (!file_) detail::throw_write_error(path_, errno);
       return;
     }
     static std::atomic<unsigned> count{0};
@@ -127,10 +151,7 @@ public:
     if (!file_) {
       const int code = errno;
       temporary_.clear();
-      detail::throw_file_error("create a file beside", path_, code,
-                               code == ENOENT
-                                   ? "create its folder first."
-                                   : "the folder must exist, be writable, and have space left.");
+      detail::throw_write_error(path_, code);
     }
   }
   ~AtomicFile() { discard(); }
