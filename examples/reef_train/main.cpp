@@ -36,7 +36,8 @@ int main(int argc, char** argv) {
   CLI::App app("Trains a GPT on all ranks of an MPI job.", "reef-train");
   app.set_version_flag("--version", std::string("reef-train ") + reef::version);
   app.footer(
-      "SIGINT, SIGTERM or SIGUSR1 to any rank, or SIGUSR1 to mpiexec: all ranks finish their step "
+      "SIGINT, SIGTERM, SIGHUP or SIGUSR1 to any rank, or SIGUSR1 to mpiexec: all ranks finish "
+      "their step "
       "(of diloco the next that exchanges), write the checkpoint, weights, trace, report and "
       "metrics "
       "that were asked for, and end with status 75. A second signal ends at once.\n"

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace {
@@ -56,9 +57,10 @@ void pass_on(int signal) {
 }
 
 TEST(StopRequest, takes_each_of_its_signals_and_a_second_one_ends_at_once) {
-  for (const int first : {SIGINT, SIGTERM, SIGUSR1}) {
-    for (const int second : {SIGINT, SIGTERM, SIGUSR1}) {
+  for (const int first : Signalled::signals) {
+    for (const int second : Signalled::signals) {
       const int status = ending_of([&] {
+        ::signal(SIGHUP, SIG_DFL);  // also where this test runs under nohup
         const comm::StopRequest stop;
         ::raise(first);
         if (stop.signal() != first) ::_exit(1);
@@ -69,6 +71,21 @@ TEST(StopRequest, takes_each_of_its_signals_and_a_second_one_ends_at_once) {
       EXPECT_EQ(WTERMSIG(status), second);
     }
   }
+}
+
+TEST(StopRequest, heeds_the_end_of_its_terminal_unless_that_was_ignored_when_it_began) {
+  EXPECT_THAT(Signalled::signals, testing::Contains(SIGHUP));
+  const int status = ending_of([] {
+    ::signal(SIGHUP, SIG_IGN);  // as nohup does
+    {
+      const comm::StopRequest stop;
+      ::raise(SIGHUP);
+      if (stop.asked()) ::_exit(1);
+    }
+    ::raise(SIGHUP);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 TEST(StopRequest, what_comes_twice_at_once_is_one_event) {

@@ -20,7 +20,7 @@ namespace detail {
 
 /// What the handler of signals knows. All that it touches is lock-free.
 struct Signalled {
-  static inline constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGUSR1};
+  static inline constexpr std::array<int, 4> signals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   static inline std::atomic<int> first{0};
   /// When the first one came from anybody, and from the process that started this one; 0: none has.
   static inline std::atomic<std::int64_t> from_anybody{0};
@@ -76,10 +76,11 @@ struct Signalled {
 ///       if (stop.agree(trainer.progress())) break;   // on all ranks after the same step
 ///     }
 ///
-/// | signals  | SIGINT, SIGTERM and SIGUSR1, also where they were ignored before. The first is       |
-/// |          | remembered; another one, half a second later or more, ends the process as if nobody   |
-/// |          | took it. What the parent process sends is counted apart: a launcher passes on later,  |
-/// |          | once, what a batch system has sent to its ranks too                                   |
+/// | signals  | SIGINT, SIGTERM and SIGUSR1, also where they were ignored before, and SIGHUP unless   |
+/// |          | it was: under nohup the job outlives its terminal. The first is remembered; another   |
+/// |          | one, half a second later or more, ends the process as if nobody took it. What the     |
+/// |          | parent process sends is counted apart: a launcher passes on later, once, what a batch |
+/// |          | system has sent to its ranks too                                                      |
 /// | handler  | remembers signal and time, or ends the process: any thread, any moment. System calls  |
 /// |          | go on, but for sleeps, polls and the like, which return early (EINTR)                 |
 /// | launcher | mpiexec passes SIGUSR1 on. Of SIGTERM and SIGINT Open MPI's tells its ranks after     |
@@ -100,8 +101,13 @@ public:
     action.sa_flags = SA_RESTART | SA_SIGINFO;
     ::sigemptyset(&action.sa_mask);
     for (const int signal : detail::Signalled::signals) ::sigaddset(&action.sa_mask, signal);
-    for (std::size_t i = 0; i < before_.size(); ++i)
-      ::sigaction(detail::Signalled::signals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < before_.size(); ++i) {
+      const int signal = detail::Signalled::signals[i];
+      ::sigaction(signal, nullptr, &before_[i]);
+      const bool is_ignored =
+          (before_[i].sa_flags & SA_SIGINFO) == 0 && before_[i].sa_handler == SIG_IGN;
+      if (signal != SIGHUP || !is_ignored) ::sigaction(signal, &action, nullptr);
+    }
   }
   ~StopRequest() {
     for (std::size_t i = 0; i < before_.size(); ++i)
