@@ -65,6 +65,11 @@ reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocab
     // below the zeros that padding gives.
     const reef::nn::GptConfig file = reef::nn::Gpt2File(options.init).config();
     require_heads(options, config_beside(options.init));
+    if (options.context > file.context) {
+      throw reef::OptionError("--context is ", options.context, ", but ", options.init,
+                              " has positions for ", file.context, " tokens.\n  fix: --context ",
+                              file.context, ", or less.");
+    }
     config.context = file.context;
     config.sequence = options.context;
     config.padded_vocabulary = 0;

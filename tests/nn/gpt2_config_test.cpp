@@ -81,6 +81,8 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
                                                         {"tie_word_embeddings", "false"},
                                                         {"n_layer", "\"12\""},
                                                         {"n_head", "null"},
+                                                        {"n_head", "0"},
+                                                        {"n_positions", "-1"},
                                                         {"vocab_size", "50257.5"}}) {
     try {
       read(with(field, value));
@@ -95,8 +97,16 @@ TEST_F(Gpt2Config, of_a_model_that_no_gpt_is_names_the_field) {
     EXPECT_EQ(read(with(usual, "null")).channels, 768) << usual;
   EXPECT_EQ(read(with("n_inner", "3072")).channels, 768);
   EXPECT_EQ(read(with("activation_function", "\"gelu_pytorch_tanh\"")).channels, 768);
-  EXPECT_THROW(read(with("n_head", "7")), OptionError);
-  EXPECT_THROW(read(with("n_embd", "9223372036854775807")), OptionError);
+  for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
+           {"n_head", "7"}, {"n_embd", "9223372036854775807"}}) {
+    try {
+      read(with(field, value));
+      ADD_FAILURE() << field << " was read as " << value;
+    } catch (const DecodeError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(path().string()), HasSubstr("channels is "),
+                                      HasSubstr("\n  fix: ")));
+    }
+  }
   EXPECT_THROW(read("[]"), DecodeError);
   EXPECT_THROW(nn::read_gpt2_config(path().string() + "x"), FileError);
 }

@@ -250,6 +250,29 @@ TEST_F(ReefTrainInputs, weights_are_read_as_others_write_them) {
   refused("--data " + path("text.txt") + " --init " + path("folder"),
           "00001-of-00002.safetensors' is not there");
 
+  refused("--context 17 --data " + path("text.txt") + " --init " + path("w.safetensors"),
+          path("w.safetensors") + " has positions for 16 tokens.\n  fix: --context 16");
+  const io::Json config{{"n_layer", 1}, {"n_embd", 32}, {"n_positions", 16}, {"vocab_size", 256}};
+  const auto with_heads = [&](int heads) {
+    io::Json all = config;
+    all["n_head"] = heads;
+    write("config.json", all.dump());
+  };
+  with_heads(0);
+  refused("--data " + path("text.txt") + " --init " + path("w.safetensors"),
+          path("config.json") + "': n_head is 0");
+  with_heads(3);
+  refused("--data " + path("text.txt") + " --init " + path("w.safetensors"),
+          path("config.json") + "' is of no gpt(): ");
+  std::filesystem::remove(path("config.json"));
+
+  std::string integers = io::read_file(path("w.safetensors"), 1_MiB);
+  for (std::size_t at = 0; (at = integers.find("\"F32\"", at)) != std::string::npos;)
+    integers.replace(at, 5, "\"I32\"");
+  write("integers.safetensors", integers);
+  refused("--data " + path("text.txt") + " --init " + path("integers.safetensors"),
+          "a dtype that is not read.\n  fix: write it again as F32, F16, BF16 or F64");
+
   Tensors broken = weights;
   broken.at("transformer.h.0.mlp.c_fc.weight").second[7] = NAN;
   write_tensors("nan.safetensors", broken);

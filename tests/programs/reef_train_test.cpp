@@ -509,7 +509,7 @@ TEST_F(ReefTrain, starts_from_exported_weights) {
   const std::string from = "--steps 1 --lr 0 --init " + path("w.safetensors") + " ";
   ASSERT_EQ(train(2, from + "--context 8 --export " + path("again.safetensors")).status, 0);
   EXPECT_EQ(tensors("again.safetensors"), tensors("w.safetensors"));
-  EXPECT_THAT(train(2, from + "--context 17").output, HasSubstr("sequence is 17"));
+  EXPECT_THAT(train(2, from + "--context 17").output, HasSubstr("fix: --context 16"));
   EXPECT_THAT(train(1, from + "--model 1x2x18").output, HasSubstr("the model's is fp32 (256, 18)"));
   nn::write_gpt2_config(
       path("config.json"),

@@ -19,7 +19,8 @@ namespace reef::inline v0::nn {
 /// | reads  | n_layer, n_head, n_embd, n_positions, vocab_size                                        |
 /// | checks | what a gpt() cannot be: another model_type, activation, width of the MLP, epsilon of    |
 /// |        | the layer norm or scale of attention, or a head of its own                             |
-/// | errors | FileError if it cannot be read; DecodeError naming the field; OptionError as GptConfig |
+/// | errors | FileError if it cannot be read; DecodeError naming the file, and the field or what no   |
+/// |        | GptConfig can be                                                                       |
 ///
 /// Dropout is 0, as for evaluation: it is no part of the weights.
 ///
@@ -28,7 +29,9 @@ inline GptConfig read_gpt2_config(const std::filesystem::path& path) {
   const io::Json json = io::read_json(path);
   const std::string source = concat("'", path.string(), "'");
   const auto number = [&](const char* field) {
-    return io::require<std::int64_t>(json, field, source);
+    const auto value = io::require<std::int64_t>(json, field, source);
+    if (value >= 1) return value;
+    throw DecodeError("reef::nn: ", source, ": ", field, " is ", value, ".\n  fix: at least 1.");
   };
   GptConfig config;
   config.layers = number("n_layer");
@@ -36,7 +39,11 @@ inline GptConfig read_gpt2_config(const std::filesystem::path& path) {
   config.channels = number("n_embd");
   config.context = number("n_positions");
   config.vocabulary = number("vocab_size");
-  config.check();
+  try {
+    config.check();
+  } catch (const OptionError& error) {
+    throw DecodeError("reef::nn: ", source, " is of no gpt(): ", error.what());
+  }
 
   const auto expect = [&](bool so, std::string_view field, std::string_view wanted) {
     if (so) return;

@@ -232,7 +232,13 @@ private:
       const io::StoredTensor& stored = *found->tensor;
       const Shape wanted = detail::gpt2_shape(parameter, vocabulary);
       std::array<std::int64_t, Shape::max_rank> extents{};
-      if (!io::is_real_dtype(stored.dtype) || !detail::fits_gpt2(stored, parameter, wanted)) {
+      if (!io::is_real_dtype(stored.dtype)) {
+        refuse(found->file->path(),
+               concat("tensor '", stored.name, "' is ", stored.dtype, " ",
+                      io::detail::shape_text(stored.shape), ", a dtype that is not read"),
+               "write it again as F32, F16, BF16 or F64");
+      }
+      if (!detail::fits_gpt2(stored, parameter, wanted)) {
         refuse(found->file->path(),
                concat("tensor '", stored.name, "' is ", stored.dtype, " ",
                       io::detail::shape_text(stored.shape), ", the model's is ",
