@@ -90,6 +90,21 @@ void parse_accumulate(const std::string& text, TrainOptions& o) {
   }
 }
 
+/// An empty text names nothing, and would count as not given. Only a prompt may be empty.
+void require_names(const CLI::App& app) {
+  for (const CLI::Option* const option : app.get_options()) {
+    if (option->count() == 0 || option->get_expected_max() == 0) continue;
+    const std::string name = option->get_name();
+    if (name == "--prompt") continue;
+    for (const std::string& text : option->reduced_results()) {
+      if (!text.empty()) continue;
+      throw CLI::ValidationError(
+          name, reef::concat("'' is no ", name == "--document-end" ? "token" : "path",
+                             "; name one, or leave the option out"));
+    }
+  }
+}
+
 /// An option that would be ignored is refused: whoever gives it takes it to be heeded.
 void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   const auto given = [&app](const char* name) { return app.get_option(name)->count() > 0; };
@@ -340,6 +355,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
 }
 
 void require_sense(const CLI::App& app, const TrainOptions& options) {
+  require_names(app);
   require_use_of_options(app, options);
   require_files_apart(options);
   require_places(options);

@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/directory_lock.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/manifest.hpp>
 
 namespace reef_examples {
 
@@ -37,13 +40,18 @@ public:
   void reads_beside(const std::string& option, const std::filesystem::path& path) {
     add(option, path, Role::input_beside);
   }
-  /// `option` keeps checkpoints in this directory, each in a folder step-N of it.
+  /// `option` keeps checkpoints in this directory, each in a folder step-N of it, and a lock.
   void keeps_checkpoints(const std::string& option, const std::filesystem::path& path) {
     add(option, path, Role::checkpoints);
+    if (!path.empty()) add(option, path / reef::io::DirectoryLock::file_name, Role::lock);
   }
 
   /// Which option cannot have its file, and why; nothing where all is well.
   [[nodiscard]] std::optional<std::pair<std::string, std::string>> clash() const {
+    for (const File& file : files_) {
+      if (auto why = in_a_checkpoint(file); !why.empty())
+        return std::pair(file.option, std::move(why));
+    }
     for (std::size_t i = 0; i < files_.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         if (!files_[i].is_output() && !files_[j].is_output()) continue;
@@ -56,7 +64,7 @@ public:
   }
 
 private:
-  enum class Role { input, input_beside, output, output_if_absent, checkpoints };
+  enum class Role { input, input_beside, output, output_if_absent, checkpoints, lock };
 
   struct File {
     std::string option;
@@ -97,6 +105,37 @@ private:
     files_.push_back(std::move(file));
   }
 
+  /// Whether this folder is a checkpoint: also one whose manifest is damaged, by its name.
+  static bool is_checkpoint(const std::filesystem::path& folder) {
+    std::error_code none;
+    const std::filesystem::path manifest = folder / reef::io::Manifest::file;
+    if (!std::filesystem::is_regular_file(manifest, none)) return false;
+    try {
+      const reef::io::Json json = reef::io::read_json(manifest);
+      return json.is_object() && json.value("format", reef::io::Json()) == "reef.checkpoint";
+    } catch (const reef::Error&) {
+      return folder.filename().string().starts_with("step-");
+    }
+  }
+
+  /// Why an output cannot be where it is: among the files of any run's checkpoint, or, of checkpoints, in one.
+  static std::string in_a_checkpoint(const File& file) {
+    if (!file.is_output() || !file.keeps_bytes || file.role == Role::lock) return {};
+    if (file.role == Role::checkpoints) {
+      if (!is_checkpoint(file.path)) return {};
+      return reef::concat("'", file.name,
+                          "' is one checkpoint; give the directory that it is in, '",
+                          file.path.parent_path().string(), "'");
+    }
+    for (const auto& folder :
+         {file.path.parent_path(), std::filesystem::path(file.name).parent_path()}) {
+      if (folder.empty() || !is_checkpoint(folder)) continue;
+      return reef::concat("'", file.name, "' lies in a checkpoint's folder, '", folder.string(),
+                          "', whose files would be replaced; give it another place");
+    }
+    return {};
+  }
+
   /// The part of a path below a folder; empty where it is not below it.
   static std::filesystem::path below(const std::filesystem::path& path,
                                      const std::filesystem::path& folder) {
@@ -115,6 +154,8 @@ private:
         (is(b, Role::output_if_absent) && is(a, Role::input_beside))) {
       return {};
     }
+    const bool own_lock = a.option == b.option && (is(a, Role::lock) || is(b, Role::lock));
+    if (own_lock) return {};
     const std::string both = reef::concat("'", a.name, "' ");
     if (a.path == b.path || (a.identity && a.identity == b.identity)) {
       return reef::concat(both, b.is_output() ? "is the file of " : "is read by ", b.option,

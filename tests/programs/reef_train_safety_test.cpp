@@ -124,6 +124,9 @@ TEST_F(ReefTrainSafety, an_output_that_is_an_input_is_refused_whatever_it_is_cal
     refused(data + "--init " + path("model") + " --report " + path("model/") + file,
             "is read by --init");
   }
+  fs::create_directory(path("run"));
+  fs::create_symlink("../text.txt", path("run/reef.lock"));
+  refused(data + "--checkpoint " + path("run"), "is read by --data, and would be lost");
   EXPECT_EQ(text_of("text.txt"), before);
   EXPECT_EQ(text_of("w.safetensors"), "weights");
   EXPECT_EQ(text_of("merges.txt"), "{}");
@@ -151,6 +154,52 @@ TEST_F(ReefTrainSafety, outputs_that_would_be_in_each_others_way_are_refused) {
           "lies in a checkpoint's folder");
   EXPECT_FALSE(fs::exists(path("later")));
   EXPECT_FALSE(fs::exists(path("a")));
+}
+
+TEST_F(ReefTrainSafety, files_of_any_runs_checkpoint_are_no_place_for_an_output) {
+  ASSERT_EQ(train(1, "--steps 2 --checkpoint " + path("run")).status, 0);
+  const std::string folder = path("run/step-000000002");
+  const std::string before = text_of("run/step-000000002/model.safetensors");
+  fs::create_directory_symlink(folder, path("link"));
+  fs::create_symlink(folder + "/model.safetensors", path("shard"));
+  const std::string data = "--data " + path("text.txt") + " ";
+  const auto all_refused = [&] {
+    for (const std::string& file : {folder + "/model.safetensors", path("link/model.safetensors"),
+                                    path("shard"), folder + "/new"})
+      refused(data + "--export " + file, "lies in a checkpoint's folder");
+    for (const char* option : {"--metrics ", "--trace ", "--report ", "--recipe atom --profile "})
+      refused(data + option + folder + "/new", "lies in a checkpoint's folder");
+  };
+  all_refused();
+  refused(data + "--resume --checkpoint " + folder, "is one checkpoint; give the directory that");
+  io::write_atomically(folder + "/manifest.json", "{\"damaged");
+  all_refused();
+  EXPECT_EQ(text_of("run/step-000000002/model.safetensors"), before);
+  // A manifest of something else is in nobody's way.
+  fs::create_directory(path("site"));
+  io::write_atomically(path("site/manifest.json"), "{\"name\": \"my site\"}");
+  EXPECT_EQ(train(1, "--steps 1 --export " + path("site/w")).status, 0);
+}
+
+TEST_F(ReefTrainSafety, a_file_that_is_named_as_the_lock_but_is_none_stays_as_it_is) {
+  fs::create_directory(path("run"));
+  io::write_atomically(path("own.txt"), "of mine");
+  fs::create_symlink("../own.txt", path("run/reef.lock"));
+  const Ending ending = train(1, "--steps 1 --checkpoint " + path("run"));
+  EXPECT_EQ(ending.status, 1) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr(path("run/reef.lock") + "' is a link, no lock of a job"));
+  EXPECT_EQ(text_of("own.txt"), "of mine");
+}
+
+TEST_F(ReefTrainSafety, an_option_without_a_name_is_refused_and_not_taken_for_one_that_is_absent) {
+  const std::string data = "--data " + path("text.txt") + " ";
+  for (const char* option : {"--checkpoint", "--export", "--metrics", "--trace", "--report",
+                             "--profile", "--recipe atom --profile"})
+    refused(concat(data, option, " ''"), "'' is no path");
+  for (const char* option : {"--init", "--network", "--data"})
+    refused(concat(option, " ''"), option);
+  refused(data + "--document-end ''", "'' is no token");
+  EXPECT_EQ(train(1, "--steps 1 --prompt ''").status, 0);
 }
 
 TEST_F(ReefTrainSafety, what_no_run_wrote_is_in_the_way_of_every_output) {
@@ -384,7 +433,9 @@ TEST_F(ReefTrainSafety, the_held_out_loss_is_bounded_comes_after_the_weights_and
 
 TEST_F(ReefTrainSafety, a_signal_to_any_rank_saves_writes_and_ends_with_a_status_of_its_own) {
   const std::vector<std::pair<std::string, int>> cases{
-      {"ddp", SIGUSR1}, {"zero1", SIGTERM}, {"acco", SIGINT}, {"diloco --sync-every 5", SIGTERM}};
+      {"ddp", SIGUSR1}, {"zero1", SIGTERM}, {"acco", SIGINT}, {"diloco --sync-every 5", SIGHUP}};
+  const auto before =
+      ::signal(SIGHUP, SIG_DFL);  // for the jobs, also where this test runs under nohup
   for (const auto& [recipe, wanted] : cases) {
     const Ending ending = interrupted(2, "--recipe " + recipe, [&, signal = wanted] {
       const std::vector<int> ranks = processes_with(path("m"));
@@ -406,6 +457,7 @@ TEST_F(ReefTrainSafety, a_signal_to_any_rank_saves_writes_and_ends_with_a_status
     fs::remove_all(path("run"));
     fs::remove(path("m"));
   }
+  ::signal(SIGHUP, before);
 }
 
 TEST_F(ReefTrainSafety,
