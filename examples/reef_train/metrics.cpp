@@ -1,8 +1,10 @@
 #include "metrics.hpp"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -101,9 +103,20 @@ std::vector<reef::trace::Recording> recordings_of_ranks(reef::comm::Progress& pr
   return recordings;
 }
 
-[[noreturn]] void refuse(const std::string& path) {
-  throw reef::FileError("cannot write '", path,
-                        "'.\n  fix: a path in a directory that you may write.");
+/// Where nothing can be written for a reason that a person would not look for in an error of the system.
+void require_place(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const auto refuse = [&](const std::string& why, const char* fix) {
+    throw reef::FileError("cannot write '", path, "': ", why, ".\n  fix: ", fix);
+  };
+  if (fs::is_directory(path, none)) refuse("it is a folder", "name a file in it.");
+  const fs::path folder = fs::path(path).parent_path();
+  if (folder.empty() || fs::is_directory(folder, none)) return;
+  if (fs::exists(folder, none))
+    refuse(reef::concat("'", folder.string(), "' is no folder"), "name a file in one.");
+  refuse(reef::concat("the folder '", folder.string(), "' does not exist"),
+         "create it, or name a file in another.");
 }
 
 /// A directory that may be there later: the nearest that is there now takes files.
@@ -112,11 +125,15 @@ void require_writable(const std::string& directory) {
   std::error_code none;
   fs::path there = fs::absolute(directory);
   while (!fs::exists(there, none) && there.has_relative_path()) there = there.parent_path();
-  if (!fs::is_directory(there, none)) refuse(directory);
+  const auto refuse = [&](const char* why) {
+    throw reef::FileError("cannot write to '", directory, "': ", there.string(), why,
+                          ".\n  fix: a directory that you may write to.");
+  };
+  if (!fs::is_directory(there, none)) refuse(" is a file");
   try {
     const reef::io::AtomicFile probe(there / "probe");
   } catch (const reef::Error&) {
-    refuse(directory);
+    refuse(" takes no files of yours");
   }
 }
 
@@ -132,27 +149,33 @@ Metrics::Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks
   if (sink.rank() != 0) return;
   for (const auto& path : {options.trace, options.report, options.export_file}) {
     if (path.empty()) continue;
+    require_place(path);
     const auto found = std::filesystem::status(path);
-    if (std::filesystem::is_directory(found)) refuse(path);
     // Who reads a pipe would see its end when the probe closes it.
     if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found)) continue;
-    try {
-      const reef::io::AtomicFile probe(path);  // leaves nothing: who looks finds no half of a file
-    } catch (const reef::Error&) {
-      refuse(path);
-    }
+    const reef::io::AtomicFile probe(path);  // leaves nothing: who looks finds no half of a file
   }
   if (!options.checkpoint.empty()) require_writable(options.checkpoint);
   if (!options.metrics.empty()) open();
 }
 
-/// To add lines, of this job alone. A job that was killed a moment ago is waited for.
+/// To add lines, of this job alone. A job that was killed a moment ago is waited for, and so is who will read a pipe.
 void Metrics::open() {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::seconds(3);
+  const auto until_read = Clock::now() + std::chrono::seconds(1);
+  require_place(path_);
   for (;;) {
-    std::unique_ptr<std::FILE, Close> file(std::fopen(path_.c_str(), "ae"));
-    if (file == nullptr) refuse(path_);
+    auto opened = reef::io::detail::open_to_write(path_, O_CREAT | O_APPEND);
+    const int error = errno;
+    if (!opened && error == ENXIO && Clock::now() < until_read) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      continue;
+    }
+    if (!opened) reef::io::detail::throw_write_error(path_, error);
+    std::unique_ptr<std::FILE, Close> file(::fdopen(opened.get(), "a"));
+    if (file == nullptr) reef::io::detail::throw_write_error(path_, errno);
+    opened.release();
     struct ::stat here {};
     struct ::stat named {};
     const int descriptor = ::fileno(file.get());
@@ -174,9 +197,10 @@ void Metrics::open() {
   }
 }
 
-void Metrics::resume(std::uint64_t tokens, double seconds) {
+void Metrics::resume(std::uint64_t tokens, double seconds, std::optional<MetricsLine> last) {
   tokens_ = tokens_before_ = tokens;
   seconds_ = seconds_before_ = seconds;
+  written_ = last;
 }
 
 std::string Metrics::start(std::int64_t step) {
@@ -185,8 +209,9 @@ std::string Metrics::start(std::int64_t step) {
   return file_ == nullptr || !keeps_something(path_) ? std::string() : keep_own_lines();
 }
 
-/// This run goes on after the line with the tokens and the seconds that its checkpoint has: none where it begins, or
-/// where the file is of another. What is renamed or replaced stays locked until its successor is.
+/// This run goes on after the line with the tokens and the seconds that its checkpoint has, or else after the last that
+/// it wrote before: none where it begins, or where the file is of another. What is renamed or replaced stays locked
+/// until its successor is.
 std::string Metrics::keep_own_lines() {
   namespace fs = std::filesystem;
   const fs::path now = fs::canonical(path_);
@@ -194,36 +219,58 @@ std::string Metrics::keep_own_lines() {
   std::string text;
   std::size_t kept = 0;  // bytes
   std::size_t steps = 0;
+  bool whole = false;
+  const std::optional<MetricsLine> last = std::exchange(written_, std::nullopt);
   for (std::string line; std::getline(before, line); text += line + "\n") {
-    const auto at = before.eof() || began_ == 0 || kept > 0 ? std::nullopt : line_of(line);
+    const auto at = before.eof() || began_ == 0 || whole ? std::nullopt : line_of(line);
     if (before.eof()) {  // a crash in the middle of it
       text += line;
       break;
     }
     if (!at) continue;
     if (at->committed) steps_.push_back(at->step);  // for the page
-    if (at->step.tokens != static_cast<std::int64_t>(tokens_) || at->step.seconds != seconds_)
-      continue;
+    const auto is = [&at](std::int64_t tokens, double seconds) {
+      return at->step.tokens == tokens && at->step.seconds == seconds;
+    };
+    whole = is(static_cast<std::int64_t>(tokens_), seconds_);
+    if (!whole && !(last && is(last->tokens, last->seconds))) continue;
     kept = text.size() + line.size() + 1;
     steps = steps_.size();
+    written_ = MetricsLine{at->step.step, at->step.tokens, at->step.seconds};
   }
   before.close();
   steps_.resize(steps);
-  if (kept == text.size()) return {};
-  const fs::path aside = next_free_name(now);
-  if (kept == 0) {
+  const std::string_view cut = std::string_view(text).substr(kept);
+  if (kept == 0 && !cut.empty()) {
+    const fs::path aside = next_free_name(now);
     fs::rename(now, aside);
     open();
     return reef::concat("metrics: those of an earlier run are now in ", aside.string());
   }
-  const std::string_view cut = std::string_view(text).substr(kept);
+  std::string told;
+  if (!whole && kept > 0 && written_->step < began_) {
+    told = reef::concat("metrics: there are no lines of the steps ", written_->step + 1, " to ",
+                        began_, ": those to come are added after that of step ", written_->step);
+  }
+  if (cut.empty()) return told;
+  const fs::path aside = next_free_name(now);
   reef::io::write_atomically(aside, cut);
   reef::io::write_atomically(now, std::string_view(text).substr(0, kept));
   open();
+  if (!told.empty()) return reef::concat(told, "; what came after it is now in ", aside.string());
   return reef::concat("metrics: the ",
                       std::count(cut.begin(), cut.end(), '\n') + (cut.ends_with('\n') ? 0 : 1),
                       " line(s) after that of step ", began_, " are now in ", aside.string(),
                       ", since those steps are taken again");
+}
+
+std::optional<MetricsLine> Metrics::settle() {
+  struct ::stat status {};
+  const int descriptor = file_ == nullptr ? -1 : ::fileno(file_.get());
+  const bool keeps =
+      descriptor >= 0 && ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  if (keeps && ::fsync(descriptor) != 0) give_up(errno);
+  return written_;
 }
 
 void Metrics::note(const reef::StepResult& result) {
@@ -286,6 +333,8 @@ void Metrics::write(const Note& note, const double* mean) {
                       {"committed", result.committed}};
   if (note.validation_loss) line["validation_loss"] = *note.validation_loss;
   write(line);
+  if (file_ != nullptr)
+    written_ = MetricsLine{result.step, static_cast<std::int64_t>(note.tokens), note.seconds};
 }
 
 void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,

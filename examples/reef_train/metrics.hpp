@@ -19,6 +19,13 @@
 
 namespace reef_examples {
 
+/// A line of the metrics, by what no other line has.
+struct MetricsLine {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  double seconds = 0;
+};
+
 /// What a run tells about itself: a line of JSON a step, the progress bar's figures, the timeline and
 /// the page at the end. Figures are means over ranks; files are written by rank 0.
 class Metrics {
@@ -29,12 +36,12 @@ public:
   Metrics(const TrainOptions& options, reef::trace::Sink& sink, int ranks, bool own_losses,
           Failures& failures);
 
-  /// The run goes on from another, which took so many tokens and so long.
-  void resume(std::uint64_t tokens, double seconds);
+  /// The run goes on from another, which took so many tokens and so long, and whose last line was this.
+  void resume(std::uint64_t tokens, double seconds, std::optional<MetricsLine> last);
 
   /// Before the first step, which comes after `step` others: what the metrics have after the line at which this
-  /// run goes on is put aside, and so is all that another run left. Returns what a person should know of
-  /// that; empty if nothing.
+  /// run goes on is put aside, and so is all that another run left. Where that line is missing, as after a full
+  /// disk, the run's last one stands for it. Returns what a person should know of that; empty if nothing.
   std::string start(std::int64_t step);
   [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
   [[nodiscard]] double seconds() const { return seconds_; }
@@ -48,6 +55,9 @@ public:
   /// after each step, since none should wait for the others. Returns, alike on all ranks, whether one of
   /// them wants to `stop`, or the file could not be written.
   bool tell(reef::comm::Progress& progress, bool stop);
+
+  /// Makes the lines so far durable; returns the last of this run, if there is one. Rank 0.
+  std::optional<MetricsLine> settle();
 
   /// The file could not be written.
   [[nodiscard]] bool broken() const { return broken_; }
@@ -97,7 +107,8 @@ private:
   std::string path_;
   int ranks_;
   std::unique_ptr<std::FILE, Close> file_;
-  bool broken_ = false;  // the file could not be written
+  bool broken_ = false;                 // the file could not be written
+  std::optional<MetricsLine> written_;  // the last line of this run that the file has
   reef::trace::Recording recording_;
   reef::trace::Overlap overlap_;  // of this rank, over all steps
   std::vector<reef::trace::ReportStep> steps_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -74,8 +75,15 @@ void resume(TrainerType& trainer, const Setup& run, const CheckpointFacts& now, 
     run.say("resume: no complete checkpoint in " + run.options.checkpoint + ", starting at step 1");
     return;
   }
-  metrics.resume(reef::io::require<std::uint64_t>(*facts, "tokens", "the checkpoint"),
-                 reef::io::value_or<double>(*facts, "seconds", 0, "the checkpoint"));
+  const char* const source = "the checkpoint";
+  std::optional<MetricsLine> last;
+  if (facts->contains("metrics")) {
+    last = {reef::io::require<std::int64_t>(*facts, "metrics.step", source),
+            reef::io::require<std::int64_t>(*facts, "metrics.tokens", source),
+            reef::io::require<double>(*facts, "metrics.seconds", source)};
+  }
+  metrics.resume(reef::io::require<std::uint64_t>(*facts, "tokens", source),
+                 reef::io::value_or<double>(*facts, "seconds", 0, source), last);
   run.say(reef::concat("resume: after step ", trainer.progress_state().committed));
   if (!run.options.init.empty())
     run.say("weights: the checkpoint's, not those of --init " + run.options.init);

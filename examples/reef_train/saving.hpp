@@ -35,7 +35,7 @@ class Saving {
 
 public:
   /// `facts` gives what a checkpoint is to say of this run.
-  Saving(TrainerType& trainer, const Setup& run, const Metrics& metrics,
+  Saving(TrainerType& trainer, const Setup& run, Metrics& metrics,
          std::function<CheckpointFacts()> facts, Failures& failures)
       : trainer_(trainer),
         run_(run),
@@ -61,6 +61,10 @@ public:
       reef::io::Json facts = facts_().json();
       facts["tokens"] = metrics_.tokens();
       facts["seconds"] = metrics_.seconds();
+      if (const auto line = metrics_.settle()) {
+        facts["metrics"] = {
+            {"step", line->step}, {"tokens", line->tokens}, {"seconds", line->seconds}};
+      }
       const auto folder = reef::checkpoint::save(trainer_, options_.checkpoint, facts);
       say("checkpoint: " + folder.string());
     } catch (const reef::FileError& error) {  // of all ranks
@@ -117,7 +121,7 @@ private:
   Setup run_;
   const TrainOptions& options_;
   const reef::nn::GptConfig& config_;
-  const Metrics& metrics_;
+  Metrics& metrics_;
   std::function<CheckpointFacts()> facts_;
   Failures& failures_;
   std::int64_t first_step_ = 0;  // of this run

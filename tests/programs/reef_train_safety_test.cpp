@@ -261,6 +261,51 @@ TEST_F(ReefTrainSafety, a_resume_cuts_no_line_of_another_run_and_loses_none_of_i
   EXPECT_EQ(lines("b").size(), 5U);
 }
 
+TEST_F(ReefTrainSafety, metrics_that_a_full_disk_cut_short_are_still_those_of_the_run) {
+  const Ending full = interrupted(1, "", [&] {
+    const struct ::rlimit little { 80'000, 80'000 };  // more than a checkpoint needs
+    for (const int rank : processes_with(path("m")))
+      EXPECT_EQ(::prlimit(rank, RLIMIT_FSIZE, &little, nullptr), 0);
+  });
+  ASSERT_EQ(full.status, 1) << full.output;
+  const auto steps = io::complete_checkpoints(path("run"));
+  ASSERT_EQ(steps.size(), 1U) << full.output;
+  std::string whole = text_of("m");
+  whole.resize(whole.rfind('\n') + 1);
+  const std::size_t before = lines("m").size();
+  ASSERT_LT(before, steps[0]);
+  const Ending resumed = train(1, concat("--resume --checkpoint ", path("run"), " --steps ",
+                                         steps[0] + 2, " --metrics ", path("m")));
+  ASSERT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr(concat("no lines of the steps ", before + 1, " to ",
+                                               steps[0], ": those to come are added after")));
+  EXPECT_TRUE(text_of("m").starts_with(whole));
+  EXPECT_EQ(lines("m").size(), before + 3);
+  EXPECT_EQ(lines("m").at(before).at("step"), steps[0] + 1);
+}
+
+TEST_F(ReefTrainSafety, a_pipe_that_nobody_reads_is_told_and_not_waited_for) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const std::string why = path("pipe") + "': it is a pipe that nobody reads";
+  const Ending metrics = train(1, "--steps 1 --metrics " + path("pipe"));
+  EXPECT_EQ(metrics.status, 1) << metrics.output;
+  EXPECT_THAT(metrics.output, HasSubstr(why));
+  const Ending report = train(1, "--steps 1 --report " + path("pipe") + " --export " + path("w") +
+                                     " --checkpoint " + path("run"));
+  EXPECT_EQ(report.status, 1) << report.output;
+  EXPECT_THAT(report.output, ContainsRegex("failed: --report .*it is a pipe that nobody reads"));
+  EXPECT_EQ(tensors("w").size(), 16U);
+  EXPECT_EQ(io::complete_checkpoints(path("run")).size(), 1U);
+}
+
+TEST_F(ReefTrainSafety, a_folder_that_is_missing_is_named_whatever_was_to_be_in_it) {
+  for (const char* option : {"--metrics", "--export"}) {
+    const Ending ending = train(1, concat("--steps 1 ", option, " ", path("no/dir/x")));
+    EXPECT_EQ(ending.status, 1) << ending.output;
+    EXPECT_THAT(ending.output, HasSubstr("the folder '" + path("no/dir") + "' does not exist"));
+  }
+}
+
 TEST_F(ReefTrainSafety, two_jobs_with_one_file_of_metrics_are_refused_the_second) {
   Ending second;
   const std::string rival = "--steps 2 --metrics " + path("m");
