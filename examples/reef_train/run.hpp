@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,7 @@
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
 #include "checkpoint_facts.hpp"
+#include "data_watch.hpp"
 #include "failures.hpp"
 #include "introduction.hpp"
 #include "metrics.hpp"
@@ -84,12 +86,14 @@ public:
     }
     if constexpr (alone) tell_what_is_lost(trainer_, run);
     first_step_ = committed();
+    // A checkpoint says what the data was, also where that can no longer be read.
+    if (!options_.checkpoint.empty()) static_cast<void>(data_.fingerprint());
     saving_.begin();
     taken_before_ = trainer_.taken();
     const bool trains = committed() < options_.steps;
     if (trains) {
       if (const std::string told = metrics_.start(first_step_); !told.empty()) say(told);
-      stops_ = asked();  // and no rank's step waits for what the metrics begin with
+      stops_ = ends();  // and no rank's step waits for what the metrics begin with
       try {
         take_steps();
       } catch (const reef::Error& error) {
@@ -166,10 +170,17 @@ private:
 
   // -- while training ----------------------------------------------------------------------------
 
-  /// Whether a signal has come to any rank, which is told once. All ranks.
-  bool asked() {
-    if (asked_ || !stop_.agree(trainer_.progress())) return asked_;
-    asked_ = true;
+  /// Whether a signal has come to any rank, or the data of any is no longer what it was: each is told once. All ranks.
+  bool ends() {
+    if (lost_) return true;
+    std::array<float, 2> any{stop_.asked() ? 1.0F : 0.0F, watch_.changed() ? 1.0F : 0.0F};
+    reef::comm::all_reduce(trainer_.progress(), "stop request", std::span<float>(any));
+    if (any[0] > 0 && !std::exchange(asked_, true)) tell_signals();
+    if (any[1] > 0 && !std::exchange(lost_, true)) tell_change();
+    return asked_ || lost_;
+  }
+
+  void tell_signals() {
     const auto signals = reef::comm::gather_numbers(trainer_.progress(), "signals", stop_.signal());
     std::string text;
     for (std::size_t rank = 0; rank < signals.size(); ++rank) {
@@ -177,7 +188,18 @@ private:
       text += reef::concat(text.empty() ? "" : ", ", "signal ", signals[rank], " at rank ", rank);
     }
     say(reef::concat("stopping after step ", committed(), ": ", text));
-    return true;
+  }
+
+  void tell_change() {
+    const auto changes =
+        reef::comm::gather_texts(trainer_.progress(), "changes of the data", watch_.change());
+    const auto found = std::find_if(changes.begin(), changes.end(),
+                                    [](const std::string& text) { return !text.empty(); });
+    if (found == changes.end()) return;  // rank 0 has them
+    say(reef::concat("stopping after step ", committed(), ": the data is no longer what it was"));
+    failures_.add("--data", *found +
+                                ".\n  why: a run reads files of tokens where they lie.\n  fix: "
+                                "put a changed file in place of one by renaming it (mv).");
   }
 
   void count_skipped(const reef::StepResult& result) {
@@ -189,7 +211,8 @@ private:
   }
 
   void tell() {
-    stops_ = metrics_.tell(trainer_.progress(), stop_.asked()) || stops_;
+    const bool stops = stop_.asked() || watch_.changed();
+    stops_ = metrics_.tell(trainer_.progress(), stops) || stops_;
     if (first()) bar_.update(metrics_.standing(options_.steps));
   }
 
@@ -206,17 +229,18 @@ private:
     return (windows + round - 1) / round;
   }
 
-  /// The held-out loss, told; nothing where a signal came before all was evaluated. All ranks.
+  /// The held-out loss, told; nothing where the run ends before all was evaluated. All ranks.
   std::optional<double> evaluate() {
+    if (ends()) return std::nullopt;
     const std::int64_t all = rounds();
     if (committed() >= options_.steps && all > 1) {
       say(reef::concat("evaluating ", held_out().size() - 1, " held-out ", tokenizer_.unit(), "s"));
     }
     const double loss = trainer_.evaluate(all, [&](std::int64_t done) {
       if (first()) bar_.show(reef::concat("evaluating: ", 100 * done / all, "%"));
-      return !asked();
+      return !ends();
     });
-    if (asked_) {
+    if (asked_ || lost_) {
       say("held-out loss: not known, since the evaluation was stopped");
       return std::nullopt;
     }
@@ -232,7 +256,9 @@ private:
       bar_.finish();
       if (together) {
         metrics_.tell(trainer_.progress(), false);
-        saving_.save_what_is_dear();
+        watch_.look();
+        ends();
+        saving_.save_what_is_dear(!lost_);
       }
       const auto files =
           metrics_.write_timeline(together ? &trainer_.progress() : nullptr, options_, {}, {}, "");
@@ -249,11 +275,11 @@ private:
   /// tells about itself. What fails takes nothing else with it. Returns an exit status, on all ranks.
   int finish() {
     std::vector<std::string> files;
-    asked();
-    saving_.save_what_is_dear();
+    watch_.look();
+    ends();
+    saving_.save_what_is_dear(!lost_);
 
-    std::optional<double> validation;
-    if (!asked()) validation = evaluate();
+    const std::optional<double> validation = evaluate();
     if (validation) metrics_.note_validation(*validation);
     metrics_.tell(trainer_.progress(), false);
     const bool finite = !validation || reef::is_finite(*validation);
@@ -269,7 +295,8 @@ private:
       if (!options_.metrics.empty() && !metrics_.broken()) files.push_back(options_.metrics);
     }
     std::string sample;
-    if (!asked() && finite) sample = sample_text();
+    if (!ends() && finite) sample = sample_text();
+    ends();  // a signal may have ended it
     if (stepped_) {
       for (const std::string& file :
            metrics_.write_timeline(&trainer_.progress(), options_, counts, validation, sample)) {
@@ -284,7 +311,7 @@ private:
     float failed = failures_.any() ? 1 : 0;
     reef::comm::all_reduce(trainer_.progress(), written, std::span(&failed, 1));
     if (failed > 0) return EXIT_FAILURE;
-    return asked() ? stopped_status : EXIT_SUCCESS;
+    return asked_ ? stopped_status : EXIT_SUCCESS;
   }
 
   void tell_written(const std::vector<std::string>& files) {
@@ -339,6 +366,7 @@ private:
   bool stepped_ = false;         // at all
   bool stops_ = false;           // all ranks know that no more steps are to be taken
   bool asked_ = false;           // and that it is for a signal
+  bool lost_ = false;            // or for data that is no longer what it was
   std::uint64_t taken_before_ = 0;
   TrainOptions options_;
   const reef::comm::StopRequest& stop_;
@@ -348,6 +376,7 @@ private:
   reef::trace::Sink sink_;
   Tokenizer tokenizer_;
   TrainingData data_;
+  DataWatch watch_{data_};
   reef::nn::GptConfig config_;
   int threads_;
   TrainerType trainer_;

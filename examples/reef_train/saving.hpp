@@ -76,11 +76,12 @@ public:
     });
   }
 
-  /// First what is dear: a checkpoint of the last step, if it has none, and the weights.
-  void save_what_is_dear() {
+  /// First what is dear: a checkpoint of the last step, if it has none, and the weights. `readable`: the data can
+  /// still be read.
+  void save_what_is_dear(bool readable) {
     const bool steps_taken = committed() > first_step_;
     if (!options_.checkpoint.empty() && steps_taken && tried_ != committed()) checkpoint();
-    if (!options_.export_file.empty()) export_weights();
+    if (!options_.export_file.empty()) export_weights(readable);
   }
 
 private:
@@ -89,13 +90,13 @@ private:
   void say(const std::string& text) { run_.say(text); }
 
   /// Weights that are of use to somebody. All ranks; rank 0 writes.
-  void export_weights() {
+  void export_weights(bool readable) {
     const std::string what = "--export " + options_.export_file;
     if (committed() == 0) return say(what + ": no step was taken, there is nothing to export");
     if (const std::string weight = trainer_.weight_not_finite(); !weight.empty())
       return failures_.add(what, reef::concat("not finite: ", weight, "; no weights are exported"));
     // A first look before the whole evaluation: finite weights may still be of no use.
-    if (!reef::is_finite(trainer_.evaluate(1))) {
+    if (readable && !reef::is_finite(trainer_.evaluate(1))) {
       return failures_.add(what, "the held-out loss is not finite; no weights are exported");
     }
     std::string aside;

@@ -124,6 +124,14 @@ public:
     return *fingerprint_;
   }
 
+  /// What somebody has done to a file of tokens since it was opened, a sentence with its name; empty if nothing:
+  /// text was read whole.
+  [[nodiscard]] std::string change() const {
+    const reef::data::TokenFile* const file = shards_ ? shards_->changed() : nullptr;
+    return file == nullptr ? std::string()
+                           : reef::concat("'", file->path().string(), "': ", file->change());
+  }
+
   /// What a reader of the output may want to know about the files.
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 

@@ -19,6 +19,8 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/text.hpp>
+#include <reef/data/bpe_tokenizer.hpp>
+#include <reef/data/token_file.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/file.hpp>
@@ -282,6 +284,43 @@ TEST_F(ReefTrainSafety, metrics_that_a_full_disk_cut_short_are_still_those_of_th
   EXPECT_TRUE(text_of("m").starts_with(whole));
   EXPECT_EQ(lines("m").size(), before + 3);
   EXPECT_EQ(lines("m").at(before).at("step"), steps[0] + 1);
+}
+
+TEST_F(ReefTrainSafety, files_of_tokens_that_somebody_cuts_or_rewrites_end_a_run_that_saves_first) {
+  const std::string tokenizer = std::string(REEF_TEST_DATA) + "/small.tiktoken";
+  const std::vector<std::int32_t> tokens =
+      data::BpeTokenizer::read_tiktoken(tokenizer).encode(story(8000));
+  ASSERT_GT(tokens.size(), 100'000U);
+  const auto ending_by = [&](const auto& work) {
+    data::write_token_file(path("t.bin"), tokens);
+    std::thread worker([&] {
+      if (becomes([&] { return lines("m").size() > 3; })) work();
+    });
+    const Ending ending =
+        run_command(concat(REEF_TEST_MPIEXEC, " -n 2 ", REEF_TRAIN, " --data ", path("t.bin"),
+                           " --tokenizer tiktoken:", tokenizer,
+                           " --model 1x2x16 --context 16 --batch 4 --steps 100000000 --checkpoint ",
+                           path("run"), " --export ", path("w"), " --metrics ", path("m")));
+    worker.join();
+    EXPECT_EQ(io::complete_checkpoints(path("run")).size(), 1U) << ending.output;
+    EXPECT_EQ(tensors("w").size(), 16U);
+    EXPECT_EQ(lines("m").back().at("summary"), true);
+    fs::remove_all(path("run"));
+    fs::remove(path("m"));
+    return ending;
+  };
+  // Of what is held out, which no step reads: what is cut off while it is read would end the process.
+  const Ending cut =
+      ending_by([&] { fs::resize_file(path("t.bin"), fs::file_size(path("t.bin")) * 19 / 20); });
+  EXPECT_EQ(cut.status, 1) << cut.output;
+  EXPECT_THAT(cut.output, HasSubstr("failed: --data: '" + path("t.bin") + "': it was cut from "));
+  const Ending written = ending_by([&] {
+    std::fstream file(path("t.bin"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end).put('\0');
+  });
+  EXPECT_EQ(written.status, 1) << written.output;
+  EXPECT_THAT(written.output, HasSubstr(path("t.bin") + "': it was written to"));
+  EXPECT_THAT(written.output, Not(HasSubstr("held-out loss: ")));
 }
 
 TEST_F(ReefTrainSafety, a_pipe_that_nobody_reads_is_told_and_not_waited_for) {
