@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/io/json.hpp>
+
+namespace reef::inline v0::plan {
+
+/// Reads a number of a case that must lie in a range. Throws DecodeError, naming it.
+inline double number_from_json(const io::Json& json, std::string_view path, double least,
+                               double most, std::string_view source) {
+  const auto value = io::require<double>(json, path, source);
+  if (!within(value, least, most)) {
+    throw DecodeError("reef::plan: ", source, ": '", path, "' is ", value,
+                      ".\n  fix: a number from ", least, " to ", most, ".");
+  }
+  return value;
+}
+
+/// As that, a whole number.
+inline int count_from_json(const io::Json& json, std::string_view path, int least, int most,
+                           std::string_view source) {
+  const auto value = io::require<std::int64_t>(json, path, source);
+  if (value < least || value > most) {
+    throw DecodeError("reef::plan: ", source, ": '", path, "' is ", value,
+                      ".\n  fix: a whole number from ", least, " to ", most, ".");
+  }
+  return static_cast<int>(value);
+}
+
+}  // namespace reef::inline v0::plan
