@@ -76,6 +76,8 @@ void write_output(const std::string& file, const std::function<void()>& write);
 void add_swap(Commands& commands);
 void add_simulate(Commands& commands);
 void add_measure(Commands& commands);
+void add_blocks(Commands& commands);
+void add_route(Commands& commands);
 
 /// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);

@@ -46,6 +46,8 @@ int run(int argc, char** argv) {
   reef_examples::add_swap(commands);
   reef_examples::add_simulate(commands);
   reef_examples::add_measure(commands);
+  reef_examples::add_blocks(commands);
+  reef_examples::add_route(commands);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

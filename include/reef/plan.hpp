@@ -4,10 +4,17 @@
 /// Everything in plan/: planners that read profiles and networks and say what to do, as plain data.
 
 #include <reef/plan/atom_algorithm_1.hpp>
+#include <reef/plan/block_choice.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/chain_json.hpp>
+#include <reef/plan/number_json.hpp>
 #include <reef/plan/partition.hpp>
 #include <reef/plan/partition_chain.hpp>
+#include <reef/plan/route.hpp>
+#include <reef/plan/route_json.hpp>
+#include <reef/plan/router.hpp>
 #include <reef/plan/swap_program.hpp>
 #include <reef/plan/swap_schedule.hpp>
+#include <reef/plan/swarm.hpp>
+#include <reef/plan/swarm_json.hpp>
 #include <reef/plan/variant.hpp>

@@ -1,0 +1,151 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
+#include <reef/io/known_keys.hpp>
+#include <reef/plan/block_choice.hpp>
+#include <reef/plan/swarm.hpp>
+#include <reef/plan/swarm_json.hpp>
+
+#include "commands.hpp"
+
+namespace reef_examples {
+
+namespace {
+
+using reef::io::Json;
+using reef::plan::Swarm;
+using reef::plan::Throughput;
+
+Json best_start(const PlanCase& test) {
+  const auto t = reef::io::require<std::vector<double>>(test.json, "t", test.file);
+  if (t.empty() || t.size() > std::size_t{Swarm::most_blocks}) {
+    throw reef::DecodeError("reef::plan: ", test.file, ": 't' has ", t.size(),
+                            " numbers.\n  fix: one for each of 1 to ", Swarm::most_blocks,
+                            " blocks.");
+  }
+  for (std::size_t i = 0; i < t.size(); ++i)
+    reef::plan::number_from_json(test.json, reef::concat("t.", i), 0, 1e15, test.file);
+  const int length =
+      reef::plan::count_from_json(test.json, "K", 1, static_cast<int>(t.size()), test.file);
+  return {{"start", reef::plan::best_start<double>(t, length)}};
+}
+
+Json choose_blocks(const PlanCase& test) {
+  const Swarm swarm = reef::plan::swarm_from_json(test.json, test.file);
+  const int length = reef::plan::count_from_json(test.json, "K", 1, swarm.blocks, test.file);
+  return {{"start", reef::plan::best_start<Throughput>(block_throughputs(swarm), length)}};
+}
+
+Json should_move(const PlanCase& test) {
+  const Swarm swarm = reef::plan::swarm_from_json(test.json, test.file);
+  const auto found = reef::plan::should_move(
+      swarm, reef::io::require<std::string>(test.json, "me", test.file),
+      reef::plan::number_from_json(test.json, "balance_quality", 0, 1e9, test.file), test.seed);
+  Json answer{{"move", found.move}, {"current_throughput", reef::plan::per_second(found.now)}};
+  if (found.then) answer["simulated_throughput"] = reef::plan::per_second(*found.then);
+  return answer;
+}
+
+Json throughput(const PlanCase& test) {
+  reef::plan::ServerSpeed speed;
+  speed.forward_rps =
+      reef::plan::number_from_json(test.json, "forward_rps_one_block", 0, 1e15, test.file);
+  const auto network = reef::io::value_or<Json>(test.json, "network_rps", {}, test.file);
+  if (!network.is_null() && network != "inf")
+    speed.network_rps = reef::plan::number_from_json(test.json, "network_rps", 0, 1e15, test.file);
+  speed.blocks =
+      reef::plan::count_from_json(test.json, "num_blocks", 1, Swarm::most_blocks, test.file);
+  speed.relay = reef::io::value_or<bool>(test.json, "relay", false, test.file);
+  return {{"throughput", reef::plan::advertised_throughput(speed)}};
+}
+
+Json greedy_join(const PlanCase& test) {
+  Swarm swarm;
+  swarm.blocks = reef::plan::count_from_json(test.json, "L", 1, Swarm::most_blocks, test.file);
+  const auto room =
+      reef::io::require<std::vector<std::int64_t>>(test.json, "capacities", test.file);
+  const auto rates = reef::io::require<std::vector<double>>(test.json, "throughputs", test.file);
+  if (room.size() != rates.size() || room.size() > std::size_t{Swarm::most_servers}) {
+    throw reef::DecodeError("reef::plan: ", test.file, ": 'capacities' has ", room.size(),
+                            " numbers and 'throughputs' ", rates.size(),
+                            ".\n  fix: one for each server, and at most ", Swarm::most_servers,
+                            ".");
+  }
+  for (std::size_t i = 0; i < room.size(); ++i) {
+    reef::plan::SwarmServer server;
+    server.id = std::to_string(i);
+    server.length = reef::plan::count_from_json(test.json, reef::concat("capacities.", i), 1,
+                                                swarm.blocks, test.file);
+    server.throughput = reef::plan::to_throughput(reef::plan::number_from_json(
+        test.json, reef::concat("throughputs.", i), 0, 1e9, test.file));
+    swarm.servers.push_back(std::move(server));
+  }
+  const std::vector<int> starts = reef::plan::join_in_turn(swarm);
+  for (std::size_t i = 0; i < starts.size(); ++i) swarm.servers[i].start = starts[i];
+  const std::vector<Throughput> t = block_throughputs(swarm);
+  Json each = Json::array();
+  for (const Throughput block : t) each.push_back(reef::plan::per_second(block));
+  return {{"starts", starts},
+          {"t", std::move(each)},
+          {"throughput", reef::plan::per_second(reef::plan::slowest_block(t))}};
+}
+
+Json blocks(const PlanCase& test) {
+  using Answer = Json (*)(const PlanCase&);
+  constexpr std::array<std::pair<std::string_view, Answer>, 5> ops{
+      {{"best_start", best_start},
+       {"choose_blocks", choose_blocks},
+       {"should_move", should_move},
+       {"throughput", throughput},
+       {"greedy_join", greedy_join}}};
+  constexpr std::array<std::string_view, 14> keys{"op",
+                                                  "t",
+                                                  "K",
+                                                  "L",
+                                                  "servers",
+                                                  "me",
+                                                  "relay",
+                                                  "balance_quality",
+                                                  "capacities",
+                                                  "throughputs",
+                                                  "num_blocks",
+                                                  "current_throughput",
+                                                  "forward_rps_one_block",
+                                                  "network_rps"};
+  reef::io::require_known_keys(test.json, keys, test.file);
+  const auto op = reef::io::require<std::string>(test.json, "op", test.file);
+  std::string names;
+  for (const auto& [name, answer] : ops) {
+    if (op == name) return answer(test);
+    names += reef::concat(names.empty() ? "" : ", ", name);
+  }
+  throw reef::DecodeError("reef::plan: ", test.file, ": 'op' is ", Json(op).dump(),
+                          ".\n  fix: ", names, ".");
+}
+
+}  // namespace
+
+void add_blocks(Commands& commands) {
+  commands.add(
+      "blocks",
+      "which consecutive blocks of a model each server holds.\n"
+      "CASE: op and what it asks about. best_start: t (throughput of each block), K (room). "
+      "choose_blocks: L (blocks), servers [{id, start, end, thr, state}], K. should_move: L, "
+      "servers, me, "
+      "balance_quality. throughput: forward_rps_one_block, network_rps, num_blocks, relay. "
+      "greedy_join: L, "
+      "capacities, throughputs",
+      "case.json", blocks);
+}
+
+}  // namespace reef_examples
