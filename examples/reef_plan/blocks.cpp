@@ -12,6 +12,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
+#include <reef/plan/balance.hpp>
 #include <reef/plan/block_choice.hpp>
 #include <reef/plan/swarm.hpp>
 #include <reef/plan/swarm_json.hpp>
@@ -100,15 +101,44 @@ Json greedy_join(const PlanCase& test) {
           {"throughput", reef::plan::per_second(reef::plan::slowest_block(t))}};
 }
 
+/// Where all servers are to hold what, by the plan that each of them makes.
+Json plan(const PlanCase& test) {
+  const Swarm swarm = reef::plan::swarm_from_json(test.json, test.file);
+  reef::plan::BalanceOptions options;
+  if (test.json.contains("price"))
+    options.price = reef::plan::number_from_json(test.json, "price", 0, 1e6, test.file);
+  const reef::plan::BalancePlan found = reef::plan::balance(swarm, options);
+  Json moves = Json::array();
+  for (const reef::plan::BalanceMove& move : found.moves) {
+    const auto& server = swarm.servers[static_cast<std::size_t>(swarm.find(move.id))];
+    moves.push_back({{"id", move.id}, {"start", move.start}, {"end", move.start + server.length}});
+  }
+  Json answer{{"feasible", found.then > 0},
+              {"moves", std::move(moves)},
+              {"throughput", reef::plan::per_second(found.then)},
+              {"current_throughput", reef::plan::per_second(found.now)},
+              {"upper_bound", reef::plan::per_second(found.bound)},
+              {"version", found.version}};
+  if (found.then == 0) answer["why"] = "no placement was found in which each block has a server";
+  return answer;
+}
+
+/// The question of a case that does not say it: of a list of rooms, joining; of a swarm, our plan.
+const char* usual_op(const Json& test) {
+  return test.is_object() && test.contains("capacities") ? "greedy_join" : "plan";
+}
+
 Json blocks(const PlanCase& test) {
   using Answer = Json (*)(const PlanCase&);
-  constexpr std::array<std::pair<std::string_view, Answer>, 5> ops{
+  constexpr std::array<std::pair<std::string_view, Answer>, 6> ops{
       {{"best_start", best_start},
        {"choose_blocks", choose_blocks},
        {"should_move", should_move},
        {"throughput", throughput},
-       {"greedy_join", greedy_join}}};
-  constexpr std::array<std::string_view, 14> keys{"op",
+       {"greedy_join", greedy_join},
+       {"plan", plan}}};
+  constexpr std::array<std::string_view, 15> keys{"op",
+                                                  "price",
                                                   "t",
                                                   "K",
                                                   "L",
@@ -123,7 +153,7 @@ Json blocks(const PlanCase& test) {
                                                   "forward_rps_one_block",
                                                   "network_rps"};
   reef::io::require_known_keys(test.json, keys, test.file);
-  const auto op = reef::io::require<std::string>(test.json, "op", test.file);
+  const auto op = reef::io::value_or<std::string>(test.json, "op", usual_op(test.json), test.file);
   std::string names;
   for (const auto& [name, answer] : ops) {
     if (op == name) return answer(test);
@@ -139,12 +169,12 @@ void add_blocks(Commands& commands) {
   commands.add(
       "blocks",
       "which consecutive blocks of a model each server holds.\n"
-      "CASE: op and what it asks about. best_start: t (throughput of each block), K (room). "
-      "choose_blocks: L (blocks), servers [{id, start, end, thr, state}], K. should_move: L, "
-      "servers, me, "
-      "balance_quality. throughput: forward_rps_one_block, network_rps, num_blocks, relay. "
-      "greedy_join: L, "
-      "capacities, throughputs",
+      "CASE: op and what it asks about. plan (the default): L (blocks), servers [{id, start, end, "
+      "thr (requests per second), state (ONLINE, JOINING, OFFLINE); K, its room, instead of start "
+      "and end, of who holds none yet}], price (a move must bring price / servers more). "
+      "should_move, the published rule: L, servers, me, balance_quality. choose_blocks: L, "
+      "servers, K. best_start: t (throughput of each block), K. greedy_join: L, capacities, "
+      "throughputs. throughput: forward_rps_one_block, network_rps, num_blocks, relay",
       "case.json", blocks);
 }
 

@@ -4,6 +4,8 @@
 /// Everything in plan/: planners that read profiles and networks and say what to do, as plain data.
 
 #include <reef/plan/atom_algorithm_1.hpp>
+#include <reef/plan/balance.hpp>
+#include <reef/plan/balance_round.hpp>
 #include <reef/plan/block_choice.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/chain_json.hpp>

@@ -34,10 +34,18 @@ int best_start(std::span<const Number> t, int length) {
     throw OptionError("reef::plan::best_start: room for ", length, " of ", t.size(),
                       " blocks.\n  fix: from 1 block to all.");
   }
-  detail::WindowOrder order(t, length);
-  int best = 0;
-  for (int start = 1; start + length <= static_cast<int>(t.size()); ++start) {
-    if (order.next_comes_before_best()) best = start;
+  // Only windows that hold a least block can be the first.
+  const Number least = *std::ranges::min_element(t);
+  const auto room = static_cast<std::size_t>(length);
+  const auto first = static_cast<std::size_t>(std::ranges::find(t, least) - t.begin());
+  std::size_t last = t.size() - 1;
+  while (t[last] != least) --last;
+  const std::size_t begin = first + 1 > room ? first + 1 - room : 0;
+  const std::size_t end = std::min(t.size(), last + room);
+  detail::WindowOrder order(t.subspan(begin, end - begin), length);
+  int best = static_cast<int>(begin);
+  for (std::size_t start = begin + 1; start + room <= end; ++start) {
+    if (order.next_comes_before_best()) best = static_cast<int>(start);
   }
   return best;
 }
@@ -95,7 +103,8 @@ struct MoveDecision {
 ///
 ///     move  <=>  balance_quality > 1,  or  now / then < balance_quality - 0.001
 ///
-/// | gap    | stays where a swarm that serves would have a block without servers after it left       |
+/// | guard  | of the public code, not of the paper: stays where a swarm that serves would have a     |
+/// |        | block without servers after it left                                                    |
 /// | inertia| a server's own blocks count for a thousandth of its throughput less than empty ones    |
 /// | order  | of the sweeps: drawn by the seed, from servers in ascending order of ids               |
 /// | quality| 1 / (1 + p): 0.75 in the public code, 0.8333 in the paper (p = 20 %)                   |
@@ -104,7 +113,7 @@ struct MoveDecision {
 /// Source: Borzunov et al., arXiv 2312.08361, appendix D. Deviation: whole numbers, where the public
 /// code rounds; sweeps end, since the sorted throughputs of all blocks grow with every move.
 inline MoveDecision should_move(const Swarm& swarm, std::string_view me, double balance_quality,
-                                std::uint64_t seed = 0) {
+                                std::uint64_t seed = 0, bool guard = true) {
   swarm.validate();
   if (!within(balance_quality, 0, 1e9)) {
     throw OptionError("reef::plan::should_move: balance_quality is ", balance_quality,
@@ -138,7 +147,7 @@ inline MoveDecision should_move(const Swarm& swarm, std::string_view me, double 
   SwarmServer& mine = servers[static_cast<std::size_t>(own)];
   leave(mine);
   const Throughput now = decision.now * scale;
-  if (now > least && slowest_block(t) <= 0) return decision;
+  if (guard && now > least && slowest_block(t) <= 0) return decision;
   const int target = best_start<Throughput>(t, mine.length);
   if (target == mine.start) return decision;
   settle(mine, target);

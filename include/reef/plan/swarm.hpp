@@ -136,16 +136,18 @@ inline std::vector<Throughput> block_throughputs(const Swarm& swarm) {
   return blocks;
 }
 
-/// What can be served now: as block_throughputs, of what servers have loaded. Who moves serves the old
-/// blocks until it has loaded the new ones.
+/// What can be served now: as block_throughputs, of what servers have loaded. Who moves serves the old blocks until
+/// it has loaded the new ones, and then both, each of its blocks by half, until it drops the old ones.
 inline std::vector<Throughput> online_throughputs(const Swarm& swarm) {
   std::vector<Throughput> blocks(static_cast<std::size_t>(swarm.blocks));
   for (const SwarmServer& server : swarm.servers) {
-    const int start = server.state == ServerState::online    ? server.start
-                      : server.state == ServerState::joining ? server.old_start
-                                                             : SwarmServer::nowhere;
-    if (start != SwarmServer::nowhere)
-      add_to_blocks(blocks, start, server.length, server.throughput);
+    if (server.state == ServerState::offline) continue;
+    const bool has_new =
+        server.state == ServerState::online && server.start != SwarmServer::nowhere;
+    const bool has_old = server.old_start != SwarmServer::nowhere;
+    const Throughput each = has_new && has_old ? server.throughput / 2 : server.throughput;
+    if (has_new) add_to_blocks(blocks, server.start, server.length, each);
+    if (has_old) add_to_blocks(blocks, server.old_start, server.length, each);
   }
   return blocks;
 }

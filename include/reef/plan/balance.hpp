@@ -1,0 +1,172 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/plan/detail/placement_search.hpp>
+#include <reef/plan/swarm.hpp>
+
+namespace reef::inline v0::plan {
+
+/// What a plan weighs. The defaults are those of `bench/plan/swarm_day.cpp`.
+struct BalanceOptions {
+  double price = 0.55;  ///< a move must bring price / servers more of the swarm's throughput
+  int targets = 3;      ///< throughputs that are aimed at, evenly from now to the bound
+  int beam = 4;         ///< placements that are followed at a time
+  int moves = 10;       ///< one after the other at most
+};
+
+/// A server that is to hold other blocks.
+struct BalanceMove {
+  std::string id;
+  int from = SwarmServer::nowhere;  ///< nowhere: it has come and held none
+  int start = 0;
+
+  friend bool operator==(const BalanceMove&, const BalanceMove&) = default;
+};
+
+/// Who is to hold other blocks, all at once.
+struct BalancePlan {
+  std::uint64_t version =
+      0;  ///< of the swarm that it was made for: equal on all servers that saw the same
+  std::vector<BalanceMove> moves;  ///< in ascending order of ids
+  Throughput now = 0;              ///< of the slowest block
+  Throughput then = 0;             ///< after the moves
+  Throughput bound = 0;            ///< no placement of these servers serves more
+
+  /// What one server is to do, or nothing.
+  [[nodiscard]] const BalanceMove* find(std::string_view id) const {
+    const auto at = std::ranges::find(moves, id, &BalanceMove::id);
+    return at == moves.end() ? nullptr : &*at;
+  }
+
+  friend bool operator==(const BalancePlan&, const BalancePlan&) = default;
+};
+
+/// A number that is equal where servers see the same swarm, in whatever order.
+inline std::uint64_t version_of(const Swarm& swarm) {
+  Hash hash;
+  hash.add(swarm.blocks);
+  for (const int i : swarm.by_id()) {
+    const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
+    hash.add(std::string_view(server.id)).add(server.start).add(server.length);
+    hash.add(server.throughput).add(server.state).add(server.old_start);
+  }
+  return hash.value();
+}
+
+/// Whether a plan may send a server elsewhere: it has come and holds nothing, or holds one span and loads none.
+inline bool may_move(const SwarmServer& server) {
+  if (server.state == ServerState::offline) return false;
+  return server.start == SwarmServer::nowhere ||
+         (server.state == ServerState::online && server.old_start == SwarmServer::nowhere);
+}
+
+namespace detail {
+
+/// All servers in a row, in the order of their ids, until each block has one: what can be done wherever rooms suffice.
+inline void cover(const Swarm& swarm, const std::vector<int>& order, Placement& placement) {
+  int held = 0;
+  for (const int i : order) {
+    const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
+    if (held >= swarm.blocks) return;
+    if (server.throughput == 0) continue;
+    placement.relocate(swarm, i, std::min(held, swarm.blocks - server.length));
+    held += server.length;
+  }
+}
+
+}  // namespace detail
+
+/// Few moves that bring a swarm near to what it can serve: the same on all servers that see the same swarm.
+///
+/// For each of some targets T between now and the bound, relocations are looked for that lessen
+///
+///     sum over blocks of max(0, T - t[i])^2
+///
+/// by a beam search, so that moves are found that pay together and not alone. Of all placements on the way
+/// that one is taken which is worth most: min_i t[i], less price / servers of it for each server that moves.
+/// Who has come and holds nothing is placed first, the greatest first, and at no price.
+///
+/// | numbers | whole: no answer depends on how a machine rounds                                    |
+/// | order   | of servers, and their names, but for ties, change nothing                           |
+/// | serving | then > 0 wherever those that may move, and have throughput, have room for all blocks   |
+/// | loading | servers count where they go, and stay there until they have dropped the old blocks     |
+/// | cost    | O(targets * moves * beam * servers * L)                                             |
+/// | errors  | OptionError: of Swarm::validate, and for options that cannot be                     |
+///
+/// The rule of Borzunov et al., arXiv 2312.08361, appendix D, lets each server decide alone (should_move):
+/// servers that do not see each other's last moves all go to the same gap. This one says who moves.
+inline BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {}) {
+  swarm.validate();
+  if (!within(options.price, 0, 1e6) || options.targets < 1 || options.beam < 1 ||
+      options.moves < 1 || std::max({options.targets, options.beam, options.moves}) > 1000) {
+    throw OptionError("reef::plan::balance: price ", options.price, ", ", options.targets,
+                      " targets, a beam of ", options.beam, ", ", options.moves,
+                      " moves.\n  fix: a price from 0 to 1e6, the others from 1 to 1000.");
+  }
+  BalancePlan plan;
+  plan.version = version_of(swarm);
+  plan.bound = throughput_bound(swarm);
+  detail::Placement first;
+  first.t = block_throughputs(swarm);
+  plan.now = plan.then = slowest_block(first.t);
+  std::vector<int> order = swarm.by_id();
+  std::erase_if(order,
+                [&](int i) { return !may_move(swarm.servers[static_cast<std::size_t>(i)]); });
+  for (const SwarmServer& server : swarm.servers) first.starts.push_back(server.start);
+
+  std::vector<int> newcomers = order;
+  std::erase_if(newcomers, [&](int i) {
+    return first.starts[static_cast<std::size_t>(i)] != SwarmServer::nowhere;
+  });
+  std::ranges::stable_sort(newcomers, std::greater<>(), [&](int i) {
+    const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
+    return server.throughput / swarm.blocks * server.length;
+  });
+  std::vector<std::int64_t> gains;
+  const detail::Shortfall of_all(std::max<Throughput>(plan.bound, 1));
+  for (const int i : newcomers) {
+    const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
+    first.relocate(swarm, i, detail::least_shortfall(first.t, server, of_all, gains).second);
+  }
+
+  detail::PlacementEffort effort{0, options.beam, options.moves};
+  if (!order.empty()) {
+    const double price = options.price * 1e6 / static_cast<double>(swarm.servers.size());
+    effort.price_ppm = std::min<std::int64_t>(std::llround(price), 999'999);
+  }
+  detail::Placement best = first;
+  const Throughput now = slowest_block(first.t);
+  if (now == 0) search_placements(swarm, order, first, 1, effort, best);
+  for (int target = 1; target <= options.targets; ++target) {
+    const Throughput aim = now + (plan.bound - now) / options.targets * target;
+    if (aim > now) search_placements(swarm, order, first, aim, effort, best);
+  }
+  if (plan.bound > 0 && slowest_block(best.t) == 0) {
+    detail::Placement row = first;
+    detail::cover(swarm, order, row);
+    if (slowest_block(row.t) > 0) {
+      best = row;
+      search_placements(swarm, order, row, plan.bound, effort, best);
+    }
+  }
+  for (const int i : order) {
+    const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
+    const int start = best.starts[static_cast<std::size_t>(i)];
+    if (start != server.start) plan.moves.push_back({server.id, server.start, start});
+  }
+  plan.then = slowest_block(best.t);
+  return plan;
+}
+
+}  // namespace reef::inline v0::plan
