@@ -130,6 +130,36 @@ TEST(Balance, leaves_alone_who_loads_and_who_has_not_dropped) {
   }
 }
 
+TEST(Balance, keeps_a_swarm_that_comes_and_goes_near_its_bound_with_few_moves) {
+  std::mt19937_64 random(9);
+  Swarm swarm;
+  swarm.blocks = 40;
+  double served = 0;
+  double bound = 0;
+  double server_hours = 0;
+  int moves = 0;
+  for (int minute = 0; minute < 240; ++minute) {
+    // From 30 servers to 60, and in every fourth minute one goes and another comes.
+    if (minute % 4 == 0 && !swarm.servers.empty())
+      swarm.servers.erase(swarm.servers.begin() +
+                          static_cast<std::ptrdiff_t>(random() % swarm.servers.size()));
+    while (swarm.servers.size() < static_cast<std::size_t>(30 + minute / 8)) {
+      swarm.servers.push_back({"s" + std::to_string(random()), SwarmServer::nowhere,
+                               1 + static_cast<int>(random() % 10),
+                               static_cast<Throughput>(random() % 100'000'001)});
+    }
+    const BalancePlan plan = balance(swarm);
+    for (const BalanceMove& move : plan.moves) moves += move.from == SwarmServer::nowhere ? 0 : 1;
+    swarm = after(swarm, plan);
+    EXPECT_GT(plan.then, 0);
+    served += per_second(plan.then);
+    bound += per_second(plan.bound);
+    server_hours += static_cast<double>(swarm.servers.size()) / 60;
+  }
+  EXPECT_GT(served, 0.85 * bound);
+  EXPECT_LT(moves, 0.8 * server_hours) << "at a change of a server in 30 for each four minutes";
+}
+
 TEST(Balance, refuses_options_that_cannot_be) {
   std::mt19937_64 random(6);
   const Swarm swarm = random_swarm(random, 6, 4);
