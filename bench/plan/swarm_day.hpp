@@ -111,7 +111,8 @@ inline std::vector<Throughput> best_found(const SwarmDay& day) {
       for (std::size_t i = 0; i < swarm.servers.size(); ++i)
         swarm.servers[i].start = ends[end].second[i];
       for (bool more = true; more;) {
-        const BalancePlan plan = balance(swarm, {.price = 0, .targets = 5, .beam = 4, .moves = 12});
+        const BalancePlan plan =
+            balance(swarm, {.price_ppm = 0, .targets = 5, .beam = 4, .moves = 12});
         for (const BalanceMove& move : plan.moves)
           swarm.servers[static_cast<std::size_t>(swarm.find(move.id))].start = move.start;
         more = plan.then > plan.now;

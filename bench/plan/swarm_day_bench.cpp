@@ -69,7 +69,7 @@ Json row(const std::vector<std::string>& arguments) {
   setting.seed = seed;
   setting.delay = static_cast<Milliseconds>(1000 * number(arguments, "--delay", 0));
   setting.loading = static_cast<Milliseconds>(1000 * number(arguments, "--loading", 0));
-  setting.options.price = number(arguments, "--price", setting.options.price);
+  setting.options.price_ppm = static_cast<std::int64_t>(1e6 * number(arguments, "--price", 0.55));
   const double begin = processor_seconds();
   const SwarmResult result = SwarmSimulation(day, setting).run();
   return {{"served", per_second(result.served)},

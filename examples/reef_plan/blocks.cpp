@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -106,7 +107,8 @@ Json plan(const PlanCase& test) {
   const Swarm swarm = reef::plan::swarm_from_json(test.json, test.file);
   reef::plan::BalanceOptions options;
   if (test.json.contains("price"))
-    options.price = reef::plan::number_from_json(test.json, "price", 0, 1e6, test.file);
+    options.price_ppm =
+        std::llround(1e6 * reef::plan::number_from_json(test.json, "price", 0, 1e3, test.file));
   const reef::plan::BalancePlan found = reef::plan::balance(swarm, options);
   Json moves = Json::array();
   for (const reef::plan::BalanceMove& move : found.moves) {

@@ -78,7 +78,7 @@ TEST(Balance, says_what_its_moves_lead_to) {
       EXPECT_GE(worth, static_cast<double>(plan.now) * (1 - 1e-6));
       moves += static_cast<int>(plan.moves.size());
     }
-    const BalancePlan free = balance(swarm, {.price = 0});
+    const BalancePlan free = balance(swarm, {.price_ppm = 0});
     EXPECT_GE(free.then, plan.now);
   }
   EXPECT_GT(moves, 100);
@@ -90,7 +90,7 @@ TEST(Balance, without_a_price_comes_near_the_best_placement_of_all) {
   double best = 0;
   for (int i = 0; i < 60; ++i) {
     Swarm swarm = random_swarm(random, 6, 5);
-    const BalancePlan plan = balance(swarm, {.price = 0, .targets = 8, .beam = 8});
+    const BalancePlan plan = balance(swarm, {.price_ppm = 0, .targets = 8, .beam = 8});
     const Throughput most = most_served(swarm);
     EXPECT_LE(plan.then, most);
     EXPECT_GE(plan.bound, most);
@@ -125,7 +125,7 @@ TEST(Balance, leaves_alone_who_loads_and_who_has_not_dropped) {
     swarm.servers[1].state = ServerState::joining;
     swarm.servers[2].old_start = 0;
     swarm.servers[3].state = ServerState::offline;
-    const BalancePlan plan = balance(swarm, {.price = 0});
+    const BalancePlan plan = balance(swarm, {.price_ppm = 0});
     for (const char* id : {"s1", "s2", "s3"}) EXPECT_EQ(plan.find(id), nullptr) << id;
   }
 }
@@ -163,7 +163,7 @@ TEST(Balance, keeps_a_swarm_that_comes_and_goes_near_its_bound_with_few_moves) {
 TEST(Balance, refuses_options_that_cannot_be) {
   std::mt19937_64 random(6);
   const Swarm swarm = random_swarm(random, 6, 4);
-  EXPECT_THROW(balance(swarm, {.price = -1}), OptionError);
+  EXPECT_THROW(balance(swarm, {.price_ppm = -1}), OptionError);
   EXPECT_THROW(balance(swarm, {.targets = 0}), OptionError);
   EXPECT_THROW(balance(swarm, {.beam = 0}), OptionError);
   EXPECT_THROW(balance(swarm, {.moves = 1001}), OptionError);

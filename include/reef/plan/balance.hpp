@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -10,7 +9,6 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/plan/detail/placement_search.hpp>
 #include <reef/plan/swarm.hpp>
@@ -19,10 +17,10 @@ namespace reef::inline v0::plan {
 
 /// What a plan weighs. The defaults are those of `bench/plan/swarm_day.cpp`.
 struct BalanceOptions {
-  double price = 0.55;  ///< a move must bring price / servers more of the swarm's throughput
-  int targets = 3;      ///< throughputs that are aimed at, evenly from now to the bound
-  int beam = 4;         ///< placements that are followed at a time
-  int moves = 10;       ///< one after the other at most
+  std::int64_t price_ppm = 550'000;  ///< a move must bring price / servers more throughput
+  int targets = 3;  ///< throughputs that are aimed at, evenly from now to the bound
+  int beam = 4;     ///< placements that are followed at a time
+  int moves = 10;   ///< one after the other at most
 };
 
 /// A server that is to hold other blocks.
@@ -64,7 +62,8 @@ inline std::uint64_t version_of(const Swarm& swarm) {
   return hash.value();
 }
 
-/// Whether a plan may send a server elsewhere: it has come and holds nothing, or holds one span and loads none.
+/// Whether a plan may send a server elsewhere: it has come and holds nothing, or holds one span and
+/// loads none.
 inline bool may_move(const SwarmServer& server) {
   if (server.state == ServerState::offline) return false;
   return server.start == SwarmServer::nowhere ||
@@ -73,7 +72,8 @@ inline bool may_move(const SwarmServer& server) {
 
 namespace detail {
 
-/// All servers in a row, in the order of their ids, until each block has one: what can be done wherever rooms suffice.
+/// All servers in a row, in the order of their ids, until each block has one: what can be done
+/// wherever rooms suffice.
 inline void cover(const Swarm& swarm, const std::vector<int>& order, Placement& placement) {
   int held = 0;
   for (const int i : order) {
@@ -108,11 +108,13 @@ inline void cover(const Swarm& swarm, const std::vector<int>& order, Placement& 
 /// servers that do not see each other's last moves all go to the same gap. This one says who moves.
 inline BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {}) {
   swarm.validate();
-  if (!within(options.price, 0, 1e6) || options.targets < 1 || options.beam < 1 ||
-      options.moves < 1 || std::max({options.targets, options.beam, options.moves}) > 1000) {
-    throw OptionError("reef::plan::balance: price ", options.price, ", ", options.targets,
+  constexpr std::int64_t whole = 1'000'000;
+  if (options.price_ppm < 0 || options.price_ppm > 1000 * whole || options.targets < 1 ||
+      options.beam < 1 || options.moves < 1 ||
+      std::max({options.targets, options.beam, options.moves}) > 1000) {
+    throw OptionError("reef::plan::balance: price ", options.price_ppm, " ppm, ", options.targets,
                       " targets, a beam of ", options.beam, ", ", options.moves,
-                      " moves.\n  fix: a price from 0 to 1e6, the others from 1 to 1000.");
+                      " moves.\n  fix: a price from 0 to 1e9, the others from 1 to 1000.");
   }
   BalancePlan plan;
   plan.version = version_of(swarm);
@@ -142,8 +144,9 @@ inline BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {
 
   detail::PlacementEffort effort{0, options.beam, options.moves};
   if (!order.empty()) {
-    const double price = options.price * 1e6 / static_cast<double>(swarm.servers.size());
-    effort.price_ppm = std::min<std::int64_t>(std::llround(price), 999'999);
+    const auto servers = static_cast<std::int64_t>(swarm.servers.size());
+    effort.price_ppm =
+        std::min((2 * options.price_ppm + servers) / (2 * servers), whole - 1);  // rounded
   }
   detail::Placement best = first;
   const Throughput now = slowest_block(first.t);

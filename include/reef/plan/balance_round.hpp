@@ -25,8 +25,9 @@ struct Announcement {
   SwarmServer server;
 };
 
-/// When servers plan. Round k is planned from what was announced up to its snapshot, once that has reached all,
-/// and acted on before the snapshot of round k + 1, which therefore holds all that came of it.
+/// When servers plan. Round k is planned from what was announced up to its snapshot, once that has
+/// reached all, and acted on before the snapshot of round k + 1, which therefore holds all that came of
+/// it.
 ///
 ///     snapshot(k) = k * period          act in [snapshot(k) + settle, snapshot(k + 1))
 ///
@@ -50,8 +51,8 @@ struct BalanceClock {
   [[nodiscard]] Milliseconds snapshot(std::int64_t round) const { return round * period; }
 };
 
-/// The right of one server to what a plan gives it, until the next snapshot: who is later than that lets it be, and
-/// the next plan begins from where it stayed.
+/// The right of one server to what a plan gives it, until the next snapshot: who is later than that lets
+/// it be, and the next plan begins from where it stayed.
 struct BalanceLease {
   std::int64_t round = 0;
   std::uint64_t version = 0;  ///< of the plan
@@ -62,7 +63,8 @@ struct BalanceLease {
   [[nodiscard]] bool holds(Milliseconds now) const { return begin <= now && now < end; }
 };
 
-/// A swarm as it was announced up to a time: of each server the last of what it said. Who is offline is left out.
+/// A swarm as it was announced up to a time: of each server the last of what it said. Who is offline is
+/// left out.
 inline Swarm swarm_at(int blocks, std::span<const Announcement> announcements, Milliseconds time) {
   std::map<std::string_view, const Announcement*> last;
   for (const Announcement& said : announcements) {
@@ -105,8 +107,8 @@ inline SwarmServer loaded(SwarmServer server) {
   return server;
 }
 
-/// Whether a server that holds both may drop its old blocks: others have loaded all of them, where they are to stay,
-/// but for those that are among its new ones.
+/// Whether a server that holds both may drop its old blocks: others have loaded all of them, where they
+/// are to stay, but for those that are among its new ones.
 inline bool may_drop(const Swarm& swarm, std::string_view id) {
   const int at = swarm.find(id);
   if (at < 0) return false;

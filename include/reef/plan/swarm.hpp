@@ -136,8 +136,8 @@ inline std::vector<Throughput> block_throughputs(const Swarm& swarm) {
   return blocks;
 }
 
-/// What can be served now: as block_throughputs, of what servers have loaded. Who moves serves the old blocks until
-/// it has loaded the new ones, and then both, each of its blocks by half, until it drops the old ones.
+/// What can be served now: as block_throughputs, of what servers have loaded. Who moves serves the old
+/// blocks until it has loaded the new ones, and then both, each by half, until it drops the old ones.
 inline std::vector<Throughput> online_throughputs(const Swarm& swarm) {
   std::vector<Throughput> blocks(static_cast<std::size_t>(swarm.blocks));
   for (const SwarmServer& server : swarm.servers) {
