@@ -40,8 +40,10 @@ def rows(seeds):
             yield DAY, rule, 0, 0, seed
     for seed in seeds:
         for delay in (5, 30):
-            yield DAY, "ours", delay, 0, seed
-    yield DAY, "published", 0, 0, first
+            for rule in ("none", "join", "ours"):
+                yield DAY, rule, delay, 0, seed
+    for delay in (0, 5, 30):
+        yield DAY, "published", delay, 0, first
     for delay in (0, 5, 30):
         for rule in ("ours", "published"):
             yield FAST, rule, delay, 0, first
