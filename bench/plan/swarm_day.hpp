@@ -264,7 +264,8 @@ private:
       } else if (setting_.rule == SwarmRule::random) {
         settle(peer, static_cast<int>(random_() % static_cast<unsigned>(room)));
       } else {
-        const Swarm seen = view(now_, nullptr);
+        // Those of the first minute came in turn.
+        const Swarm seen = minute == 0 ? truth() : view(now_, nullptr);
         settle(peer, reef::plan::best_start<Throughput>(block_throughputs(seen), peer.now.length));
       }
       peer.is_there = true;
