@@ -78,8 +78,15 @@ void add_simulate(Commands& commands);
 void add_measure(Commands& commands);
 void add_blocks(Commands& commands);
 void add_route(Commands& commands);
+void add_cluster(Commands& commands);
+void add_op_fence(Commands& commands);
+void add_adatopk(Commands& commands);
+void add_estimate(Commands& commands);
 
 /// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);
+
+/// A case of estimate that names one.
+reef::io::Json estimate_recipe(const PlanCase& test);
 
 }  // namespace reef_examples

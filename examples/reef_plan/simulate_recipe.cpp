@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
@@ -22,6 +24,8 @@
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/dpu.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/plan/op_fence.hpp>
+#include <reef/profile/fitted_speed.hpp>
 #include <reef/profile/network_json.hpp>
 #include <reef/schedule/recording.hpp>
 #include <reef/schedule/simulate.hpp>
@@ -165,10 +169,28 @@ void read_network(RecipeCase& to, const io::Json& test, const std::string& file)
   to.uplinks = comm::read_uplinks(network, to.ranks, file);
 }
 
-RecipeCase read_case(const io::Json& test, const std::string& file) {
-  constexpr std::array<std::string_view, 5> keys{"recipe", "model", "micro_batches", "device",
-                                                 "network"};
-  io::require_known_keys(test, keys, file);
+/// The operations per second that runs in a warm-up have shown.
+double speed_of_warm_up(const io::Json& test, const std::string& file) {
+  std::vector<profile::TimedOperations> runs;
+  const auto pairs = io::require<std::vector<std::vector<double>>>(test, "device.warm_up", file);
+  for (const std::vector<double>& pair : pairs) {
+    if (pair.size() != 2)
+      refuse(file, concat("device.warm_up[", runs.size(), "] has ", pair.size(), " numbers"),
+             "[operations, seconds]");
+    runs.push_back({pair[0], pair[1]});
+  }
+  try {
+    return profile::fitted_speed(runs).flops_per_second;
+  } catch (const OptionError& error) {
+    throw DecodeError(file, ": device.warm_up: ", error.what());
+  }
+}
+
+/// `estimates`: the keys that only estimate reads are known.
+RecipeCase read_case(const io::Json& test, const std::string& file, bool estimates = false) {
+  constexpr std::array<std::string_view, 6> keys{"recipe", "model",   "micro_batches",
+                                                 "device", "network", "plan"};
+  io::require_known_keys(test, std::span(keys).first(estimates ? 6 : 5), file);
   RecipeCase result;
   result.model = model_of(test, file);
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
@@ -176,12 +198,14 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
   if (!device.is_object())
     refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
-  io::require_known_keys(
-      device, std::array<std::string_view, 4>{"memory_bytes", "link_gbps", "flops", "memory_gbps"},
-      file, "device");
+  constexpr std::array<std::string_view, 5> device_keys{"memory_bytes", "link_gbps", "flops",
+                                                        "memory_gbps", "warm_up"};
+  io::require_known_keys(device, std::span(device_keys).first(estimates ? 5 : 4), file, "device");
   result.memory = io::value_or<Bytes>(test, "device.memory_bytes", 0, file);
   result.link = io::value_or<double>(test, "device.link_gbps", 0, file) * 1e9;
-  result.flops = io::require<double>(test, "device.flops", file);
+  const bool warmed_up = estimates && device.contains("warm_up") && !device.contains("flops");
+  result.flops =
+      warmed_up ? speed_of_warm_up(test, file) : io::require<double>(test, "device.flops", file);
   result.memory_rate = io::value_or<double>(test, "device.memory_gbps", 0, file) * 1e9;
   if (!within(result.flops, 1, 1e24)) {
     refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");
@@ -209,10 +233,10 @@ RecipeCase read_case(const io::Json& test, const std::string& file) {
   return result;
 }
 
-template <class... Policies>
-io::Json simulated(const RecipeCase& asked, const std::string& file, const std::string& trace) {
-  using Asked = Trainer<Policies...>;
-  const auto model = nn::gpt<Host, float>(asked.model, 1);
+/// What the Trainer of a recipe would be made of, but for what it plans for its device.
+template <class Asked, class Model>
+typename Asked::Options options_of(const Model& model, const RecipeCase& asked,
+                                   const std::string& file) {
   typename Asked::Options options;
   int stages = 1;
   if constexpr (optim::overlapping_policy<typename Asked::Optim>) stages = Asked::Optim::stages;
@@ -226,6 +250,14 @@ io::Json simulated(const RecipeCase& asked, const std::string& file, const std::
   options.device.link_bytes_per_second = asked.link;
   options.profile =
       graph::estimate(model.dag(), graph::Speed{asked.flops, asked.memory_rate, asked.link});
+  return options;
+}
+
+template <class... Policies>
+io::Json simulated(const RecipeCase& asked, const std::string& file, const std::string& trace) {
+  using Asked = Trainer<Policies...>;
+  const auto model = nn::gpt<Host, float>(asked.model, 1);
+  auto options = options_of<Asked>(model, asked, file);
   Bytes peak = 0;
   try {
     options = Asked::planned(model, options, asked.ranks);
@@ -261,19 +293,155 @@ io::Json simulated(const RecipeCase& asked, const std::string& file, const std::
           {"peak_device_bytes", peak}};
 }
 
+/// The model's operators as a pipeline over the ranks of the network, which are alike.
+plan::PipelineProblem pipeline_of(const RecipeCase& asked, const graph::Dag& dag,
+                                  const profile::Profile& profile) {
+  plan::PipelineProblem problem;
+  for (const profile::OperatorProfile& entry : profile.operators) {
+    // Operations by the time that an operator takes, which its bytes may bound.
+    problem.flops.push_back(entry.forward_s * asked.flops);
+    // Weights, gradients, two moments, and what is kept for the backward of every micro-batch.
+    problem.memory.push_back(entry.parameter_bytes + 3 * entry.gradient_bytes +
+                             static_cast<Bytes>(asked.micro_batches) * entry.saved_bytes);
+  }
+  for (const Bytes bytes : graph::crossing_bytes(dag))
+    problem.cut.push_back(static_cast<double>(bytes));
+  const auto ranks = static_cast<std::size_t>(asked.ranks);
+  problem.speed.assign(ranks, asked.flops);
+  problem.capacity.assign(ranks, asked.memory > 0 ? asked.memory : Bytes{1} << 60);
+  problem.links.devices = asked.ranks;
+  for (std::size_t cell = 0; cell < ranks * ranks; ++cell) {
+    const schedule::Link& link = asked.links[cell];
+    double rate = link.bytes_per_second > 0 ? link.bytes_per_second : 1e18;
+    if (!asked.uplinks.first.empty()) {
+      for (const double end :
+           {asked.uplinks.first[cell / ranks], asked.uplinks.second[cell % ranks]})
+        rate = end > 0 ? std::min(rate, end) : rate;
+    }
+    problem.links.latencies.push_back(link.latency);
+    problem.links.rates.push_back(rate);
+  }
+  problem.micro_batches = asked.micro_batches;
+  return problem;
+}
+
+/// The plan that the case has, or the best.
+plan::PipelinePlan pipeline_plan(const plan::PipelineProblem& problem, const io::Json& test,
+                                 const std::string& file) {
+  if (!test.contains("plan")) return plan::op_fence(problem);
+  std::vector<plan::Stage> stages;
+  for (const std::vector<int>& given :
+       io::require<std::vector<std::vector<int>>>(test, "plan", file)) {
+    const int begin = stages.empty() ? 0 : stages.back().end;
+    const bool fits = given.size() == 3 && given[0] >= 0 && given[0] < problem.devices() &&
+                      given[1] == begin && given[2] > begin && given[2] <= problem.operators();
+    if (!fits)
+      refuse(file, concat("plan[", stages.size(), "] is no stage"),
+             concat("[rank, first, end] with rank below ", problem.devices(),
+                    " and operators from ", begin, " to at most ", problem.operators()));
+    stages.push_back({given[0], given[1], given[2]});
+  }
+  if (stages.empty() || stages.back().end != problem.operators())
+    refuse(file, "the plan does not reach the last operator",
+           concat("stages of all ", problem.operators(), " operators"));
+  return plan::plan_of(problem, stages);
+}
+
+template <class... Policies>
+io::Json estimated(const RecipeCase& asked, const std::string& file, const io::Json& test) {
+  using Asked = Trainer<Policies...>;
+  const auto model = nn::gpt<Host, float>(asked.model, 1);
+  auto options = options_of<Asked>(model, asked, file);
+  const profile::Profile profile = *options.profile;
+  io::Json operators = io::Json::array();
+  for (const profile::OperatorProfile& entry : profile.operators) {
+    operators.push_back({{"name", entry.name},
+                         {"kind", entry.kind},
+                         {"forward_flops", entry.forward_flops},
+                         {"backward_flops", entry.backward_flops},
+                         {"parameter_bytes", entry.parameter_bytes},
+                         {"output_bytes", entry.output_bytes},
+                         {"saved_bytes", entry.saved_bytes},
+                         {"forward_s", entry.forward_s},
+                         {"backward_s", entry.backward_s}});
+  }
+  io::Json answer{{"speed_flops", asked.flops},
+                  {"forward_flops", profile.forward_flops()},
+                  {"backward_flops", profile.backward_flops()},
+                  {"operators", std::move(operators)}};
+  try {
+    options = Asked::planned(model, options, asked.ranks);
+    const StepEstimate step = Asked::estimate(model, options, asked.ranks, 0);
+    answer["bytes"] = {{"weights", step.weights},
+                       {"gradients", step.gradients},
+                       {"exchanged", step.exchanged},
+                       {"optimizer_state", step.optimizer_state},
+                       {"activations", step.activations},
+                       {"workspaces", step.workspaces},
+                       {"rest", step.rest},
+                       {"device", step.device_bytes},
+                       {"host", step.host_bytes},
+                       {"sent", step.sent}};
+    answer["step_flops"] = step.flops;
+    answer["messages"] = step.messages;
+    answer["feasible"] = asked.memory == 0 || step.device_bytes <= asked.memory;
+  } catch (const ScheduleError& error) {
+    answer["feasible"] = false;
+    answer["why"] = error.what();
+  }
+  const plan::PipelineProblem problem = pipeline_of(asked, model.dag(), profile);
+  const plan::PipelinePlan found = pipeline_plan(problem, test, file);
+  io::Json pipeline{{"feasible", found.feasible}};
+  if (found.feasible) {
+    io::Json stages = io::Json::array();
+    for (const plan::Stage& stage : found.stages)
+      stages.push_back({stage.device, stage.first, stage.end});
+    const plan::PipelineTime time =
+        problem.time(found.stages, static_cast<double>(asked.model.batch));
+    pipeline["plan"] = std::move(stages);
+    pipeline["compute_s"] = time.compute;
+    pipeline["receive_s"] = time.receive;
+    pipeline["bottleneck_s"] = time.bottleneck;
+    pipeline["T_FP"] = time.latency;
+    pipeline["T_pipe"] = time.pipelined;
+    pipeline["throughput"] = time.rate;
+  } else {
+    pipeline["why"] = found.why;
+  }
+  answer["pipeline"] = std::move(pipeline);
+  return answer;
+}
+
+/// The answer of a recipe: `answer` gets its policies as a value of `Policies<...>`.
+template <class... P>
+struct Policies {};
+
+template <class F>
+io::Json answer_of_recipe(const PlanCase& test, F&& answer) {
+  using Rule = optim::AdamW;
+  const auto recipe = io::require<std::string>(test.json, "recipe", test.file);
+  if (recipe == "ddp") return answer(Policies<optim::Ddp<Rule>>{});
+  if (recipe == "zero1") return answer(Policies<optim::Zero1<Rule>>{});
+  if (recipe == "dpu") return answer(Policies<optim::Dpu<Rule>>{});
+  if (recipe == "acco-wp") return answer(Policies<optim::AccoWp<Rule>>{});
+  if (recipe == "acco") return answer(Policies<optim::Acco<Rule>>{});
+  if (recipe == "atom") return answer(Policies<swap::Atom<>, optim::Ddp<Rule>>{});
+  refuse(test.file, "the recipe is '" + recipe + "'", recipe_names);
+}
+
 }  // namespace
 
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace) {
-  using Rule = optim::AdamW;
   const RecipeCase asked = read_case(test.json, test.file);
-  const auto recipe = io::require<std::string>(test.json, "recipe", test.file);
-  if (recipe == "ddp") return simulated<optim::Ddp<Rule>>(asked, test.file, trace);
-  if (recipe == "zero1") return simulated<optim::Zero1<Rule>>(asked, test.file, trace);
-  if (recipe == "dpu") return simulated<optim::Dpu<Rule>>(asked, test.file, trace);
-  if (recipe == "acco-wp") return simulated<optim::AccoWp<Rule>>(asked, test.file, trace);
-  if (recipe == "acco") return simulated<optim::Acco<Rule>>(asked, test.file, trace);
-  if (recipe == "atom") return simulated<swap::Atom<>, optim::Ddp<Rule>>(asked, test.file, trace);
-  refuse(test.file, "the recipe is '" + recipe + "'", recipe_names);
+  return answer_of_recipe(
+      test, [&]<class... P>(Policies<P...>) { return simulated<P...>(asked, test.file, trace); });
+}
+
+reef::io::Json estimate_recipe(const PlanCase& test) {
+  const RecipeCase asked = read_case(test.json, test.file, true);
+  return answer_of_recipe(test, [&]<class... P>(Policies<P...>) {
+    return estimated<P...>(asked, test.file, test.json);
+  });
 }
 
 }  // namespace reef_examples
