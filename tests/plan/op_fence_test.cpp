@@ -160,6 +160,17 @@ TEST(OpFence, an_answer_that_is_not_proven_has_a_bound_and_betters_every_baselin
   EXPECT_EQ(again.lower_bound, plan.lower_bound);
 }
 
+TEST(OpFence, finds_a_plan_where_memory_is_scarce_and_devices_are_too_many_to_try_all) {
+  std::mt19937_64 random(11);
+  PipelineProblem problem =
+      random_pipeline(random, {.devices = 48, .operators = 72, .tight = true});
+  for (std::size_t x = 0; x < problem.capacity.size(); ++x)
+    problem.capacity[x] = Bytes{1'600'000'000} + (x % 3) * Bytes{300'000'000};
+  const PipelinePlan plan = op_fence(problem, {.effort = 1});
+  expect_plan(problem, plan);
+  EXPECT_FALSE(split_in_order(problem, fence_order(problem, clusters_of(problem))).feasible);
+}
+
 TEST(OpFence, the_order_of_devices_in_a_problem_changes_no_time) {
   std::mt19937_64 random(6);
   for (int run = 0; run < 24; ++run) {

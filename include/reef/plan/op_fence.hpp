@@ -142,6 +142,8 @@ private:
     };
     orders_.start(by(problem_.speed));
     orders_.start(by(problem_.capacity));
+    for (std::uint32_t attempt = 0; orders_.best().stages.empty() && attempt < 256; ++attempt)
+      orders_.start(fitting_order(attempt));
     std::vector<int> fence = fence_order(problem_, clusters_of(problem_));
     // Of many devices parts, of any of which the best is a start.
     for (std::size_t first = 0; first < fence.size(); first += most_in_start / 2) {
@@ -152,6 +154,35 @@ private:
       std::reverse(part.begin(), part.end());
       orders_.start(part);
     }
+  }
+
+  /// Each next device is one that its operators, as many as fit, leave the least room on: of the first attempt the
+  /// best, of others now and then one of the next.
+  [[nodiscard]] std::vector<int> fitting_order(std::uint32_t attempt) const {
+    const RandomStream draws({.draw = attempt});
+    std::vector<int> order;
+    std::vector<int> left(static_cast<std::size_t>(problem_.devices()));
+    std::iota(left.begin(), left.end(), 0);
+    for (int at = 0; at < problem_.operators() && !left.empty();) {
+      std::vector<std::pair<double, int>> room;  // as a share, and whose
+      for (const int device : left) {
+        const auto capacity =
+            static_cast<double>(problem_.capacity[static_cast<std::size_t>(device)]);
+        double taken = 0;
+        for (int o = at; o < problem_.operators() && costs_.holds(device, at, o + 1); ++o)
+          taken += static_cast<double>(problem_.memory[static_cast<std::size_t>(o)]);
+        room.emplace_back(capacity > 0 ? 1 - taken / capacity : 1, device);
+      }
+      std::sort(room.begin(), room.end());
+      const std::uint32_t drawn = attempt == 0 ? 0 : draws.bits(order.size()) % 8;
+      const std::size_t pick = drawn < 5 ? 0 : drawn - 4;  // 0 of most, 1 to 3 of some
+      const int device = room[std::min(pick, room.size() - 1)].second;
+      order.push_back(device);
+      left.erase(std::find(left.begin(), left.end(), device));
+      const int first = at;
+      while (at < problem_.operators() && costs_.holds(device, first, at + 1)) ++at;
+    }
+    return order;
   }
 
   /// Raises the bound: devices that a relaxed plan uses twice are counted, until it uses none twice.
