@@ -145,7 +145,10 @@ private:
     for (std::uint32_t attempt = 0; orders_.best().stages.empty() && attempt < 256; ++attempt)
       orders_.start(fitting_order(attempt));
     std::vector<int> fence = fence_order(problem_, clusters_of(problem_));
-    // Of many devices parts, of any of which the best is a start.
+    const double states = static_cast<double>(problem_.operators()) *
+                          static_cast<double>(fence.size()) * static_cast<double>(fence.size());
+    if (states <= 4e8) orders_.start(fence);
+    // Of many devices parts, too: they are quick.
     for (std::size_t first = 0; first < fence.size(); first += most_in_start / 2) {
       const std::size_t end = std::min(fence.size(), first + most_in_start);
       std::vector<int> part(fence.begin() + static_cast<std::ptrdiff_t>(first),
