@@ -52,6 +52,7 @@ int run(int argc, char** argv) {
   reef_examples::add_op_fence(commands);
   reef_examples::add_adatopk(commands);
   reef_examples::add_estimate(commands);
+  reef_examples::add_allocate(commands);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

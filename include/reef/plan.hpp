@@ -5,6 +5,10 @@
 
 #include <reef/plan/adatopk.hpp>
 #include <reef/plan/adatopk_json.hpp>
+#include <reef/plan/allocate.hpp>
+#include <reef/plan/allocation.hpp>
+#include <reef/plan/allocation_cost.hpp>
+#include <reef/plan/allocation_json.hpp>
 #include <reef/plan/atom_algorithm_1.hpp>
 #include <reef/plan/balance.hpp>
 #include <reef/plan/balance_round.hpp>
@@ -13,6 +17,7 @@
 #include <reef/plan/chain_json.hpp>
 #include <reef/plan/clusters.hpp>
 #include <reef/plan/clusters_json.hpp>
+#include <reef/plan/genetic_allocation.hpp>
 #include <reef/plan/number_json.hpp>
 #include <reef/plan/op_fence.hpp>
 #include <reef/plan/partition.hpp>
