@@ -82,6 +82,7 @@ for program in "$programs"/*_bench; do
       else
         skip "no GPU answers"
       fi ;;
+    plan_allocate) table "$name.md" "$program" --svg "$folder/$name.svg" ;;
     *) google "$name.json" "$program" ;;
   esac
 done

@@ -10,6 +10,7 @@
 #include <reef/core/units.hpp>
 #include <reef/plan/allocation.hpp>
 #include <reef/plan/detail/bottleneck_matching.hpp>
+#include <reef/plan/detail/changed_links.hpp>
 #include <reef/plan/detail/draws.hpp>
 #include <reef/plan/detail/link_weights.hpp>
 
@@ -38,7 +39,10 @@ public:
         slowest_(static_cast<std::size_t>(stages)),
         edges_(static_cast<std::size_t>(stages - 1)),
         links_(edges_.size() * static_cast<std::size_t>(block())),
-        trial_(4 * static_cast<std::size_t>(block())),
+        matched_(edges_.size() * static_cast<std::size_t>(pipelines)),
+        trials_(4, ChangedLinks(pipelines)),
+        trial_links_(4 * static_cast<std::size_t>(block())),
+        trial_matched_(4 * static_cast<std::size_t>(pipelines)),
         matching_(pipelines),
         best_at_(at_) {
     measure();
@@ -56,6 +60,7 @@ public:
     slowest_.swap(other.slowest_);
     edges_.swap(other.edges_);
     links_.swap(other.links_);
+    matched_.swap(other.matched_);
     std::swap(compute_, other.compute_);
     std::swap(now_, other.now_);
   }
@@ -94,34 +99,27 @@ private:
     return static_cast<std::ptrdiff_t>(pipelines_) * pipelines_;
   }
 
-  [[nodiscard]] Seconds edge(int stage) {
-    matching_.gather(*weights_, group(stage), group(stage + 1), links(stage));
-    return matching_.solve(links(stage));
+  /// The matching of a boundary: the row of each column.
+  [[nodiscard]] int* matched(int stage) {
+    return matched_.data() + static_cast<std::ptrdiff_t>(stage) * pipelines_;
   }
 
-  /// Copies the links of a boundary to trial `slot`, and replaces those of the devices that have just come:
-  /// place p of stage a, place q of stage b.
-  const Seconds* try_links(int slot, int stage, int a, int p, int b, int q) {
-    Seconds* const trial = trial_.data() + slot * block();
-    std::copy(links(stage), links(stage) + block(), trial);
-    const auto write_row = [&](int place) {
-      const Seconds* const from = weights_->pp_of(at_.data()[place]);
-      Seconds* const row =
-          trial + static_cast<std::ptrdiff_t>(place - stage * pipelines_) * pipelines_;
-      for (int c = 0; c < pipelines_; ++c) row[c] = from[group(stage + 1)[c]];
-    };
-    const auto write_column = [&](int place) {
-      const Seconds* const from = weights_->pp_of(at_.data()[place]);
-      Seconds* const column = trial + (place - (stage + 1) * pipelines_);
-      for (int r = 0; r < pipelines_; ++r) {
-        column[static_cast<std::ptrdiff_t>(r) * pipelines_] = from[group(stage)[r]];
-      }
-    };
-    if (stage == a) write_row(p);
-    if (stage == b) write_row(q);
-    if (stage + 1 == a) write_column(p);
-    if (stage + 1 == b) write_column(q);
-    return trial;
+  [[nodiscard]] Seconds edge(int stage) {
+    matching_.gather(*weights_, group(stage), group(stage + 1), links(stage));
+    const Seconds slowest = matching_.solve(links(stage));
+    std::copy(matching_.rows(), matching_.rows() + pipelines_, matched(stage));
+    return slowest;
+  }
+
+  /// The links between a stage and the next, with those of the devices that have just come: place p of stage a, and
+  /// place q of stage b.
+  void change(ChangedLinks& changed, int stage, int a, int p, int b, int q) {
+    changed.begin(links(stage));
+    const auto of = [&](int place) { return weights_->pp_of(at_.data()[place]); };
+    if (stage == a) changed.set_row(p - a * pipelines_, of(p), group(stage + 1));
+    if (stage == b) changed.set_row(q - b * pipelines_, of(q), group(stage + 1));
+    if (stage + 1 == a) changed.set_column(p - a * pipelines_, of(p), group(stage));
+    if (stage + 1 == b) changed.set_column(q - b * pipelines_, of(q), group(stage));
   }
 
   void measure() {
@@ -177,14 +175,6 @@ private:
     }
   }
 
-  /// The least link of a device to a group: a boundary costs no less.
-  [[nodiscard]] Seconds nearest(int device, int stage) const {
-    const Seconds* const links = weights_->pp_of(device);
-    Seconds least = std::numeric_limits<Seconds>::infinity();
-    for (int i = 0; i < pipelines_; ++i) least = std::min(least, links[group(stage)[i]]);
-    return least;
-  }
-
   void swap(int p, int q, Seconds limit) {
     const int a = std::min(p / pipelines_, stages_);  // stages_: left out
     const int b = std::min(q / pipelines_, stages_);
@@ -216,22 +206,31 @@ private:
     std::swap(u, v);
     Seconds least = total;
     for (int i = 0; i < count; ++i) {
-      Boundary& boundary = changed.data()[i];
-      const int j = boundary.stage;
-      boundary.edge = 0;
-      if (j == a - 1) boundary.edge = std::max(boundary.edge, nearest(u, j));
-      if (j == a) boundary.edge = std::max(boundary.edge, nearest(u, j + 1));
-      if (j == b - 1) boundary.edge = std::max(boundary.edge, nearest(v, j));
-      if (j == b) boundary.edge = std::max(boundary.edge, nearest(v, j + 1));
-      least += boundary.edge;
+      change(trials_[static_cast<std::size_t>(i)], changed.data()[i].stage, a, p, b, q);
+      least += changed.data()[i].edge = trials_[static_cast<std::size_t>(i)].least();
+    }
+    // What a boundary may cost if the others cost what is known of them; a little above, so that
+    // rounding of the difference refuses nothing.
+    const auto allowed = [&](const Boundary& boundary) {
+      return (limit - (least - boundary.edge)) * (1 + 1e-12) + 1e-300;
+    };
+    for (int i = 0; i < count && least <= limit; ++i) {
+      const Boundary& boundary = changed.data()[i];
+      const Seconds most = allowed(boundary);
+      if (most >= edges_.data()[boundary.stage] &&
+          !trials_[static_cast<std::size_t>(i)].fits(matched(boundary.stage), most)) {
+        least = std::numeric_limits<Seconds>::infinity();
+      }
     }
     for (int i = 0; i < count && least <= limit; ++i) {
       Boundary& boundary = changed.data()[i];
-      const Seconds others = least - boundary.edge;
-      // A little above what is left, so that rounding of the difference refuses nothing.
-      boundary.edge = matching_.solve(try_links(i, boundary.stage, a, p, b, q),
-                                      (limit - others) * (1 + 1e-12) + 1e-300);
-      least = others + boundary.edge;
+      Seconds* const trial = trial_links_.data() + i * block();
+      trials_[static_cast<std::size_t>(i)].write(trial);
+      const Seconds most = allowed(boundary);
+      least -= boundary.edge;
+      least += boundary.edge = matching_.solve(trial, most);
+      std::copy(matching_.rows(), matching_.rows() + pipelines_,
+                trial_matched_.begin() + static_cast<std::ptrdiff_t>(i) * pipelines_);
     }
     if (least > limit) {
       std::swap(u, v);
@@ -240,7 +239,10 @@ private:
     for (int i = 0; i < count; ++i) {
       const int j = changed.data()[i].stage;
       edges_.data()[j] = changed.data()[i].edge;
-      std::copy(trial_.data() + i * block(), trial_.data() + (i + 1) * block(), links(j));
+      std::copy(trial_links_.data() + i * block(), trial_links_.data() + (i + 1) * block(),
+                links(j));
+      const int* const pairs = trial_matched_.data() + static_cast<std::ptrdiff_t>(i) * pipelines_;
+      std::copy(pairs, pairs + pipelines_, matched(j));
       total += changed.data()[i].edge;
     }
     update_sums(a, v, u);
@@ -286,12 +288,8 @@ private:
                        sums_.begin() + second);
       std::swap(slowest_.data()[x], slowest_.data()[y]);
     }
-    std::reverse(edges_.begin() + a, edges_.begin() + b);
-    if (a > 0) edges_.data()[a - 1] = before;
-    if (b + 1 < stages_) edges_.data()[b] = after;
-    for (int j = std::max(0, a - 1); j < std::min(b + 1, stages_ - 1); ++j) {
-      matching_.gather(*weights_, group(j), group(j + 1), links(j));
-    }
+    for (int j = std::max(0, a - 1); j < std::min(b + 1, stages_ - 1); ++j)
+      edges_.data()[j] = edge(j);
     now_ = total;
   }
 
@@ -300,11 +298,14 @@ private:
   int stages_;
   int pipelines_;
   std::vector<int> at_;
-  std::vector<Seconds> sums_;     // of each place: its data-parallel time
-  std::vector<Seconds> slowest_;  // of each stage
-  std::vector<Seconds> edges_;    // between a stage and the next
-  std::vector<Seconds> links_;    // of each boundary, (D, D)
-  std::vector<Seconds> trial_;    // of the boundaries that a move changes
+  std::vector<Seconds> sums_;         // of each place: its data-parallel time
+  std::vector<Seconds> slowest_;      // of each stage
+  std::vector<Seconds> edges_;        // between a stage and the next
+  std::vector<Seconds> links_;        // of each boundary, (D, D)
+  std::vector<int> matched_;          // of each boundary: the row of each column
+  std::vector<ChangedLinks> trials_;  // of the boundaries that a move changes
+  std::vector<Seconds> trial_links_;
+  std::vector<int> trial_matched_;
   Seconds compute_ = 0;
   Seconds now_ = 0;
   BottleneckMatching matching_;

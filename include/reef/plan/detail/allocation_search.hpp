@@ -28,8 +28,8 @@ namespace reef::inline v0::plan::detail {
 ///
 /// Effort 0 arranges the structured layouts, and searches by branch and bound as far as a fixed amount of work
 /// goes. Each further effort advances two ladders of eight Markov chains at temperatures from 0.17 % to 1 % of
-/// the best cost, neighbours of which exchange states (replica exchange): one ladder began at the structured
-/// layouts, one at random. Branch and bound comes again at efforts 1, 4, 16, ..., with more work each time.
+/// the best cost (less of more than 64 devices), neighbours of which exchange states (replica exchange): one ladder began at the structured
+/// layouts, one at random. Branch and bound comes again at efforts 1, 16, 256, ..., with more work each time.
 /// What an effort does depends on its number and the seed alone: chains draw from sequences of their own, and
 /// are looked at in a fixed order.
 class AllocationSearch {
@@ -76,8 +76,8 @@ public:
     }
     settle();
     const int next = effort_ + 1;
-    const bool power_of_4 = (next & (next - 1)) == 0 && (next & 0x55555555) != 0;
-    if (!optimal() && power_of_4) {
+    const bool power_of_16 = (next & (next - 1)) == 0 && (next & 0x11111111) != 0;
+    if (!optimal() && power_of_16) {
       prove(later_proof * static_cast<std::uint64_t>(next), stop);
       if (stop() && !optimal()) {
         best_ = std::move(before);
@@ -104,7 +104,6 @@ private:
   static constexpr int ladders = 2;
   static constexpr int rungs = 8;
   static constexpr int sweeps = 10;
-  static constexpr int moves = 1000;
   static constexpr double coldest = 0.0017;
   static constexpr double hottest = 0.010;
   static constexpr std::uint64_t first_proof = 200'000;
@@ -175,7 +174,10 @@ private:
   }
 
   bool run_chains(const std::function<bool()>& stop) {
-    const Seconds scale = best_.cost.datap + best_.cost.pipelinep;
+    // In larger networks a state has more neighbours, and each changes a smaller part of the cost.
+    const Seconds scale =
+        (best_.cost.datap + best_.cost.pipelinep) * std::min(1.0, 64.0 / weights_.size);
+    const int moves = std::clamp(64'000 / (pipelines_ * pipelines_), 100, 1000);
     std::array<Seconds, rungs> temperatures{};
     for (int rung = 0; rung < rungs; ++rung) {
       const double share = static_cast<double>(rung) / (rungs - 1);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -79,10 +80,27 @@ public:
 
   /// After solve: which row a column is matched with.
   [[nodiscard]] int row_of(int column) const { return row_of_.data()[column]; }
+  [[nodiscard]] const int* rows() const { return row_of_.data(); }
 
 private:
   static std::size_t cells(int a, int b) {
     return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);
+  }
+
+  /// Bit c says whether link[c] is at most the threshold, for c below 8 and `count`.
+  static std::uint64_t eight(const Seconds* link, int count, Seconds threshold) {
+    std::uint64_t bits = 0;
+    if (count >= 8) {
+      std::array<unsigned char, 8> open;
+      for (std::size_t c = 0; c < 8; ++c) open[c] = link[c] <= threshold ? 1 : 0;
+      std::uint64_t bytes = 0;
+      for (std::size_t c = 0; c < 8; ++c) bytes |= static_cast<std::uint64_t>(open[c]) << (8 * c);
+      return (bytes * 0x0102040810204080U) >> 56;  // the lowest bits of the eight bytes
+    }
+    for (int c = 0; c < count; ++c) {
+      bits |= static_cast<std::uint64_t>(link[c] <= threshold ? 1 : 0) << c;
+    }
+    return bits;
   }
 
   /// Opens the links of at most that weight, as bits.
@@ -92,9 +110,7 @@ private:
       for (int first = 0; first < size_; first += 64, ++word) {
         const int count = std::min(64, size_ - first);
         std::uint64_t bits = 0;
-        for (int c = 0; c < count; ++c) {
-          bits |= static_cast<std::uint64_t>(link[c] <= threshold ? 1 : 0) << c;
-        }
+        for (int c = 0; c < count; c += 8) bits |= eight(link + c, count - c, threshold) << c;
         *word = bits;
         link += count;
       }
