@@ -184,7 +184,7 @@ void run(const std::string& svg, const std::string& only, double scale) {
     options.progress = [&](int, Seconds cost) { progress(cost); };
     const plan::Allocation found = plan::allocate(problem, options);
     const Curve ours{"ours", progress.points()};
-    std::printf("| %s | %.0f s | %.2f | %s | %s | %s | %s | %s%.2f |\n", trial.network.name.c_str(),
+    std::printf("| %s | %g s | %.2f | %s | %s | %s | %s | %s%.2f |\n", trial.network.name.c_str(),
                 limit, random_mean(problem), cell(random).c_str(), cell(lin).c_str(),
                 cell(published).c_str(), cell(ours).c_str(), found.optimal ? "proven, " : "",
                 found.lower_bound);
