@@ -10,7 +10,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
-#include <reef/plan/detail/placement_search.hpp>
+#include <reef/plan/detail/swarm_placement.hpp>
 #include <reef/plan/swarm.hpp>
 
 namespace reef::inline v0::plan {
@@ -74,7 +74,7 @@ namespace detail {
 
 /// All servers in a row, in the order of their ids, until each block has one: what can be done
 /// wherever rooms suffice.
-inline void cover(const Swarm& swarm, const std::vector<int>& order, Placement& placement) {
+inline void cover(const Swarm& swarm, const std::vector<int>& order, SwarmPlacement& placement) {
   int held = 0;
   for (const int i : order) {
     const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
@@ -119,7 +119,7 @@ inline BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {
   BalancePlan plan;
   plan.version = version_of(swarm);
   plan.bound = throughput_bound(swarm);
-  detail::Placement first;
+  detail::SwarmPlacement first;
   first.t = block_throughputs(swarm);
   plan.now = plan.then = slowest_block(first.t);
   std::vector<int> order = swarm.by_id();
@@ -148,7 +148,7 @@ inline BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {
     effort.price_ppm =
         std::min((2 * options.price_ppm + servers) / (2 * servers), whole - 1);  // rounded
   }
-  detail::Placement best = first;
+  detail::SwarmPlacement best = first;
   const Throughput now = slowest_block(first.t);
   if (now == 0) search_placements(swarm, order, first, 1, effort, best);
   for (int target = 1; target <= options.targets; ++target) {
@@ -156,7 +156,7 @@ inline BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {
     if (aim > now) search_placements(swarm, order, first, aim, effort, best);
   }
   if (plan.bound > 0 && slowest_block(best.t) == 0) {
-    detail::Placement row = first;
+    detail::SwarmPlacement row = first;
     detail::cover(swarm, order, row);
     if (slowest_block(row.t) > 0) {
       best = row;

@@ -39,7 +39,7 @@ private:
 };
 
 /// Where all servers stand, and what that is worth.
-struct Placement {
+struct SwarmPlacement {
   std::vector<Throughput> t;  // (L,)
   std::vector<int> starts;    // by server
   std::int64_t shortfall = 0;
@@ -93,7 +93,7 @@ struct Worth {
   friend auto operator<=>(const Worth&, const Worth&) = default;
 };
 
-inline Worth worth(const Placement& placement, std::int64_t price_ppm) {
+inline Worth worth(const SwarmPlacement& placement, std::int64_t price_ppm) {
   constexpr std::int64_t whole = 1'000'000;
   Worth value{slowest_block(placement.t), 0};
   for (const Throughput block : placement.t) value.served += block > 0 ? 1 : 0;
@@ -117,8 +117,8 @@ struct PlacementEffort {
 ///
 /// `order` is that of ids: with equal shortfall the first server's relocation is kept.
 inline void search_placements(const Swarm& swarm, const std::vector<int>& order,
-                              const Placement& first, Throughput target,
-                              const PlacementEffort& effort, Placement& best) {
+                              const SwarmPlacement& first, Throughput target,
+                              const PlacementEffort& effort, SwarmPlacement& best) {
   struct Candidate {
     std::int64_t shortfall;
     std::size_t parent;
@@ -127,14 +127,14 @@ inline void search_placements(const Swarm& swarm, const std::vector<int>& order,
   };
   const Shortfall shortfall(target);
   Worth most = worth(best, effort.price_ppm);
-  std::vector<Placement> beam{first};
+  std::vector<SwarmPlacement> beam{first};
   beam.front().shortfall = shortfall.of(first.t);
   std::vector<std::int64_t> gains;
   std::vector<Candidate> candidates;
   for (int depth = 0; depth < effort.depth && !beam.empty(); ++depth) {
     candidates.clear();
     for (std::size_t parent = 0; parent < beam.size(); ++parent) {
-      const Placement& from = beam[parent];
+      const SwarmPlacement& from = beam[parent];
       std::vector<Throughput> t = from.t;
       for (const int i : order) {
         const SwarmServer& server = swarm.servers[static_cast<std::size_t>(i)];
@@ -146,13 +146,13 @@ inline void search_placements(const Swarm& swarm, const std::vector<int>& order,
       }
     }
     std::ranges::stable_sort(candidates, {}, &Candidate::shortfall);
-    std::vector<Placement> next;
+    std::vector<SwarmPlacement> next;
     for (const Candidate& candidate : candidates) {
       if (static_cast<int>(next.size()) == effort.beam) break;
-      Placement placement = beam[candidate.parent];
+      SwarmPlacement placement = beam[candidate.parent];
       placement.relocate(swarm, candidate.server, candidate.start);
       placement.shortfall = candidate.shortfall;
-      const bool is_known = std::ranges::any_of(next, [&](const Placement& other) {
+      const bool is_known = std::ranges::any_of(next, [&](const SwarmPlacement& other) {
         return other.shortfall == placement.shortfall && other.starts == placement.starts;
       });
       if (is_known) continue;
