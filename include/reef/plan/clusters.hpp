@@ -13,8 +13,8 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/random.hpp>
-#include <reef/plan/detail/canonical_order.hpp>
 #include <reef/plan/detail/louvain.hpp>
+#include <reef/plan/detail/structural_order.hpp>
 
 namespace reef::inline v0::plan {
 
@@ -139,9 +139,9 @@ inline Clusters clusters(const std::vector<double>& weights, int devices, double
   // All that follows is done on devices in an order that does not depend on the one they came in.
   std::vector<std::uint64_t> links(n * n);
   std::transform(own.begin(), own.end(), links.begin(),
-                 [](double weight) { return std::bit_cast<std::uint64_t>(weight); });
+                 [](double weight) { return std::bit_cast<std::uint64_t>(weight + 0.0); });
   const std::vector<int> canonical =
-      detail::CanonicalOrder(std::vector<std::uint64_t>(n, 0), std::move(links)).order();
+      detail::StructuralOrder(std::vector<std::uint64_t>(n, 0), std::move(links)).order();
   std::vector<double> sorted(n * n);
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {

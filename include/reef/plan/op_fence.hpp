@@ -11,15 +11,16 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/plan/clusters.hpp>
 #include <reef/plan/detail/bottleneck_sweep.hpp>
-#include <reef/plan/detail/canonical_order.hpp>
 #include <reef/plan/detail/fence_order.hpp>
 #include <reef/plan/detail/free_split.hpp>
 #include <reef/plan/detail/order_search.hpp>
 #include <reef/plan/detail/split_costs.hpp>
+#include <reef/plan/detail/structural_order.hpp>
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 #include <reef/plan/split_in_order.hpp>
@@ -91,14 +92,12 @@ inline std::vector<int> canonical_devices(const PipelineProblem& problem) {
     own[i] = Hash().add(problem.speed[i]).add(problem.capacity[i]).value();
     for (std::size_t j = 0; j < n; ++j) {
       links[i * n + j] = Hash()
-                             .add(problem.links.latencies[i * n + j])
+                             .add(problem.links.latencies[i * n + j] + 0.0)
                              .add(problem.links.rates[i * n + j])
-                             .add(problem.links.latencies[j * n + i])
-                             .add(problem.links.rates[j * n + i])
                              .value();
     }
   }
-  return CanonicalOrder(std::move(own), std::move(links)).order();
+  return StructuralOrder(own, std::move(links)).order();
 }
 
 /// Order and split together: a search from above, and a bound from below that becomes a proof.
