@@ -1,3 +1,4 @@
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <string>
@@ -5,6 +6,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/plan/allocate.hpp>
 #include <reef/plan/allocation_json.hpp>
@@ -12,21 +14,54 @@
 
 #include "../support/number_option.hpp"
 #include "commands.hpp"
+#include "plot.hpp"
 
 namespace reef_examples {
 
 namespace {
 
+using namespace reef;
+
 struct AllocateOptions {
-  reef::plan::AllocationOptions search;
+  plan::AllocationOptions search;
   std::string shape = "given";
   std::string links = "averaged";
   std::string method = "reef";
+  std::string plot;
 };
 
-reef::plan::Allocation search(const reef::plan::AllocationProblem& problem, const PlanCase& test,
-                              const AllocateOptions& options) {
-  using namespace reef;
+/// Pipelines are lines, and a device's number is its stage.
+NetworkPlot drawn(const plan::AllocationProblem& problem, const plan::Allocation& found,
+                  const PlanCase& test) {
+  const std::string what =
+      found.feasible
+          ? concat(found.pipelines, found.pipelines == 1 ? " pipeline" : " pipelines", " of ",
+                   found.stages, found.stages == 1 ? " stage" : " stages", " on the devices")
+          : "The devices";
+  NetworkPlot plot =
+      plot_of(test, what, problem.directed ? problem.network : problem.network.averaged());
+  frame_clusters(plot);
+  if (!found.feasible) {
+    plot.facts = {{"no plan", found.why}};
+    return plot;
+  }
+  plot.paths = found.sigma;
+  plot.groups.resize(static_cast<std::size_t>(found.stages));
+  for (const std::vector<int>& pipeline : found.sigma) {
+    for (std::size_t stage = 0; stage < pipeline.size(); ++stage)
+      plot.groups[stage].push_back(pipeline[stage]);
+  }
+  plot.facts = {{"an iteration", plot_seconds(found.cost.total())},
+                {"its gradients, by stage", plot_seconds(found.cost.datap)},
+                {"its activations, along the pipelines", plot_seconds(found.cost.pipelinep)}};
+  if (problem.stage_flops > 0)
+    plot.facts.emplace_back("its slowest device", plot_seconds(found.cost.compute));
+  plot.facts.emplace_back("no placement takes less than", plot_seconds(found.lower_bound));
+  return plot;
+}
+
+plan::Allocation search(const plan::AllocationProblem& problem, const PlanCase& test,
+                        const AllocateOptions& options) {
   if (options.method == "reef") {
     plan::AllocationOptions wanted = options.search;
     wanted.seed = test.seed;
@@ -45,11 +80,11 @@ reef::plan::Allocation search(const reef::plan::AllocationProblem& problem, cons
   return plan::genetic_allocation(problem, wanted);
 }
 
-reef::io::Json allocate(const PlanCase& test, const AllocateOptions& options) {
-  using namespace reef;
+io::Json allocate(const PlanCase& test, const AllocateOptions& options) {
   plan::AllocationProblem problem = plan::allocation_from_json(test.json, test.file);
   problem.directed = options.links == "directed";
   const plan::Allocation found = search(problem, test, options);
+  if (!options.plot.empty()) write_plot(options.plot, drawn(problem, found, test));
   io::Json answer{{"feasible", found.feasible}};
   if (!found.feasible) {
     answer["why"] = found.why;
@@ -81,7 +116,7 @@ void add_allocate(Commands& commands) {
                    "(FLOP/s of each "
                    "device) with stage_flops, cap (bytes of each device) with stage_bytes (both "
                    "may be left out)",
-                   "case.json --budget 10",
+                   "case.json --budget 10 --plot plan.svg",
                    [options](const PlanCase& test) { return allocate(test, *options); });
   command
       ->add_option(
@@ -107,6 +142,7 @@ void add_allocate(Commands& commands) {
           "ours, or a baseline: the published genetic search, and that with Kernighan-Lin's gain")
       ->check(CLI::IsMember(std::vector<std::string>{"reef", "genetic", "kernighan-lin"}))
       ->capture_default_str();
+  add_plot(commands, command, options->plot);
 }
 
 }  // namespace reef_examples

@@ -45,14 +45,14 @@ int run(int argc, char** argv) {
   reef_examples::Commands commands(app);
   reef_examples::add_swap(commands);
   reef_examples::add_simulate(commands);
-  reef_examples::add_measure(commands);
-  reef_examples::add_blocks(commands);
-  reef_examples::add_route(commands);
+  reef_examples::add_allocate(commands);
   reef_examples::add_cluster(commands);
   reef_examples::add_op_fence(commands);
   reef_examples::add_adatopk(commands);
   reef_examples::add_estimate(commands);
-  reef_examples::add_allocate(commands);
+  reef_examples::add_blocks(commands);
+  reef_examples::add_route(commands);
+  reef_examples::add_measure(commands);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,9 +1,11 @@
+#include <cstddef>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <reef/core/text.hpp>
 #include <reef/io/json.hpp>
 #include <reef/plan/op_fence.hpp>
 #include <reef/plan/pipeline_problem_json.hpp>
@@ -11,6 +13,7 @@
 
 #include "../support/number_option.hpp"
 #include "commands.hpp"
+#include "plot.hpp"
 
 namespace reef_examples {
 
@@ -21,7 +24,41 @@ using namespace reef;
 struct OpFenceCommand {
   std::string method = "search";
   plan::OpFenceOptions search;
+  std::string plot;
 };
+
+/// The pipeline is a line, and a device's number is its stage.
+NetworkPlot drawn(const plan::PipelineProblem& problem, const plan::PipelinePlan& found,
+                  const OpFenceCommand& asked, const PlanCase& test) {
+  const std::size_t count = found.stages.size();
+  const std::string what =
+      found.feasible
+          ? concat("A pipeline of ", count, count == 1 ? " stage" : " stages", " on the devices")
+          : "The devices";
+  NetworkPlot plot = plot_of(test, what, problem.links);
+  frame_clusters(plot, plan::clusters_of(problem));
+  if (!found.feasible) {
+    plot.facts = {{"no plan", found.why}};
+    return plot;
+  }
+  plot.paths.emplace_back();
+  std::string shares;
+  for (const plan::Stage& stage : found.stages) {
+    plot.paths[0].push_back(stage.device);
+    plot.groups.push_back({stage.device});
+    shares += concat(shares.empty() ? "" : ", ", stage.first,
+                     stage.end - stage.first > 1 ? concat(" to ", stage.end - 1) : std::string());
+  }
+  plot.facts = {{concat("a step of ", problem.micro_batches,
+                        problem.micro_batches == 1 ? " micro-batch" : " micro-batches"),
+                 plot_seconds(found.time.pipelined)},
+                {"one micro-batch alone", plot_seconds(found.time.latency)},
+                {"the slowest stage or link", plot_seconds(found.time.bottleneck)}};
+  if (asked.method == "search")
+    plot.facts.emplace_back("no plan takes less than", plot_seconds(found.lower_bound));
+  plot.facts.emplace_back("operators by stage", detail::plot_shortened(shares, 100));
+  return plot;
+}
 
 plan::PipelinePlan planned(const plan::PipelineProblem& problem, const OpFenceCommand& asked) {
   if (asked.method == "search") return plan::op_fence(problem, asked.search);
@@ -38,6 +75,7 @@ io::Json op_fence(const PlanCase& test, OpFenceCommand asked) {
   asked.search.seed = test.seed;
   asked.search.budget = test.budget;
   const plan::PipelinePlan found = planned(problem, asked);
+  if (!asked.plot.empty()) write_plot(asked.plot, drawn(problem, found, asked, test));
   io::Json answer{{"feasible", found.feasible}};
   if (asked.method == "search") {
     answer["optimal"] = found.optimal;
@@ -69,7 +107,8 @@ void add_op_fence(Commands& commands) {
       "operator) and edges ([from, to]), speed (operations per second), cap (bytes, by device), "
       "alpha, "
       "beta (matrices [from][to]: seconds, seconds per byte), n_b (micro-batches)",
-      "case.json --effort 8", [options](const PlanCase& test) { return op_fence(test, *options); });
+      "case.json --effort 8 --plot plan.svg",
+      [options](const PlanCase& test) { return op_fence(test, *options); });
   command
       ->add_option("--method", options->method,
                    "orders and cuts by search; cuts of an order of clusters, or of the order of "
@@ -79,6 +118,7 @@ void add_op_fence(Commands& commands) {
       ->capture_default_str();
   command->add_option("--effort", options->search.effort, "rounds, where nothing is proven before")
       ->transform(number_from<int>(1, 1'000'000));
+  add_plot(commands, command, options->plot);
 }
 
 }  // namespace reef_examples

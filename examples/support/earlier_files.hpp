@@ -73,8 +73,9 @@ inline bool keeps_something(const std::filesystem::path& path) {
 inline std::optional<std::string> in_the_way(Output kind, const std::filesystem::path& path) {
   if (path.empty() || !keeps_something(path) || detail::is_of_a_run(kind, path))
     return std::nullopt;
-  constexpr const char* names[]{"a run's metrics", "a run's trace", "a run's report",
-                                "weights (.safetensors)", "a measured network"};
+  constexpr const char* names[]{"a run's metrics",    "a run's trace",
+                                "a run's report",     "weights (.safetensors)",
+                                "a measured network", "an earlier drawing"};
   return reef::concat("'", path.string(), "' holds something else than ",
                       names[static_cast<std::size_t>(kind)],
                       ", which would be lost.\n  fix: another name, or remove it");

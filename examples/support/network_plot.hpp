@@ -32,6 +32,7 @@ struct NetworkPlot {
       groups;  ///< devices that work together, such as the replicas of a stage
   std::string path_name = "pipeline";
   std::string group_name = "stage";
+  PlotRates rates;
 };
 
 namespace detail {
@@ -153,7 +154,7 @@ private:
   }
 
   void add_link(std::size_t a, std::size_t b, std::pair<std::string, std::string>& out) const {
-    PlotLinks links;
+    PlotLinks links(plot_.rates);
     for (const int from : places_.members[a]) {
       for (const int to : places_.members[b]) {
         links.add(plot_.network, from, to);
@@ -220,7 +221,8 @@ private:
       for (const int device : places_.members[b])
         fill[static_cast<std::size_t>(device)] = plot_colour(b);
     }
-    for (std::size_t i = 0; i < n_; ++i) marks[i] = std::to_string(i);
+    for (std::size_t i = 0; i < n_; ++i)
+      marks[i] = plot_.groups.empty() ? std::to_string(i) : "\u2013";
     std::vector<std::string> more(n_);
     for (std::size_t group = 0; group < plot_.groups.size(); ++group) {
       for (const int device : plot_.groups[group]) {
@@ -236,8 +238,8 @@ private:
       out += reef::concat("<g class=\"device\"><circle cx=\"", px(x), "\" cy=\"", px(y), "\" r=\"",
                           px(places_.radius), "\" fill=\"", fill[i],
                           "\" stroke=\"#fff\" stroke-width=\"1.5\"/>");
-      const double size =
-          std::min(10.0, 2.6 * places_.radius / static_cast<double>(marks[i].size()));
+      const auto letters = plot_.groups.empty() || !more[i].empty() ? marks[i].size() : 1;
+      const double size = std::min(10.0, 2.6 * places_.radius / static_cast<double>(letters));
       out += reef::concat("<text x=\"", px(x), "\" y=\"", px(y + 0.36 * size), "\" font-size=\"",
                           px(size), "\" fill=\"#fff\" text-anchor=\"middle\">", escape(marks[i]),
                           "</text>");
@@ -283,7 +285,7 @@ private:
                            std::string_view figures) {
       out += reef::concat("<rect x=\"0\" y=\"", px(y - 10),
                           "\" width=\"11\" height=\"11\" rx=\"3\" fill=\"", colour, "\"/>\n");
-      out += text(18, y, plot_shortened(what, 60));
+      out += text(18, y, plot_shortened(what, 52));
       y += 15;
       out += text(18, y, plot_shortened(figures, 66), "font-size=\"11\" fill=\"#5b6470\"");
       y += 19;
@@ -293,7 +295,7 @@ private:
       y += 8;
     };
     const reef::profile::Network& network = plot_.network;
-    PlotLinks all;
+    PlotLinks all(plot_.rates);
     for (int a = 0; a < network.devices; ++a) {
       for (int b = 0; b < network.devices; ++b) {
         if (a != b) all.add(network, a, b);
@@ -312,8 +314,8 @@ private:
     y += 10;
     if (!plot_.labels.empty()) {
       for (std::size_t b = 0; b < std::min(places_.members.size(), most_entries); ++b) {
-        PlotLinks inside;
-        PlotLinks outside;
+        PlotLinks inside(plot_.rates);
+        PlotLinks outside(plot_.rates);
         for (const int from : places_.members[b]) {
           for (int to = 0; to < network.devices; ++to) {
             if (from == to) continue;
@@ -335,8 +337,9 @@ private:
       rest(plot_.paths.size(), plot_.path_name + "s");
     }
     if (!plot_.groups.empty()) {
-      line(reef::concat("A device's number is its ", plot_.group_name, "."),
-           "font-size=\"11\" fill=\"#5b6470\"");
+      line(
+          reef::concat("A device's number is its ", plot_.group_name, "; one without is left out."),
+          "font-size=\"11\" fill=\"#5b6470\"");
     }
     panel_height_ = y;
     return out;
@@ -350,9 +353,11 @@ private:
       const double distance = plot_distance(plot_.network, chain[i - 1], chain[i]);
       if (distance <= most) continue;
       most = distance;
-      out = reef::concat("slowest link ", plot_ms(plot_.network.latency(chain[i - 1], chain[i])),
-                         ", ", plot_gbps(plot_.network.rate(chain[i - 1], chain[i])), ", ",
-                         plot_.network.name(chain[i - 1]), " to ", plot_.network.name(chain[i]));
+      out = reef::concat("slowest link ",
+                         plot_.rates.text(plot_.network.latency(chain[i - 1], chain[i]),
+                                          plot_.network.rate(chain[i - 1], chain[i])),
+                         ", ", plot_.network.name(chain[i - 1]), " to ",
+                         plot_.network.name(chain[i]));
     }
     return out;
   }

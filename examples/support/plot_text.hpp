@@ -10,10 +10,13 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
 #include <reef/profile/network.hpp>
 #include <reef/trace/detail/html.hpp>
 
-namespace reef_examples::detail {
+namespace reef_examples {
+
+namespace detail {
 
 /// Colours that are told apart on white, and go on in other shades.
 inline std::string plot_colour(std::size_t which) {
@@ -39,22 +42,38 @@ inline std::string plot_number(double value) {
   std::snprintf(text.data(), text.size(), "%.3g", value);
   return text.data();
 }
-inline std::string plot_gbps(double bytes_per_second) {
-  return plot_number(bytes_per_second * 8 / 1e9) + " Gbit/s";
-}
 inline std::string plot_ms(double seconds) { return plot_number(seconds * 1e3) + " ms"; }
+
+}  // namespace detail
+
+/// How a drawing says what links are like.
+struct PlotRates {
+  std::string unit = "Gbit/s";
+  double bytes = 1e9 / 8;  ///< a second, which one of these is
+  double least = 0;        ///< bytes a second; what is below is no link
+  bool latencies = true;   ///< says them, too
+
+  [[nodiscard]] std::string text(reef::Seconds latency, double rate) const {
+    const std::string fast =
+        reef::concat(detail::plot_number(rate / bytes), unit.empty() ? "" : " ", unit);
+    return latencies ? reef::concat(detail::plot_ms(latency), ", ", fast) : fast;
+  }
+};
+
+namespace detail {
 
 /// The middle of latencies and rates of some links, as text.
 class PlotLinks {
 public:
+  explicit PlotLinks(const PlotRates& rates) : as_(rates) {}
+
   void add(const reef::profile::Network& network, int from, int to) {
+    if (network.rate(from, to) < as_.least) return;
     latencies_.push_back(network.latency(from, to));
     rates_.push_back(network.rate(from, to));
   }
   [[nodiscard]] std::string text() const {
-    return latencies_.empty()
-               ? "none"
-               : reef::concat(plot_ms(middle(latencies_)), ", ", plot_gbps(middle(rates_)));
+    return latencies_.empty() ? "none" : as_.text(middle(latencies_), middle(rates_));
   }
 
 private:
@@ -63,7 +82,10 @@ private:
     std::nth_element(values.begin(), at, values.end());
     return *at;
   }
+  const PlotRates& as_;
   std::vector<double> latencies_, rates_;
 };
 
-}  // namespace reef_examples::detail
+}  // namespace detail
+
+}  // namespace reef_examples
