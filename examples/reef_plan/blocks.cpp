@@ -132,34 +132,30 @@ const char* usual_op(const Json& test) {
 
 Json blocks(const PlanCase& test) {
   using Answer = Json (*)(const PlanCase&);
-  constexpr std::array<std::pair<std::string_view, Answer>, 6> ops{
-      {{"best_start", best_start},
-       {"choose_blocks", choose_blocks},
-       {"should_move", should_move},
-       {"throughput", throughput},
-       {"greedy_join", greedy_join},
-       {"plan", plan}}};
-  constexpr std::array<std::string_view, 15> keys{"op",
-                                                  "price",
-                                                  "t",
-                                                  "K",
-                                                  "L",
-                                                  "servers",
-                                                  "me",
-                                                  "relay",
-                                                  "balance_quality",
-                                                  "capacities",
-                                                  "throughputs",
-                                                  "num_blocks",
-                                                  "current_throughput",
-                                                  "forward_rps_one_block",
-                                                  "network_rps"};
-  reef::io::require_known_keys(test.json, keys, test.file);
+  using Keys = std::vector<std::string_view>;
+  struct Op {
+    std::string_view name;
+    Answer answer;
+    Keys keys;
+  };
+  static const std::array<Op, 6> ops{{
+      {"best_start", best_start, {"t", "K"}},
+      {"choose_blocks", choose_blocks, {"L", "servers", "K"}},
+      {"should_move", should_move, {"L", "servers", "me", "balance_quality", "current_throughput"}},
+      {"throughput", throughput, {"forward_rps_one_block", "network_rps", "num_blocks", "relay"}},
+      {"greedy_join", greedy_join, {"L", "capacities", "throughputs"}},
+      {"plan", plan, {"L", "servers", "price"}},
+  }};
   const auto op = reef::io::value_or<std::string>(test.json, "op", usual_op(test.json), test.file);
   std::string names;
-  for (const auto& [name, answer] : ops) {
-    if (op == name) return answer(test);
-    names += reef::concat(names.empty() ? "" : ", ", name);
+  for (const Op& known : ops) {
+    if (op == known.name) {
+      Keys keys = known.keys;
+      keys.emplace_back("op");
+      reef::io::require_known_keys(test.json, keys, test.file);
+      return known.answer(test);
+    }
+    names += reef::concat(names.empty() ? "" : ", ", known.name);
   }
   throw reef::DecodeError("reef::plan: ", test.file, ": 'op' is ", Json(op).dump(),
                           ".\n  fix: ", names, ".");

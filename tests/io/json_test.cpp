@@ -51,6 +51,15 @@ TEST(Json, errors_name_source_line_column_and_what_is_wrong) {
   EXPECT_NE(parse_error("[1e999]").find("number overflow"), std::string::npos);
 }
 
+TEST(Json, errors_name_the_field) {
+  for (const auto& [text, field] : {std::pair{R"({"a": {"b": [1, [2, NaN]]}})", "at 'a.b.1.1': "},
+                                    std::pair{R"({"a": {"b": []}, "c": 1e999})", "at 'c': "},
+                                    std::pair{R"([{"a": 1}, {"b": -}])", "at '1.b': "},
+                                    std::pair{R"([1, 2, nul])", "at '2': "}}) {
+    EXPECT_NE(parse_error(text).find(field), std::string::npos) << parse_error(text);
+  }
+}
+
 TEST(Json, refuses_what_is_no_json_or_is_ambiguous) {
   for (const char* text : {"{", "[1,]", "{\"a\":1,}", "nul", "NaN", "[1] 2", "'a'", "// c\n1",
                            "\"\xff\"", "{1:2}", "\"a", "01", "+1"}) {

@@ -73,6 +73,10 @@ TEST(Network, what_cannot_be_is_refused_by_its_entry) {
   EXPECT_THAT(refusal("[]", "[]"), HasSubstr("no devices"));
   EXPECT_THAT(refusal("[[0]]", "[[0]]", R"(, "devices": 1000000)"),
               HasSubstr("devices says 1000000"));
+  std::string million = "[[0, 1]";  // a square of as many would fit into no memory
+  for (int row = 1; row < 1'000'000; ++row) million += ",[0]";
+  EXPECT_THAT(refusal(million + "]", "[[0]]"),
+              HasSubstr("latency_ms[0] has 2 numbers in a matrix of 1000000 rows"));
   Network network = read("[[0, 1], [1, 0]]", "[[0, 1], [1, 0]]");
   network.rates[1] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(network.validate(), OptionError);

@@ -45,6 +45,8 @@ TEST_F(ReefPlan, allocate_has_baselines_shapes_and_directions_as_options) {
     const io::Json found = answer("allocate", test, std::string("--method ") + method);
     EXPECT_NEAR(found.at("total_s").get<double>(), least, 1e-9) << "there are ten partitions";
     EXPECT_EQ(found.at("optimal"), false);
+    EXPECT_GT(found.at("lower_bound_s"), 0);
+    EXPECT_LE(found.at("lower_bound_s").get<double>(), least);
   }
   const io::Json any = answer("allocate", test, "--shape any");
   EXPECT_EQ(any.at("D_PP").get<int>() * any.at("D_DP").get<int>(), 6);

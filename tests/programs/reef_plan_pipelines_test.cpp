@@ -150,6 +150,9 @@ TEST_F(ReefPlan, pipelines_and_clusters_that_cannot_be_are_one_line_that_names_t
   refused("adatopk", with(links, "/index_bytes", -1), "index_bytes is -1");
   refused("adatopk", with(links, "/r", 5), "'r' beside 'link_times'");
   refused("adatopk", links, "needs 'compute_s'", "--target stage");
+  refused("adatopk", with(links, "/compute_s", io::Json::array()), "'compute_s' has 0 numbers",
+          "--target stage");
+  refused("adatopk", with(links, "/compute_s", {1}), "'compute_s' has 1 numbers for 2 links");
   expect_refusal(plan("adatopk", R"({"alpha": [0, 0], "beta": [1e-9], "bytes": 5, "r": 2})"),
                  "'beta' has 1 numbers");
   expect_refusal(plan("adatopk", R"({"alpha": [0], "beta": [0], "bytes": 5, "r": 2})"),

@@ -87,6 +87,10 @@ TEST_F(ReefPlan, blocks_and_route_name_the_field_that_cannot_be) {
   refused("blocks", with(move, "/servers/1/id", "A"), "servers[1] says again where 'A' is");
   refused("blocks", with(move, "/servers/1/speed", 1), "'servers[1].speed'");
   refused("blocks", with(move, "/balance_quality", "high"), "'balance_quality' must be a number");
+  io::Json asked_nothing = move;
+  asked_nothing.erase("op");
+  refused("blocks", asked_nothing, "nothing reads the key 'balance_quality'");
+  refused("blocks", with(start, "/servers", io::Json::array()), "nothing reads the key 'servers'");
   const io::Json join = case_of("petals_greedy_join.json", 0);
   refused("blocks", with(join, "/capacities/3", 21), "'capacities.3' is 21");
   refused("blocks", with(join, "/throughputs", {1}), "'throughputs' 1");

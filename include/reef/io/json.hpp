@@ -86,6 +86,7 @@ public:
   bool parse_error(std::size_t byte, const std::string& /*token*/,
                    const nlohmann::detail::exception& error) override {
     byte_ = byte == 0 ? 0 : byte - 1;
+    const std::string at = path();
     why_ = error.what();  // "[json.exception...] parse error at line 1, column 2: what is wrong"
     const std::size_t column = why_.find("column ");
     const std::size_t colon = column == std::string::npos ? column : why_.find(": ", column);
@@ -95,6 +96,7 @@ public:
     } else if (bracket != std::string::npos) {
       why_.erase(0, bracket + 2);
     }
+    if (!at.empty()) why_ = concat("at '", at, "': ", why_);
     return false;
   }
 
@@ -119,17 +121,36 @@ private:
       fix_ = "check that it is the file you meant.";
       return false;
     }
+    keys_.push_back(key_);
     open_.push_back(place(std::move(container)));
+    key_.clear();
     return true;
   }
   bool close() {
     open_.pop_back();
+    key_ = std::move(keys_.back());
+    keys_.pop_back();
     return true;
+  }
+
+  /// Of the value that is read, dotted: the keys of objects and the places in arrays.
+  [[nodiscard]] std::string path() const {
+    std::string path;
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      const bool innermost = i + 1 == open_.size();
+      const std::string& key = innermost ? key_ : keys_[i + 1];
+      const bool in_array = open_[i]->is_array();
+      const std::string name =
+          in_array ? std::to_string(open_[i]->size() - (innermost ? 0U : 1U)) : key;
+      if (!name.empty()) path += concat(path.empty() ? "" : ".", name);
+    }
+    return path;
   }
 
   Json& root_;
   int depth_;
-  std::vector<Json*> open_;  // a container is not moved while one inside it is open
+  std::vector<Json*> open_;        // a container is not moved while one inside it is open
+  std::vector<std::string> keys_;  // under which each of them was opened
   std::string key_;
   std::string why_;
   std::string_view fix_ = "correct it there; if the file was cut off, copy it again.";

@@ -28,7 +28,7 @@ struct AdaTopKCase {
 /// | link_times         | seconds, by link; with user_ratio                                        |
 /// | alpha, beta, bytes | seconds, seconds per byte, by link; bytes of all, or by link; with r     |
 /// | index_bytes        | 8 where it is left out                                                    |
-/// | compute_s          | seconds by stage; may be left out                                         |
+/// | compute_s          | seconds by stage, as many as links or one more; may be left out           |
 /// | errors             | DecodeError, naming the entry                                             |
 inline AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view source) {
   constexpr std::array<std::string_view, 8> known{
@@ -88,7 +88,12 @@ inline AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view sour
   result.options.index_bytes = io::value_or<int>(json, "index_bytes", 8, source);
   number("index_bytes", result.options.index_bytes, 0, 16);
   if (json.contains("compute_s")) {
-    for (const double time : numbers("compute_s", most_seconds))
+    const std::vector<double> compute = numbers("compute_s", most_seconds);
+    const std::size_t links = result.links.size();
+    if (compute.empty() || (compute.size() != links && compute.size() != links + 1))
+      refuse(concat("'compute_s' has ", compute.size(), " numbers for ", links, " links"),
+             "one for each stage: as many as links, or one more");
+    for (const double time : compute)
       result.slowest_compute = std::max(result.slowest_compute, time);
   }
   return result;

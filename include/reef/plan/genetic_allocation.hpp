@@ -11,6 +11,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 #include <reef/plan/allocation.hpp>
+#include <reef/plan/detail/allocation_bound.hpp>
 #include <reef/plan/detail/arrangement.hpp>
 #include <reef/plan/detail/cyclic_moves.hpp>
 #include <reef/plan/detail/draws.hpp>
@@ -105,6 +106,8 @@ inline Allocation genetic_allocation(const AllocationProblem& problem,
   answer.stages = problem.stages;
   answer.pipelines = problem.pipelines;
   answer.cost = best.cost;
+  answer.lower_bound = detail::AllocationBound(weights, problem.stages, problem.pipelines).total();
+  answer.lower_bound = std::min(answer.lower_bound, answer.cost.total());
   answer.effort = evaluations;
   answer.sigma.assign(static_cast<std::size_t>(problem.pipelines), {});
   for (std::size_t place = 0; place < best.at.size(); ++place) {

@@ -20,14 +20,15 @@ inline std::vector<double> square_from_json(const io::Json& json, const char* ke
                                             std::string_view source, double unit, double least,
                                             double most) {
   const auto rows = io::require<std::vector<std::vector<double>>>(json, key, source);
-  std::vector<double> values;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].size() == rows.size()) continue;
+    throw DecodeError("reef::profile: ", source, ": ", key, "[", row, "] has ", rows[row].size(),
+                      " numbers in a matrix of ", rows.size(),
+                      " rows.\n  fix: a row for each device, with a number for each device.");
+  }
+  std::vector<double> values;  // no larger than what was read
   values.reserve(rows.size() * rows.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].size() != rows.size()) {
-      throw DecodeError("reef::profile: ", source, ": ", key, "[", row, "] has ", rows[row].size(),
-                        " numbers in a matrix of ", rows.size(),
-                        " rows.\n  fix: a row for each device, with a number for each device.");
-    }
     for (std::size_t column = 0; column < rows.size(); ++column) {
       const double value = rows[row][column];
       if (row != column && !within(value, least, most)) {
