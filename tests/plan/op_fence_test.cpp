@@ -14,7 +14,9 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/error.hpp>
+#include <reef/io/json.hpp>
 #include <reef/plan/op_fence.hpp>
+#include <reef/plan/pipeline_problem_json.hpp>
 #include <reef/plan/split_in_order.hpp>
 
 #include "support/pipelines.hpp"
@@ -291,8 +293,47 @@ TEST(OpFence, a_graph_counts_what_skips_boundaries_once) {
       EXPECT_EQ(crossing[static_cast<std::size_t>(boundary)], bytes);
     }
   }
+  EXPECT_EQ(crossing_bytes({0.1, 0.2, 0.3, 0.7}, {{0, 1}, {1, 3}, {2, 3}}),
+            (std::vector<double>{0, 0.1, 0.2, 0.2 + 0.3, 0}));
+  EXPECT_EQ(crossing_bytes({1e18, 1, 1}, {{0, 1}, {1, 2}}), (std::vector<double>{0, 1e18, 1, 0}));
   EXPECT_THROW(crossing_bytes({1, 1}, {{1, 0}}), OptionError);
   EXPECT_THROW(crossing_bytes({1, 1}, {{0, 2}}), OptionError);
+}
+
+TEST(OpFence, reads_a_graph_whose_outputs_are_fractions_or_huge) {
+  io::Json graph{
+      {"flops", {1, 1, 1}},        {"mem", {0, 0, 0}},         {"outputs", {0.1, 0.7, 0}},
+      {"edges", {{0, 1}, {1, 2}}}, {"speed", {1, 1}},          {"cap", {1, 1}},
+      {"alpha", {{0, 0}, {0, 0}}}, {"beta", {{0, 1}, {1, 0}}}, {"n_b", 1}};
+  const PipelineProblem fractions = pipeline_problem_from_json(graph, "case");
+  EXPECT_EQ(fractions.cut, (std::vector<double>{0, 0.1, 0.7, 0}));
+  EXPECT_NEAR(op_fence(fractions).time.pipelined, 3, 1e-12);
+  graph["outputs"] = {1e18, 3, 0};
+  EXPECT_EQ(pipeline_problem_from_json(graph, "case").cut, (std::vector<double>{0, 1e18, 3, 0}));
+  graph["edges"] = {{0, 2}, {1, 2}};
+  graph["outputs"] = {1e18, 1e18, 0};
+  try {
+    static_cast<void>(pipeline_problem_from_json(graph, "case"));
+    ADD_FAILURE() << "no error";
+  } catch (const DecodeError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the 'outputs' that cross boundary 2 have 2e+18 bytes"));
+  }
+}
+
+TEST(OpFence, plans_for_the_slowest_devices_and_links_that_it_takes) {
+  PipelineProblem slow;
+  slow.flops = {1e24, 1e24};
+  slow.memory = {1, 1};
+  slow.cut = {0, 1e18, 0};
+  slow.speed = {1, 1};
+  slow.capacity = {1, 1};
+  slow.links.devices = 2;
+  slow.links.latencies.assign(4, 1e6);
+  slow.links.rates.assign(4, 1);
+  slow.micro_batches = 1'000'000'000;
+  const PipelinePlan plan = op_fence(slow);
+  ASSERT_TRUE(plan.feasible) << plan.why;
+  EXPECT_NEAR(plan.time.pipelined / 1e33, 1, 1e-6);
 }
 
 TEST(OpFence, refuses_what_is_no_problem_and_names_it) {

@@ -109,8 +109,10 @@ struct PipelineProblem {
 /// What crosses each boundary of operators in a topological order: an operator's output once for all that read it,
 /// however far behind. One more than operators; nothing crosses the first and the last.
 ///
-/// | outputs | bytes that each operator hands on                                               |
+/// | outputs | bytes that each operator hands on, of any size                                  |
 /// | edges   | from an operator to one behind it                                               |
+/// | cost    | O(edges + operators^2): each boundary is a sum of its own, so none keeps the    |
+/// |         | rounding of what crosses another                                                |
 /// | errors  | OptionError for an edge that does not lead forward                               |
 inline std::vector<double> crossing_bytes(const std::vector<double>& outputs,
                                           const std::vector<std::pair<int, int>>& edges) {
@@ -125,14 +127,11 @@ inline std::vector<double> crossing_bytes(const std::vector<double>& outputs,
     }
     last[static_cast<std::size_t>(from)] = std::max(last[static_cast<std::size_t>(from)], to);
   }
-  // What begins to cross at a boundary less what ends; whole bytes, so sums are exact.
   std::vector<double> crossing(outputs.size() + 1, 0);
   for (std::size_t from = 0; from < outputs.size(); ++from) {
-    if (last[from] == 0) continue;
-    crossing[from + 1] += outputs[from];
-    crossing[static_cast<std::size_t>(last[from]) + 1] -= outputs[from];
+    const auto reader = static_cast<std::size_t>(last[from]);
+    for (std::size_t k = from + 1; k <= reader; ++k) crossing[k] += outputs[from];
   }
-  for (std::size_t k = 1; k < crossing.size(); ++k) crossing[k] += crossing[k - 1];
   return crossing;
 }
 

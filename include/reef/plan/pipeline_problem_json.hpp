@@ -76,6 +76,11 @@ inline PipelineProblem pipeline_problem_from_json(const io::Json& json, std::str
     } catch (const OptionError& error) {
       throw DecodeError("reef::plan: ", source, ": 'edges': ", error.what());
     }
+    for (std::size_t k = 0; k < problem.cut.size(); ++k) {
+      if (problem.cut[k] <= most_bytes) continue;
+      throw DecodeError("reef::plan: ", source, ": the 'outputs' that cross boundary ", k, " have ",
+                        problem.cut[k], " bytes.\n  fix: at most ", most_bytes, " together.");
+    }
   } else {
     for (const char* const key : {"edges", "outputs"}) {
       if (!json.contains(key)) continue;
@@ -107,7 +112,11 @@ inline PipelineProblem pipeline_problem_from_json(const io::Json& json, std::str
     throw DecodeError("reef::plan: ", source, ": 'n_b' is ", problem.micro_batches,
                       ".\n  fix: from 1 to 1e9 micro-batches.");
   }
-  problem.validate();
+  try {
+    problem.validate();
+  } catch (const OptionError& error) {
+    throw DecodeError("reef::plan: ", source, ": ", error.what());
+  }
   return problem;
 }
 

@@ -31,7 +31,7 @@ struct PipelineTime {
 };
 
 /// Eq. 2 to 4. Throws OptionError, naming the stage, unless there are as many times of both kinds, each from 0 to
-/// 1e12 s, and at least one micro-batch of more than no sample.
+/// 1e30 s, as long as the slowest device can take that a PipelineProblem may have, and at least one micro-batch of more than no sample.
 inline PipelineTime pipeline_time(const std::vector<Seconds>& compute,
                                   const std::vector<Seconds>& receive, std::int64_t micro_batches,
                                   double samples = 1) {
@@ -45,9 +45,9 @@ inline PipelineTime pipeline_time(const std::vector<Seconds>& compute,
   }
   PipelineTime time;
   for (std::size_t p = 0; p < compute.size(); ++p) {
-    if (!within(compute[p], 0, 1e12) || !within(receive[p], 0, 1e12)) {
+    if (!within(compute[p], 0, 1e30) || !within(receive[p], 0, 1e30)) {
       throw OptionError("reef::plan::pipeline_time: stage ", p, " computes for ", compute[p],
-                        " s and receives for ", receive[p], " s.\n  fix: from 0 to 1e12 s.");
+                        " s and receives for ", receive[p], " s.\n  fix: from 0 to 1e30 s.");
     }
     time.compute += compute[p];
     time.receive += receive[p];
