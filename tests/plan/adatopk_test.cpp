@@ -101,6 +101,17 @@ TEST(AdaTopK, refuses_what_cannot_be_and_names_it) {
   refused("link 1 has a latency of 0 s and transfers for nan", {{0, 1}, {0, nan}}, {2, 8, 0});
 }
 
+TEST(AdaTopK, no_ratio_is_above_the_one_asked_for_though_latency_leaves_no_time) {
+  const auto ratio_of = [](double latency, double transfer, double ratio) {
+    return adatopk({{latency, transfer}}, {ratio, 8, 0}).ratios.at(0);
+  };
+  EXPECT_DOUBLE_EQ(ratio_of(0, 1e-3, 100), 300);
+  EXPECT_EQ(ratio_of(1, 1e-5, 1e12), 3e12) << "the target is the latency, as numbers go";
+  // What is left beside the latency of a second is a multiple of 2^-52 s, and less than a ratio of r would take.
+  EXPECT_EQ(ratio_of(1, 1.6e-3, 1e12), 3e12);
+  EXPECT_LE(ratio_of(1, 1e-3, 1e12), 3e12);
+}
+
 /// The makespan of a flow shop: links and devices are machines that each micro-batch passes in turn.
 double makespan(const std::vector<double>& compute, const std::vector<double>& receive,
                 std::int64_t micro_batches) {

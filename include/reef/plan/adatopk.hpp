@@ -42,6 +42,7 @@ struct AdaTopKRatios {
 ///     T*  = max(max over links q of  alpha_q + B_q / r,  slowest stage's compute),    B dense transfer
 ///     r_p = c (R_p - alpha_p) / (T* - alpha_p),    R_p = alpha_p + B_p,   c = (4 + index bytes) / 4    (Eq. 7)
 ///
+/// | most   | no r_p is above c r, however little time latency leaves                               |
 /// | dense  | a link that takes T* at most, and one whose message would not shrink: r_p <= c        |
 /// | wire   | r is of bytes: at r = 100 and 8-byte indices one value in 300 is kept                 |
 /// | errors | OptionError, naming the link or the option                                           |
@@ -76,7 +77,10 @@ inline AdaTopKRatios adatopk(const std::vector<AdaTopKLink>& links, const AdaTop
     double ratio = 1;
     Seconds time = link.time();
     if (time > result.target) {
-      const double wanted = coefficient * link.transfer / (result.target - link.latency);
+      const Seconds left = result.target - link.latency;
+      const double needed = coefficient * link.transfer;
+      const double most = coefficient * options.ratio;
+      const double wanted = needed < most * left ? needed / left : most;
       if (wanted > coefficient) {
         ratio = wanted;
         time = link.latency + link.transfer * coefficient / wanted;
