@@ -168,6 +168,24 @@ TEST(Clusters, count_both_directions_as_the_slower_one) {
   EXPECT_EQ(three, (Matrix{0, 2, 1, 2, 0, 3, 1, 3, 0}));
 }
 
+TEST(Clusters, refuse_what_are_no_bandwidths_and_name_the_link) {
+  const auto refused = [](const std::string& text, const Matrix& bandwidths, int n) {
+    try {
+      cluster_weights(bandwidths, n, ClusterWeights::log);
+      ADD_FAILURE() << "no error for " << text;
+    } catch (const OptionError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(text));
+    }
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  refused("2 devices have 3 bandwidths", {0, 1, 1}, 2);
+  refused("-1 devices have 0 bandwidths", {}, -1);
+  refused("1000000 devices", {0}, 1'000'000);
+  refused("from 1 to 0 is -1", {nan, 1, -1, nan}, 2);
+  refused("from 0 to 1 is nan", {0, nan, 1, 0}, 2);
+  refused("from 0 to 1 is 1e-300", {0, 1e-300, 1, 0}, 2);
+}
+
 TEST(Clusters, the_order_of_devices_changes_no_modularity) {
   std::mt19937_64 random(4);
   for (const int n : {6, 13, 20, 40}) {

@@ -35,10 +35,22 @@ struct Clusters {
 };
 
 /// The weights of links with these bandwidths, (n, n) row-major in any unit; both directions count as the slower
-/// one. A bandwidth of 0 is no link, and the diagonal is not read.
+/// one. A bandwidth of 0 is no link, and the diagonal is not read. Throws OptionError, naming the link, unless there
+/// is a bandwidth for each two devices, each 0 or from 1e-30 to 1e30.
 inline std::vector<double> cluster_weights(const std::vector<double>& bandwidths, int devices,
                                            ClusterWeights kind) {
-  const auto n = static_cast<std::size_t>(devices);
+  const auto n = static_cast<std::size_t>(std::max(devices, 0));
+  if (devices < 1 || devices > most_clustered_devices || bandwidths.size() != n * n) {
+    throw OptionError("reef::plan::cluster_weights: ", devices, " devices have ", bandwidths.size(),
+                      " bandwidths.\n  fix: 1 to ", most_clustered_devices,
+                      " devices, and a bandwidth for each two.");
+  }
+  for (std::size_t at = 0; at < bandwidths.size(); ++at) {
+    const double bandwidth = bandwidths[at];
+    if (at / n == at % n || within(bandwidth, 0, 0) || within(bandwidth, 1e-30, 1e30)) continue;
+    throw OptionError("reef::plan::cluster_weights: the bandwidth from ", at / n, " to ", at % n,
+                      " is ", bandwidth, ".\n  fix: from 1e-30 to 1e30, or 0 where no link is.");
+  }
   std::vector<double> weights(n * n, 0);
   double least = std::numeric_limits<double>::max();
   for (std::size_t i = 0; i < n; ++i) {
