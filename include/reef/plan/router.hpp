@@ -35,6 +35,7 @@ namespace reef::inline v0::plan {
 /// | order    | of equal cost: fewest hops, then the names, in the order of the alphabet       |
 /// | answers  | depend on the servers alone, not on what was changed in which order            |
 /// | cost     | of a change: servers that end inside the span of one that it touches           |
+/// | memory   | a server that has left keeps its name and an empty place, for good             |
 /// | errors   | OptionError, naming the field; the router is unchanged                         |
 ///
 /// Source: Borzunov et al., arXiv 2312.08361, section 3.3, as the public code's `min_latency`; Koenig and
@@ -231,8 +232,7 @@ private:
     order_.erase(
         std::ranges::lower_bound(order_, std::pair(node.end, id), std::less<>(), by_end()));
     dirty_.erase(std::pair(node.end, id));
-    node.is_there = node.scan = node.touched = false;
-    node.best = node.settled = {};
+    node = {};
   }
 
   /// The best of all that can be gone on to.

@@ -11,7 +11,7 @@
 namespace reef::inline v0::plan::detail {
 
 /// Whole picoseconds: sums are exact, so a route costs the same in whatever order its parts were added.
-/// 1e4 blocks of 100 s, as many hops of 215 s: less than 4e6 s, and 9e6 s are a number.
+/// 1e4 blocks of 100 s, as many hops of 310 s: less than 4.2e6 s, and 9e6 s are a number.
 using Picoseconds = std::int64_t;
 
 inline Picoseconds picoseconds(Seconds seconds) { return std::llround(seconds * 1e12); }
