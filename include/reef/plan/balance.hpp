@@ -15,7 +15,7 @@
 
 namespace reef::inline v0::plan {
 
-/// What a plan weighs. The defaults are those of `bench/plan/swarm_day.cpp`.
+/// What a plan weighs. The defaults are those of `bench/plan/swarm_day.hpp`.
 struct BalanceOptions {
   std::int64_t price_ppm = 550'000;  ///< a move must bring price / servers more throughput
   int targets = 3;  ///< throughputs that are aimed at, evenly from now to the bound

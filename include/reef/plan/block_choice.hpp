@@ -23,7 +23,7 @@ namespace reef::inline v0::plan {
 ///
 /// | t      | (L,): of each block                                       |
 /// | ties   | the leftmost window                                       |
-/// | cost   | O(L log L)                                                |
+/// | cost   | O(L log L + L^2 / 64)                                     |
 /// | errors | OptionError unless length is from 1 to L                  |
 ///
 /// Source: Borzunov et al., arXiv 2312.08361, appendix D, as the public code does it.
