@@ -12,7 +12,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
-#include <reef/core/random.hpp>
+#include <reef/plan/detail/draws.hpp>
 #include <reef/plan/detail/window_order.hpp>
 #include <reef/plan/swarm.hpp>
 
@@ -155,9 +155,7 @@ inline MoveDecision should_move(const Swarm& swarm, std::string_view me, double 
   std::erase_if(order, [&](int i) { return !servers[static_cast<std::size_t>(i)].counts(); });
   for (bool moved = true; moved; ++decision.sweeps) {
     moved = false;
-    const RandomStream draws({.seed = seed, .sample = static_cast<std::uint64_t>(decision.sweeps)});
-    for (std::size_t i = order.size(); i > 1; --i)
-      std::swap(order[i - 1], order[draws.bits(i) % i]);
+    detail::Draws(seed, static_cast<std::uint32_t>(decision.sweeps)).shuffle(order);
     for (const int i : order) {
       SwarmServer& server = servers[static_cast<std::size_t>(i)];
       leave(server);

@@ -12,7 +12,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
-#include <reef/core/random.hpp>
+#include <reef/plan/detail/draws.hpp>
 #include <reef/plan/detail/louvain.hpp>
 #include <reef/plan/detail/structural_order.hpp>
 
@@ -77,17 +77,14 @@ inline Louvain::Labels louvain_from_many(const Louvain& graph, std::size_t n) {
   Louvain::Labels best;
   double most = -std::numeric_limits<double>::max();
   for (std::size_t run = 0; run < runs; ++run) {
-    const RandomStream draws({.sample = run});
-    for (std::size_t i = n - 1; run > 0 && i > 0; --i)
-      std::swap(order[i], order[draws.bits(i) % (i + 1)]);
+    Draws draws(0, static_cast<std::uint32_t>(run));
+    if (run > 0) draws.shuffle(order);
     Louvain::Labels labels = graph.singletons();
     if (run % 2 == 1) {
       labels = best;
-      const auto count = static_cast<std::uint32_t>(Louvain::number(labels));
-      const std::uint32_t targets = std::min(count + 1, static_cast<std::uint32_t>(n));
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::uint32_t drawn = draws.bits(n + i);
-        if (drawn % 4 == 0) labels[i] = static_cast<int>(drawn / 4 % targets);
+      const int targets = std::min(Louvain::number(labels) + 1, static_cast<int>(n));
+      for (int& label : labels) {
+        if (draws.below(4) == 0) label = draws.below(targets);
       }
     }
     labels = graph.run(order, std::move(labels));

@@ -161,7 +161,7 @@ private:
   /// Each next device is one that its operators, as many as fit, leave the least room on: of the first attempt the
   /// best, of others now and then one of the next.
   [[nodiscard]] std::vector<int> fitting_order(std::uint32_t attempt) const {
-    const RandomStream draws({.draw = attempt});
+    detail::Draws draws(0, attempt);
     std::vector<int> order;
     std::vector<int> left(static_cast<std::size_t>(problem_.devices()));
     std::iota(left.begin(), left.end(), 0);
@@ -176,8 +176,8 @@ private:
         room.emplace_back(capacity > 0 ? 1 - taken / capacity : 1, device);
       }
       std::sort(room.begin(), room.end());
-      const std::uint32_t drawn = attempt == 0 ? 0 : draws.bits(order.size()) % 8;
-      const std::size_t pick = drawn < 5 ? 0 : drawn - 4;  // 0 of most, 1 to 3 of some
+      const int drawn = attempt == 0 ? 0 : draws.below(8);
+      const auto pick = static_cast<std::size_t>(std::max(drawn - 4, 0));  // 1 to 3 of some
       const int device = room[std::min(pick, room.size() - 1)].second;
       order.push_back(device);
       left.erase(std::find(left.begin(), left.end(), device));

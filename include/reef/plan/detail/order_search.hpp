@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <reef/core/random.hpp>
 #include <reef/plan/detail/bottleneck_sweep.hpp>
+#include <reef/plan/detail/draws.hpp>
 #include <reef/plan/detail/ordered_split.hpp>
 #include <reef/plan/detail/split_costs.hpp>
 
@@ -17,7 +17,7 @@ namespace reef::inline v0::plan::detail {
 /// than a threshold, which falls to nothing in a round.
 class OrderSearch {
 public:
-  OrderSearch(const SplitCosts& costs, std::uint64_t seed) : costs_(costs), seed_(seed) {}
+  OrderSearch(const SplitCosts& costs, std::uint64_t seed) : costs_(costs), draws_(seed, 1) {}
 
   /// Splits that order, and keeps it if it is the best.
   void start(const std::vector<int>& order) {
@@ -56,8 +56,7 @@ private:
   }
 
   std::size_t draw(std::size_t below) {
-    const std::uint32_t bits = random_bits({seed_, 0, 0, 1}, drawn_++);
-    return static_cast<std::size_t>(static_cast<std::uint64_t>(bits) * below >> 32);
+    return static_cast<std::size_t>(draws_.below(static_cast<int>(below)));
   }
 
   /// The devices of a split, with one move: another device comes in, or takes a place, two change places, one goes
@@ -76,13 +75,17 @@ private:
       return order.begin() + static_cast<std::ptrdiff_t>(place);
     };
     const std::size_t n = order.size();
+    const auto insert_idle = [&] {
+      const int device = idle[draw(idle.size())];
+      order.insert(at(draw(n + 1)), device);
+    };
     std::size_t kind = draw(5);
     if (idle.empty() && kind < 2) kind += 2;
     if (n < 2 && kind >= 2) kind = idle.empty() ? 5 : draw(2);
     const std::size_t i = draw(n);
     const std::size_t j = draw(n);
     switch (kind) {
-      case 0: order.insert(at(draw(n + 1)), idle[draw(idle.size())]); break;
+      case 0: insert_idle(); break;
       case 1: order[i] = idle[draw(idle.size())]; break;
       case 2: std::swap(order[i], order[j]); break;
       case 3: {
@@ -95,13 +98,12 @@ private:
       default: break;
     }
     // One device that idles may be of use beside any of these: it is skipped where it is not.
-    if (kind >= 2 && !idle.empty()) order.insert(at(draw(n + 1)), idle[draw(idle.size())]);
+    if (kind >= 2 && !idle.empty()) insert_idle();
     return order;
   }
 
   const SplitCosts& costs_;
-  std::uint64_t seed_;
-  std::uint64_t drawn_ = 0;
+  Draws draws_;
   std::uint64_t steps_ = 0;
   Split best_;
 };
