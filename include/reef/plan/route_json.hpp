@@ -84,6 +84,9 @@ inline RouteServer route_server_from_json(const io::Json& json, int blocks, std:
 /// | errors              | DecodeError, naming the entry                                               |
 inline RouteCase route_from_json(const io::Json& json, std::string_view source) {
   constexpr int most = 10'000;
+  constexpr std::array<std::string_view, 6> known{"L",       "start",      "end",
+                                                  "servers", "client_rtt", "cache_tokens_needed"};
+  io::require_known_keys(json, known, source);
   RouteCase read;
   const int blocks = count_from_json(json, "L", 1, most, source);
   read.request.start = count_from_json(json, "start", 0, blocks - 1, source);
