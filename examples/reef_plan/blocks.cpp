@@ -15,6 +15,7 @@
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/balance.hpp>
 #include <reef/plan/block_choice.hpp>
+#include <reef/plan/number_json.hpp>
 #include <reef/plan/swarm.hpp>
 #include <reef/plan/swarm_json.hpp>
 
@@ -29,14 +30,12 @@ using reef::plan::Swarm;
 using reef::plan::Throughput;
 
 Json best_start(const PlanCase& test) {
-  const auto t = reef::io::require<std::vector<double>>(test.json, "t", test.file);
+  const auto t = reef::plan::numbers_from_json(test.json, "t", 0, 1e15, test.file);
   if (t.empty() || t.size() > std::size_t{Swarm::most_blocks}) {
     throw reef::DecodeError("reef::plan: ", test.file, ": 't' has ", t.size(),
                             " numbers.\n  fix: one for each of 1 to ", Swarm::most_blocks,
                             " blocks.");
   }
-  for (std::size_t i = 0; i < t.size(); ++i)
-    reef::plan::number_from_json(test.json, reef::concat("t.", i), 0, 1e15, test.file);
   const int length =
       reef::plan::count_from_json(test.json, "K", 1, static_cast<int>(t.size()), test.file);
   return {{"start", reef::plan::best_start<double>(t, length)}};
@@ -76,7 +75,7 @@ Json greedy_join(const PlanCase& test) {
   swarm.blocks = reef::plan::count_from_json(test.json, "L", 1, Swarm::most_blocks, test.file);
   const auto room =
       reef::io::require<std::vector<std::int64_t>>(test.json, "capacities", test.file);
-  const auto rates = reef::io::require<std::vector<double>>(test.json, "throughputs", test.file);
+  const auto rates = reef::plan::numbers_from_json(test.json, "throughputs", 0, 1e9, test.file);
   if (room.size() != rates.size() || room.size() > std::size_t{Swarm::most_servers}) {
     throw reef::DecodeError("reef::plan: ", test.file, ": 'capacities' has ", room.size(),
                             " numbers and 'throughputs' ", rates.size(),
@@ -88,8 +87,7 @@ Json greedy_join(const PlanCase& test) {
     server.id = std::to_string(i);
     server.length = reef::plan::count_from_json(test.json, reef::concat("capacities.", i), 1,
                                                 swarm.blocks, test.file);
-    server.throughput = reef::plan::to_throughput(reef::plan::number_from_json(
-        test.json, reef::concat("throughputs.", i), 0, 1e9, test.file));
+    server.throughput = reef::plan::to_throughput(rates[i]);
     swarm.servers.push_back(std::move(server));
   }
   const std::vector<int> starts = reef::plan::join_in_turn(swarm);

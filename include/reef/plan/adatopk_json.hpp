@@ -13,6 +13,7 @@
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
 #include <reef/plan/adatopk.hpp>
+#include <reef/plan/number_json.hpp>
 
 namespace reef::inline v0::plan {
 
@@ -43,10 +44,7 @@ inline AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view sour
     return value;
   };
   const auto numbers = [&](const char* key, double most) {
-    const auto values = io::require<std::vector<double>>(json, key, source);
-    for (std::size_t i = 0; i < values.size(); ++i)
-      number(concat(key, "[", i, "]"), values[i], 0, most);
-    return values;
+    return numbers_from_json(json, key, 0, most, source);
   };
   constexpr double most_seconds = 1e12;
   AdaTopKCase result;
@@ -63,12 +61,10 @@ inline AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view sour
     if (json.is_object() && json.contains("user_ratio"))
       refuse("'user_ratio' without 'link_times'", "link_times, or alpha, beta, bytes and r");
     const std::vector<double> alpha = numbers("alpha", most_seconds);
-    const std::vector<double> beta = numbers("beta", 1);
+    const std::vector<double> beta = numbers_from_json(json, "beta", 1e-18, 1, source);
     if (beta.size() != alpha.size())
       refuse(concat("'beta' has ", beta.size(), " numbers and 'alpha' ", alpha.size()),
              "one for each link");
-    for (std::size_t i = 0; i < beta.size(); ++i)
-      number(concat("beta[", i, "]"), beta[i], 1e-18, 1);
     std::vector<double> bytes;
     if (io::require<io::Json>(json, "bytes", source).is_array()) {
       bytes = numbers("bytes", 1e18);

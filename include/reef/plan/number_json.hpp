@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
@@ -20,7 +22,19 @@ inline double number_from_json(const io::Json& json, std::string_view path, doub
   return value;
 }
 
-/// As that, a whole number.
+/// As that, a list of numbers, of any length.
+inline std::vector<double> numbers_from_json(const io::Json& json, std::string_view path,
+                                             double least, double most, std::string_view source) {
+  auto values = io::require<std::vector<double>>(json, path, source);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (within(values[i], least, most)) continue;
+    throw DecodeError("reef::plan: ", source, ": ", path, "[", i, "] is ", values[i],
+                      ".\n  fix: a number from ", least, " to ", most, ".");
+  }
+  return values;
+}
+
+/// As one number, a whole one.
 inline int count_from_json(const io::Json& json, std::string_view path, int least, int most,
                            std::string_view source) {
   const auto value = io::require<std::int64_t>(json, path, source);

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/known_keys.hpp>
+#include <reef/plan/number_json.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 #include <reef/profile/network_json.hpp>
 
@@ -34,13 +34,7 @@ inline PipelineProblem pipeline_problem_from_json(const io::Json& json, std::str
   io::require_known_keys(json, known, source);
   constexpr double most_bytes = 1e18;
   const auto numbers = [&](const char* key, double least, double most) {
-    auto values = io::require<std::vector<double>>(json, key, source);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (within(values[i], least, most)) continue;
-      throw DecodeError("reef::plan: ", source, ": ", key, "[", i, "] is ", values[i],
-                        ".\n  fix: a number from ", least, " to ", most, ".");
-    }
-    return values;
+    return numbers_from_json(json, key, least, most, source);
   };
   const auto require_size = [&](const char* key, std::size_t is, std::size_t wanted,
                                 const char* of) {
