@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/error.hpp>
+#include <reef/io/json.hpp>
+#include <reef/plan/route_json.hpp>
 #include <reef/plan/router.hpp>
 
 namespace reef::plan {
@@ -282,6 +284,13 @@ TEST(Router, says_which_block_nobody_holds) {
   EXPECT_FALSE(none.feasible);
   EXPECT_EQ(none.why, "no server holds block 3");
   EXPECT_EQ(from_scratch({0, 5}, {}, {}).why, "no server holds block 0");
+}
+
+TEST(Router, a_case_with_a_key_that_nothing_reads_is_refused) {
+  io::Json json{{"L", 2}, {"start", 0}, {"end", 2}, {"servers", io::Json::object()}};
+  EXPECT_EQ(route_from_json(json, "case").request.end, 2);
+  json["server"] = 1;
+  EXPECT_THROW(static_cast<void>(route_from_json(json, "case")), DecodeError);
 }
 
 TEST(Router, refuses_what_cannot_be_and_stays_as_it_is) {
