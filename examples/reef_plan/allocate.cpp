@@ -114,7 +114,8 @@ void add_allocate(Commands& commands) {
                    "bandwidth_gbps "
                    "(Gbit/s; square matrices), devices (names or how many; may be left out), speed "
                    "(FLOP/s of each "
-                   "device) with stage_flops, cap (bytes of each device) with stage_bytes (both "
+                   "device; or device_flops, as reef-measure writes it) with stage_flops, cap "
+                   "(bytes of each device) with stage_bytes (both "
                    "may be left out)",
                    "case.json --budget 10 --plot plan.svg",
                    [options](const PlanCase& test) { return allocate(test, *options); });

@@ -48,10 +48,8 @@ NetworkPlot drawn(const plan::ClusterCase& read, const plan::Clusters& found,
                                           : drawn_as / 4);
   }
   NetworkPlot plot = plot_of(test, "Clusters", network);
-  plot.rates = {.unit = io::value_or<std::string>(test.json, "unit", "", test.file),
-                .bytes = drawn_as / slowest,
-                .least = drawn_as / 2,
-                .latencies = false};
+  plot.rates = {
+      .unit = read.unit, .bytes = drawn_as / slowest, .least = drawn_as / 2, .latencies = false};
   plot.labels = found.labels;
   plot.facts = {{"modularity", detail::plot_number(found.modularity)}};
   return plot;
@@ -64,7 +62,8 @@ void add_cluster(Commands& commands) {
   CLI::App* const command = commands.add(
       "cluster",
       "which devices belong together, by the bandwidths between them (Louvain).\n"
-      "CASE: bandwidth (square matrix, in any unit; both directions count as the slower one), n",
+      "CASE: bandwidth (square matrix, in any unit; both directions count as the slower one), n; "
+      "or latency_ms and bandwidth_gbps, as reef-measure writes them",
       "case.json --plot clusters.svg", [options](const PlanCase& test) -> io::Json {
         const plan::ClusterCase read = plan::clusters_from_json(test.json, test.file);
         const auto kind =

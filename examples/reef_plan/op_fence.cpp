@@ -106,7 +106,8 @@ void add_op_fence(Commands& commands) {
       "CASE: flops, mem (by operator), cut (bytes by boundary) or, of a graph, outputs (bytes by "
       "operator) and edges ([from, to]), speed (operations per second), cap (bytes, by device), "
       "alpha, "
-      "beta (matrices [from][to]: seconds, seconds per byte), n_b (micro-batches)",
+      "beta (matrices [from][to]: seconds, seconds per byte), n_b (micro-batches); latency_ms, "
+      "bandwidth_gbps and device_flops, as reef-measure writes them, for alpha, beta and speed",
       "case.json --effort 8 --plot plan.svg",
       [options](const PlanCase& test) { return op_fence(test, *options); });
   command

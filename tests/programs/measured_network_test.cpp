@@ -10,8 +10,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
 #include <reef/io/json.hpp>
+#include <reef/plan/allocation_json.hpp>
+#include <reef/plan/clusters_json.hpp>
+#include <reef/plan/pipeline_problem_json.hpp>
 #include <reef/profile/network_json.hpp>
 
 #include "../../examples/reef_measure/case_text.hpp"
@@ -106,6 +110,42 @@ TEST(MeasuredCase, is_a_network_to_planners_and_known_again_by_its_beginning) {
   EXPECT_NEAR(network.latency(0, 1), 0.0123456, 1e-12);
   EXPECT_NEAR(network.rate(1, 0), 1e6 / 3, 1);
   EXPECT_EQ(json["device_flops"][1], 2.5e12);
+
+  const auto with = [&](const char* more) {
+    reef::io::Json test = json;
+    test.update(reef::io::parse_json(more, "more"));
+    return test;
+  };
+  const auto allocation = reef::plan::allocation_from_json(
+      with(R"({"D_PP": 2, "D_DP": 1, "c_pp_bytes": 1, "c_dp_bytes": 1, "stage_flops": 1e9})"),
+      "case");
+  EXPECT_EQ(allocation.network, network);
+  EXPECT_THAT(allocation.speeds, ElementsAre(1e9, 2.5e12));
+  const reef::io::Json chain =
+      with(R"({"flops": [1, 1], "mem": [1, 1], "cut": [0, 1, 0], "cap": [1, 1], "n_b": 1})");
+  const auto pipeline = reef::plan::pipeline_problem_from_json(chain, "case");
+  EXPECT_EQ(pipeline.links, network);
+  EXPECT_THAT(pipeline.speed, ElementsAre(1e9, 2.5e12));
+  const auto clusters = reef::plan::clusters_from_json(json, "case");
+  EXPECT_EQ(clusters.devices, 2);
+  EXPECT_EQ(clusters.unit, "Gbit/s");
+  EXPECT_NEAR(clusters.bandwidths[1], 1, 1e-9);
+  EXPECT_NEAR(clusters.bandwidths[2], 8e-3 / 3, 1e-7);
+
+  using reef::DecodeError;
+  reef::io::Json both = chain;
+  both["beta"] = {{0, 1}, {1, 0}};
+  EXPECT_THROW(static_cast<void>(reef::plan::pipeline_problem_from_json(both, "case")),
+               DecodeError);
+  both = chain;
+  both["speed"] = {1, 2};
+  EXPECT_THAT(reef::plan::pipeline_problem_from_json(both, "case").speed, ElementsAre(1, 2));
+  both["speed"] = {1, 2, 3};
+  EXPECT_THROW(static_cast<void>(reef::plan::pipeline_problem_from_json(both, "case")),
+               DecodeError);
+  both = json;
+  both["bandwidth"] = {{0, 1}, {1, 0}};
+  EXPECT_THROW(static_cast<void>(reef::plan::clusters_from_json(both, "case")), DecodeError);
 
   const reef::test::TemporaryFolder folder;
   reef::test::write_file(folder / "measured.json", text);

@@ -18,6 +18,7 @@ namespace reef::inline v0::plan {
 /// | D_PP, D_DP                          | stages, and pipelines                                 |
 /// | c_pp_bytes, c_dp_bytes              | activations of a pipeline, and gradients of a stage   |
 /// | speed, stage_flops                  | FLOP/s of each device, and FLOPs of a stage; optional |
+/// | device_flops                        | what is read where stage_flops is and no speed        |
 /// | cap, stage_bytes                    | memory of each device, and of a stage; optional       |
 /// | errors                              | DecodeError or OptionError, naming the member         |
 inline AllocationProblem allocation_from_json(const io::Json& json, std::string_view source) {
@@ -33,7 +34,8 @@ inline AllocationProblem allocation_from_json(const io::Json& json, std::string_
   const auto list = [&](const char* key) {
     return io::value_or<std::vector<double>>(json, key, {}, source);
   };
-  problem.speeds = list("speed");
+  problem.speeds =
+      list(json.contains("stage_flops") && !json.contains("speed") ? "device_flops" : "speed");
   problem.stage_flops = io::value_or<double>(json, "stage_flops", 0, source);
   problem.memories = list("cap");
   problem.stage_bytes = io::value_or<double>(json, "stage_bytes", 0, source);

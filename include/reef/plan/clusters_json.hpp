@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,21 +18,37 @@ namespace reef::inline v0::plan {
 struct ClusterCase {
   int devices = 0;
   std::vector<double> bandwidths;  ///< (devices, devices) row-major, in any unit
+  std::string unit;                ///< of the bandwidths, or empty: the case does not say
 };
 
 /// Reads what clusters are made of.
 ///
 /// | bandwidth | square matrix, above 0 outside the diagonal; all 0 for a device that none reaches  |
-/// | n         | how many devices; may be left out                                                  |
+/// | n, unit   | how many devices, and what bandwidths are counted in; may be left out              |
+/// | network   | instead: latency_ms, bandwidth_gbps, devices, of which bandwidths count:           |
+/// |           | see network_from_json                                                              |
 /// | errors    | DecodeError, naming the entry                                                      |
 inline ClusterCase clusters_from_json(const io::Json& json, std::string_view source) {
-  io::require_known_keys(json, std::array<std::string_view, 2>{"n", "bandwidth"}, source);
+  using Keys = std::vector<std::string_view>;
+  const bool is_network = json.contains("latency_ms") || json.contains("bandwidth_gbps");
+  io::require_known_keys(
+      json,
+      is_network ? Keys{"n", "latency_ms", "bandwidth_gbps", "devices"} : Keys{"n", "bandwidth"},
+      source);
   ClusterCase result;
-  result.bandwidths = profile::square_from_json(json, "bandwidth", source, 1, 0, 1e30);
-  const std::size_t n = json["bandwidth"].size();
+  if (is_network) {
+    result.bandwidths = profile::network_from_json(json, source).rates;
+    for (double& bandwidth : result.bandwidths) bandwidth *= 8e-9;
+    result.unit = "Gbit/s";
+  } else {
+    result.bandwidths = profile::square_from_json(json, "bandwidth", source, 1, 0, 1e30);
+    result.unit = io::value_or<std::string>(json, "unit", "", source);
+  }
+  const char* const key = is_network ? "bandwidth_gbps" : "bandwidth";
+  const std::size_t n = json[key].size();
   const auto devices = io::value_or<std::size_t>(json, "n", n, source);
   if (n == 0 || n > static_cast<std::size_t>(most_clustered_devices) || devices != n) {
-    throw DecodeError("reef::plan: ", source, ": 'n' is ", devices, " and 'bandwidth' has ", n,
+    throw DecodeError("reef::plan: ", source, ": 'n' is ", devices, " and '", key, "' has ", n,
                       " rows.\n  fix: a row for each device, 1 to ", most_clustered_devices, ".");
   }
   result.devices = static_cast<int>(n);

@@ -27,10 +27,13 @@ namespace reef::inline v0::plan {
 /// | alpha, beta    | square matrices [from][to]: seconds of latency, and seconds per byte           |
 /// | n_b            | micro-batches                                                                  |
 /// | devices        | names; may be left out                                                         |
+/// | network        | instead of alpha and beta: latency_ms, bandwidth_gbps, devices, see            |
+/// |                | network_from_json; and device_flops instead of speed                           |
 /// | errors         | DecodeError, naming the entry                                                  |
 inline PipelineProblem pipeline_problem_from_json(const io::Json& json, std::string_view source) {
-  constexpr std::array<std::string_view, 11> known{
-      "flops", "mem", "cut", "outputs", "edges", "speed", "cap", "alpha", "beta", "n_b", "devices"};
+  constexpr std::array<std::string_view, 13> known{
+      "flops", "mem",  "cut", "outputs", "edges",      "speed",         "cap",
+      "alpha", "beta", "n_b", "devices", "latency_ms", "bandwidth_gbps"};
   io::require_known_keys(json, known, source);
   constexpr double most_bytes = 1e18;
   const auto numbers = [&](const char* key, double least, double most) {
@@ -86,20 +89,33 @@ inline PipelineProblem pipeline_problem_from_json(const io::Json& json, std::str
     require_size("cut", problem.cut.size(), problem.flops.size() + 1,
                  "boundaries, the first and the last among them");
   }
-  problem.speed = numbers("speed", 1, 1e24);
-  at_most("speed", problem.speed.size(), most_pipeline_devices);
+  const bool has_flops = !json.contains("speed") && json.contains("device_flops");
+  const char* const speed = has_flops ? "device_flops" : "speed";
+  problem.speed = numbers(speed, 1, 1e24);
+  at_most(speed, problem.speed.size(), most_pipeline_devices);
   for (const double bytes : numbers("cap", 0, most_bytes))
     problem.capacity.push_back(static_cast<Bytes>(bytes));
   require_size("cap", problem.capacity.size(), problem.speed.size(), "devices");
-  problem.links.devices = problem.devices();
-  problem.links.latencies = profile::square_from_json(json, "alpha", source, 1, 0, 1e6);
-  require_size("alpha", json["alpha"].size(), problem.speed.size(), "devices");
-  problem.links.rates = profile::square_from_json(json, "beta", source, 1, 1e-18, 1);
-  require_size("beta", json["beta"].size(), problem.speed.size(), "devices");
-  for (double& beta : problem.links.rates) beta = beta > 0 ? 1 / beta : 0;  // 0 on the diagonal
-  if (json.contains("devices")) {
-    problem.links.names = io::require<std::vector<std::string>>(json, "devices", source);
-    require_size("devices", problem.links.names.size(), problem.speed.size(), "speeds");
+  const bool is_network = json.contains("latency_ms") || json.contains("bandwidth_gbps");
+  if (is_network && (json.contains("alpha") || json.contains("beta"))) {
+    throw DecodeError("reef::plan: ", source, ": '", json.contains("alpha") ? "alpha" : "beta",
+                      "' beside a network's links.\n  fix: 'alpha' and 'beta', or 'latency_ms' and "
+                      "'bandwidth_gbps'.");
+  }
+  if (is_network) {
+    problem.links = profile::network_from_json(json, source);
+    require_size("latency_ms", json["latency_ms"].size(), problem.speed.size(), "devices");
+  } else {
+    problem.links.devices = problem.devices();
+    problem.links.latencies = profile::square_from_json(json, "alpha", source, 1, 0, 1e6);
+    require_size("alpha", json["alpha"].size(), problem.speed.size(), "devices");
+    problem.links.rates = profile::square_from_json(json, "beta", source, 1, 1e-18, 1);
+    require_size("beta", json["beta"].size(), problem.speed.size(), "devices");
+    for (double& beta : problem.links.rates) beta = beta > 0 ? 1 / beta : 0;  // 0 on the diagonal
+    if (json.contains("devices")) {
+      problem.links.names = io::require<std::vector<std::string>>(json, "devices", source);
+      require_size("devices", problem.links.names.size(), problem.speed.size(), "speeds");
+    }
   }
   problem.micro_batches = io::require<std::int64_t>(json, "n_b", source);
   if (problem.micro_batches < 1 || problem.micro_batches > 1'000'000'000) {
