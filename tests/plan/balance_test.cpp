@@ -156,8 +156,9 @@ TEST(Balance, keeps_a_swarm_that_comes_and_goes_near_its_bound_with_few_moves) {
     bound += per_second(plan.bound);
     server_hours += static_cast<double>(swarm.servers.size()) / 60;
   }
-  EXPECT_GT(served, 0.85 * bound);
-  EXPECT_LT(moves, 0.8 * server_hours) << "at a change of a server in 30 for each four minutes";
+  // 0.910 of what no placement exceeds, and 0.607 moves in a server-hour, in which 0.33 servers go and others come.
+  EXPECT_GT(served, 0.9 * bound);
+  EXPECT_LT(moves, 0.63 * server_hours);
 }
 
 TEST(Balance, refuses_options_that_cannot_be) {
@@ -218,8 +219,11 @@ TEST(BalanceRound, servers_that_hear_in_any_order_and_late_make_one_plan_and_nev
     }
     all.insert(all.end(), acted.begin(), acted.end());
     std::ranges::stable_sort(all, {}, &Announcement::time);
-    EXPECT_GE(slowest_block(block_throughputs(swarm_at(24, all, clock.snapshot(round + 1)))),
-              acted.empty() ? 0 : 1);
+    // All that was done apart comes to what the one plan foresaw, whether anybody moved or nobody.
+    EXPECT_EQ(slowest_block(block_throughputs(swarm_at(24, all, clock.snapshot(round + 1)))),
+              plan->then);
+    EXPECT_EQ(acted.size(), plan->moves.size());
+    EXPECT_GT(plan->then, 0);
   }
   EXPECT_GT(moves, 20);
 }
