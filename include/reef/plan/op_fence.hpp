@@ -16,6 +16,7 @@
 #include <reef/core/units.hpp>
 #include <reef/plan/clusters.hpp>
 #include <reef/plan/detail/bottleneck_sweep.hpp>
+#include <reef/plan/detail/draws.hpp>
 #include <reef/plan/detail/fence_order.hpp>
 #include <reef/plan/detail/free_split.hpp>
 #include <reef/plan/detail/order_search.hpp>
