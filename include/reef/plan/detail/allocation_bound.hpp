@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -10,38 +9,14 @@
 #include <reef/plan/allocation.hpp>
 #include <reef/plan/detail/arrangement.hpp>
 #include <reef/plan/detail/link_weights.hpp>
+#include <reef/plan/detail/spanning_tree.hpp>
 
 namespace reef::inline v0::plan::detail {
 
 /// The edges of the minimum spanning tree of pp, ascending: at any threshold, the links of at most that
 /// weight and the edges of the tree connect the same devices.
-struct TreeEdge {
-  int a = 0;
-  int b = 0;
-  Seconds weight = 0;
-};
-
-inline std::vector<TreeEdge> spanning_tree(const LinkWeights& weights) {
-  const auto n = static_cast<std::size_t>(weights.size);
-  std::vector<Seconds> near(n, std::numeric_limits<Seconds>::infinity());
-  std::vector<int> from(n, 0);
-  std::vector<bool> in(n, false);
-  std::vector<TreeEdge> edges;
-  for (std::size_t k = 0, next = 0; k < n; ++k) {
-    in[next] = true;
-    if (k > 0) edges.push_back({from[next], static_cast<int>(next), near[next]});
-    const Seconds* const links = weights.pp_of(static_cast<int>(next));
-    std::size_t nearest = n;
-    for (std::size_t v = 0; v < n; ++v) {
-      if (in[v]) continue;
-      if (links[v] < near[v]) {
-        near[v] = links[v];
-        from[v] = static_cast<int>(next);
-      }
-      if (nearest == n || near[v] < near[nearest]) nearest = v;
-    }
-    next = nearest;
-  }
+inline std::vector<TreeEdge> ascending_tree(const LinkWeights& weights) {
+  std::vector<TreeEdge> edges = spanning_tree(weights.size, weights.pp);
   std::stable_sort(edges.begin(), edges.end(),
                    [](const TreeEdge& x, const TreeEdge& y) { return x.weight < y.weight; });
   return edges;
@@ -111,7 +86,7 @@ private:
     };
     const auto room = [&](int s) { return s - (s + stages - 1) / stages; };
     int links = 0;
-    for (const TreeEdge& edge : spanning_tree(weights)) {
+    for (const TreeEdge& edge : ascending_tree(weights)) {
       const int a = root(edge.a);
       const int b = root(edge.b);
       int& joined = size.data()[a];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <reef/core/units.hpp>
+#include <reef/plan/detail/spanning_tree.hpp>
 
 namespace reef::inline v0::plan::detail {
 
@@ -112,19 +113,7 @@ inline OpenPath heuristic_open_path(int size, const std::vector<Seconds>& edges)
       best.order = order;
     }
   }
-  // Prim's tree.
-  std::vector<Seconds> near(n, std::numeric_limits<Seconds>::infinity());
-  std::vector<bool> in(n, false);
-  near[0] = 0;
-  for (std::size_t k = 0; k < n; ++k) {
-    std::size_t next = n;
-    for (std::size_t v = 0; v < n; ++v) {
-      if (!in[v] && (next == n || near[v] < near[next])) next = v;
-    }
-    in[next] = true;
-    best.bound += near[next];
-    for (std::size_t v = 0; v < n; ++v) near[v] = std::min(near[v], edges[next * n + v]);
-  }
+  for (const TreeEdge& joined : spanning_tree(size, edges)) best.bound += joined.weight;
   best.bound = std::min(best.bound, best.length);
   return best;
 }

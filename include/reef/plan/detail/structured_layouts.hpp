@@ -8,26 +8,14 @@
 
 #include <reef/plan/detail/allocation_bound.hpp>
 #include <reef/plan/detail/link_weights.hpp>
+#include <reef/plan/detail/spanning_tree.hpp>
 
 namespace reef::inline v0::plan::detail {
 
 /// Devices in the order in which Prim's tree takes them: every single-linkage cluster is a stretch of it.
 inline std::vector<int> linkage_order(const LinkWeights& weights) {
-  const auto n = static_cast<std::size_t>(weights.size);
-  std::vector<Seconds> near(weights.pp_of(0), weights.pp_of(0) + n);
-  std::vector<bool> in(n, false);
   std::vector<int> order{0};
-  in[0] = true;
-  while (order.size() < n) {
-    std::size_t next = n;
-    for (std::size_t v = 0; v < n; ++v) {
-      if (!in[v] && (next == n || near[v] < near[next])) next = v;
-    }
-    in[next] = true;
-    order.push_back(static_cast<int>(next));
-    const Seconds* const links = weights.pp_of(static_cast<int>(next));
-    for (std::size_t v = 0; v < n; ++v) near[v] = std::min(near[v], links[v]);
-  }
+  for (const TreeEdge& edge : spanning_tree(weights.size, weights.pp)) order.push_back(edge.b);
   return order;
 }
 
@@ -35,7 +23,7 @@ inline std::vector<int> linkage_order(const LinkWeights& weights) {
 /// clusters first.
 inline std::vector<std::vector<std::vector<int>>> clusterings(const LinkWeights& weights,
                                                               std::size_t most) {
-  const std::vector<TreeEdge> tree = spanning_tree(weights);
+  const std::vector<TreeEdge> tree = ascending_tree(weights);
   std::vector<std::pair<double, std::size_t>> gaps;  // by ratio: edges below the index are within
   for (std::size_t e = 1; e < tree.size(); ++e) {
     if (tree[e].weight > tree[e - 1].weight) {
