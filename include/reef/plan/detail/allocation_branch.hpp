@@ -25,7 +25,8 @@ namespace reef::inline v0::plan::detail {
 /// an equal history, the first gets the most devices. A branch is cut where its cost so far, with the least
 /// that AllocationBound leaves for the rest of the path, is not below the best known.
 ///
-/// | cost   | at most `work` compositions and matchings, each O(D^2)                          |
+/// | cost   | at most `work` compositions and matchings of up to a dozen devices and stages; of   |
+/// |        | more, as many fewer as each takes longer: D^2 for sums and matchings, S^2 for paths   |
 /// | result | the best placement found, of class indices, and whether all was searched        |
 class AllocationBranch {
 public:
@@ -67,6 +68,7 @@ public:
     work_left_ = work;
     stop_ = &stop;
     complete_ = true;
+    asked_ = 0;
     found_.clear();
     path_.clear();
     edges_.clear();
@@ -109,13 +111,18 @@ private:
   /// Below the best known by more than rounding.
   [[nodiscard]] bool promises(Seconds bound) const { return bound < best_ - best_ * 1e-12; }
 
-  bool spend() {
-    if (work_left_ == 0 || (work_left_ % 1024 == 0 && (*stop_)())) {
+  /// Pays for one step over so many numbers. `stop` is asked after each 1024 that were paid.
+  bool spend(std::int64_t numbers) {
+    const auto price = static_cast<std::uint64_t>(1 + numbers / 256);
+    asked_ += price;
+    const bool asks = asked_ >= 1024;
+    if (asks) asked_ = 0;
+    if (work_left_ < price || (asks && (*stop_)())) {
       work_left_ = 0;
       complete_ = false;
       return false;
     }
-    --work_left_;
+    work_left_ -= price;
     return true;
   }
 
@@ -153,9 +160,11 @@ private:
   /// All groups that may come next, of classes from `c` on beside what `group` has.
   void compose(int c, Seconds compute, Seconds datap, Seconds path, std::vector<int>& group,
                std::vector<Child>& children) {
-    if (!spend()) return;
     const LinkWeights& w = order_.classes;
-    const int open = pipelines_ - static_cast<int>(group.size());
+    const auto size = static_cast<std::int64_t>(group.size());
+    const int open = pipelines_ - static_cast<int>(size);
+    const std::int64_t path_numbers = open == 0 ? std::int64_t{stages_} * stages_ : w.size;
+    if (!spend(size * size + path_numbers)) return;
     if (open == 0) {
       finish(compute, datap, group, children);
       return;
@@ -207,6 +216,7 @@ private:
   std::vector<int> found_;
   Seconds best_ = std::numeric_limits<Seconds>::infinity();
   std::uint64_t work_left_ = 0;
+  std::uint64_t asked_ = 0;  // paid since `stop` was asked
   const std::function<bool()>* stop_ = nullptr;
   bool complete_ = false;
 };
