@@ -23,8 +23,8 @@ namespace detail {
 /// the last back to P_0, each time the one of greatest gain; the cycle is closed where the sum of gains
 /// was greatest. At most S cycles, in which no device moves twice.
 ///
-/// As published, what is returned is the state one cycle before that of the greatest sum: of a
-/// single cycle, the state that was given.
+/// Kernighan and Lin's search returns the state after the cycle to which the sum of gains is greatest. As
+/// published, what is returned is the state one cycle before: of a single cycle, the state that was given.
 ///
 /// Source: Yuan et al., arXiv 2206.01288, section 3.4, and its published program.
 class CyclicMoves {
@@ -63,10 +63,11 @@ public:
     double sum = 0;
     std::size_t chosen = 0;
     for (std::size_t i = 1; i < sums.size(); ++i) {
-      sum += sums[i - 1];
+      const std::size_t state = gain_ == GeneticGain::published ? i - 1 : i;
+      sum += sums[state];
       if (sum > most) {
         most = sum;
-        chosen = i - 1;
+        chosen = state;
       }
     }
     labels = states[chosen];
