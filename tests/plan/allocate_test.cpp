@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -81,10 +82,8 @@ TEST(Allocate, is_what_the_search_of_all_placements_finds) {
   for (int devices = 1; devices <= 9; ++devices) {
     for (int stages = 1; stages <= devices; ++stages) {
       for (int pipelines = 1; stages * pipelines <= devices; ++pipelines) {
-        // Of the shapes that leave devices out, those of many devices are many placements.
         const bool whole = stages * pipelines == devices;
-        if (!whole && devices > 7 && stages * pipelines > 7) continue;
-        const int runs = devices < 9 ? 8 : whole ? 4 : 1;
+        const int runs = devices < 9 ? 8 : 4;
         for (int run = 0; run < runs; ++run) {
           SCOPED_TRACE(testing::Message()
                        << stages << " x " << pipelines << " of " << devices << ", run " << run);
@@ -272,6 +271,52 @@ TEST(Allocate, a_budget_ends_at_a_whole_effort_and_says_which) {
   EXPECT_EQ(allocate(problem, options).effort, 0);
 }
 
+TEST(Allocate, a_budget_ends_at_a_whole_effort_of_all_shapes) {
+  std::mt19937_64 random(19);
+  const AllocationProblem problem = random_allocation(random, 18, 3, 6, 1000, true);
+  AllocationOptions options;
+  options.any_shape = true;
+  for (const Seconds budget : {0.05, 0.1, 0.15, 0.2}) {
+    options.budget = budget;
+    options.effort = -1;
+    const Allocation found = allocate(problem, options);
+    checked_cost(problem.in_shape(found.stages, found.pipelines), found);
+    options.budget = 0;
+    options.effort = found.effort;
+    const Allocation again = allocate(problem, options);
+    EXPECT_EQ(again.effort, found.effort);
+    EXPECT_EQ(again.cost, found.cost);
+    EXPECT_EQ(again.lower_bound, found.lower_bound);
+    EXPECT_EQ(again.sigma, found.sigma);
+  }
+}
+
+TEST(Allocate, an_effort_that_is_stopped_or_undone_leaves_what_was_known) {
+  std::mt19937_64 random(20);
+  const AllocationProblem problem = random_allocation(random, 18, 3, 6, 1000, true);
+  const detail::LinkWeights weights = detail::link_weights(problem);
+  const auto state = [](const detail::AllocationSearch& search) {
+    return std::tuple(search.sigma(), search.cost(), search.lower_bound(), search.effort());
+  };
+  detail::AllocationSearch whole(weights, 3, 6, 0, 1);
+  const auto before = state(whole);
+  EXPECT_TRUE(whole.advance([] { return false; }));
+  const auto after = state(whole);
+  EXPECT_LT(std::get<1>(after).total(), std::get<1>(before).total());
+  whole.undo();
+  EXPECT_EQ(state(whole), before);
+  int stopped = 0;
+  for (int last = 0;; last += 37) {  // stops at the first question, at a later one, ... and never
+    int asked = 0;
+    detail::AllocationSearch search(weights, 3, 6, 0, 1);
+    const bool finished = search.advance([&] { return asked++ >= last; });
+    EXPECT_EQ(state(search), finished ? after : before) << last;
+    if (finished) break;
+    ++stopped;
+  }
+  EXPECT_GT(stopped, 3);
+}
+
 TEST(Allocate, more_effort_is_never_worse_and_is_reported) {
   std::mt19937_64 random(10);
   const AllocationProblem problem = random_allocation(random, 36, 6, 6, 1000, true);
@@ -360,6 +405,28 @@ TEST(Allocate, the_shape_that_it_chooses_is_the_best_of_all) {
   const Allocation found = allocate(uneven, options);
   for (const auto& pipeline : found.sigma)
     EXPECT_THAT(pipeline, testing::Not(testing::Contains(4)));
+}
+
+TEST(Allocate, shapes_that_are_not_kept_still_count) {
+  std::mt19937_64 random(21);
+  AllocationProblem problem = random_allocation(random, 66, 66, 1, 1000, true);
+  problem.stage_flops = 1e12;
+  for (int d = 0; d < 66; ++d)
+    problem.speeds.push_back(1e11 * static_cast<double>(1 + random() % 9));
+  AllocationOptions options;
+  options.effort = 0;
+  Seconds least = std::numeric_limits<Seconds>::infinity();
+  Seconds bound = least;
+  for (int stages = 1; stages <= 66; ++stages) {
+    const Allocation found = allocate(problem.in_shape(stages, 66 / stages), options);
+    least = std::min(least, found.cost.total());
+    bound = std::min(bound, found.lower_bound);
+  }
+  options.any_shape = true;
+  const Allocation found = allocate(problem, options);
+  EXPECT_EQ(found.cost.total(), least);
+  EXPECT_EQ(found.lower_bound, bound);
+  checked_cost(problem.in_shape(found.stages, found.pipelines), found);
 }
 
 TEST(Allocate, directions_are_averaged_or_judged_as_they_are_used) {
@@ -456,6 +523,61 @@ TEST(OpenPath, is_exact_to_16_stages_and_bounded_above) {
   checked_cost(many, allocate(many, options));
 }
 
+TEST(OpenPath, of_many_vertices_ends_with_its_work_whatever_the_unit) {
+  std::mt19937_64 random(22);
+  constexpr int size = 300;
+  std::vector<double> points(size);
+  for (double& point : points) point = static_cast<double>(random() % 100'000);
+  std::vector<Seconds> edges;
+  for (const double a : points) {
+    for (const double b : points) edges.push_back(std::abs(a - b));
+  }
+  const detail::OpenPath found = detail::heuristic_open_path(size, edges);
+  EXPECT_DOUBLE_EQ(detail::length_of(found.order, edges), found.length);
+  const auto [first, last] = std::minmax_element(points.begin(), points.end());
+  EXPECT_DOUBLE_EQ(found.bound, *last - *first);
+  EXPECT_LT(found.length, 1.2 * found.bound);
+  for (Seconds& edge : edges) edge = std::ldexp(edge, -60);
+  const detail::OpenPath scaled = detail::heuristic_open_path(size, edges);
+  EXPECT_EQ(scaled.order, found.order);
+  EXPECT_EQ(scaled.length, std::ldexp(found.length, -60));
+}
+
+TEST(OpenPath, of_a_thousand_stages_is_found_within_bounded_work) {
+  std::mt19937_64 random(23);
+  const AllocationProblem problem = random_allocation(random, 1000, 1000, 1, 1000, true);
+  AllocationOptions options;
+  options.effort = 0;
+  const Allocation found = allocate(problem, options);
+  EXPECT_LE(found.lower_bound, found.cost.total());
+  EXPECT_EQ(allocation_cost(problem, found.sigma), found.cost);
+}
+
+TEST(CyclicMoves,
+     kernighan_lin_keeps_the_cycle_that_gains_most_and_the_published_search_the_one_before) {
+  // Two fast pairs, each split over both groups: one cycle makes each pair a group.
+  AllocationProblem problem;
+  problem.stages = 2;
+  problem.pipelines = 2;
+  problem.gradient_bytes = 1e9;
+  problem.network.devices = 4;
+  for (const int a : {0, 0, 1, 1}) {
+    for (const int b : {0, 0, 1, 1}) {
+      problem.network.latencies.push_back(0);
+      problem.network.rates.push_back(a == b ? 1e9 : 1e8);
+    }
+  }
+  const std::vector<int> split{0, 1, 0, 1};
+  std::vector<int> labels = split;
+  detail::CyclicMoves(problem, GeneticGain::kernighan_lin).improve(labels);
+  EXPECT_EQ(labels[0], labels[1]);
+  EXPECT_EQ(labels[2], labels[3]);
+  EXPECT_NE(labels[0], labels[2]);
+  labels = split;
+  detail::CyclicMoves(problem, GeneticGain::published).improve(labels);
+  EXPECT_EQ(labels, split);
+}
+
 TEST(GeneticAllocation, finds_placements_that_cost_what_it_says_and_never_less_than_the_least) {
   std::mt19937_64 random(16);
   for (const GeneticGain gain : {GeneticGain::published, GeneticGain::kernighan_lin}) {
@@ -537,6 +659,25 @@ TEST(Allocate, what_cannot_be_meant_is_refused_by_name) {
   bad = good;
   bad.stage_bytes = 1;
   refused(bad, "stage_bytes is given without cap");
+  const auto refused_options = [&](AllocationProblem problem, const AllocationOptions& options,
+                                   const std::string& text) {
+    try {
+      allocate(problem, options);
+      ADD_FAILURE() << "nothing was thrown for " << text;
+    } catch (const OptionError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(text));
+      EXPECT_THAT(error.what(), HasSubstr("fix: "));
+    }
+  };
+  AllocationOptions options;
+  options.effort = -2;
+  refused_options(good, options, "the effort is -2");
+  options.effort = -1;
+  options.any_shape = true;
+  AllocationProblem many = random_allocation(random, 513, 2, 2, 10, true);
+  many.speeds.assign(513, 1e9);
+  many.stage_flops = 1;
+  refused_options(many, options, "any shape of 513 devices");
   AllocationProblem wide = good;
   wide.stages = 1'000'000;
   wide.pipelines = 1'000'000;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -21,56 +22,125 @@
 
 namespace reef::inline v0::plan {
 
+/// How many devices allocate takes with any_shape where speeds say what an idle device costs: each has its shape.
+inline constexpr int most_devices_of_any_shape = 512;
+
 namespace detail {
+
+/// D_PP x D_DP.
+struct Shape {
+  int stages = 0;
+  int pipelines = 0;
+};
+
+/// The devices that have room for a stage where there are so many.
+inline std::vector<int> devices_with_room(const AllocationProblem& problem, int stages) {
+  const double bytes = problem.stage_bytes * (static_cast<double>(problem.stages) / stages);
+  std::vector<int> devices;
+  for (int d = 0; d < problem.network.devices; ++d) {
+    if (problem.memories.empty() || problem.memories.data()[d] >= bytes) devices.push_back(d);
+  }
+  return devices;
+}
 
 /// Shapes to choose from, of so many devices that have room: all where speeds say what an idle device
 /// costs, else those that leave the fewest devices idle.
-inline std::vector<AllocationProblem> shapes_of(const AllocationProblem& problem) {
-  std::vector<AllocationProblem> shapes;
+inline std::vector<Shape> shapes_of(const AllocationProblem& problem) {
+  std::vector<Shape> shapes;
   int fewest = std::numeric_limits<int>::max();
   for (int stages = 1; stages <= problem.network.devices; ++stages) {
-    AllocationProblem shape = problem.in_shape(stages, 1);
-    int room = 0;
-    for (int d = 0; d < problem.network.devices; ++d) {
-      const bool fits = problem.memories.empty() || problem.memories.data()[d] >= shape.stage_bytes;
-      room += fits ? 1 : 0;
-    }
+    const int room = static_cast<int>(devices_with_room(problem, stages).size());
     if (room < stages) continue;
-    shape = problem.in_shape(stages, room / stages);
+    const Shape shape{stages, room / stages};
     const int idle = problem.network.devices - stages * shape.pipelines;
     if (problem.stage_flops <= 0) {
       if (idle > fewest) continue;
       if (idle < fewest) shapes.clear();
       fewest = idle;
     }
-    shapes.push_back(std::move(shape));
+    shapes.push_back(shape);
   }
   return shapes;
 }
 
 /// A shape with its search, over the devices that have room.
 struct ShapeSearch {
-  AllocationProblem problem;
+  Shape shape;
   std::vector<int> devices;
   std::unique_ptr<AllocationSearch> search;
 
-  ShapeSearch(AllocationProblem given, const AllocationOptions& options)
-      : problem(std::move(given)) {
-    for (int d = 0; d < problem.network.devices; ++d) {
-      if (problem.memories.empty() || problem.memories.data()[d] >= problem.stage_bytes) {
-        devices.push_back(d);
+  [[nodiscard]] Seconds cost() const { return search->cost().total(); }
+};
+
+/// Searches of shapes, the cheapest first. Only so many are kept as have a few hundred megabytes of matrices.
+class ShapeSearches {
+public:
+  ShapeSearches(const AllocationProblem& problem, const AllocationOptions& options) {
+    const std::int64_t n = problem.network.devices;
+    const auto most = static_cast<std::size_t>(
+        std::clamp<std::int64_t>((std::int64_t{1} << 22) / (n * n), 2, 64));
+    const std::vector<Shape> shapes = options.any_shape
+                                          ? shapes_of(problem)
+                                          : std::vector{Shape{problem.stages, problem.pipelines}};
+    for (const Shape& shape : shapes) {
+      ShapeSearch next{shape, devices_with_room(problem, shape.stages), nullptr};
+      if (std::int64_t{shape.stages} * shape.pipelines >
+          static_cast<std::int64_t>(next.devices.size())) {
+        continue;
       }
+      const LinkWeights weights =
+          link_weights(problem.in_shape(shape.stages, shape.pipelines)).of(next.devices);
+      next.search = std::make_unique<AllocationSearch>(weights, shape.stages, shape.pipelines,
+                                                       options.seed, threads_of(options.threads));
+      searches_.insert(std::upper_bound(searches_.begin(), searches_.end(), next, cheaper),
+                       std::move(next));
+      if (searches_.size() <= most) continue;
+      bound_of_dropped_ = std::min(bound_of_dropped_, searches_.back().search->lower_bound());
+      searches_.pop_back();
     }
-    if (!fits()) return;
-    search = std::make_unique<AllocationSearch>(link_weights(problem).of(devices), problem.stages,
-                                                problem.pipelines, options.seed,
-                                                threads_of(options.threads));
+    active_ = searches_.size();
   }
 
-  [[nodiscard]] bool fits() const {
-    return std::int64_t{problem.stages} * problem.pipelines <=
-           static_cast<std::int64_t>(devices.size());
+  [[nodiscard]] bool empty() const { return searches_.empty(); }
+  [[nodiscard]] const ShapeSearch& best() const { return searches_.front(); }
+
+  /// Whether no search that is still active can find less.
+  [[nodiscard]] bool ended() const {
+    return std::all_of(searches_.begin(), last_active(),
+                       [](const ShapeSearch& shape) { return shape.search->optimal(); });
   }
+
+  /// An effort of each active search, of which the cheaper half stays active; false, and all is as it was,
+  /// where it was stopped.
+  bool advance(const std::function<bool()>& stop) {
+    for (std::size_t i = 0; i < active_; ++i) {
+      if (searches_[i].search->advance(stop)) continue;
+      while (i-- > 0) searches_[i].search->undo();
+      return false;
+    }
+    std::stable_sort(searches_.begin(), searches_.begin() + static_cast<std::ptrdiff_t>(active_),
+                     cheaper);
+    active_ = (active_ + 1) / 2;
+    return true;
+  }
+
+  /// No placement in any of the shapes costs less.
+  [[nodiscard]] Seconds lower_bound() const {
+    Seconds bound = bound_of_dropped_;
+    for (const ShapeSearch& shape : searches_) bound = std::min(bound, shape.search->lower_bound());
+    return bound;
+  }
+
+private:
+  static bool cheaper(const ShapeSearch& a, const ShapeSearch& b) { return a.cost() < b.cost(); }
+
+  [[nodiscard]] std::vector<ShapeSearch>::const_iterator last_active() const {
+    return searches_.begin() + static_cast<std::ptrdiff_t>(active_);
+  }
+
+  std::vector<ShapeSearch> searches_;  // those that are active first, and none of them dearer
+  std::size_t active_ = 0;
+  Seconds bound_of_dropped_ = std::numeric_limits<Seconds>::infinity();
 };
 
 }  // namespace detail
@@ -84,8 +154,11 @@ struct ShapeSearch {
 /// | bound    | always (detail/allocation_bound.hpp); `optimal` where it is met or the search ended        |
 /// | same     | for the same problem, seed and effort, whatever the threads; names and order of devices    |
 /// |          | change no cost, since devices are sorted by the structure of their links first              |
-/// | shape    | with any_shape every D_PP x floor(N / D_PP) gets an effort, the better half a second, ...   |
-/// | budget   | the last whole effort within it; the layouts are always finished                            |
+/// | shape    | with any_shape effort 0 is of every D_PP x floor(N / D_PP), without stage_flops of those  |
+/// |          | that leave fewest devices idle; the cheapest of them, at most 64, get an effort, the better |
+/// |          | half a second, ...; the bound is that of these shapes alone                                 |
+/// | budget   | the last whole effort within it; effort 0 is always finished                                |
+/// | memory   | about 150 N^2 bytes at most, and a few hundred megabytes of other shapes                    |
 /// | errors   | OptionError, naming the field; too few devices with room are an answer                      |
 ///
 /// Source: Yuan et al., arXiv 2206.01288, section 3, for the problem. The search is ours.
@@ -96,6 +169,16 @@ inline Allocation allocate(const AllocationProblem& problem,
     throw OptionError("reef::plan::allocate: the budget is ", options.budget,
                       " s.\n  fix: from 0 to 1e9 s.");
   }
+  if (options.effort < -1) {
+    throw OptionError("reef::plan::allocate: the effort is ", options.effort,
+                      ".\n  fix: -1, or at least 0.");
+  }
+  if (options.any_shape && problem.stage_flops > 0 &&
+      problem.network.devices > most_devices_of_any_shape) {
+    throw OptionError("reef::plan::allocate: any shape of ", problem.network.devices,
+                      " devices with stage_flops.\n  fix: at most ", most_devices_of_any_shape,
+                      " devices, or a shape.");
+  }
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto stop = [&] {
@@ -105,11 +188,7 @@ inline Allocation allocate(const AllocationProblem& problem,
   Allocation answer;
   answer.stages = problem.stages;
   answer.pipelines = problem.pipelines;
-  std::vector<detail::ShapeSearch> searches;
-  const std::vector<AllocationProblem> shapes =
-      options.any_shape ? detail::shapes_of(problem) : std::vector{problem};
-  for (const AllocationProblem& shape : shapes) searches.emplace_back(shape, options);
-  std::erase_if(searches, [](const detail::ShapeSearch& shape) { return !shape.fits(); });
+  detail::ShapeSearches searches(problem, options);
   if (searches.empty()) {
     const std::string needed = options.any_shape
                                    ? std::string("any shape needs more")
@@ -119,43 +198,23 @@ inline Allocation allocate(const AllocationProblem& problem,
                         problem.network.devices, " devices");
     return answer;
   }
-  Seconds bound = std::numeric_limits<Seconds>::infinity();
-  const auto by_cost = [](const detail::ShapeSearch& a, const detail::ShapeSearch& b) {
-    return a.search->cost().total() < b.search->cost().total();
-  };
   int wanted = options.effort;
   if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : default_effort;
-  std::size_t active = searches.size();
   const auto report = [&] {
-    if (!options.progress) return;
-    options.progress(
-        answer.effort,
-        std::min_element(searches.begin(), searches.end(), by_cost)->search->cost().total());
+    if (options.progress) options.progress(answer.effort, searches.best().cost());
   };
   report();
-  const auto ended = [&] {
-    return std::all_of(searches.begin(), searches.begin() + static_cast<std::ptrdiff_t>(active),
-                       [](const detail::ShapeSearch& shape) { return shape.search->optimal(); });
-  };
-  while (answer.effort < wanted && !ended() && !stop()) {
-    bool finished = true;
-    for (std::size_t i = 0; i < active && finished; ++i)
-      finished = searches[i].search->advance(stop);
-    if (!finished) break;
+  while (answer.effort < wanted && !searches.ended() && !stop()) {
+    if (!searches.advance(stop)) break;
     ++answer.effort;
     report();
-    std::stable_sort(searches.begin(), searches.begin() + static_cast<std::ptrdiff_t>(active),
-                     by_cost);
-    active = (active + 1) / 2;
   }
-  for (const detail::ShapeSearch& shape : searches)
-    bound = std::min(bound, shape.search->lower_bound());
-  const detail::ShapeSearch& best = *std::min_element(searches.begin(), searches.end(), by_cost);
+  const detail::ShapeSearch& best = searches.best();
   answer.feasible = true;
-  answer.stages = best.problem.stages;
-  answer.pipelines = best.problem.pipelines;
+  answer.stages = best.shape.stages;
+  answer.pipelines = best.shape.pipelines;
   answer.cost = best.search->cost();
-  answer.lower_bound = std::min(bound, answer.cost.total());
+  answer.lower_bound = std::min(searches.lower_bound(), answer.cost.total());
   answer.optimal = answer.lower_bound == answer.cost.total();
   answer.sigma = best.search->sigma();
   for (auto& pipeline : answer.sigma) {

@@ -122,10 +122,11 @@ struct Allocation {
   int stages = 0;
   int pipelines = 0;
   Placement sigma;
-  AllocationCost cost;      ///< of sigma
-  Seconds lower_bound = 0;  ///< no placement costs less
-  bool optimal = false;     ///< proven: lower_bound is the cost
-  int effort = 0;           ///< rounds that were finished
+  AllocationCost cost;  ///< of sigma
+  Seconds lower_bound =
+      0;                 ///< no placement costs less; with any_shape, of the shapes that are tried
+  bool optimal = false;  ///< proven: lower_bound is the cost
+  int effort = 0;        ///< rounds that were finished
 };
 
 }  // namespace reef::inline v0::plan

@@ -26,6 +26,7 @@ namespace reef::inline v0::plan::detail {
 ///
 /// | state | device at [stage * D + i]; from [S D] on those that are left out             |
 /// | cost  | O(D + S) where a move is given up early, else four bottleneck matchings      |
+/// | memory | links of each boundary and of four trials, 8 D^2 bytes each                 |
 class AllocationChain {
 public:
   AllocationChain(const LinkWeights& weights, const std::vector<int>& classes, int stages,
@@ -40,9 +41,9 @@ public:
         edges_(static_cast<std::size_t>(stages - 1)),
         links_(edges_.size() * static_cast<std::size_t>(block())),
         matched_(edges_.size() * static_cast<std::size_t>(pipelines)),
-        trials_(4, ChangedLinks(pipelines)),
-        trial_links_(4 * static_cast<std::size_t>(block())),
-        trial_matched_(4 * static_cast<std::size_t>(pipelines)),
+        trials_(std::min<std::size_t>(edges_.size(), 4), ChangedLinks(pipelines)),
+        trial_links_(trials_.size() * static_cast<std::size_t>(block())),
+        trial_matched_(trials_.size() * static_cast<std::size_t>(pipelines)),
         matching_(pipelines),
         best_at_(at_) {
     measure();
@@ -229,6 +230,7 @@ private:
       const Seconds most = allowed(boundary);
       least -= boundary.edge;
       least += boundary.edge = matching_.solve(trial, most);
+      if (boundary.edge >= most) least = std::numeric_limits<Seconds>::infinity();  // no matching
       std::copy(matching_.rows(), matching_.rows() + pipelines_,
                 trial_matched_.begin() + static_cast<std::ptrdiff_t>(i) * pipelines_);
     }

@@ -32,6 +32,10 @@ namespace reef::inline v0::plan::detail {
 /// layouts, one at random. Branch and bound comes again at efforts 1, 16, 256, ..., with more work each time.
 /// What an effort does depends on its number and the seed alone: chains draw from sequences of their own, and
 /// are looked at in a fixed order.
+///
+/// Effort 0 is never stopped: its layouts, paths and proof each end after a fixed amount of work.
+///
+/// | memory | at most about 150 N^2 bytes with two ladders begun, most of it where two stages share all devices |
 class AllocationSearch {
 public:
   /// Throws nothing of its own; there are at least stages * pipelines devices.
@@ -58,6 +62,12 @@ public:
     if (!optimal()) prove(first_proof, [] { return false; });
   }
 
+  AllocationSearch(const AllocationSearch&) = delete;  // parts refer to others
+  AllocationSearch& operator=(const AllocationSearch&) = delete;
+  AllocationSearch(AllocationSearch&&) = delete;
+  AllocationSearch& operator=(AllocationSearch&&) = delete;
+  ~AllocationSearch() = default;
+
   [[nodiscard]] bool optimal() const { return lower_bound_ >= best_.cost.total(); }
   [[nodiscard]] Seconds lower_bound() const { return lower_bound_; }
   [[nodiscard]] const AllocationCost& cost() const { return best_.cost; }
@@ -65,27 +75,18 @@ public:
 
   /// One effort; false, and nothing has changed but the chains, where it was stopped.
   bool advance(const std::function<bool()>& stop) {
+    before_ = {best_, lower_bound_, effort_};
     if (optimal()) return true;
-    if (chains_.empty()) start_chains();
-    if (!run_chains(stop)) return false;
-    Arrangement before = best_;
-    for (const AllocationChain& chain : chains_) {
-      if (!better(chain.best(), best_.cost.total())) continue;
-      const std::vector<int> groups(chain.best_at().begin(), chain.best_at().begin() + used());
-      take(arrange(weights_, stages_, pipelines_, groups));
-    }
-    settle();
-    const int next = effort_ + 1;
-    const bool power_of_16 = (next & (next - 1)) == 0 && (next & 0x11111111) != 0;
-    if (!optimal() && power_of_16) {
-      prove(later_proof * static_cast<std::uint64_t>(next), stop);
-      if (stop() && !optimal()) {
-        best_ = std::move(before);
-        return false;
-      }
-    }
-    effort_ = next;
-    return true;
+    if (try_effort(stop)) return true;
+    undo();
+    return false;
+  }
+
+  /// Takes back what the last effort found. Its chains stay where they are, so no effort may follow.
+  void undo() {
+    best_ = before_.best;
+    lower_bound_ = before_.lower_bound;
+    effort_ = before_.effort;
   }
 
   /// Devices as the weights that were given number them.
@@ -101,6 +102,12 @@ public:
   }
 
 private:
+  struct Known {
+    Arrangement best;
+    Seconds lower_bound = 0;
+    int effort = 0;
+  };
+
   static constexpr int ladders = 2;
   static constexpr int rungs = 8;
   static constexpr int sweeps = 10;
@@ -124,21 +131,53 @@ private:
     if (!better(lower_bound_, best_.cost.total())) lower_bound_ = best_.cost.total();
   }
 
+  bool try_effort(const std::function<bool()>& stop) {
+    if (chains_.empty()) start_chains();
+    if (!run_chains(stop)) return false;
+    for (const AllocationChain& chain : chains_) {
+      if (!better(chain.best(), best_.cost.total())) continue;
+      if (stop()) return false;
+      const std::vector<int> groups(chain.best_at().begin(), chain.best_at().begin() + used());
+      take(arrange(weights_, stages_, pipelines_, groups));
+    }
+    settle();
+    const int next = effort_ + 1;
+    const bool power_of_16 = (next & (next - 1)) == 0 && (next & 0x11111111) != 0;
+    if (!optimal() && power_of_16) prove(later_proof * static_cast<std::uint64_t>(next), stop);
+    if (!optimal() && stop()) return false;
+    effort_ = next;
+    return true;
+  }
+
+  /// How many stages of a pipeline a cluster fills at a time: every number to 128, then each by a 16th more.
+  [[nodiscard]] std::vector<int> run_lengths() const {
+    std::vector<int> runs;
+    for (int run = 1; run < stages_; run += run < 128 ? 1 : run / 16) runs.push_back(run);
+    runs.push_back(stages_);
+    return runs;
+  }
+
+  /// Keeps the cheapest layouts, each once, and arranges them.
   void arrange_layouts() {
-    std::vector<std::pair<Seconds, std::vector<int>>> layouts;
+    std::vector<std::pair<Seconds, std::vector<int>>> layouts;  // ascending
+    const std::vector<int> runs = run_lengths();
     for (const auto& clusters : clusterings(weights_, 6)) {
-      for (int run = 1; run <= stages_; ++run) {
+      for (const int run : runs) {
         std::vector<int> at = block_layout(clusters, stages_, pipelines_, run);
         const Seconds cost =
             match_groups(weights_, stages_, pipelines_, groups_of(at)).cost.total();
-        layouts.emplace_back(cost, std::move(at));
+        if (std::any_of(layouts.begin(), layouts.end(),
+                        [&](const auto& layout) { return layout.second == at; })) {
+          continue;
+        }
+        const auto place =
+            std::upper_bound(layouts.begin(), layouts.end(), cost,
+                             [](Seconds c, const auto& layout) { return c < layout.first; });
+        layouts.emplace(place, cost, std::move(at));
+        if (layouts.size() > rungs) layouts.pop_back();
       }
     }
-    std::stable_sort(layouts.begin(), layouts.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [cost, at] : layouts) {
-      if (starts_.size() == rungs) break;
-      if (std::find(starts_.begin(), starts_.end(), at) != starts_.end()) continue;
       take(arrange(weights_, stages_, pipelines_, groups_of(at)));
       starts_.push_back(std::move(at));
     }
@@ -224,6 +263,7 @@ private:
   Arrangement best_;
   Seconds lower_bound_ = 0;
   int effort_ = 0;
+  Known before_;  // the last effort
 };
 
 }  // namespace reef::inline v0::plan::detail
