@@ -57,8 +57,9 @@ public:
   bool operator()(Seconds cost) {
     const std::lock_guard lock(guard_);
     const double now = seconds() - start_;
+    if (now > limit_) return false;
     if (points_.empty() || cost < points_.back().second) points_.emplace_back(now, cost);
-    return now < limit_;
+    return true;
   }
 
   [[nodiscard]] const std::vector<std::pair<double, double>>& points() const { return points_; }
@@ -155,8 +156,9 @@ std::vector<Trial> trials() {
   return result;
 }
 
-/// "31.6342 at 0.01 s": the least cost, and when it was found.
+/// "31.6342 at 0.01 s": the least cost, and when it was found; what came after the limit does not count.
 std::string cell(const Curve& curve) {
+  if (curve.points.empty()) return "none in time";
   char text[64];
   std::snprintf(text, sizeof text, "%.4f at %.2f s", curve.points.back().second,
                 curve.points.back().first);

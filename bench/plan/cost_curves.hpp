@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -44,15 +45,16 @@ inline void draw(std::ostream& svg, const std::vector<Panel>& panels) {
   };
   double left = margin;
   for (const Panel& panel : panels) {
-    double least = panel.curves.front().points.back().second;
-    double most = least;
+    double least = std::numeric_limits<double>::infinity();
+    double most = 0;
     for (const Curve& curve : panel.curves) {
       for (const auto& [time, cost] : curve.points) {
         least = std::min(least, cost);
         most = std::max(most, cost);
       }
     }
-    const double spare = std::max(0.05 * (most - least), 1e-3 * least);
+    least = std::min(least, most);  // where nothing was found
+    const double spare = std::max({0.05 * (most - least), 1e-3 * least, 1e-9});
     const double span = std::log(panel.limit / earliest);
     const auto x_of = [&](double time) {
       return left + width * std::clamp(std::log(time / earliest) / span, 0.0, 1.0);
@@ -78,6 +80,7 @@ inline void draw(std::ostream& svg, const std::vector<Panel>& panels) {
     for (std::size_t i = 0; i < panel.curves.size(); ++i) {
       const Curve& curve = panel.curves[i];
       const char* const colour = colours.at(i % colours.size());
+      if (curve.points.empty()) continue;
       svg << "<path fill=\"none\" stroke-width=\"2\" stroke=\"" << colour << "\" d=\"M";
       double before = 0;
       for (std::size_t p = 0; p < curve.points.size(); ++p) {
