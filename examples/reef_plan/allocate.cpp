@@ -129,7 +129,9 @@ void add_allocate(Commands& commands) {
       ->add_option("--threads", options->search.threads,
                    "to search with; they change no answer (default: all cores)")
       ->transform(number_from<int>(1, 1024));
-  command->add_option("--shape", options->shape, "D_PP x D_DP as given, or any")
+  command
+      ->add_option("--shape", options->shape,
+                   "D_PP x D_DP as given, or any (with stage_flops of at most 512 devices)")
       ->check(CLI::IsMember(std::vector<std::string>{"given", "any"}))
       ->capture_default_str();
   command

@@ -306,7 +306,8 @@ TEST(Allocate, an_effort_that_is_stopped_or_undone_leaves_what_was_known) {
   whole.undo();
   EXPECT_EQ(state(whole), before);
   int stopped = 0;
-  for (int last = 0;; last += 37) {  // stops at the first question, at a later one, ... and never
+  for (int last = 0;;
+       last = 2 * last + 1) {  // stops at the first question, at a later one, ... and never
     int asked = 0;
     detail::AllocationSearch search(weights, 3, 6, 0, 1);
     const bool finished = search.advance([&] { return asked++ >= last; });
@@ -407,7 +408,7 @@ TEST(Allocate, the_shape_that_it_chooses_is_the_best_of_all) {
     EXPECT_THAT(pipeline, testing::Not(testing::Contains(4)));
 }
 
-TEST(Allocate, shapes_that_are_not_kept_still_count) {
+TEST(Allocate, the_best_of_more_shapes_than_are_kept_is_found_with_its_bound) {
   std::mt19937_64 random(21);
   AllocationProblem problem = random_allocation(random, 66, 66, 1, 1000, true);
   problem.stage_flops = 1e12;
