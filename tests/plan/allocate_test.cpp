@@ -410,24 +410,31 @@ TEST(Allocate, the_shape_that_it_chooses_is_the_best_of_all) {
 
 TEST(Allocate, the_best_of_more_shapes_than_are_kept_is_found_with_its_bound) {
   std::mt19937_64 random(21);
-  AllocationProblem problem = random_allocation(random, 66, 66, 1, 1000, true);
-  problem.stage_flops = 1e12;
-  for (int d = 0; d < 66; ++d)
-    problem.speeds.push_back(1e11 * static_cast<double>(1 + random() % 9));
-  AllocationOptions options;
-  options.effort = 0;
-  Seconds least = std::numeric_limits<Seconds>::infinity();
-  Seconds bound = least;
-  for (int stages = 1; stages <= 66; ++stages) {
-    const Allocation found = allocate(problem.in_shape(stages, 66 / stages), options);
-    least = std::min(least, found.cost.total());
-    bound = std::min(bound, found.lower_bound);
+  for (int run = 0; run < 2; ++run) {
+    AllocationProblem problem = random_allocation(random, 18, 18, 1, 1000, true);
+    problem.activation_bytes /= 100;
+    problem.stage_flops = run % 2 == 0 ? 1e12 : 1e11;
+    for (int d = 0; d < 18; ++d)
+      problem.speeds.push_back(1e11 * static_cast<double>(1 + random() % 9));
+    AllocationOptions options;
+    options.effort = 0;
+    Seconds least = std::numeric_limits<Seconds>::infinity();
+    Seconds bound = least;
+    for (int stages = 1; stages <= 18; ++stages) {
+      const Allocation found = allocate(problem.in_shape(stages, 18 / stages), options);
+      least = std::min(least, found.cost.total());
+      bound = std::min(bound, found.lower_bound);
+    }
+    options.any_shape = true;
+    for (const std::size_t most : {1U, 64U}) {
+      const detail::ShapeSearches searches(problem, options, most);
+      EXPECT_EQ(searches.best().cost(), least);
+      EXPECT_EQ(searches.lower_bound(), bound) << run << " " << most;
+    }
+    const Allocation found = allocate(problem, options);
+    EXPECT_EQ(found.cost.total(), least);
+    checked_cost(problem.in_shape(found.stages, found.pipelines), found);
   }
-  options.any_shape = true;
-  const Allocation found = allocate(problem, options);
-  EXPECT_EQ(found.cost.total(), least);
-  EXPECT_EQ(found.lower_bound, bound);
-  checked_cost(problem.in_shape(found.stages, found.pipelines), found);
 }
 
 TEST(Allocate, directions_are_averaged_or_judged_as_they_are_used) {

@@ -72,13 +72,18 @@ struct ShapeSearch {
   [[nodiscard]] Seconds cost() const { return search->cost().total(); }
 };
 
-/// Searches of shapes, the cheapest first. Only so many are kept as have a few hundred megabytes of matrices.
+/// How many searches of shapes have a few hundred megabytes of matrices.
+inline std::size_t most_shape_searches(std::int64_t devices) {
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>((std::int64_t{1} << 22) / (devices * devices), 2, 64));
+}
+
+/// Searches of shapes, the cheapest first: those of a bound below what another shape already costs, and of
+/// them the `most` cheapest.
 class ShapeSearches {
 public:
-  ShapeSearches(const AllocationProblem& problem, const AllocationOptions& options) {
-    const std::int64_t n = problem.network.devices;
-    const auto most = static_cast<std::size_t>(
-        std::clamp<std::int64_t>((std::int64_t{1} << 22) / (n * n), 2, 64));
+  ShapeSearches(const AllocationProblem& problem, const AllocationOptions& options,
+                std::size_t most) {
     const std::vector<Shape> shapes = options.any_shape
                                           ? shapes_of(problem)
                                           : std::vector{Shape{problem.stages, problem.pipelines}};
@@ -90,6 +95,10 @@ public:
       }
       const LinkWeights weights =
           link_weights(problem.in_shape(shape.stages, shape.pipelines)).of(next.devices);
+      if (!empty()) {
+        const Seconds bound = AllocationBound(weights, shape.stages, shape.pipelines).total();
+        if (bound >= best().cost()) continue;  // neither it nor its bound can be the least
+      }
       next.search = std::make_unique<AllocationSearch>(weights, shape.stages, shape.pipelines,
                                                        options.seed, threads_of(options.threads));
       searches_.insert(std::upper_bound(searches_.begin(), searches_.end(), next, cheaper),
@@ -155,7 +164,7 @@ private:
 /// | same     | for the same problem, seed and effort, whatever the threads; names and order of devices    |
 /// |          | change no cost, since devices are sorted by the structure of their links first              |
 /// | shape    | with any_shape effort 0 is of every D_PP x floor(N / D_PP), without stage_flops of those  |
-/// |          | that leave fewest devices idle; the cheapest of them, at most 64, get an effort, the better |
+/// |          | that leave fewest devices idle; those that may be best, at most 64, get an effort, the better |
 /// |          | half a second, ...; the bound is that of these shapes alone                                 |
 /// | budget   | the last whole effort within it; effort 0 is always finished                                |
 /// | memory   | about 150 N^2 bytes at most, and a few hundred megabytes of other shapes                    |
@@ -188,7 +197,8 @@ inline Allocation allocate(const AllocationProblem& problem,
   Allocation answer;
   answer.stages = problem.stages;
   answer.pipelines = problem.pipelines;
-  detail::ShapeSearches searches(problem, options);
+  detail::ShapeSearches searches(problem, options,
+                                 detail::most_shape_searches(problem.network.devices));
   if (searches.empty()) {
     const std::string needed = options.any_shape
                                    ? std::string("any shape needs more")
