@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::plan::detail {
 
 /// An order of devices in which clusters stay together: OP-Fence's.

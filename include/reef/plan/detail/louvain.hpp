@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::plan::detail {
 
 /// Clusters of a graph whose modularity no single move betters: Louvain, then moves of nodes, merges of

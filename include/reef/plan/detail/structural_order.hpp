@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::plan::detail {
 
 inline std::uint64_t mix(std::uint64_t x) {

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::plan::detail {
 
 /// Windows of equal length, from left to right, compared as sorted lists with the best so far.
