@@ -1,4 +1,5 @@
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -117,8 +118,12 @@ void add_op_fence(Commands& commands) {
                    "order")
       ->check(CLI::IsMember({"search", "clusters", "given", "equal-operators", "equal-compute"}))
       ->capture_default_str();
-  command->add_option("--effort", options->search.effort, "rounds, where nothing is proven before")
-      ->transform(number_from<int>(1, 1'000'000));
+  command
+      ->add_option(
+          "--effort", options->search.effort,
+          "rounds of the search, which with the seed decide the answer (default: 4, or as many as "
+          "the budget has time for; it stops earlier with a proof)")
+      ->transform(number_from<int>(0, std::numeric_limits<int>::max()));
   add_plot(commands, command, options->plot);
 }
 

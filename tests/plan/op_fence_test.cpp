@@ -160,6 +160,31 @@ TEST(OpFence, an_answer_that_is_not_proven_has_a_bound_and_betters_every_baselin
   const PipelinePlan again = op_fence(problem, {.effort = 1});
   EXPECT_EQ(again.stages, plan.stages);
   EXPECT_EQ(again.lower_bound, plan.lower_bound);
+  EXPECT_EQ(op_fence(problem, {.effort = 1, .budget = 3600}).stages, plan.stages);
+}
+
+TEST(OpFence, a_budget_counts_whole_rounds_alone) {
+  std::mt19937_64 random(12);
+  const PipelineProblem problem =
+      random_pipeline(random, {.devices = 40, .operators = 60, .micro_batches = 16, .tight = true});
+  const PipelinePlan start = op_fence(problem, {.effort = 0});
+  expect_plan(problem, start);
+  EXPECT_EQ(start.effort, 0);
+  const PipelinePlan none = op_fence(problem, {.budget = 1e-9});
+  EXPECT_EQ(none.effort, 0);
+  EXPECT_EQ(none.stages, start.stages);
+  EXPECT_EQ(none.lower_bound, start.lower_bound);
+  EXPECT_FALSE(none.optimal);
+  // What a round that is stopped half-way had found does not count: wherever it was.
+  for (const int looks : {0, 1, 2, 5, 20, 100}) {
+    detail::OpFenceSearch search(problem, 0);
+    const detail::Split before = search.best();
+    const Seconds bound = search.lower_bound();
+    int looked = 0;
+    ASSERT_FALSE(search.round([&] { return looked++ >= looks; })) << looks;
+    EXPECT_EQ(search.best().stages, before.stages) << looks;
+    EXPECT_EQ(search.lower_bound(), bound) << looks;
+  }
 }
 
 TEST(OpFence, finds_a_plan_where_memory_is_scarce_and_devices_are_too_many_to_try_all) {
@@ -361,7 +386,7 @@ TEST(OpFence, refuses_what_is_no_problem_and_names_it) {
   refused("the network has 5 numbers", [](auto& p) { p.links.devices = 5; });
   refused("the link from 0 to 1", [](auto& p) { p.links.rates[1] = 0; });
   refused("n_b is 0", [](auto& p) { p.micro_batches = 0; });
-  EXPECT_THROW(op_fence(good, {.effort = 0}), OptionError);
+  EXPECT_THROW(op_fence(good, {.effort = -2}), OptionError);
   EXPECT_THROW(op_fence(good, {.budget = nan}), OptionError);
   EXPECT_THROW(split_in_order(good, {0, 0}), OptionError);
   EXPECT_THROW(split_in_order(good, {6}), OptionError);

@@ -35,7 +35,7 @@ TEST_F(ReefPlan, op_fence_says_which_device_runs_what) {
   const double least = test.at("exact_T").get<double>();
   EXPECT_NEAR(found.at("T").get<double>(), least, 1e-9);
   EXPECT_NEAR(found.at("lower_bound_s").get<double>(), least, 1e-9);
-  EXPECT_EQ(answer("op-fence", test, "--seed 7 --effort 1 --budget 1").at("plan"),
+  EXPECT_EQ(answer("op-fence", test, "--seed 7 --effort 1 --budget 60").at("plan"),
             found.at("plan"));
   EXPECT_NEAR(answer("op-fence", test, "--method given").at("T").get<double>(),
               test.at("identity_order_T_skips").get<double>(), 1e-9);
@@ -129,7 +129,7 @@ TEST_F(ReefPlan, pipelines_and_clusters_that_cannot_be_are_one_line_that_names_t
   refused("op-fence", with(pipeline, "/n_b", 0), "'n_b' is 0");
   refused("op-fence", with(pipeline, "/edges", {{0, 1}}), "'edges' beside 'cut'");
   refused("op-fence", with(pipeline, "/speeds", 1), "did you mean 'speed'?");
-  refused("op-fence", pipeline, "--effort", "--effort 0");
+  refused("op-fence", pipeline, "--effort", "--effort -1");
   io::Json graph = pipeline;
   graph.erase("cut");
   graph["outputs"] = std::vector<int>(6, 1);

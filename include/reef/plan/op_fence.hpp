@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -31,8 +33,8 @@ namespace reef::inline v0::plan {
 /// How long op_fence searches.
 struct OpFenceOptions {
   std::uint64_t seed = 0;
-  int effort = 4;      ///< rounds, without a budget; fewer where the answer is proven before
-  Seconds budget = 0;  ///< above 0: rounds until then instead, the last whole one counts
+  int effort = -1;     ///< rounds; fewer with a proof; -1: 4, or as many as the budget has time for
+  Seconds budget = 0;  ///< above 0: no round that is not whole by then counts
 };
 
 /// The clusters of a problem's devices by their links, log weights.
@@ -116,15 +118,21 @@ public:
   [[nodiscard]] const Split& best() const { return orders_.best(); }
   [[nodiscard]] Seconds lower_bound() const { return lower_; }
 
-  void round() {
+  /// False, and best, bound and proof are as they were, where `stop` ended it; no round may follow.
+  bool round(const std::function<bool()>& stop) {
     constexpr std::uint64_t work = 50'000'000;  // of either, about a quarter of a second
+    const Split best_before = orders_.best();
+    const Seconds lower_before = lower_;
     // A proof that ran out of work begins again with twice as much, when so much has been put by.
     saved_ += work;
     if (saved_ >= needed_) {
-      prove(std::exchange(saved_, 0));
+      prove(std::exchange(saved_, 0), stop);
       if (!proven_) needed_ = std::max(2 * needed_, 2 * work);
     }
-    if (!proven_) orders_.round(work);
+    if (proven_ || (!stop() && orders_.round(work, stop))) return true;
+    orders_.reset(best_before);
+    lower_ = lower_before;
+    return false;
   }
 
 private:
@@ -189,8 +197,8 @@ private:
   }
 
   /// Raises the bound: devices that a relaxed plan uses twice are counted, until it uses none twice.
-  void prove(std::uint64_t work) {
-    free_.allow(work);
+  void prove(std::uint64_t work, const std::function<bool()>& stop) {
+    free_.allow(work, stop);
     while (!proven_) {
       const Seconds cutoff = costs_.time(orders_.best());
       const Swept swept = sweep(costs_, free_, cutoff);
@@ -267,34 +275,32 @@ inline std::string why_infeasible(const PipelineProblem& problem, bool proven) {
 ///
 /// | order  | deterministic by seed and effort; devices in another order have the same T            |
 /// | cost   | the starts, then about half a second a round of a few dozen devices, more of hundreds  |
-/// | budget | ends no round: its starts, a round and a proof of up to a quarter of the time so far   |
-/// |        | are finished                                                                          |
+/// | budget | the last whole round within it; the starts are always finished                        |
 /// | errors | OptionError, naming the figure, for a problem that cannot be                           |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence): clusters and connected parts. Deviation:
 /// what the paper leaves open, orders and shares, is searched, and devices may be left out.
 inline PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceOptions& options = {}) {
   problem.validate();
-  if (options.effort < 1 || options.effort > 1'000'000 || !within(options.budget, 0, 1e9)) {
+  if (options.effort < -1 || !within(options.budget, 0, 1e9)) {
     throw OptionError("reef::plan::op_fence: the effort is ", options.effort, " and the budget ",
                       options.budget,
-                      " s.\n  fix: an effort from 1 to 1e6, and a budget from 0 to 1e9 s.");
+                      " s.\n  fix: an effort of -1 or at least 0, and a budget from 0 to 1e9 s.");
   }
   const std::vector<int> canonical = detail::canonical_devices(problem);
   const PipelineProblem sorted = detail::reordered(problem, canonical);
-  const auto begin = std::chrono::steady_clock::now();  // what it starts from takes time, too
-  detail::OpFenceSearch search(sorted, options.seed);
-  const auto goes_on = [&](int done) {
-    if (search.proven()) return false;
-    if (!(options.budget > 0)) return done < options.effort;
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    return done == 0 || taken.count() < options.budget;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();  // what it starts from takes time, too
+  const auto stop = [&] {
+    return options.budget > 0 &&
+           std::chrono::duration<double>(Clock::now() - begin).count() >= options.budget;
   };
+  constexpr int default_rounds = 4;
+  int wanted = options.effort;
+  if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : default_rounds;
+  detail::OpFenceSearch search(sorted, options.seed);
   int rounds = 0;
-  while (goes_on(rounds)) {
-    search.round();
-    ++rounds;
-  }
+  while (rounds < wanted && !search.proven() && !stop() && search.round(stop)) ++rounds;
   PipelinePlan plan;
   if (search.best().stages.empty()) {
     plan.why = detail::why_infeasible(problem, search.proven());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -40,9 +41,11 @@ public:
   }
   [[nodiscard]] int counted() const { return counted_; }
   [[nodiscard]] bool exhausted() const { return exhausted_; }
-  /// So many steps more before it is exhausted.
-  void allow(std::uint64_t work) {
+  /// So many steps more before it is exhausted, or fewer if `stop` says so, which is asked now and then.
+  void allow(std::uint64_t work, std::function<bool()> stop = {}) {
     work_ = steps_ + work;
+    stop_ = std::move(stop);
+    next_look_ = steps_ + steps_between_looks;
     exhausted_ = false;
   }
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
@@ -53,6 +56,7 @@ public:
     for (std::size_t x = 0; x < devices_; ++x)
       costs_.longest(static_cast<int>(x), limit, firsts_[x]);
     find_completions();
+    if (exhausted_) return {};
     arrivals_.clear();
     rows_ = 0;
     arrivals_.resize(std::size_t{1} << counted_);
@@ -68,6 +72,7 @@ public:
 
 private:
   using Row = std::unique_ptr<double[]>;  // (devices, operators + 1)
+  static constexpr std::uint64_t steps_between_looks = 1'000'000;  // some milliseconds
 
   struct State {
     std::uint32_t used = 0;
@@ -88,6 +93,9 @@ private:
   void add_steps(std::size_t steps) {
     steps_ += steps;
     if (steps_ > work_) exhausted_ = true;
+    if (steps_ < next_look_) return;
+    next_look_ = steps_ + steps_between_looks;
+    if (stop_ && stop_()) exhausted_ = true;
   }
 
   /// Devices whose exchange changes nothing: of those the one with the next lower number.
@@ -132,7 +140,7 @@ private:
     windows_.resize(devices_);
     lasts_.assign(devices_, static_cast<int>(end));
     for (WindowMinimum& window : windows_) window.clear(width_);
-    for (std::size_t a = end; a-- > 0;) {
+    for (std::size_t a = end; a-- > 0 && !exhausted_;) {
       add_steps(devices_ * devices_);
       for (std::size_t x = 0; x < devices_; ++x) {
         const int device = static_cast<int>(x);
@@ -184,6 +192,7 @@ private:
 
   /// All states of devices used, boundary by boundary, and where they arrive next.
   void extend(std::uint32_t used) {
+    add_steps(devices_);
     ends_.clear();
     bool reached = used == 0;
     for (std::size_t x = 0; x < devices_; ++x) {
@@ -278,6 +287,8 @@ private:
   std::vector<int> alike_before_;
   std::uint64_t work_ = 0;
   std::uint64_t steps_ = 0;
+  std::function<bool()> stop_;
+  std::uint64_t next_look_ = 0;
   bool exhausted_ = false;
   std::size_t rows_ = 0;
   double limit_ = no_time;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -28,14 +29,15 @@ public:
     if (costs_.time(split) < costs_.time(best_)) best_ = std::move(split);
   }
 
-  /// Looks at orders near the best for so many steps.
-  void round(std::uint64_t work) {
-    if (best_.stages.empty() || costs_.devices() < 2) return;
+  /// Looks at orders near the best for so many steps. False where `stop` ended it before.
+  bool round(std::uint64_t work, const std::function<bool()>& stop) {
+    if (best_.stages.empty() || costs_.devices() < 2) return true;
     constexpr double highest = 0.05;  // the threshold, of T
     const std::uint64_t end = steps_ + work;
     const std::uint64_t begin = steps_;
     Split current = best_;
     while (steps_ < end) {
+      if (stop()) return false;
       const double left = 1 - static_cast<double>(steps_ - begin) / static_cast<double>(work);
       const double threshold = 1 + highest * left * left;
       Split split = evaluated(moved(current), costs_.time(current) * threshold);
@@ -43,9 +45,12 @@ public:
       current = std::move(split);
       if (costs_.time(current) < costs_.time(best_)) best_ = current;
     }
+    return true;
   }
 
   [[nodiscard]] const Split& best() const { return best_; }
+  /// Takes back what was found since then.
+  void reset(Split best) { best_ = std::move(best); }
 
 private:
   Split evaluated(const std::vector<int>& order, double cutoff) {
