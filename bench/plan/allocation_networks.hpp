@@ -139,14 +139,18 @@ inline Link noisy(Link link, double deviation, std::uint64_t seed, int a, int b)
           link.gbps * std::exp(deviation * reef::normal(key, 1))};
 }
 
+/// The city, by number, where a device is.
+inline int city_of(std::uint64_t seed, int device) {
+  const reef::DrawKey key{seed, static_cast<std::uint64_t>(device), 0, 0};
+  return static_cast<int>(reef::random_bits(key, 0) % cities.size());
+}
+
 /// Devices at random over the ten cities.
 inline NamedNetwork worldwide_network(std::string name, int stages, int pipelines, double deviation,
                                       std::uint64_t seed) {
   std::vector<std::string_view> where;
-  for (int d = 0; d < stages * pipelines; ++d) {
-    const reef::DrawKey key{seed, static_cast<std::uint64_t>(d), 0, 0};
-    where.push_back(cities.at(reef::random_bits(key, 0) % cities.size()));
-  }
+  for (int d = 0; d < stages * pipelines; ++d)
+    where.push_back(cities.at(static_cast<std::size_t>(city_of(seed, d))));
   return network_of(std::move(name), stages, pipelines, [&](int a, int b) {
     const Link link =
         link_between(where[static_cast<std::size_t>(a)], where[static_cast<std::size_t>(b)]);

@@ -15,6 +15,8 @@ a third of the operators, have 1.3 times what these need.
     clusters                         split exactly over OP-Fence's order of clusters
     op-fence                         order and split together
     gap                              T over the lower bound, less 1
+
+Written are NAME.md and NAME.svg, for --out NAME.md.
 """
 
 import argparse
@@ -23,14 +25,19 @@ import random
 import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from log_plot import log_plot  # noqa: E402
+
 METHODS = {"equal operators": "equal-operators", "equal compute": "equal-compute", "given order": "given",
            "clusters": "clusters", "op-fence": "search"}
 # Devices, operators, micro-batches, instances.
-SIZES = [(6, 14, 5, 12), (9, 20, 16, 6), (12, 24, 16, 6), (16, 32, 16, 4), (24, 48, 16, 3), (64, 96, 32, 2)]
+SIZES = [(6, 14, 5, 12), (9, 20, 16, 6), (12, 24, 16, 6), (16, 32, 16, 4), (24, 48, 16, 3), (64, 96, 32, 2),
+         (256, 384, 64, 1), (1024, 1024, 64, 1)]
 
 
 def instance(draw, devices, operators, micro_batches, tight):
@@ -75,7 +82,7 @@ def row(program, effort, devices, operators, micro_batches, instances, tight):
         found = {}
         for name, method in METHODS.items():
             found[name], taken = answer(program, case, method, effort)
-        seconds.append(taken)  # the last is op-fence
+        seconds.append(taken)  # of op-fence, which is the last
         best = found["op-fence"]
         proven += best["optimal"]
         if not best["feasible"]:
@@ -90,8 +97,11 @@ def row(program, effort, devices, operators, micro_batches, instances, tight):
         part = f"{statistics.median(ratios[name]):.2f}" if ratios[name] else "-"
         cells.append(part if len(ratios[name]) == feasible else f"{part} ({len(ratios[name])})")
     gap = f"{100 * statistics.median(gaps):.1f} / {100 * max(gaps):.1f}" if gaps else "-"
-    return (f"| {devices} | {operators} | {micro_batches} | {'tight' if tight else 'loose'} | {feasible} of {instances} | "
-            + " | ".join(cells) + f" | {proven} | {gap} | {statistics.median(seconds):.2f} / {max(seconds):.2f} |")
+    figures = {name: statistics.median(ratios[name]) for name in ratios if ratios[name]}
+    figures.update(seconds=statistics.median(seconds), bound=1 / (1 + statistics.median(gaps)) if gaps else 0)
+    return figures, (
+        f"| {devices} | {operators} | {micro_batches} | {'tight' if tight else 'loose'} | {feasible} of {instances} | "
+        + " | ".join(cells) + f" | {proven} | {gap} | {statistics.median(seconds):.2f} / {max(seconds):.2f} |")
 
 
 def main():
@@ -99,7 +109,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--program", default=HERE.parents[1] / "build/release/examples/reef-plan")
     parser.add_argument("--effort", type=int, default=4)
-    parser.add_argument("--most", type=int, default=64, help="devices")
+    parser.add_argument("--most", type=int, default=1024, help="devices")
     arguments = parser.parse_args()
     explanation = __doc__.split("\n\n", 2)[2].strip()
     lines = ["# Pipelines over uneven devices", "", "    python3 bench/plan/op_fence.py --out bench/results/op_fence.md", "",
@@ -108,13 +118,23 @@ def main():
              "proven is how many answers are proven to be the best, or that there is none; the gap in %, and processor seconds of one core: median / most.", "",
              "| devices | operators | n_b | memory | feasible | equal operators | equal compute | given order | clusters | proven | gap | s |",
              "|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    panels = {tight: {} for tight in (False, True)}
+    times = {}
     for devices, operators, micro_batches, instances in SIZES:
         if devices > arguments.most:
             continue
         for tight in (False, True):
-            lines.append(row(arguments.program, arguments.effort, devices, operators, micro_batches, instances, tight))
-            print(lines[-1], flush=True)
+            figures, line = row(arguments.program, arguments.effort, devices, operators, micro_batches, instances, tight)
+            times.setdefault("tight" if tight else "loose", {})[devices] = figures.pop("seconds")
+            for name, value in figures.items():
+                panels[tight].setdefault(name, {})[devices] = value
+            lines.append(line)
+            print(line, flush=True)
+    lines += ["", f"![T over op-fence's, and the seconds of the search]({arguments.out.stem}.svg)"]
     arguments.out.write_text("\n".join(lines) + "\n")
+    drawn = [("T over op-fence's, memory " + ("tight" if tight else "loose"), "devices",
+              {"op-fence" if name == "search" else name: line for name, line in panel.items()}) for tight, panel in panels.items()]
+    arguments.out.with_suffix(".svg").write_text(log_plot(drawn + [("seconds of a core", "devices", times)]))
 
 
 if __name__ == "__main__":

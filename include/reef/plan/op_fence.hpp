@@ -153,9 +153,10 @@ private:
     for (std::uint32_t attempt = 0; orders_.best().stages.empty() && attempt < 256; ++attempt)
       orders_.start(fitting_order(attempt));
     std::vector<int> fence = fence_order(problem_, clusters_of(problem_));
-    const double states = static_cast<double>(problem_.operators()) *
-                          static_cast<double>(fence.size()) * static_cast<double>(fence.size());
-    if (states <= 4e8) orders_.start(fence);
+    // Of hundreds of devices some dozens of a row are left out at most, so that the start takes seconds.
+    constexpr std::size_t most_states = std::size_t{1} << 25;
+    const std::size_t row = static_cast<std::size_t>(problem_.operators()) * fence.size();
+    orders_.start(fence, std::max<std::size_t>(2, most_states / row));
     // Of many devices parts, too: they are quick.
     for (std::size_t first = 0; first < fence.size(); first += most_in_start / 2) {
       const std::size_t end = std::min(fence.size(), first + most_in_start);

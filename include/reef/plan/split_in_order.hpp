@@ -77,7 +77,7 @@ inline PipelinePlan split_in_order(const PipelineProblem& problem, const std::ve
   problem.validate();
   detail::require_order(problem, order);
   const detail::SplitCosts costs(problem);
-  detail::OrderedSplit search(costs, order, skips);
+  detail::OrderedSplit search(costs, order, skips ? detail::OrderedSplit::any : 1);
   detail::Split split = detail::sweep(costs, search).split;
   PipelinePlan plan;
   if (!split.stages.empty()) plan = plan_of(problem, std::move(split.stages));

@@ -71,7 +71,7 @@ public:
   }
 
 private:
-  using Row = std::unique_ptr<double[]>;  // (devices, operators + 1)
+  using Row = std::unique_ptr<double[]>;                           // (devices, operators + 1)
   static constexpr std::uint64_t steps_between_looks = 1'000'000;  // some milliseconds
 
   struct State {

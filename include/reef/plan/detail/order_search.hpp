@@ -20,9 +20,9 @@ class OrderSearch {
 public:
   OrderSearch(const SplitCosts& costs, std::uint64_t seed) : costs_(costs), draws_(seed, 1) {}
 
-  /// Splits that order, and keeps it if it is the best.
-  void start(const std::vector<int>& order) {
-    Split split = evaluated(order, costs_.time(best_));
+  /// Splits that order, and keeps it if it is the best. `reach`: as of OrderedSplit.
+  void start(const std::vector<int>& order, std::size_t reach = OrderedSplit::any) {
+    Split split = evaluated(order, costs_.time(best_), reach);
     if (!split.stages.empty()) best_ = std::move(split);
   }
   void start(Split split) {
@@ -40,7 +40,8 @@ public:
       if (stop()) return false;
       const double left = 1 - static_cast<double>(steps_ - begin) / static_cast<double>(work);
       const double threshold = 1 + highest * left * left;
-      Split split = evaluated(moved(current), costs_.time(current) * threshold);
+      const std::vector<int> order = moved(current);
+      Split split = evaluated(order, costs_.time(current) * threshold, reach_within(order, work));
       if (split.stages.empty()) continue;
       current = std::move(split);
       if (costs_.time(current) < costs_.time(best_)) best_ = current;
@@ -53,11 +54,19 @@ public:
   void reset(Split best) { best_ = std::move(best); }
 
 private:
-  Split evaluated(const std::vector<int>& order, double cutoff) {
-    OrderedSplit split(costs_, order, true);
+  Split evaluated(const std::vector<int>& order, double cutoff,
+                  std::size_t reach = OrderedSplit::any) {
+    OrderedSplit split(costs_, order, reach);
     Split found = sweep(costs_, split, cutoff).split;
     steps_ += split.steps() + order.size() * static_cast<std::size_t>(costs_.operators());
     return found;
+  }
+
+  /// How many places a device may come after the one before, so that an order takes a part of so much work.
+  [[nodiscard]] std::size_t reach_within(const std::vector<int>& order, std::uint64_t work) const {
+    constexpr std::uint64_t part = 50;  // a sweep has some dozens of least sums
+    const std::uint64_t row = order.size() * static_cast<std::uint64_t>(costs_.operators());
+    return std::max<std::size_t>(2, work / part / row);
   }
 
   std::size_t draw(std::size_t below) {

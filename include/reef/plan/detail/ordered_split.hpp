@@ -10,14 +10,17 @@
 
 namespace reef::inline v0::plan::detail {
 
-/// The least sum of a split over devices in a given order, for limits on the bottleneck: O(devices^2 operators).
+/// The least sum of a split over devices in a given order, for limits on the bottleneck: O(devices reach operators).
 ///
 ///     sum(x, b) = min over y before x, a < b of  sum(y, a) + R(y, x, a) + C(x, a, b)
 class OrderedSplit {
 public:
-  /// `skips`: devices may be left out.
-  OrderedSplit(const SplitCosts& costs, std::vector<int> order, bool skips)
-      : costs_(costs), order_(std::move(order)), skips_(skips) {
+  static constexpr std::size_t any = ~std::size_t{0};
+
+  /// `reach`: a device comes so many places after the one before at most, so that those between are left out: 1, none
+  /// may be; any, any number. Before the first and after the last any number may be, but for a reach of 1.
+  OrderedSplit(const SplitCosts& costs, std::vector<int> order, std::size_t reach)
+      : costs_(costs), order_(std::move(order)), reach_(reach) {
     const std::size_t cells = order_.size() * width();
     arrive_.resize(cells);
     arrive_from_.resize(cells);
@@ -36,7 +39,7 @@ public:
     std::size_t last = order_.size();
     double least = cutoff;
     const auto end = width() - 1;
-    for (std::size_t x = skips_ ? 0 : order_.size() - 1; x < order_.size(); ++x) {
+    for (std::size_t x = skips() ? 0 : order_.size() - 1; x < order_.size(); ++x) {
       if (sum_[cell(x, end)] >= least) continue;
       least = sum_[cell(x, end)];
       last = x;
@@ -57,6 +60,7 @@ private:
   [[nodiscard]] std::size_t width() const {
     return static_cast<std::size_t>(costs_.operators()) + 1;
   }
+  [[nodiscard]] bool skips() const { return reach_ > 1; }
   [[nodiscard]] std::size_t cell(std::size_t x, std::size_t b) const { return x * width() + b; }
 
   /// The least with all before `a` done, and what crosses there on device x.
@@ -64,8 +68,8 @@ private:
     double* const arrive = &arrive_[cell(x, 0)];
     int* const from = &arrive_from_[cell(x, 0)];
     std::fill_n(arrive, width(), no_time);
-    if (x == 0 || skips_) arrive[0] = 0;
-    for (std::size_t y = skips_ || x == 0 ? 0 : x - 1; y < x; ++y) {
+    if (x == 0 || skips()) arrive[0] = 0;
+    for (std::size_t y = x > reach_ ? x - reach_ : 0; y < x; ++y) {
       const double* const sums = &sum_[cell(y, 0)];
       steps_ += width();
       for (std::size_t a = 1; a + 1 < width(); ++a) {
@@ -103,7 +107,7 @@ private:
 
   const SplitCosts& costs_;
   std::vector<int> order_;
-  bool skips_;
+  std::size_t reach_;
   std::uint64_t steps_ = 0;
   std::vector<double> arrive_, sum_;  // (devices, operators + 1)
   std::vector<int> arrive_from_, sum_from_;

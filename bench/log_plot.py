@@ -1,0 +1,46 @@
+"""Panels of lines over logarithmic axes, as SVG: what several ways cost, over the size of what they are given."""
+
+import math
+
+COLOURS = ["#1f6fb4", "#d98c00", "#c0392b", "#2f8f4e", "#7b4fa3", "#777777"]
+WIDTH, HEIGHT, MARGIN, LEGEND = 330, 230, 56, 130
+
+
+def log_plot(panels):
+    """panels: [(title, name of the x axis, {name of a line: {x: y}})]; what is not above 0 is left out."""
+    step = WIDTH + LEGEND + MARGIN
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{MARGIN + step * len(panels)}" height="{HEIGHT + 2 * MARGIN}" '
+           'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>']
+    for place, panel in enumerate(panels):
+        out += _panel(MARGIN + step * place, *panel)
+    return "\n".join(out) + "\n</svg>\n"
+
+
+def _text(x, y, anchor, what, colour="black"):
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{what}</text>'
+
+
+def _panel(left, title, axis, lines):
+    points = [(x, y) for line in lines.values() for x, y in line.items() if y > 0]
+    columns = sorted({x for x, _ in points})
+    low = math.floor(math.log10(min(y for _, y in points)))
+    high = max(math.ceil(math.log10(max(y for _, y in points))), low + 1)
+    span = math.log(columns[-1] / columns[0]) if len(columns) > 1 else 1
+    across = lambda x: left + 12 + (WIDTH - 24) * math.log(x / columns[0]) / span
+    up = lambda y: MARGIN + HEIGHT * (high - math.log10(y)) / (high - low)
+    out = [_text(left, MARGIN - 14, "start", title),
+           f'<rect x="{left}" y="{MARGIN}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="black"/>',
+           _text(left + WIDTH / 2, MARGIN + HEIGHT + 36, "middle", axis)]
+    out += [_text(across(x), MARGIN + HEIGHT + 16, "middle", x) for x in columns]
+    for power in range(low, high + 1):
+        out.append(f'<path d="M{left} {up(10.0 ** power):.1f}h{WIDTH}" stroke="#ddd"/>')
+        out.append(_text(left - 6, up(10.0 ** power) + 4, "end", f"{10.0 ** power:g}"))
+    for number, (name, line) in enumerate(lines.items()):
+        shown = [(across(x), up(y)) for x, y in sorted(line.items()) if y > 0]
+        if not shown:
+            continue
+        colour = COLOURS[number % len(COLOURS)]
+        out.append(f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in shown)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in shown]
+        out.append(_text(left + WIDTH + 8, MARGIN + 14 + 17 * number, "start", name, colour))
+    return out
