@@ -71,7 +71,7 @@ namespace detail {
 
 /// The best of many runs: from single nodes in shuffled orders, and from the best with a quarter of its nodes strewn.
 inline Louvain::Labels louvain_from_many(const Louvain& graph, std::size_t n) {
-  const std::size_t runs = std::clamp<std::size_t>((std::size_t{1} << 22) / (n * n), 4, 256);
+  const std::size_t runs = std::clamp<std::size_t>((std::size_t{1} << 22) / (n * n), 12, 256);
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
   Louvain::Labels best;
