@@ -8,7 +8,7 @@
 //     m        one exchange of the model: reduce-scatter and all-gather, while no rank computes
 //     links    of a bandwidth with which m = RATIO c; they sleep and take no processor time
 //     B        micro-batches of a step on each rank; RECIPE:B:alone is that step without other ranks, and
-//              RECIPE:B:adaptive takes B and further ones while it communicates
+//              RECIPE:B:adaptive takes B and extra ones while it communicates
 //
 // c and m are read anew in every round, in which all recipes take turns, each round beginning with
 // another. Seconds are the slowest rank's; wall is a step's share of the clock's time, whichever rank is the

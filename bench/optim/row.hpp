@@ -10,9 +10,9 @@ namespace reef_bench {
 
 /// A line of a table: RECIPE:B, B micro-batches of a step on each rank, with one of these behind it.
 ///
-/// | :alone    | the step without other ranks                                                  |
-/// | :adaptive | those and further ones for as long as it communicates, of the rank's own      |
-/// | :shared   | the same, of whatever samples are next of all                                 |
+/// | :alone    | the step without other ranks                                           |
+/// | :adaptive | those and extra ones for as long as it communicates, of the rank's own |
+/// | :shared   | the same, of whatever samples are next of all                          |
 struct Row {
   std::string recipe;
   std::string mode;

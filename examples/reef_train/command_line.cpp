@@ -226,7 +226,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option_function<std::string>(
       "--accumulate", [&o](const std::string& text) { parse_accumulate(text, o); },
-      "adaptive: further micro-batches while a stage communicates; cap:M: but at most M in a "
+      "adaptive: extra micro-batches while a stage communicates; cap:M: but at most M in a "
       "stage; fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
   app.add_option(
          "--sampler", o.sampler,

@@ -127,8 +127,8 @@ TYPED_TEST(OverlappingPrograms, that_adapt_compute_for_as_long_as_they_communica
       const auto found = schedule::simulate(programs, world, 4);
       const double expected = most == 0 ? 5 * micro_batch : stage;
       EXPECT_NEAR(found.step, stages * expected, 0.01 * stages * expected) << discrete << most;
-      for (const auto& turns : found.turns) {
-        EXPECT_EQ(turns, std::vector<int>(stages, most == 0 ? 4 : most - 1)) << discrete << most;
+      for (const auto& counts : found.trip_counts) {
+        EXPECT_EQ(counts, std::vector<int>(stages, most == 0 ? 4 : most - 1)) << discrete << most;
       }
     }
   }

@@ -298,7 +298,7 @@ struct Latch {
   }
 };
 
-/// Until, Ended; Before; a body of Batch, Load, Turn; Later behind it on the queue of Batch, Use.
+/// Until, Ended; Before; a body of Batch, Load, Work; Later behind it on the queue of Batch, Use.
 Program looped() {
   Writer w;
   const StorageId batch = w.storage("batch");
@@ -310,7 +310,7 @@ Program looped() {
   w.program.add("Before", Lane::compute).accumulates = {{sum, 0}};
   w.writes("Batch", Lane::receive, batch);
   w.moves("Load", Lane::load, batch, loaded);
-  w.reads("Turn", Lane::compute, loaded).accumulates = {{sum, 0}};
+  w.reads("Work", Lane::compute, loaded).accumulates = {{sum, 0}};
   w.repeat_from(4, 0);
   w.writes("Later", Lane::receive, w.storage("later"));
   w.reads("Use", Lane::load, sum);
@@ -338,28 +338,29 @@ std::unique_ptr<run::Executor<Host>> executor_of(Bench& bench, run::Lanes<Host>&
 
 using Log = std::vector<std::string>;
 
-Log log_of_turns(int turns) {
+Log log_of_iterations(int iterations) {
   Log log{"Early", "Before"};
-  for (int turn = 0; turn < turns; ++turn) log.insert(log.end(), {"Batch", "Load", "Turn"});
+  for (int iteration = 0; iteration < iterations; ++iteration)
+    log.insert(log.end(), {"Batch", "Load", "Work"});
   log.insert(log.end(), {"Later", "Use"});
   return log;
 }
 
 /// The log but for the order of two that nothing orders.
-void expect_turns(Log log, int turns) {
+void expect_iterations(Log log, int iterations) {
   ASSERT_GE(log.size(), 4U);
   std::sort(log.begin(), log.begin() + 2, std::greater<>());
   std::sort(log.end() - 2, log.end());
-  EXPECT_EQ(log, log_of_turns(turns));
+  EXPECT_EQ(log, log_of_iterations(iterations));
 }
 
 }  // namespace
 
-TEST(Executor, runs_turns_until_the_instruction_is_complete) {
+TEST(Executor, runs_iterations_until_the_instruction_is_complete) {
   const Program program = looped();
   Bench bench;
   Latch latch;
-  handle_loop(bench, latch, program, {"Turn", "Before"});
+  handle_loop(bench, latch, program, {"Work", "Before"});
   int wanted = 0;
   int seen = 0;
   const run::Executor<Host>* running = nullptr;
@@ -369,28 +370,28 @@ TEST(Executor, runs_turns_until_the_instruction_is_complete) {
       if (wanted == 0) latch.let_end();
     };
   });
-  bench.handlers.on_lane("Turn", [&](const Instruction&) -> run::Handlers<Host>::Code {
+  bench.handlers.on_lane("Work", [&](const Instruction&) -> run::Handlers<Host>::Code {
     return [&](Host::Lane&) {
-      bench.note("Turn");
-      EXPECT_EQ(running->turns()[0], seen++);
+      bench.note("Work");
+      EXPECT_EQ(running->trip_counts()[0], seen++);
       if (seen == wanted) latch.let_end();
     };
   });
   const auto executor = executor_of(bench, bench.lanes, program);
   running = executor.get();
-  for (const int turns : {3, 0, 1, 20, 0}) {
-    wanted = turns;
+  for (const int iterations : {3, 0, 1, 20, 0}) {
+    wanted = iterations;
     seen = 0;
     latch.close();
     bench.log.clear();
     executor->run();
-    ASSERT_EQ(executor->turns().size(), 1U);
-    EXPECT_EQ(executor->turns()[0], turns);
-    expect_turns(bench.log, turns);
+    ASSERT_EQ(executor->trip_counts().size(), 1U);
+    EXPECT_EQ(executor->trip_counts()[0], iterations);
+    expect_iterations(bench.log, iterations);
   }
 }
 
-TEST(Executor, replays_turns_without_asking_and_asks_again_in_the_next_round) {
+TEST(Executor, replays_iterations_without_asking_and_asks_again_in_the_next_round) {
   const Program program = looped();
   Bench bench;
   Latch latch;
@@ -410,25 +411,25 @@ TEST(Executor, replays_turns_without_asking_and_asks_again_in_the_next_round) {
   });
   const auto executor = executor_of(bench, bench.lanes, program);
   for (const bool first : {false, true}) {
-    for (const int turns : {2, 0, 5}) {
+    for (const int iterations : {2, 0, 5}) {
       early = first;  // before the loop, or behind it: it does not matter
       latch.close();
       bench.log.clear();
-      executor->replay({turns});
+      executor->replay({iterations});
       executor->run();
-      EXPECT_EQ(executor->turns()[0], turns);
-      expect_turns(bench.log, turns);
+      EXPECT_EQ(executor->trip_counts()[0], iterations);
+      expect_iterations(bench.log, iterations);
     }
   }
   latch.close();
   executor->run();
-  EXPECT_EQ(executor->turns()[0], 0);
+  EXPECT_EQ(executor->trip_counts()[0], 0);
   EXPECT_THROW(executor->replay({}), ScheduleError);
   EXPECT_THROW(executor->replay({1, 1}), ScheduleError);
   EXPECT_THROW(executor->replay({-1}), ScheduleError);
 }
 
-TEST(Executor, runs_no_more_turns_than_the_limit) {
+TEST(Executor, runs_no_more_iterations_than_the_limit) {
   Program program = looped();
   program.repeats[0].max = 4;
   Bench bench;
@@ -445,28 +446,28 @@ TEST(Executor, runs_no_more_turns_than_the_limit) {
     latch.close();
     bench.log.clear();
     executor->run();
-    EXPECT_EQ(executor->turns()[0], 4);
-    expect_turns(bench.log, 4);
+    EXPECT_EQ(executor->trip_counts()[0], 4);
+    expect_iterations(bench.log, 4);
   }
 }
 
-TEST(Executor, in_serial_order_runs_the_turns_that_are_replayed_or_none) {
+TEST(Executor, in_serial_order_runs_the_iterations_that_are_replayed_or_none) {
   const Program program = looped();
   Bench bench;
   Latch latch;
   latch.open = true;
   handle_loop(bench, latch, program, {});
   const auto executor = executor_of(bench, bench.lanes, program, true);
-  for (const int turns : {0, 3, 0, 1}) {
-    if (turns > 0) executor->replay({turns});
+  for (const int iterations : {0, 3, 0, 1}) {
+    if (iterations > 0) executor->replay({iterations});
     bench.log.clear();
     executor->run();
-    EXPECT_EQ(executor->turns()[0], turns);
-    EXPECT_EQ(bench.log, log_of_turns(turns));
+    EXPECT_EQ(executor->trip_counts()[0], iterations);
+    EXPECT_EQ(bench.log, log_of_iterations(iterations));
   }
 }
 
-TEST(Executor, keeps_the_order_of_values_with_any_number_of_turns_of_any_drawn_loop) {
+TEST(Executor, keeps_the_order_of_values_with_any_number_of_iterations_of_any_drawn_loop) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const Program program = random_loops(seed);
     const schedule::Placement placement = schedule::place(program);
@@ -474,16 +475,17 @@ TEST(Executor, keeps_the_order_of_values_with_any_number_of_turns_of_any_drawn_l
     const auto executor = bench.executor(program);
     std::vector<std::size_t> expected;
     for (int round = 0; round < 4; ++round) {
-      std::vector<int> turns;
+      std::vector<int> iterations;
       for (std::size_t loop = 0; loop < program.repeats.size(); ++loop) {
-        turns.push_back(
+        iterations.push_back(
             static_cast<int>((seed + static_cast<std::size_t>(round) * (loop + 1)) % 3));
       }
-      const std::vector<std::size_t> next = unrolled(program, turns);
+      const std::vector<std::size_t> next = unrolled(program, iterations);
       expected.insert(expected.end(), next.begin(), next.end());
-      executor->replay(turns);
+      executor->replay(iterations);
       executor->run();
-      ASSERT_TRUE(std::equal(turns.begin(), turns.end(), executor->turns().begin()));
+      ASSERT_TRUE(
+          std::equal(iterations.begin(), iterations.end(), executor->trip_counts().begin()));
     }
     ASSERT_EQ(bench.log.size(), expected.size()) << "seed " << seed;
     std::map<std::size_t, std::size_t> runs;
@@ -514,15 +516,15 @@ TEST(Executor, keeps_the_order_of_values_with_any_number_of_turns_of_any_drawn_l
 }
 
 TEST(Executor, throws_what_any_lane_of_a_body_threw_and_no_lane_waits_or_loops_for_ever) {
-  for (const std::string kind : {"Batch", "Load", "Turn"}) {
-    for (const int turn : {1, 3}) {
+  for (const std::string kind : {"Batch", "Load", "Work"}) {
+    for (const int iteration : {1, 3}) {
       const Program program = looped();
       Bench bench;
       Latch latch;
       handle_loop(bench, latch, program, {kind});
       std::atomic<int> count = 0;
       const auto fail = [&] {
-        if (++count < turn) return;
+        if (++count < iteration) return;
         latch.open = true;  // Until must end, since its code is no lane's wait
         throw Error(kind + " fails");
       };
@@ -542,7 +544,7 @@ TEST(Executor, throws_what_any_lane_of_a_body_threw_and_no_lane_waits_or_loops_f
       } catch (const Error& error) {
         EXPECT_EQ(error.what(), kind + " fails");
       }
-      EXPECT_EQ(count, turn);
+      EXPECT_EQ(count, iteration);
     }
   }
 }
@@ -553,17 +555,17 @@ TEST(Executor, leaves_a_loop_whose_end_never_comes_when_the_communication_fails)
   w.writes("Make", Lane::compute, w.storage("z"));
   w.writes("Hang", Lane::reduce, x);
   w.writes("Batch", Lane::receive, w.storage("y"));
-  w.reads("Turn", Lane::compute, w.storage("z", 64, Life::persistent));
+  w.reads("Work", Lane::compute, w.storage("z", 64, Life::persistent));
   w.repeat_from(2, 1);
   Bench bench;
-  std::atomic<int> turns = 0;
+  std::atomic<int> iterations = 0;
   comm::CallTask broken("broken", [] {});
   Program rest = w.program;
   rest.round.resize(3);
   bench.handle(rest);
-  bench.handlers.on_lane("Turn", [&](const Instruction&) -> run::Handlers<Host>::Code {
+  bench.handlers.on_lane("Work", [&](const Instruction&) -> run::Handlers<Host>::Code {
     return [&](Host::Lane&) {
-      if (++turns != 3) return;
+      if (++iterations != 3) return;
       bench.progress.submit(bench.progress.queue("other"), broken,
                             []() -> bool { throw comm::MpiError("rank 1 is gone"); });
     };
@@ -579,10 +581,10 @@ TEST(Executor, leaves_a_loop_whose_end_never_comes_when_the_communication_fails)
   } catch (const comm::MpiError& error) {
     EXPECT_STREQ(error.what(), "rank 1 is gone");
   }
-  EXPECT_GE(turns, 3);
+  EXPECT_GE(iterations, 3);
 }
 
-TEST(Executor, records_each_turn_in_the_trace_and_what_it_waited_for) {
+TEST(Executor, records_each_iteration_in_the_trace_and_what_it_waited_for) {
   const Program program = looped();
   Bench bench;
   Latch latch;
@@ -599,8 +601,8 @@ TEST(Executor, records_each_turn_in_the_trace_and_what_it_waited_for) {
   std::size_t spans_in_all = 0;
   int waited = 0;
   for (int round = 0; round < 20 || (waited == 0 && round < 10'000); ++round) {
-    const int turns = round % 4;
-    executor.replay({turns});
+    const int iterations = round % 4;
+    executor.replay({iterations});
     executor.run();
     trace::Recording recording;
     std::map<std::string, std::vector<trace::Span>> spans;
@@ -611,22 +613,23 @@ TEST(Executor, records_each_turn_in_the_trace_and_what_it_waited_for) {
       ++spans_in_all;
     }
     EXPECT_EQ(spans["Before"].size(), 1U);
-    for (const char* name : {"Batch", "Load", "Turn"}) {
-      ASSERT_EQ(spans[name].size(), static_cast<std::size_t>(turns)) << name;
+    for (const char* name : {"Batch", "Load", "Work"}) {
+      ASSERT_EQ(spans[name].size(), static_cast<std::size_t>(iterations)) << name;
     }
-    for (std::size_t turn = 0; turn < spans["Turn"].size(); ++turn) {
+    for (std::size_t iteration = 0; iteration < spans["Work"].size(); ++iteration) {
       const auto expect_cause = [&](const char* name, std::uint32_t cause) {
-        const trace::Span& span = spans[name][turn];
-        EXPECT_TRUE(span.cause == cause || span.cause == 0) << name << " of turn " << turn;
+        const trace::Span& span = spans[name][iteration];
+        EXPECT_TRUE(span.cause == cause || span.cause == 0)
+            << name << " of iteration " << iteration;
         waited += span.cause == cause ? 1 : 0;
       };
-      expect_cause("Load", spans["Batch"][turn].id);
-      expect_cause("Turn", spans["Load"][turn].id);
-      if (turn == 0) continue;
-      EXPECT_LE(spans["Turn"][turn - 1].end, spans["Batch"][turn].begin);
+      expect_cause("Load", spans["Batch"][iteration].id);
+      expect_cause("Work", spans["Load"][iteration].id);
+      if (iteration == 0) continue;
+      EXPECT_LE(spans["Work"][iteration - 1].end, spans["Batch"][iteration].begin);
     }
     const std::uint32_t cause = spans["Use"].at(0).cause;
-    EXPECT_TRUE(cause == 0 || (turns > 0 && cause == spans["Turn"].back().id));
+    EXPECT_TRUE(cause == 0 || (iterations > 0 && cause == spans["Work"].back().id));
   }
   EXPECT_EQ(ids.size(), spans_in_all);
   EXPECT_GT(waited, 0);

@@ -141,12 +141,12 @@ TEST(Staging, a_body_takes_in_what_becomes_of_its_instructions) {
   w.writes("Make", Lane::compute, x);
   w.program.add("Sum", Lane::reduce).accumulates = {{x, 0}};
   w.writes("Batch", Lane::receive, batch);
-  w.reads("Turn", Lane::compute, batch);
+  w.reads("Work", Lane::compute, batch);
   w.repeat_from(2, 1);
   w.reads("Use", Lane::compute, x);
   const Program staged = run::stage_transfers(w.program);
   EXPECT_EQ(kinds(staged),
-            (Kinds{"Make", "Download", "Sum", "Batch", "Upload", "Turn", "Upload", "Use"}));
+            (Kinds{"Make", "Download", "Sum", "Batch", "Upload", "Work", "Upload", "Use"}));
   ASSERT_EQ(staged.repeats.size(), 1U);
   EXPECT_EQ(staged.repeats[0].begin, 3U);
   EXPECT_EQ(staged.repeats[0].end, 6U);
@@ -188,17 +188,17 @@ TEST(Staging, an_empty_shard_is_there_before_it_is_read) {
   EXPECT_EQ(refusal(staged), "");
 }
 
-TEST(Staging, a_body_fetches_in_each_turn_and_the_outside_whether_or_not_there_was_one) {
+TEST(Staging, a_body_fetches_in_each_iteration_and_the_outside_whether_or_not_there_was_one) {
   Writer w;
   const StorageId x = w.storage("x", 64, Life::persistent);
   w.reads("Send", Lane::send, x);
   w.reads("Report", Lane::reduce, x);
-  w.program.add("Turn", Lane::compute).accumulates = {{x, 0}};
+  w.program.add("Work", Lane::compute).accumulates = {{x, 0}};
   w.repeat_from(1, 0, 3);
   w.reads("Send", Lane::send, x);
   const Program staged = run::stage_transfers(w.program);
   EXPECT_EQ(kinds(staged),
-            (Kinds{"Download", "Send", "Download", "Report", "Turn", "Download", "Send"}));
+            (Kinds{"Download", "Send", "Download", "Report", "Work", "Download", "Send"}));
   EXPECT_EQ(staged.repeats[0].begin, 2U);
   EXPECT_EQ(staged.repeats[0].end, 5U);
   EXPECT_EQ(staged.repeats[0].until, 1U);

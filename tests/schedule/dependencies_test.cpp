@@ -71,11 +71,11 @@ Program random_of_both(std::uint64_t seed) {
   return seed % 2 == 0 ? random_program(seed) : random_storages(seed);
 }
 
-/// Two rounds with so many turns of each loop, by the order that loops promise: what each run of an
-/// instruction, in the order of the program, certainly comes after.
+/// Two rounds with so many iterations of each loop, by the order that loops promise: what each run
+/// of an instruction, in the order of the program, certainly comes after.
 class Unrolled {
 public:
-  Unrolled(const Program& program, const Dependencies& waits, const std::vector<int>& turns)
+  Unrolled(const Program& program, const Dependencies& waits, const std::vector<int>& iterations)
       : program_(program), loops_(schedule::loop_by_instruction(program)), waits_(waits) {
     for (int round = 0; round < 2; ++round) {
       former_ = std::exchange(ended_, std::vector<Nodes>(program.round.size()));
@@ -83,7 +83,7 @@ public:
       for (std::size_t loop = 0; loop < program.repeats.size(); ++loop) {
         const schedule::Repeat& repeat = program.repeats[loop];
         while (i < repeat.begin) run(i++, {});
-        run_loop(repeat, turns[loop]);
+        run_loop(repeat, iterations[loop]);
         i = repeat.end;
       }
       while (i < program.round.size()) run(i++, {});
@@ -97,13 +97,14 @@ private:
   using Nodes =
       std::set<std::size_t>;  // runs that are complete, by their places in the unrolled order
 
-  /// A plain instruction, or one in a turn that has begun.
+  /// A plain instruction, or one in an iteration that has begun.
   void run(std::size_t i, const Nodes& begun) {
     Nodes before = begun;
     const bool looped = loops_[i] != schedule::no_loop;
     for (const Dependency wait : waits_[i]) {
-      const bool in_turn = looped && loops_[wait.instruction] == loops_[i] && !wait.previous_round;
-      if (!looped || in_turn) merge(before, ended(wait));
+      const bool in_iteration =
+          looped && loops_[wait.instruction] == loops_[i] && !wait.previous_round;
+      if (!looped || in_iteration) merge(before, ended(wait));
     }
     Nodes& lane = lanes_[static_cast<std::size_t>(program_.round[i].lane)];
     merge(before, lane);
@@ -115,7 +116,7 @@ private:
     ended_[i] = before;
   }
 
-  void run_loop(const schedule::Repeat& repeat, int turns) {
+  void run_loop(const schedule::Repeat& repeat, int iterations) {
     Nodes complete;
     for (std::size_t i = repeat.begin; i < repeat.end; ++i) {
       merge(complete, lanes_[static_cast<std::size_t>(program_.round[i].lane)]);
@@ -124,7 +125,7 @@ private:
         merge(complete, ended(wait));
       }
     }
-    for (int turn = 0; turn < turns; ++turn) {
+    for (int iteration = 0; iteration < iterations; ++iteration) {
       const Nodes begun = complete;
       for (std::size_t i = repeat.begin; i < repeat.end; ++i) run(i, begun);
       for (std::size_t i = repeat.begin; i < repeat.end; ++i) merge(complete, ended_[i]);
@@ -183,7 +184,7 @@ TEST(Dependencies, are_between_accesses_to_the_same_bytes_alone) {
   }
 }
 
-TEST(Dependencies, order_them_for_any_number_of_turns_of_any_loop) {
+TEST(Dependencies, order_them_for_any_number_of_iterations_of_any_loop) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const Program program = random_loops(seed);
     const Placement placement = schedule::place(program);
@@ -194,8 +195,9 @@ TEST(Dependencies, order_them_for_any_number_of_turns_of_any_loop) {
       for (std::size_t j = 0; j < order.size(); ++j) {
         for (std::size_t i = 0; i < j; ++i) {
           if (!conflict(program, placement, order[i], order[j])) continue;
-          EXPECT_TRUE(runs.ordered(i, j)) << "seed " << seed << ", turns " << draw / 3 << " and "
-                                          << draw % 3 << ": " << order[i] << " then " << order[j];
+          EXPECT_TRUE(runs.ordered(i, j))
+              << "seed " << seed << ", iterations " << draw / 3 << " and " << draw % 3 << ": "
+              << order[i] << " then " << order[j];
         }
       }
     }

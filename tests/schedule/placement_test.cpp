@@ -192,7 +192,7 @@ TEST(Placement, storages_that_follow_each_other_share_their_bytes) {
   EXPECT_TRUE(schedule::overlap(w.program, placement, first, second));
 }
 
-TEST(Placement, what_each_turn_of_a_loop_reads_keeps_its_bytes_to_the_end_of_the_loop) {
+TEST(Placement, what_each_iteration_of_a_loop_reads_keeps_its_bytes_to_the_end_of_the_loop) {
   Writer w;
   const StorageId before = w.storage("before");
   const StorageId inside = w.storage("inside");

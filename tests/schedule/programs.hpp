@@ -151,8 +151,9 @@ inline Program random_loops(std::uint64_t seed) {
   }
 }
 
-/// The instructions of a round whose loops run so many turns, in the order of the program.
-inline std::vector<std::size_t> unrolled(const Program& program, const std::vector<int>& turns) {
+/// The instructions of a round whose loops run so many iterations, in the order of the program.
+inline std::vector<std::size_t> unrolled(const Program& program,
+                                         const std::vector<int>& iterations) {
   std::vector<std::size_t> result;
   std::size_t loop = 0;
   for (std::size_t i = 0; i < program.round.size(); ++i) {
@@ -160,7 +161,7 @@ inline std::vector<std::size_t> unrolled(const Program& program, const std::vect
       result.push_back(i);
       continue;
     }
-    for (int turn = 0; turn < turns[loop]; ++turn) {
+    for (int iteration = 0; iteration < iterations[loop]; ++iteration) {
       for (std::size_t k = i; k < program.repeats[loop].end; ++k) result.push_back(k);
     }
     i = program.repeats[loop++].end - 1;

@@ -210,8 +210,8 @@ TEST(Simulate, refuses_programs_that_deadlock) {
   EXPECT_THROW(simulate(programs, World::uniform(2, {}, {})), ScheduleError);
 }
 
-TEST(Simulate, a_loop_runs_as_many_turns_as_the_communication_leaves_time_for) {
-  // turns = max(0, ceil((m - k c) / c)): exchange m, micro-batch c, k of them before the loop.
+TEST(Simulate, a_loop_runs_as_many_iterations_as_the_communication_leaves_time_for) {
+  // iterations = max(0, ceil((m - k c) / c)): exchange m, micro-batch c, k of them before the loop.
   const Seconds c = 1;
   for (const Bytes m : {Bytes{0}, Bytes{1}, Bytes{4}, Bytes{5}, Bytes{8}, Bytes{9}}) {
     for (const int k : {0, 1, 4, 7}) {
@@ -219,19 +219,20 @@ TEST(Simulate, a_loop_runs_as_many_turns_as_the_communication_leaves_time_for) {
                                           accumulating(1, k, c, 2 * m)};
       const World world = World::uniform(2, {}, Link{0.5, 4});  // 0.5 s and 4 bytes a second
       const Seconds exchange = 0.5 + static_cast<double>(2 * m) / 4;
-      const int turns = std::max(0, static_cast<int>(std::ceil(exchange / c)) - k);
+      const int iterations = std::max(0, static_cast<int>(std::ceil(exchange / c)) - k);
       const Simulation result = simulate(programs, world, 3);
-      EXPECT_EQ(result.turns, (schedule::Turns{{turns}, {turns}})) << m << " bytes, " << k;
-      EXPECT_DOUBLE_EQ(result.step, std::max(exchange, (k + turns) * c));
+      EXPECT_EQ(result.trip_counts, (schedule::TripCounts{{iterations}, {iterations}}))
+          << m << " bytes, " << k;
+      EXPECT_DOUBLE_EQ(result.step, std::max(exchange, (k + iterations) * c));
       EXPECT_DOUBLE_EQ(result.total, 3 * result.step);
     }
   }
 }
 
-TEST(Simulate, a_turn_that_ends_with_the_communication_is_the_last) {
+TEST(Simulate, an_iteration_that_ends_with_the_communication_is_the_last) {
   const std::vector<Program> programs{accumulating(0, 0, 0.5, 8), accumulating(1, 0, 0.25, 8)};
-  EXPECT_EQ(simulate(programs, World::uniform(2, {}, Link{0, 4})).turns,
-            (schedule::Turns{{4}, {8}}));
+  EXPECT_EQ(simulate(programs, World::uniform(2, {}, Link{0, 4})).trip_counts,
+            (schedule::TripCounts{{4}, {8}}));
 }
 
 TEST(Simulate, a_slow_rank_gives_fewer_micro_batches_and_holds_nobody_up) {
@@ -246,35 +247,35 @@ TEST(Simulate, a_slow_rank_gives_fewer_micro_batches_and_holds_nobody_up) {
   World world = World::uniform(2, {100, 0, 0, 0}, Link{0, 50});
   world.machines[1].flops_per_second = 25;
   const Simulation result = simulate(programs, world, 3);
-  EXPECT_EQ(result.turns, (schedule::Turns{{8}, {2}}));
+  EXPECT_EQ(result.trip_counts, (schedule::TripCounts{{8}, {2}}));
   EXPECT_DOUBLE_EQ(result.step, 8);
   EXPECT_DOUBLE_EQ(result.utilisation[0], 1);
   EXPECT_DOUBLE_EQ(result.utilisation[1], 1);
 }
 
-TEST(Simulate, each_turn_has_its_spans) {
+TEST(Simulate, each_iteration_has_its_spans) {
   const std::vector<Program> programs{accumulating(0, 1, 1, 16), accumulating(1, 1, 2, 16)};
   const Simulation result = simulate(programs, World::uniform(2, {}, Link{0, 4}), 2);
-  ASSERT_EQ(result.turns, (schedule::Turns{{3}, {1}}));
+  ASSERT_EQ(result.trip_counts, (schedule::TripCounts{{3}, {1}}));
   std::vector<std::pair<int, Seconds>> adds;
   for (const auto& span : result.spans) {
     if (span.rank == 0 && span.round == 1 && span.instruction == 4) {
-      adds.emplace_back(span.turn, span.begin);
+      adds.emplace_back(span.iteration, span.begin);
     }
   }
   EXPECT_EQ(adds, (std::vector<std::pair<int, Seconds>>{{0, 5}, {1, 6}, {2, 7}}));
 }
 
-TEST(Simulate, a_replay_decides_the_turns_and_a_limit_bounds_them) {
+TEST(Simulate, a_replay_decides_the_iterations_and_a_limit_bounds_them) {
   std::vector<Program> programs{accumulating(0, 0, 1, 16), accumulating(1, 0, 1, 16)};
   const World world = World::uniform(2, {}, Link{0, 4});
-  EXPECT_EQ(simulate(programs, world).turns, (schedule::Turns{{4}, {4}}));
-  const schedule::Turns replay{{7}, {0}};
+  EXPECT_EQ(simulate(programs, world).trip_counts, (schedule::TripCounts{{4}, {4}}));
+  const schedule::TripCounts replay{{7}, {0}};
   const Simulation replayed = simulate(programs, world, 2, replay);
-  EXPECT_EQ(replayed.turns, replay);
+  EXPECT_EQ(replayed.trip_counts, replay);
   EXPECT_DOUBLE_EQ(replayed.step, 7);
   programs[1].repeats[0].max = 3;
-  EXPECT_EQ(simulate(programs, world).turns, (schedule::Turns{{4}, {3}}));
+  EXPECT_EQ(simulate(programs, world).trip_counts, (schedule::TripCounts{{4}, {3}}));
   EXPECT_THROW(simulate(programs, world, 2, {{7}}), ScheduleError);
   EXPECT_THROW(simulate(programs, world, 2, {{7}, {}}), ScheduleError);
   EXPECT_THROW(simulate(programs, world, 2, {{7}, {-1}}), ScheduleError);
@@ -286,24 +287,24 @@ TEST(Simulate, a_loop_asks_when_all_that_its_body_waits_for_is_there) {
   const StorageId brought = w.storage("brought");
   takes(w.writes("Until", Lane::update, w.storage("y")), 2);
   takes(w.writes("Bring", Lane::load, brought), 3);
-  takes(w.reads("Turn", Lane::compute, brought), 1);
+  takes(w.reads("Work", Lane::compute, brought), 1);
   w.repeat_from(2, 0);
-  EXPECT_EQ(simulate(std::vector{w.program}, World::uniform(1, {}, {})).turns,
-            (schedule::Turns{{0}}));
+  EXPECT_EQ(simulate(std::vector{w.program}, World::uniform(1, {}, {})).trip_counts,
+            (schedule::TripCounts{{0}}));
   takes(w.program.round[0], 4.5);
   const Simulation result = simulate(std::vector{w.program}, World::uniform(1, {}, {}), 1);
-  EXPECT_EQ(result.turns, (schedule::Turns{{2}}));
+  EXPECT_EQ(result.trip_counts, (schedule::TripCounts{{2}}));
   EXPECT_DOUBLE_EQ(result.total, 5);
 }
 
-TEST(Simulate, a_turn_is_complete_on_all_lanes_before_the_next) {
+TEST(Simulate, an_iteration_is_complete_on_all_lanes_before_the_next) {
   Writer w;
   takes(w.writes("Until", Lane::update, w.storage("y")), 6);
   takes(w.writes("Batch", Lane::receive, w.storage("x")), 2);
-  takes(w.writes("Turn", Lane::compute, w.storage("z")), 1);
+  takes(w.writes("Work", Lane::compute, w.storage("z")), 1);
   w.repeat_from(1, 0);
   const Simulation result = simulate(std::vector{w.program}, World::uniform(1, {}, {}), 1);
-  EXPECT_EQ(result.turns, (schedule::Turns{{3}}));
+  EXPECT_EQ(result.trip_counts, (schedule::TripCounts{{3}}));
   EXPECT_DOUBLE_EQ(result.total, 6);
 }
 
@@ -312,7 +313,7 @@ TEST(Simulate, refuses_a_loop_that_would_never_end) {
   const World world = World::uniform(2, {}, Link{0, 4});
   EXPECT_THROW(simulate(programs, world), ScheduleError);
   programs[0].repeats[0].max = 5;
-  EXPECT_EQ(simulate(programs, world).turns, (schedule::Turns{{5}, {4}}));
+  EXPECT_EQ(simulate(programs, world).trip_counts, (schedule::TripCounts{{5}, {4}}));
 
   Writer a(0);
   const StorageId sum = a.storage("sum", 64, Life::persistent);

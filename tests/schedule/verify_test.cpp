@@ -242,11 +242,11 @@ TEST(Verify, accepts_a_loop_that_adds_to_what_is_there) {
   }
 }
 
-TEST(Verify, refuses_to_read_behind_a_loop_what_only_its_turns_write) {
+TEST(Verify, refuses_to_read_behind_a_loop_what_only_its_iterations_write) {
   Writer w;
   const StorageId x = w.storage("x");
   w.reads("Before", Lane::load, w.storage("w", 64, Life::persistent));
-  w.writes("Turn", Lane::compute, x);
+  w.writes("Work", Lane::compute, x);
   w.repeat_from(1, 0);
   w.reads("Use", Lane::compute, x);
   expect_words(refusal({w.program}), {"Use", "reads x", "may run none", "fix:"});
@@ -256,28 +256,29 @@ TEST(Verify, refuses_to_read_behind_a_loop_what_only_its_turns_write) {
   expect_words(refusal({w.program}), {"Use", "reads x", "may run none"});
 }
 
-TEST(Verify, refuses_a_body_whose_second_turn_would_not_find_what_the_first_found) {
+TEST(Verify, refuses_a_body_whose_second_iteration_would_not_find_what_the_first_found) {
   Writer w;
   const StorageId x = w.storage("x");
   const StorageId part = w.program.add_part("part", x, 0, 32);
   w.writes("Before", Lane::compute, x);
   w.reads("Read", Lane::compute, x);
-  w.writes("Turn", Lane::compute, part);
+  w.writes("Work", Lane::compute, part);
   w.repeat_from(1, 0);
-  expect_words(refusal({w.program}), {"Read", "second turn", "reads x", "Turn has overwritten"});
+  expect_words(refusal({w.program}),
+               {"Read", "second iteration", "reads x", "Work has overwritten"});
   w.program.repeats.clear();
   EXPECT_EQ(refusal({w.program}), "");
 }
 
-TEST(Verify, refuses_to_read_behind_a_loop_what_its_turns_overwrite) {
+TEST(Verify, refuses_to_read_behind_a_loop_what_its_iterations_overwrite) {
   Writer w;
   const StorageId x = w.storage("x");
   const StorageId part = w.program.add_part("part", x, 0, 32);
   w.writes("Before", Lane::compute, x);
-  w.writes("Turn", Lane::compute, part);
+  w.writes("Work", Lane::compute, part);
   w.repeat_from(1, 0);
   w.reads("Use", Lane::compute, x);
-  expect_words(refusal({w.program}), {"Use", "reads x", "Turn has overwritten"});
+  expect_words(refusal({w.program}), {"Use", "reads x", "Work has overwritten"});
 }
 
 TEST(Verify, refuses_a_loop_that_writes_versions_of_what_persists) {
@@ -286,7 +287,8 @@ TEST(Verify, refuses_a_loop_that_writes_versions_of_what_persists) {
   w.reads("Before", Lane::load, weights);
   w.writes("Update", Lane::compute, weights, 1);
   w.repeat_from(1, 0);
-  expect_words(refusal({w.program}), {"Update", "second turn", "weights version 1", "already"});
+  expect_words(refusal({w.program}),
+               {"Update", "second iteration", "weights version 1", "already"});
 }
 
 TEST(Verify, refuses_what_is_no_loop) {
@@ -303,7 +305,7 @@ TEST(Verify, refuses_what_is_no_loop) {
   refused([](Program&, Repeat& r) { r.end = 6; }, {"ends on lane receive", "why:", "fix:"});
   refused([](Program&, Repeat& r) { r.until = 5; }, {"does not come before it", "why:", "fix:"});
   refused([](Program&, Repeat& r) { r.until = 7; }, {"does not come before it"});
-  refused([](Program&, Repeat& r) { r.max = -1; }, {"at most -1 turns"});
+  refused([](Program&, Repeat& r) { r.max = -1; }, {"at most -1 iterations"});
   refused([](Program& p, Repeat&) { p.repeats.push_back({3, 5, 0, 0}); }, {"in or before another"});
   refused([](Program& p, Repeat&) { p.repeats.push_back({6, 7, 0, 0}); }, {"in or before another"});
   refused([](Program& p, Repeat&) { p.repeats.push_back({7, 8, 5, 0}); }, {"until 5", "no other"});

@@ -1,4 +1,4 @@
-// Stages that take further micro-batches for as long as they communicate.
+// Stages that take extra micro-batches for as long as they communicate.
 
 #include <gtest/gtest.h>
 
@@ -84,16 +84,18 @@ TYPED_TEST(Adaptive, counts_that_are_given_have_the_bits_of_fixed_ones) {
   Outcome<float> outcome;
   int stage = 0;
   for (int step = 0; step < steps; ++step) {
-    std::vector<int> further;
+    std::vector<int> extra;
     for (int s = 0; s < stages_of(trainer); ++s) {
-      further.push_back(count_of(world.rank(), ++stage) - 1);
+      extra.push_back(count_of(world.rank(), ++stage) - 1);
     }
-    trainer.replay(further);
+    trainer.replay(extra);
     const auto one = outcome_of(trainer, 1);
     outcome.losses.push_back(one.losses[0]);
     outcome.norms.push_back(one.norms[0]);
     outcome.weights = one.weights;
-    EXPECT_EQ(std::vector<int>(trainer.further().begin(), trainer.further().end()), further);
+    EXPECT_EQ(std::vector<int>(trainer.extra_micro_batches().begin(),
+                               trainer.extra_micro_batches().end()),
+              extra);
   }
   EXPECT_EQ(outcome, fixed);
 }
@@ -110,8 +112,8 @@ TYPED_TEST(Adaptive, a_stage_takes_micro_batches_until_it_has_communicated) {
     const StepResult result = trainer.step();
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.gradient_norm);
-    const auto further = trainer.further();
-    log.emplace_back(further.begin(), further.end());
+    const auto extra = trainer.extra_micro_batches();
+    log.emplace_back(extra.begin(), extra.end());
     for (const int count : log.back()) EXPECT_GT(count, 0);
     // The step's samples: what was pending, and of two stages the first.
     const auto of_all = [&](std::uint64_t mine) {
@@ -121,7 +123,7 @@ TYPED_TEST(Adaptive, a_stage_takes_micro_batches_until_it_has_communicated) {
       return sum;
     };
     std::uint64_t expected = pending;
-    if (further.size() == 2) expected += of_all(static_cast<std::uint64_t>(1 + log.back()[0]));
+    if (extra.size() == 2) expected += of_all(static_cast<std::uint64_t>(1 + log.back()[0]));
     EXPECT_EQ(result.micro_batches, expected);
     pending = of_all(static_cast<std::uint64_t>(1 + log.back().back()));
   }
@@ -129,8 +131,8 @@ TYPED_TEST(Adaptive, a_stage_takes_micro_batches_until_it_has_communicated) {
 
   auto again = adaptive_trainer<TypeParam>(adaptive_options<TypeParam>(), world);
   Outcome<float> replayed;
-  for (const std::vector<int>& further : log) {
-    again.replay(further);
+  for (const std::vector<int>& extra : log) {
+    again.replay(extra);
     const StepResult result = again.step();
     replayed.losses.push_back(result.loss);
     replayed.norms.push_back(result.gradient_norm);
@@ -147,7 +149,9 @@ TYPED_TEST(Adaptive, a_bound_is_kept) {
   const std::vector<int> all(static_cast<std::size_t>(stages_of(trainer)), 2);
   for (int step = 0; step < 2; ++step) {
     trainer.step();
-    EXPECT_EQ(std::vector<int>(trainer.further().begin(), trainer.further().end()), all);
+    EXPECT_EQ(std::vector<int>(trainer.extra_micro_batches().begin(),
+                               trainer.extra_micro_batches().end()),
+              all);
   }
 }
 

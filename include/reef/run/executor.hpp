@@ -28,7 +28,7 @@ namespace reef::inline v0::run {
 
 /// The waits that make every instruction follow its predecessor in the program: with them an
 /// Executor is the serial reference, whose bits `run` must give. What a loop runs until comes before it
-/// there, so it runs the turns that are replayed, or none.
+/// there, so it runs the iterations that are replayed, or none.
 inline schedule::Dependencies serial_order(const schedule::Program& program) {
   const std::size_t count = program.round.size();
   schedule::Dependencies result(count);
@@ -42,16 +42,18 @@ inline schedule::Dependencies serial_order(const schedule::Program& program) {
 
 /// Runs a program's rounds: every lane walks its own instructions and waits where a dependency says.
 ///
-/// The compute lane leads the loops: it submits what a turn communicates, tells the body's other lanes
-/// that there is one, and begins the next when all of it is complete. What a queue has behind a body
-/// is submitted when the loop is left, so that it stays behind the turns.
+/// The compute lane leads the loops: it submits what an iteration communicates, tells the body's
+/// other lanes that there is one, and begins the next when all of it is complete. What a queue has
+/// behind a body is submitted when the loop is left, so that it stays behind the iterations.
 ///
-/// | blocks | run() until the round is complete on the device and on the wire                         |
-/// | cost   | per instruction one event, and a wait for each dependency on another lane; per turn the |
-/// |        | compute lane stands still until the turn is complete on the device                      |
-/// | errors | what a handler throws, which the other ranks are told; comm's errors. The executor and  |
-/// |        | the Progress object are unusable then, on all ranks, and the round is not complete      |
-/// | life   | device, progress, lanes and program outlive the executor                                |
+/// | blocks | run() until the round is complete on the device and on the wire                    |
+/// | cost   | per instruction one event, and a wait for each dependency on another lane; per     |
+/// |        | iteration the compute lane stands still until the iteration is complete on the     |
+/// |        | device                                                                             |
+/// | errors | what a handler throws, which the other ranks are told; comm's errors. The executor |
+/// |        | and the Progress object are unusable then, on all ranks, and the round is not      |
+/// |        | complete                                                                           |
+/// | life   | device, progress, lanes and program outlive the executor                           |
 template <device::device Device>
 class Executor {
 public:
@@ -66,7 +68,7 @@ public:
         loops_(program.repeats.size()),
         steps_(program.round.size()) {
     const std::vector<std::uint32_t> loop_of = schedule::loop_by_instruction(program);
-    turns_.assign(loops_.size(), 0);
+    trip_counts_.assign(loops_.size(), 0);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const schedule::Instruction& instruction = program.round[i];
       const auto lane = static_cast<std::size_t>(instruction.lane);
@@ -89,14 +91,14 @@ public:
     for (std::size_t l = 0; l < loops_.size(); ++l) make_loop(device, program.repeats[l], l);
     for (const schedule::Precedence& order : schedule::precedences(program, dependencies)) {
       const std::uint32_t loop = steps_[order.to].loop;
-      if (loop == schedule::no_loop || order.in_turn) continue;
+      if (loop == schedule::no_loop || order.in_iteration) continue;
       loops_[loop].waits.push_back(wait_for({order.from, order.previous_round}, false));
     }
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       for (const schedule::Dependency& on : dependencies[i]) {
-        const bool in_turn = steps_[i].loop != schedule::no_loop && !on.previous_round &&
-                             steps_[on.instruction].loop == steps_[i].loop;
-        steps_[i].waits.push_back(wait_for(on, in_turn));
+        const bool in_iteration = steps_[i].loop != schedule::no_loop && !on.previous_round &&
+                                  steps_[on.instruction].loop == steps_[i].loop;
+        steps_[i].waits.push_back(wait_for(on, in_iteration));
         if (steps_[i].queue != nullptr) steps_[on.instruction].starts_communication = true;
       }
     }
@@ -115,7 +117,7 @@ public:
       former_ids_ = std::exchange(ids_, lanes_.sink->ids(steps_.size()));
     }
     for (Loop& loop : loops_) loop.former_ids = std::exchange(loop.ids, 0);
-    turns_.assign(loops_.size(), 0);
+    trip_counts_.assign(loops_.size(), 0);
     progress_.tick();
     lanes_.on_failure->arm([this] { abandon(); });
     try {
@@ -146,21 +148,23 @@ public:
     if (abandoned_.load()) progress_.check();
   }
 
-  /// How many turns each loop ran in the last round. The code of a body finds there how many its loop
-  /// ran before this turn, the code of what waits for the loop how many it ran. It stays where it is.
-  [[nodiscard]] std::span<const int> turns() const { return turns_; }
+  /// How many iterations each loop ran in the last round. The code of a body finds there how many
+  /// its loop ran before this iteration, the code of what waits for the loop how many it ran. It
+  /// stays where it is.
+  [[nodiscard]] std::span<const int> trip_counts() const { return trip_counts_; }
 
-  /// In the next round each loop runs so many turns and does not ask: with the turns of another run its
-  /// bits come again. Throws ScheduleError unless there is a count, 0 or more, for each loop.
-  void replay(std::vector<int> turns) {
-    bool fits = turns.size() == loops_.size();
-    for (const int count : turns) fits = fits && count >= 0;
+  /// In the next round each loop runs so many iterations and does not ask: with the iterations of
+  /// another run its bits come again. Throws ScheduleError unless there is a count, 0 or more, for
+  /// each loop.
+  void replay(std::vector<int> trip_counts) {
+    bool fits = trip_counts.size() == loops_.size();
+    for (const int count : trip_counts) fits = fits && count >= 0;
     if (!fits) {
-      throw ScheduleError("reef::run::Executor::replay: ", turns.size(), " counts of turns for ",
-                          loops_.size(),
-                          " loops.\n  fix: a count of 0 or more for each: what turns() gave.");
+      throw ScheduleError(
+          "reef::run::Executor::replay: ", trip_counts.size(), " trip counts for ", loops_.size(),
+          " loops.\n  fix: a count of 0 or more for each: what trip_counts() gave.");
     }
-    replay_ = std::move(turns);
+    replay_ = std::move(trip_counts);
   }
 
 private:
@@ -203,15 +207,15 @@ private:
     int max = 0;
     Event* until = nullptr;
     std::vector<Wait> waits;          ///< before it asks
-    std::vector<std::size_t> turn;    ///< what communicates in the body
+    std::vector<std::size_t> communicating;  ///< what communicates in the body
     std::vector<std::size_t> behind;  ///< what is submitted when the loop is left
     std::vector<std::size_t> lasts;   ///< of the body on each lane
-    std::unique_ptr<Event> decided;   ///< the leader knows whether there is one more turn
+    std::unique_ptr<Event> decided;   ///< the leader knows whether there is one more iteration
     std::unique_ptr<Event> closed;    ///< the loop is left; once a round
     bool goes_on = false;             ///< the decision
-    std::uint64_t begun = 0;          ///< turns of all rounds
-    std::uint32_t ids = 0;            ///< the trace's of this turn; 0 before the first of a round
-    std::uint32_t former_ids = 0;     ///< of the last turn in the round before
+    std::uint64_t begun = 0;          ///< iterations of all rounds
+    std::uint32_t ids = 0;         ///< the trace's of this iteration; 0 before the first of a round
+    std::uint32_t former_ids = 0;  ///< of the last iteration in the round before
   };
 
   /// A run of an instruction, for the trace.
@@ -246,7 +250,7 @@ private:
         const std::vector<std::size_t>& body = parts[p].instructions;
         loop.lasts.push_back(body.back());
         if (steps_[body.back()].queue == nullptr) continue;
-        loop.turn.insert(loop.turn.end(), body.begin(), body.end());
+        loop.communicating.insert(loop.communicating.end(), body.begin(), body.end());
         if (p + 1 == parts.size() || parts[p + 1].loop != schedule::no_loop) continue;
         const std::vector<std::size_t>& next = parts[p + 1].instructions;
         loop.behind.insert(loop.behind.end(), next.begin(), next.end());
@@ -255,11 +259,11 @@ private:
   }
 
   /// From outside a loop, its end is what one waits for.
-  Wait wait_for(const schedule::Dependency& on, bool in_turn) {
+  Wait wait_for(const schedule::Dependency& on, bool in_iteration) {
     const Step& step = steps_[on.instruction];
     if (step.loop == schedule::no_loop) return {step.event.get(), &round_, on};
     Loop& loop = loops_[step.loop];
-    if (in_turn) return {step.event.get(), &loop.begun, on};
+    if (in_iteration) return {step.event.get(), &loop.begun, on};
     return {loop.closed.get(), &round_, on};
   }
 
@@ -302,7 +306,8 @@ private:
     }
   }
 
-  /// The trace's id of an instruction in this round, in a body of the turn that runs or ran last.
+  /// The trace's id of an instruction in this round, in a body of the iteration that runs or ran
+  /// last.
   [[nodiscard]] std::uint32_t id_of(std::size_t i, bool previous_round = false) const {
     const Step& step = steps_[i];
     const bool looped = step.loop != schedule::no_loop;
@@ -376,12 +381,12 @@ private:
   /// The compute lane in a loop.
   void lead(Lane& lane, const Part& part) {
     Loop& loop = loops_[part.loop];
-    int& turns = turns_[part.loop];
+    int& iterations = trip_counts_[part.loop];
     for (const Wait& wait : loop.waits) await(lane, *wait.event, wait.epoch());
     while (goes_on(loop, part.loop)) {
       ++loop.begun;
       if (lanes_.sink != nullptr) loop.ids = lanes_.sink->ids(loop.size);
-      for (const std::size_t i : loop.turn) {
+      for (const std::size_t i : loop.communicating) {
         progress_.wait(*steps_[i].communication.task);  // its event comes before it is at rest
         submit(i);
       }
@@ -389,7 +394,7 @@ private:
       walk_part(lane, leader, part);
       for (const std::size_t i : loop.lasts) await(lane, *steps_[i].event, loop.begun);
       if (abandoned_.load()) return;
-      ++turns;
+      ++iterations;
     }
     if (abandoned_.load()) return;
     decide(loop, false);
@@ -398,7 +403,7 @@ private:
     progress_.wake();
   }
 
-  /// Another lane in a loop: a turn for each decision of the compute lane to go on.
+  /// Another lane in a loop: an iteration for each decision of the compute lane to go on.
   void follow(Lane& lane, std::size_t index, Part& part) {
     const Loop& loop = loops_[part.loop];
     while (true) {
@@ -410,8 +415,8 @@ private:
 
   [[nodiscard]] bool goes_on(const Loop& loop, std::size_t index) const {
     if (abandoned_.load()) return false;
-    if (!replay_.empty()) return turns_[index] < replay_[index];
-    return (loop.max == 0 || turns_[index] < loop.max) && !loop.until->ready(round_);
+    if (!replay_.empty()) return trip_counts_[index] < replay_[index];
+    return (loop.max == 0 || trip_counts_[index] < loop.max) && !loop.until->ready(round_);
   }
 
   static void decide(Loop& loop, bool goes_on) {
@@ -455,7 +460,7 @@ private:
   std::atomic<bool> abandoned_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;  ///< under error_mutex_ while a round runs
-  std::vector<int> turns_;    ///< by loop; the compute lane's while a round runs
+  std::vector<int> trip_counts_;  ///< by loop; the compute lane's while a round runs
   std::vector<int> replay_;   ///< by loop, or empty; written between rounds only
   std::vector<Loop> loops_;
   std::vector<Step> steps_;

@@ -44,9 +44,9 @@ public:
 
   void run() { executor_->run(); }
 
-  /// Executor::turns and Executor::replay.
-  [[nodiscard]] std::span<const int> turns() const { return executor_->turns(); }
-  void replay(std::vector<int> turns) { executor_->replay(std::move(turns)); }
+  /// Executor::trip_counts and Executor::replay.
+  [[nodiscard]] std::span<const int> trip_counts() const { return executor_->trip_counts(); }
+  void replay(std::vector<int> trip_counts) { executor_->replay(std::move(trip_counts)); }
 
   [[nodiscard]] const Memory<Device>& memory() const { return memory_; }
   [[nodiscard]] const Site<Device, T, Gradient>& site() const { return site_; }

@@ -111,8 +111,8 @@ private:
     return false;
   }
 
-  /// A body knows of no copy from outside, which a turn before may have made stale, nor does the outside
-  /// of one in it, which may not run.
+  /// A body knows of no copy from outside, which an iteration before may have made stale, nor does
+  /// the outside of one in it, which may not run.
   [[nodiscard]] bool borders_loop(std::uint32_t i) const {
     return std::any_of(
         program_.repeats.begin(), program_.repeats.end(),

@@ -181,7 +181,7 @@ struct StepPlan {
   int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
-  bool adapts = false;      ///< a stage takes further micro-batches while it communicates
+  bool adapts = false;      ///< a stage takes extra micro-batches while it communicates
   int most = 0;             ///< micro-batches of a stage then; 0 is no bound
   bool checks =
       true;  ///< updates wait for the norm of all gradients, where a policy can do without

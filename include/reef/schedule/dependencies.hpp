@@ -27,7 +27,7 @@ using Dependencies = std::vector<std::vector<Dependency>>;
 /// Two instructions that touch the same bytes, one of them writing, run in the order of the program,
 /// in one round and from one round to the next: read after write, write after read, write after write,
 /// and accumulations one after the other. Waits that follow from others, or from the order of a lane,
-/// are left out. From outside a loop its last instruction stands for all of its turns.
+/// are left out. From outside a loop its last instruction stands for all of its iterations.
 ///
 /// | cost | O(accesses * log storages), and for each the ranges of its bytes that were accessed apart |
 inline Dependencies derive(const Program& program, const Placement& placement) {
@@ -50,7 +50,7 @@ struct Precedence {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   bool previous_round = false;
-  bool in_turn = false;  ///< both of one turn; else the last and first of a body stand for its loop
+  bool in_iteration = false;  ///< both of one iteration; else a body's ends stand for its loop
 
   friend constexpr bool operator==(const Precedence&, const Precedence&) = default;
 };
@@ -64,12 +64,12 @@ inline std::vector<Precedence> precedences(const Program& program,
   const auto order = [&](Dependency wait, std::uint32_t i) {
     const std::uint32_t before = loops[wait.instruction];
     const std::uint32_t after = loops[i];
-    const bool in_turn = before == after && after != no_loop && !wait.previous_round;
-    const bool whole = !in_turn;
+    const bool in_iteration = before == after && after != no_loop && !wait.previous_round;
+    const bool whole = !in_iteration;
     result.push_back(
         {whole && before != no_loop ? program.repeats[before].end - 1 : wait.instruction,
          whole && after != no_loop ? program.repeats[after].begin : i, wait.previous_round,
-         in_turn});
+         in_iteration});
   };
   std::array<Dependency, lane_count> last;
   for (std::uint32_t i = 0; i < program.round.size(); ++i) {

@@ -122,7 +122,8 @@ private:
     Lifetime life{};
   };
 
-  /// What was there before a loop, each of its turns may read: to its end nothing in it takes the bytes.
+  /// What was there before a loop, each of its iterations may read: to its end nothing in it takes
+  /// the bytes.
   void keep_through(const Repeat& repeat) {
     Clock end = before_all();
     for (std::uint32_t i = repeat.begin; i < repeat.end; ++i) {

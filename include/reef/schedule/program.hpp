@@ -110,21 +110,23 @@ struct Instruction {
   }
 };
 
-/// A loop in a round, of as many turns as there is time for: "accumulate until the reduce lane is done".
+/// A loop in a round, which iterates for as long as there is time: "accumulate until the reduce
+/// lane is done".
 ///
-///     while (`until` of this round is not complete && (max == 0 || turns < max)) one more turn
+///     while (`until` of this round is not complete && (max == 0 || iterations < max)) one more
 ///
-/// | body  | round[begin, end), which ends on the compute lane. It exchanges no messages, and what it |
-/// |       | finds it leaves: any number of turns is right, also none                                 |
-/// | asks  | the compute lane, once all that any instruction of the body waits for from outside, and  |
-/// |       | what comes before the body on its lanes, is complete                                     |
-/// | turn  | complete on all lanes before the next one begins, or the loop ends                       |
-/// | after | what waits for an instruction of the body, or follows it on its lane, waits for the loop |
+/// | body      | round[begin, end), which ends on the compute lane. It exchanges no messages, and |
+/// |           | what it finds it leaves: any number of iterations is right, also none            |
+/// | asks      | the compute lane, once all that any instruction of the body waits for from       |
+/// |           | outside, and what comes before the body on its lanes, is complete                |
+/// | iteration | complete on all lanes before the next one begins, or the loop ends               |
+/// | after     | what waits for an instruction of the body, or follows it on its lane, waits for  |
+/// |           | the loop                                                                         |
 struct Repeat {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   std::uint32_t until = 0;  ///< an instruction before the body, in no body
-  int max = 0;              ///< turns; 0 is no limit
+  int max = 0;              ///< iterations; 0 is no limit
 };
 
 /// What one rank does in one step of training: instructions in the order in which a single lane

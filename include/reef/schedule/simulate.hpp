@@ -19,16 +19,17 @@ namespace reef::inline v0::schedule {
 
 namespace detail {
 
-inline void check_replay(const Program& program, const Turns& replay) {
+inline void check_replay(const Program& program, const TripCounts& replay) {
   if (replay.empty()) return;
   const auto rank = static_cast<std::size_t>(program.rank);
-  const bool fits =
-      rank < replay.size() && replay[rank].size() == program.repeats.size() &&
-      std::all_of(replay[rank].begin(), replay[rank].end(), [](int turns) { return turns >= 0; });
+  const bool fits = rank < replay.size() && replay[rank].size() == program.repeats.size() &&
+                    std::all_of(replay[rank].begin(), replay[rank].end(),
+                                [](int iterations) { return iterations >= 0; });
   if (fits) return;
-  throw ScheduleError("reef::schedule::simulate: the replay has no count of turns for each of the ",
-                      program.repeats.size(), " loops of rank ", rank,
-                      ".\n  fix: by rank and loop, 0 or more: Simulation::turns.");
+  throw ScheduleError(
+      "reef::schedule::simulate: the replay has no count of iterations for each of the ",
+      program.repeats.size(), " loops of rank ", rank,
+      ".\n  fix: by rank and loop, 0 or more: Simulation::trip_counts.");
 }
 
 }  // namespace detail
@@ -48,16 +49,17 @@ inline void check_replay(const Program& program, const Turns& replay) {
 ///
 /// An instruction starts when its lane is free and its dependencies have ended; one that
 /// communicates ends after its last message plus its own cost (a fold). A loop asks, as Repeat says,
-/// whether its `until` has ended by then; given `replay`, it runs so many turns in every round.
+/// whether its `until` has ended by then; given `replay`, it runs so many iterations in every
+/// round.
 ///
 /// `placements`: where `place` has put each program's storages.
 ///
 /// | errors | ScheduleError for a deadlock, or a cost, a world or a replay that is none; `verify` |
 /// |        | says more                                                                           |
-/// | cost   | O(rounds * (instructions + messages + turns * bodies) * log)                        |
+/// | cost   | O(rounds * (instructions + messages + iterations * bodies) * log)                   |
 /// | order  | deterministic: events of one time in the order in which they arose, loops ask last  |
 inline Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
-                           const World& world, int rounds = 2, const Turns& replay = {}) {
+                           const World& world, int rounds = 2, const TripCounts& replay = {}) {
   const std::size_t ranks = world.machines.size();
   if (placements.size() != programs.size()) {
     throw ScheduleError("reef::schedule::simulate: ", placements.size(), " placements of ",
@@ -97,7 +99,7 @@ inline Simulation simulate(std::span<const Program> programs, std::span<const Pl
 
 /// The same of programs that are not placed yet.
 inline Simulation simulate(std::span<const Program> programs, const World& world, int rounds = 2,
-                           const Turns& replay = {}) {
+                           const TripCounts& replay = {}) {
   detail::check_structure(programs);
   std::vector<Placement> placements;
   for (const Program& program : programs) placements.push_back(place(program));

@@ -43,7 +43,7 @@ inline void check_memory(const Program& program, const Placement& placement, Byt
 
 /// Proves, before anything starts, that the programs of all ranks together cannot deadlock (sends
 /// counted as rendezvous), that every value is there in the version that is read, and that no
-/// memory is exceeded; with any number of turns of their loops.
+/// memory is exceeded; with any number of iterations of their loops.
 ///
 /// | errors | ScheduleError: the instruction, value and version; the cycle in words; the memory |
 /// | cost   | of placing the programs, and of deriving their dependencies; else linear in        |

@@ -75,11 +75,11 @@ struct SimulatedSpan {
   Lane lane = Lane::compute;
   Seconds begin = 0;
   Seconds end = 0;
-  int turn = 0;  ///< of its loop, from 0
+  int iteration = 0;  ///< of its loop, from 0
 };
 
-/// How many turns loops run, by rank and by the place of the loop in its program's `repeats`.
-using Turns = std::vector<std::vector<int>>;
+/// How many iterations loops run, by rank and by the place of the loop in its program's `repeats`.
+using TripCounts = std::vector<std::vector<int>>;
 
 /// The outcome of a simulation.
 struct Simulation {
@@ -88,7 +88,7 @@ struct Simulation {
   std::vector<double> utilisation{};   ///< by rank: compute lane busy / step, in the last round
   std::vector<Bytes> wire_bytes{};     ///< by rank: sent in one round, headers included
   std::vector<SimulatedSpan> spans{};  ///< by order of completion
-  Turns turns{};                       ///< in the last round
+  TripCounts trip_counts{};            ///< in the last round
 };
 
 }  // namespace reef::inline v0::schedule

@@ -21,12 +21,12 @@ namespace reef::inline v0 {
 
 /// How many micro-batches a rank takes in a stage, where rounds overlap (Acco, AccoWp, Dpu, DpuPredicted).
 ///
-/// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run                  |
-/// | adaptive | those, and further ones for as long as the stage communicates: no lane waits, a     |
-/// |          | rank decides alone, and means weigh a fast rank's samples more                      |
-/// | capped   | as adaptive, but `most` in all at most: then the rank waits                         |
+/// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run            |
+/// | adaptive | those, and extra ones for as long as the stage communicates: no lane waits, a |
+/// |          | rank decides alone, and means weigh a fast rank's samples more                |
+/// | capped   | as adaptive, but `most` in all at most: then the rank waits                   |
 ///
-/// Which of the job's micro-batches those further ones are:
+/// Which of the job's micro-batches those extra ones are:
 ///
 /// | own    | numbers rank, rank + P, ...: no message, and a fast rank is further on than a slow one |
 /// | shared | whichever is next of all (comm::SharedCounter): each is taken once, in order, by ranks |

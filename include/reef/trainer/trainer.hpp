@@ -304,15 +304,13 @@ public:
   }
 
   /// Where accumulation adapts: how many micro-batches this rank has taken since the job began, how many
-  /// further ones in each stage of the last step, and how many it is to take in the next, whatever is
+  /// extra ones in each stage of the last step, and how many it is to take in the next, whatever is
   /// sent meanwhile. The same counts on all ranks give the same bits again.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
-  [[nodiscard]] std::span<const int> further() const {
-    return part({}).phase->turns();
+  [[nodiscard]] std::span<const int> extra_micro_batches() const {
+    return part({}).phase->trip_counts();
   }
-  void replay(std::vector<int> further) {
-    part({}).phase->replay(std::move(further));
-  }
+  void replay(std::vector<int> counts) { part({}).phase->replay(std::move(counts)); }
 
 private:
   using Phase = run::Phase<Device, T, Gradient>;

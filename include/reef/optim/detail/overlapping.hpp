@@ -152,13 +152,13 @@ private:
   void run_stage_beside(const run::Pass& model, run::Stage stage) {
     const auto sent = static_cast<std::uint32_t>(program_.round.size() - 1);
     run_stage(model, stage);
-    const int further = plan_.most == 0 ? 0 : plan_.most - plan_.micro_batches[rank()];
-    if (!plan_.adapts || (plan_.most > 0 && further <= 0)) return;
+    const int extra = plan_.most == 0 ? 0 : plan_.most - plan_.micro_batches[rank()];
+    if (!plan_.adapts || (plan_.most > 0 && extra <= 0)) return;
     const auto begin = static_cast<std::uint32_t>(program_.round.size());
     stage.continues = stage.again = true;
     run_stage(model, stage);
     const auto end = static_cast<std::uint32_t>(program_.round.size());
-    program_.repeats.push_back({begin, end, sent, further});
+    program_.repeats.push_back({begin, end, sent, extra});
   }
 
   template <class F>

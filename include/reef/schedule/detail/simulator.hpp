@@ -24,9 +24,9 @@ namespace reef::inline v0::schedule::detail {
 class Simulator {
 public:
   Simulator(std::span<const Program> programs, std::span<const Dependencies> dependencies,
-            const World& world, int rounds, const Turns& replay)
+            const World& world, int rounds, const TripCounts& replay)
       : programs_(programs), world_(world), rounds_(rounds), replay_(replay) {
-    result_.turns.resize(world.machines.size());
+    result_.trip_counts.resize(world.machines.size());
     for (const Machine& machine : world.machines) {
       const bool one = machine.uplink_bytes_per_second > 0 || machine.downlink_bytes_per_second > 0;
       connections_ = connections_ || one;
@@ -34,7 +34,7 @@ public:
     for (const Program& program : programs) {
       first_.push_back(tasks_.size());
       tasks_.resize(tasks_.size() + program.round.size() * static_cast<std::size_t>(rounds));
-      result_.turns[static_cast<std::size_t>(program.rank)].resize(program.repeats.size());
+      result_.trip_counts[static_cast<std::size_t>(program.rank)].resize(program.repeats.size());
     }
     first_.push_back(tasks_.size());
     for (std::size_t r = 0; r < programs.size(); ++r) {
@@ -78,25 +78,25 @@ public:
 
 private:
   struct Task {
-    int waits = 0;     ///< instructions, of a body in its turn, still to end before this may start
-    int in_turn = 0;   ///< in a body: its waits when a turn begins
+    int waits = 0;  ///< instructions, of a body in its iteration, still to end before it starts
+    int in_iteration = 0;  ///< in a body: its waits when an iteration begins
     int messages = 0;  ///< of its own, not yet through
     std::uint32_t loop = no_loop;  ///< of loops_
     Seconds begin = 0;
     bool ended = false;
-    std::vector<std::size_t> next;  ///< tasks that wait for this one; in a body, in its turn
+    std::vector<std::size_t> next;  ///< tasks that wait for this one; in a body, in its iteration
     std::vector<std::size_t> transfers;
   };
   struct Loop {
     const Repeat* repeat;
     std::size_t rank;
     std::size_t body, until;          ///< the first task of one, and the other
-    int replayed = -1;                ///< turns to run; -1: it asks
+    int replayed = -1;                ///< iterations to run; -1: it asks
     int waits = 0;                    ///< instructions still to end before it may ask
     std::vector<std::size_t> next{};  ///< tasks that wait for it
-    int turns = 0;
-    std::size_t running = 0;  ///< tasks of the turn that have not ended
-    Seconds begin = 0;        ///< of the turn
+    int iterations = 0;
+    std::size_t running = 0;  ///< tasks of the iteration that have not ended
+    Seconds begin = 0;        ///< of the iteration
   };
   struct Transfer {
     std::size_t sender, receiver;
@@ -149,9 +149,9 @@ private:
       if (order.previous_round && round == 0) continue;
       const std::size_t from = task_of(rank, order.previous_round ? round - 1 : round, order.from);
       const std::size_t to = task_of(rank, round, order.to);
-      const bool by_loop = tasks_[from].loop != no_loop && !order.in_turn;
+      const bool by_loop = tasks_[from].loop != no_loop && !order.in_iteration;
       (by_loop ? loops_[tasks_[from].loop].next : tasks_[from].next).push_back(to);
-      ++(order.in_turn                ? tasks_[to].in_turn
+      ++(order.in_iteration           ? tasks_[to].in_iteration
          : tasks_[to].loop != no_loop ? loops_[tasks_[to].loop].waits
                                       : tasks_[to].waits);
     }
@@ -247,7 +247,8 @@ private:
     const std::uint32_t loop = tasks_[task].loop;
     result_.spans.push_back({programs_[rank].rank, static_cast<int>(place / size),
                              static_cast<std::uint32_t>(place % size), instruction_of(task).lane,
-                             tasks_[task].begin, now_, loop == no_loop ? 0 : loops_[loop].turns});
+                             tasks_[task].begin, now_,
+                             loop == no_loop ? 0 : loops_[loop].iterations});
     if (loop == no_loop) {
       release(tasks_[task].next);
       return;
@@ -256,7 +257,7 @@ private:
       if (--tasks_[next].waits == 0) push(now_, Event::start, next);
     }
     if (--loops_[loop].running > 0) return;
-    ++loops_[loop].turns;
+    ++loops_[loop].iterations;
     push(now_, Event::ask, loop);
   }
 
@@ -275,19 +276,20 @@ private:
 
   void ask(std::size_t index) {
     Loop& loop = loops_[index];
-    const bool enough =
-        loop.replayed >= 0
-            ? loop.turns == loop.replayed
-            : tasks_[loop.until].ended || (loop.repeat->max > 0 && loop.turns == loop.repeat->max);
+    const bool enough = loop.replayed >= 0
+                            ? loop.iterations == loop.replayed
+                            : tasks_[loop.until].ended ||
+                                  (loop.repeat->max > 0 && loop.iterations == loop.repeat->max);
     if (enough) {
       const Program& program = programs_[loop.rank];
-      result_.turns[static_cast<std::size_t>(program.rank)]
-                   [static_cast<std::size_t>(loop.repeat - program.repeats.data())] = loop.turns;
+      result_.trip_counts[static_cast<std::size_t>(program.rank)]
+                         [static_cast<std::size_t>(loop.repeat - program.repeats.data())] =
+          loop.iterations;
       release(loop.next);
       return;
     }
-    if (loop.turns > 0 && loop.begin == now_ && loop.repeat->max == 0 && loop.replayed < 0) {
-      throw ScheduleError("reef::schedule::simulate: a turn of the loop that begins with ",
+    if (loop.iterations > 0 && loop.begin == now_ && loop.repeat->max == 0 && loop.replayed < 0) {
+      throw ScheduleError("reef::schedule::simulate: an iteration of the loop that begins with ",
                           who(programs_[loop.rank], instruction_of(loop.body)),
                           " takes no time, so it would run for ever.\n"
                           "  fix: state what its instructions cost, or a `max`.");
@@ -295,7 +297,7 @@ private:
     loop.begin = now_;
     loop.running = loop.repeat->end - loop.repeat->begin;
     for (std::size_t task = loop.body; task < loop.body + loop.running; ++task) {
-      tasks_[task].waits = tasks_[task].in_turn;
+      tasks_[task].waits = tasks_[task].in_iteration;
       if (tasks_[task].waits == 0) push(now_, Event::start, task);
     }
   }
@@ -328,7 +330,7 @@ private:
   std::span<const Program> programs_;
   const World& world_;
   int rounds_;
-  const Turns& replay_;
+  const TripCounts& replay_;
   std::vector<std::size_t> first_;
   std::vector<Task> tasks_;
   std::vector<Loop> loops_;

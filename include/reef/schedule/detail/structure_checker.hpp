@@ -133,15 +133,15 @@ private:
               "begins in or before another.\n  fix: loops one after the other, ascending");
       free = repeat.end;
       require(repeat.max >= 0, repeat, "has at most ", repeat.max,
-              " turns.\n  fix: 0 for no limit, or more");
+              " iterations.\n  fix: 0 for no limit, or more");
       const auto body = std::span(program_.round).subspan(repeat.begin, repeat.end - repeat.begin);
       require(body.back().lane == Lane::compute, repeat, "ends on lane ", name_of(body.back().lane),
-              ".\n  why: the lane of a body's last instruction asks for more turns.\n"
+              ".\n  why: the lane of a body's last instruction asks for more iterations.\n"
               "  fix: end it with an instruction on lane compute");
       for (const Instruction& instruction : body) {
         if (instruction.sends.empty() && instruction.receives.empty()) continue;
         require(false, repeat, "exchanges messages in ", instruction.text(),
-                ".\n  why: no other rank knows how many turns this one runs.\n"
+                ".\n  why: no other rank knows how many iterations this one runs.\n"
                 "  fix: exchange them outside the loop");
       }
       const bool in_body =

@@ -20,7 +20,7 @@ namespace reef::inline v0::schedule::detail {
 ///
 /// Writing a storage makes stale whatever else lies in those bytes: the parts and wholes that
 /// overlap it, and what was there before in a reused place. Behind a loop there is only what is there
-/// after no turn as well as after some.
+/// after no iteration as well as after some.
 class ValueChecker {
 public:
   ValueChecker(const Program& program, const Placement& placement)
@@ -42,7 +42,7 @@ public:
       walk(next, repeat.begin);
       const std::vector<Held> found = held_now();
       walk(repeat.begin, repeat.end);
-      again_ = true;  // finds what a turn left, and so leaves what any later one does
+      again_ = true;  // finds what an iteration left, and so leaves what any later one does
       walk(repeat.begin, repeat.end);
       again_ = false;
       meet(found);
@@ -56,7 +56,7 @@ private:
   struct Held {
     bool valid = false;     ///< unless others have written its bytes since
     int version = -1;       ///< the last, whole or not
-    bool by_turns = false;  ///< it is there or not, by how many turns a loop runs
+    bool by_iterations = false;  ///< it is there or not, by how many iterations a loop runs
   };
 
   [[nodiscard]] ByteRange range_of(StorageId id) const {
@@ -82,7 +82,7 @@ private:
     }
   }
 
-  /// What holds after no turn, as it was found, and after some.
+  /// What holds after no iteration, as it was found, and after some.
   void meet(const std::vector<Held>& found) {
     const std::vector<Held> now = held_now();
     for (StorageId id = 0; id < held_.size(); ++id) {
@@ -93,7 +93,7 @@ private:
 
   [[nodiscard]] std::string prefix(const Instruction& instruction) const {
     return concat("reef::schedule::verify: ", who(program_, instruction),
-                  again_ ? ", in the second turn of a loop, " : " ");
+                  again_ ? ", in the second iteration of a loop, " : " ");
   }
 
   void require(const Instruction& instruction, Value value, std::string_view verb) const {
@@ -110,9 +110,9 @@ private:
       throw ScheduleError(what, ", whose bytes ", by->text(),
                           " has overwritten.\n  fix: use it before that, or bytes of its own.");
     }
-    if (held.by_turns) {
+    if (held.by_iterations) {
       throw ScheduleError(what,
-                          ", which is there or not by how many turns a loop runs: it may run "
+                          ", which is there or not by how many iterations a loop runs: it may run "
                           "none.\n  fix: write it before the loop too.");
     }
     throw ScheduleError(what,
