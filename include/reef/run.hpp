@@ -4,13 +4,13 @@
 /// Everything in run/: what executes programs on devices and communicators.
 
 #include <reef/run/costs.hpp>
+#include <reef/run/executable.hpp>
 #include <reef/run/executor.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/lanes.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
-#include <reef/run/phase.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/site.hpp>
 #include <reef/run/staging.hpp>

@@ -9,7 +9,7 @@
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/optim/concept.hpp>
-#include <reef/run/phase.hpp>
+#include <reef/run/executable.hpp>
 
 namespace reef::inline v0 {
 

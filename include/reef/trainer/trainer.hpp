@@ -29,7 +29,7 @@
 #include <reef/optim/sgd.hpp>
 #include <reef/pipeline/single.hpp>
 #include <reef/run/costs.hpp>
-#include <reef/run/phase.hpp>
+#include <reef/run/executable.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/swap/resident.hpp>
 #include <reef/trainer/detail/agreement.hpp>
@@ -178,7 +178,7 @@ public:
     if (!same_weights_) require_same_weights();
     const Seconds begin = trace::now();
     state_.learning_rate = next_learning_rate();
-    const Phase& ran = run_step();
+    const Executable& ran = run_step();
     const optim::Verdict& verdict = verdict_of(ran);
     state_.micro_batch += micro_batches_of(verdict);
     if (verdict.commit || periodic) ++state_.committed;
@@ -308,17 +308,17 @@ public:
   /// sent meanwhile. The same counts on all ranks give the same bits again.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::span<const int> extra_micro_batches() const {
-    return part({}).phase->trip_counts();
+    return part({}).executable->trip_counts();
   }
-  void replay(std::vector<int> counts) { part({}).phase->replay(std::move(counts)); }
+  void replay(std::vector<int> counts) { part({}).executable->replay(std::move(counts)); }
 
 private:
-  using Phase = run::Phase<Device, T, Gradient>;
+  using Executable = run::Executable<Device, T, Gradient>;
 
   /// A program of this rank, and what runs it: of purposes that the composition has.
   struct Part {
     std::optional<run::PlacedProgram> placed{};
-    std::unique_ptr<Phase> phase{};
+    std::unique_ptr<Executable> executable{};
   };
 
   /// Of the programs that a composition has, which: those of training take turns.
@@ -381,12 +381,12 @@ private:
   }
   Part& part(run::Purpose purpose) { return part(Which{purpose}); }
   [[nodiscard]] const Part& part(run::Purpose purpose) const { return part(Which{purpose}); }
-  Phase& perform(Which which) {
-    part(which).phase->run();
-    return *part(which).phase;
+  Executable& perform(Which which) {
+    part(which).executable->run();
+    return *part(which).executable;
   }
-  Phase& perform(run::Purpose purpose) { return perform(Which{purpose}); }
-  Phase& run_step();
+  Executable& perform(run::Purpose purpose) { return perform(Which{purpose}); }
+  Executable& run_step();
   void exchange_weights();
 
   /// Without counts, those of the options.
@@ -407,9 +407,9 @@ private:
                      const std::string& fix);
   void require_same_weights();
   void initialise_weights();
-  std::unique_ptr<Phase> make_phase(const run::PlacedProgram& program,
-                                                    run::Source source, run::NextMicroBatch next,
-                                                    const run::StepState& state);
+  std::unique_ptr<Executable> make_executable(const run::PlacedProgram& program, run::Source source,
+                                              run::NextMicroBatch next,
+                                              const run::StepState& state);
   run::NextMicroBatch next_micro_batch();
   static Options possible(Options options);
   /// Of all ranks: a rank that steps on its own has counted its own.
@@ -441,7 +441,9 @@ private:
     std::int64_t elements;
   };
   Located locate(std::string_view name, const std::vector<run::StorageId>& buckets) const;
-  const run::Memory<Device>& memory() const { return part(run::Purpose::training).phase->memory(); }
+  const run::Memory<Device>& memory() const {
+    return part(run::Purpose::training).executable->memory();
+  }
   const run::StepBuilder& builder() const { return part(run::Purpose::training).placed->builder; }
   /// How many elements are staged at once on their way to the device: 1 MB in fp32.
   static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
@@ -457,8 +459,9 @@ private:
   void require_settled(std::string_view name) const;
   std::vector<StateRange> state_ranges(bool pending, bool exchanged) const;
   static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);
-  static const optim::Verdict& verdict_of(const Phase& phase) {
-    return *phase.memory().template at<const optim::Verdict>(phase.site().builder.verdict);
+  static const optim::Verdict& verdict_of(const Executable& executable) {
+    return *executable.memory().template at<const optim::Verdict>(
+        executable.site().builder.verdict);
   }
   [[nodiscard]] StepResult result_of(const optim::Verdict& verdict, Seconds seconds) const;
 

@@ -7,7 +7,7 @@
 
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
-#include <reef/run/phase.hpp>
+#include <reef/run/executable.hpp>
 
 namespace reef::inline v0::detail {
 

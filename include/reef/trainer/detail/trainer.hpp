@@ -92,12 +92,12 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   arenas_.emplace(device_, placements);
   for (const Which which : programs_in(plan_)) {
     Part& made = part(which);
-    // A diagnosis gets its phase when there is something to look for.
+    // A diagnosis gets its executable when there is something to look for.
     if (which.purpose == run::Purpose::diagnosis) continue;
     if (which.purpose != run::Purpose::evaluation) {
-      made.phase = make_phase(*made.placed, source, next_micro_batch(), state_);
+      made.executable = make_executable(*made.placed, source, next_micro_batch(), state_);
     } else if (held_out) {
-      made.phase = make_phase(*made.placed, std::move(held_out), {}, evaluation_state_);
+      made.executable = make_executable(*made.placed, std::move(held_out), {}, evaluation_state_);
     }
   }
   source_ = std::move(source);
@@ -138,9 +138,9 @@ void Trainer<Policies...>::require_alike(const std::string& what,
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::Source source,
-                                      run::NextMicroBatch next, const run::StepState& state)
-    -> std::unique_ptr<Phase> {
+auto Trainer<Policies...>::make_executable(const run::PlacedProgram& program, run::Source source,
+                                           run::NextMicroBatch next, const run::StepState& state)
+    -> std::unique_ptr<Executable> {
   using Site = run::Site<Device, T, Gradient>;
   const auto add_code = [this](run::Handlers<Device>& handlers, const Site& site) {
     [[maybe_unused]] const optim::UpdateOptions update{
@@ -153,8 +153,9 @@ auto Trainer<Policies...>::make_phase(const run::PlacedProgram& program, run::So
     if constexpr (requires { Swap::add_code(handlers, site); }) Swap::add_code(handlers, site);
     detail::add_diagnosis_code(handlers, site, finding_);
   };
-  return std::make_unique<Phase>(program, *arenas_, model_, std::move(source), std::move(next),
-                                 state, device_, *progress_, *lanes_, options_.serial, add_code);
+  return std::make_unique<Executable>(program, *arenas_, model_, std::move(source), std::move(next),
+                                      state, device_, *progress_, *lanes_, options_.serial,
+                                      add_code);
 }
 
 /// Where a rank decides alone how many it takes: every P-th, or the next of all.
@@ -206,7 +207,7 @@ double Trainer<Policies...>::next_learning_rate() const {
 /// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient. Ranks that step
 /// on their own go on with their own weights.
 template <class... Policies>
-auto Trainer<Policies...>::run_step() -> Phase& {
+auto Trainer<Policies...>::run_step() -> Executable& {
   if constexpr (overlapping) {
     numbers_[1] = std::exchange(numbers_[0], {});
     if (state_.committed < Optim::warm_up) {
@@ -242,7 +243,7 @@ void Trainer<Policies...>::settle() {
 template <class... Policies>
 double Trainer<Policies...>::evaluate(std::int64_t rounds,
                                       const std::function<bool(std::int64_t done)>& proceed) {
-  if (!part(run::Purpose::evaluation).phase) {
+  if (!part(run::Purpose::evaluation).executable) {
     throw OptionError(
         "reef::Trainer::evaluate: there is no held-out source.\n"
         "  fix: give the constructor one.");
@@ -286,18 +287,18 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   *finding_ = {};
   const run::PlacedProgram& program = *part({run::Purpose::diagnosis}).placed;
   if (!plan_.adapts) {
-    make_phase(program, source_, {}, before)->run();
+    make_executable(program, source_, {}, before)->run();
     return;
   }
   // In portions of what the plan has: the pending micro-batches, and all of this round.
   std::vector<std::uint64_t> numbers = std::move(numbers_[1]);
   numbers.insert(numbers.end(), numbers_[0].begin(), numbers_[0].end());
   std::size_t next = 0;
-  const auto phase = make_phase(
+  const auto executable = make_executable(
       program, source_, [&] { return numbers[std::min(next++, numbers.size() - 1)]; }, before);
   while (next < numbers.size() && finding_->use == detail::Finding::nothing) {
     const auto done = static_cast<int>(next);
-    phase->run();
+    executable->run();
     finding_->micro_batch += done;
   }
 }

@@ -18,14 +18,14 @@ namespace reef::inline v0::run {
 ///
 /// | life | placed, arenas, graph, lanes, progress and source outlive it; it stays where it is |
 template <device::device Device, real T, real Gradient = sum_t<T>>
-class Phase {
+class Executable {
 public:
   using AddCode = std::function<void(Handlers<Device>&, const Site<Device, T, Gradient>&)>;
 
-  Phase(const PlacedProgram& placed, const Arenas<Device>& arenas,
-        const graph::Graph<Device, T>& graph, Source source, NextMicroBatch next,
-        const StepState& state, Device& device, comm::Progress& progress, Lanes<Device>& lanes,
-        bool serial, const AddCode& add_code)
+  Executable(const PlacedProgram& placed, const Arenas<Device>& arenas,
+             const graph::Graph<Device, T>& graph, Source source, NextMicroBatch next,
+             const StepState& state, Device& device, comm::Progress& progress, Lanes<Device>& lanes,
+             bool serial, const AddCode& add_code)
       : source_(std::move(source)),
         next_(std::move(next)),
         numbers_(placed.builder.micro_batches.size()),
@@ -39,8 +39,8 @@ public:
         serial ? serial_order(placed.program) : schedule::derive(placed.program, placed.placement),
         handlers);
   }
-  Phase(const Phase&) = delete;
-  Phase& operator=(const Phase&) = delete;
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
 
   void run() { executor_->run(); }
 
