@@ -8,7 +8,7 @@
 //     model     65 568 parameters: 2 layers, 4 heads, 48 channels, context 32, a token for each different
 //               byte of the corpus, head not tied, no biases
 //     data      blocks of 1000 bytes, of which every tenth is held out
-//     a step    32 sequences: 16 micro-batches of 2, shared out evenly over ranks and stages; a step of any
+//     a step    32 sequences: 16 micro-batches of 2, shared out evenly over ranks and phases; a step of any
 //               recipe applies the gradient of the same 32
 //     rate      peak 3e-3, 20 steps of warm-up, then a cosine to 0 over STEPS; nothing is clipped
 //     INIT      fan-in: matrices of K rows with deviation 1 / sqrt(3 K), as PyTorch's; gpt2: with 0.02, and

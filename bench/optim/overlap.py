@@ -10,8 +10,8 @@ Written are NAME.md and NAME.json, for --out NAME. overlap_bench.cpp says what i
     c       one micro-batch on one thread, while all ranks compute and none communicates
     m       one exchange of the model, reduce-scatter and all-gather, while no rank computes; ACCO makes
             two in a step, DiLoCo one in 20, at once or (mix) in halves beside steps, all others one
-    B       micro-batches of a step on each rank; those of ACCO are shared out over two stages. 2+: adaptive,
-            one a stage and as many more as it takes while it communicates
+    B       micro-batches of a step on each rank; those of ACCO are shared out over two phases. 2+: adaptive,
+            one a phase and as many more as it takes while it communicates
     ideal   max(B c, exchanges m)
     exposed seconds of a step in which a rank communicates and computes nothing
 
@@ -115,7 +115,7 @@ def ideal_of(row):
 
 
 def adaptive_of(measured):
-    """Samples/s of adaptive stages by those of the same ranks without any communication, and what is exposed."""
+    """Samples/s of adaptive phases by those of the same ranks without any communication, and what is exposed."""
     lines = ["| m / c | micro-batches a step | of samples/s without communication: B = 2 | B = 8 | communication exposed, of a step |",
              "|--:|--:|--:|--:|--:|"]
     for one in measured:
@@ -185,7 +185,7 @@ def table(report):
                   "### Beside the better of Ddp and Zero1", "",
                   "Samples/s by theirs. Tuned: B of 1, 2, 4, 8, whichever gives most samples/s.", "",
                   *rivals_of(two), "",
-                  "### The law: step <= 1.05 max(2 k c, 2 m), ACCO with k micro-batches a stage", "",
+                  "### The law: step <= 1.05 max(2 k c, 2 m), ACCO with k micro-batches a phase", "",
                   "| m / c | " + " | ".join(f"k = {count // 2}" for count in OVERLAPPING["acco"]) + " |",
                   "|--:|" + "--:|" * len(OVERLAPPING["acco"])]
         for one in two:
@@ -196,7 +196,7 @@ def table(report):
             f"{row_of(one, 'acco', LARGEST, 'alone')['of_ideal']:.3f}" for one in two)
             + "; Ddp's " + ", ".join(
                 f"{row_of(one, 'ddp', LARGEST, 'alone')['of_ideal']:.3f}" for one in two) + ".", "",
-            "### Adaptive stages: at least 0.95 of the samples/s without communication; at m <= c, 3 % exposed at most",
+            "### Adaptive phases: at least 0.95 of the samples/s without communication; at m <= c, 3 % exposed at most",
             "", *adaptive_of(two), ""]
     if more:
         lines += [f"## {more[0]['ranks']} ranks on {report['cores']} cores", "", *table_of(more, False), "",

@@ -44,14 +44,14 @@ std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Commu
                                         Sync sync = {}) {
   using Tested = reef::Trainer<Optim>;
   constexpr bool overlaps = reef::optim::overlapping_policy<Optim>;
-  int stages = 1;
-  if constexpr (overlaps) stages = Optim::stages;
-  if (setting.micro_batches % stages != 0) {
-    throw reef::OptionError("reef_bench: ", setting.micro_batches, " micro-batches over ", stages,
-                            " stages.\n  fix: as many in each stage.");
+  int phases = 1;
+  if constexpr (overlaps) phases = Optim::phases_per_step;
+  if (setting.micro_batches % phases != 0) {
+    throw reef::OptionError("reef_bench: ", setting.micro_batches, " micro-batches over ", phases,
+                            " phases.\n  fix: as many in each phase.");
   }
   typename Tested::Options options;
-  options.micro_batches = {setting.micro_batches / stages};
+  options.micro_batches = {setting.micro_batches / phases};
   options.seed = setting.seed;
   options.sync = std::move(sync);
   options.learning_rate = setting.learning_rate;

@@ -29,7 +29,7 @@ struct Setting {
   Model model;
   reef::run::Source source;
   reef::run::Source held_out{};
-  int micro_batches = 1;  ///< of a step, on each rank: a recipe shares them out over its stages
+  int micro_batches = 1;  ///< of a step, on each rank: a recipe shares them out over its phases
   reef::Accumulation accumulation{};  ///< of recipes that overlap
   double slowdown = 1;                ///< of this rank's device
   std::uint64_t seed = 1;
@@ -61,7 +61,8 @@ using MakeTraining = std::unique_ptr<Training>(Setting, const reef::comm::Commun
 
 struct Recipe {
   std::string_view name;
-  int stages;  ///< of a step: it has a multiple of so many micro-batches, and sends the model so often
+  /// A step has a multiple of so many micro-batches, and sends the model so often.
+  int phases_per_step;
   MakeTraining* make;
 };
 

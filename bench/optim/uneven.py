@@ -9,7 +9,7 @@ Written are NAME.md and NAME.json, for --out NAME. uneven_bench.cpp says what is
 the corpus is. The slow rank sleeps after each kernel, so that neither takes the other's core.
 
     idle    the share of the wall time in which a rank's lane `compute` waits, from its trace
-    B       micro-batches of a step on each rank; 2+: one a stage and as many more as it takes while a stage
+    B       micro-batches of a step on each rank; 2+: one a phase and as many more as it takes while a phase
             communicates, which it does until the slow rank has given its own
     own     each rank draws from its own half of the text; whole: both from all of it
     shared  each sample is the next of all, for whichever rank asks

@@ -38,7 +38,7 @@ void measure(const char* name, const graph::Dag& dag, int ranks, bool discrete) 
         run::make_step_plan(dag, run::choose_cuts(dag, 1 << 18), ranks, 1,
                             std::vector<int>(static_cast<std::size_t>(ranks), count), discrete);
     if constexpr (optim::overlapping_policy<Optim>) {
-      plan.stages = Optim::stages;
+      plan.phases_per_step = Optim::phases_per_step;
       plan.own_master = true;
     }
     std::vector<schedule::Program> programs;

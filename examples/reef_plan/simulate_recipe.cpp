@@ -238,13 +238,14 @@ template <class Asked, class Model>
 typename Asked::Options options_of(const Model& model, const RecipeCase& asked,
                                    const std::string& file) {
   typename Asked::Options options;
-  int stages = 1;
-  if constexpr (optim::overlapping_policy<typename Asked::Optim>) stages = Asked::Optim::stages;
-  if (asked.micro_batches % stages != 0) {
-    refuse(file, concat(asked.micro_batches, " micro-batches over ", stages, " stages"),
-           "as many in each stage");
+  int phases = 1;
+  if constexpr (optim::overlapping_policy<typename Asked::Optim>)
+    phases = Asked::Optim::phases_per_step;
+  if (asked.micro_batches % phases != 0) {
+    refuse(file, concat(asked.micro_batches, " micro-batches over ", phases, " phases"),
+           "as many in each phase");
   }
-  options.micro_batches = {asked.micro_batches / stages};
+  options.micro_batches = {asked.micro_batches / phases};
   options.device.threads = 1;
   options.device.memory_bytes = asked.memory;
   options.device.link_bytes_per_second = asked.link;

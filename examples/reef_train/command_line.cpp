@@ -69,7 +69,7 @@ std::vector<std::string> recipe_names() {
   return names;
 }
 
-/// "adaptive", "cap:8" as at most eight micro-batches a stage, "fixed:4" as four.
+/// "adaptive", "cap:8" as at most eight micro-batches a phase, "fixed:4" as four.
 void parse_accumulate(const std::string& text, TrainOptions& o) {
   const auto count = [&text](std::string_view kind) {
     if (!text.starts_with(kind)) return 0;
@@ -221,13 +221,13 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--batch", o.batch, "B, samples a micro-batch; default: 1024 tokens' worth")
       ->transform(count);
   app.add_option("--micro-batches", o.micro_batches,
-                 "a stage and rank, or the least of them: a step has one stage, of acco two")
+                 "a phase and rank, or the least of them: a step has one phase, of acco two")
       ->transform(number_from<int>(1, 65536))
       ->capture_default_str();
   app.add_option_function<std::string>(
       "--accumulate", [&o](const std::string& text) { parse_accumulate(text, o); },
-      "adaptive: extra micro-batches while a stage communicates; cap:M: but at most M in a "
-      "stage; fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
+      "adaptive: extra micro-batches while a phase communicates; cap:M: but at most M in a "
+      "phase; fixed:N, the same as --micro-batches N. Default: acco adaptive, else fixed");
   app.add_option(
          "--sampler", o.sampler,
          "of adaptive and cap:M: own, every rank's part of the samples, or shared, whichever "

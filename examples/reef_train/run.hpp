@@ -343,7 +343,7 @@ private:
           static_cast<double>(trainer_.taken() - taken_before_) / steps);
     }
     std::vector<double> counts(plan.micro_batches.begin(), plan.micro_batches.end());
-    for (double& count : counts) count *= plan.stages;
+    for (double& count : counts) count *= plan.phases_per_step;
     return counts;
   }
 

@@ -20,8 +20,8 @@
 #include "case_file.hpp"
 
 /// Trains as a case of acco_vectors.json says: two workers, six weights, fp64. Counts of micro-batches
-/// change from stage to stage, so every rank has the most that any stage needs, and those that a stage
-/// lacks have the weight 0.
+/// change from phase to phase, so every rank has the most that any phase needs, and those that a
+/// phase lacks have the weight 0.
 namespace reef::test {
 
 /// The mean over rows of (x . theta - y)^2 / 2.
@@ -108,24 +108,25 @@ void follow(const Vectors& vectors, const io::Json& test, typename Optim::Rule r
   const auto counts = test.at("counts").get<std::vector<std::vector<int>>>();
   const auto rates = test.at("lr").get<std::vector<double>>();
   int most = 1;
-  for (const auto& stage : counts) most = std::max({most, stage[0], stage[1]});
+  for (const auto& phase : counts) most = std::max({most, phase[0], phase[1]});
 
   graph::Graph<device::Host, double> model(1);
   const int x = model.input("x", {Shape{2, 6}, Element::float64});
   const int y = model.input("y", {Shape{2}, Element::float64});
   model.loss(model.add("loss", LeastSquares{}, {x, y}, {"theta"})[0]);
 
-  // Stage after stage, an opening included; in each worker after worker, `most` micro-batches of each.
+  // Phase after phase, an opening included; in each worker after worker, `most` micro-batches of
+  // each.
   const run::Source source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
     const auto m = static_cast<int>(first / 2);
-    const auto stage = static_cast<std::size_t>(m / (2 * most));
+    const auto phase = static_cast<std::size_t>(m / (2 * most));
     const int worker = m / most % 2;
     const int j = m % most;
     const auto w = static_cast<std::size_t>(worker);
     int consumed = 0;
-    for (std::size_t s = 0; s < std::min(stage, counts.size()); ++s) consumed += counts[s][w];
+    for (std::size_t s = 0; s < std::min(phase, counts.size()); ++s) consumed += counts[s][w];
     // What the last rounds take for rounds that the case does not have counts for nothing.
-    const bool there = stage < counts.size() && j < counts[stage][w];
+    const bool there = phase < counts.size() && j < counts[phase][w];
     vectors.fill(worker, there ? consumed + j : 0, inputs);
     return there ? 1.0 : 0.0;
   };

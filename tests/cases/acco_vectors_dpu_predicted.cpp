@@ -20,18 +20,18 @@ constexpr double momentum = 0.9;
 constexpr optim::AdamW::Options adamw{
     .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0};
 
-/// The micro-batches of each worker in each stage, the opening first, and the rates of the rounds.
+/// The micro-batches of each worker in each phase, the opening first, and the rates of the rounds.
 const std::vector<std::array<int, 2>> counts{{1, 2}, {2, 1}, {1, 1}, {1, 2}, {1, 1}};
 const Numbers rates{0.1, 0.05, 0.2, 0.1, 0.07};
 
-/// The mean over the stage's micro-batches.
-Numbers gradient_of(const Vectors& vectors, std::size_t stage, const Numbers& theta) {
+/// The mean over the phase's micro-batches.
+Numbers gradient_of(const Vectors& vectors, std::size_t phase, const Numbers& theta) {
   Numbers gradient(theta.size(), 0);
   int batches = 0;
   for (std::size_t worker = 0; worker < 2; ++worker) {
     int consumed = 0;
-    for (std::size_t s = 0; s < stage; ++s) consumed += counts[s][worker];
-    for (int j = 0; j < counts[stage][worker]; ++j, ++batches) {
+    for (std::size_t s = 0; s < phase; ++s) consumed += counts[s][worker];
+    for (int j = 0; j < counts[phase][worker]; ++j, ++batches) {
       const io::Json& batch =
           vectors.file.at("workers").at(worker).at(static_cast<std::size_t>(consumed + j));
       const auto x = batch.at("x").get<std::vector<Numbers>>();

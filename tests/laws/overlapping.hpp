@@ -27,15 +27,15 @@ inline nn::GptConfig unmasked_config() {
 using RankSource =
     std::function<double(int rank, std::uint64_t n, std::span<const AnyView> inputs)>;
 
-/// Every rank reads its own micro-batches in one order, however many there are in a stage.
-inline run::Source by_rank(RankSource fill, int ranks, int stage) {
+/// Every rank reads its own micro-batches in one order, however many there are in a phase.
+inline run::Source by_rank(RankSource fill, int ranks, int phase) {
   return
-      [fill = std::move(fill), ranks, stage](std::uint64_t first, std::span<const AnyView> inputs) {
+      [fill = std::move(fill), ranks, phase](std::uint64_t first, std::span<const AnyView> inputs) {
         const std::uint64_t m = first / static_cast<std::uint64_t>(small_config().batch);
-        const auto in_stage = static_cast<std::uint64_t>(stage);
-        const std::uint64_t of_all = in_stage * static_cast<std::uint64_t>(ranks);
-        const auto rank = static_cast<int>(m % of_all / in_stage);
-        return fill(rank, m / of_all * in_stage + m % in_stage, inputs);
+        const auto in_phase = static_cast<std::uint64_t>(phase);
+        const std::uint64_t of_all = in_phase * static_cast<std::uint64_t>(ranks);
+        const auto rank = static_cast<int>(m % of_all / in_phase);
+        return fill(rank, m / of_all * in_phase + m % in_phase, inputs);
       };
 }
 
@@ -47,16 +47,16 @@ inline double different_samples(int rank, std::uint64_t n, std::span<const AnyVi
   return plain(number * static_cast<std::uint64_t>(small_config().batch), inputs);
 }
 
-/// A run with so many micro-batches a stage.
+/// A run with so many micro-batches a phase.
 template <class TrainerType>
-Outcome<typename TrainerType::T> run_by_rank(const RankSource& fill, int stage, int steps,
+Outcome<typename TrainerType::T> run_by_rank(const RankSource& fill, int phase, int steps,
                                              typename TrainerType::Options options,
                                              MPI_Comm ranks = MPI_COMM_WORLD) {
   const comm::Communicator communicator(ranks);
-  options.micro_batches = {stage};
+  options.micro_batches = {phase};
   TrainerType trainer(
       nn::gpt<typename TrainerType::Device, typename TrainerType::T>(unmasked_config(), 1),
-      by_rank(fill, communicator.size(), stage), options, {}, communicator);
+      by_rank(fill, communicator.size(), phase), options, {}, communicator);
   return outcome_of(trainer, steps);
 }
 
@@ -75,11 +75,11 @@ protected:
   using Optim = typename Case::Optim;
   using Tested = Trainer<Optim>;
   using Reference = Trainer<optim::Ddp<typename Optim::Rule>>;
-  static constexpr int per_stage = 2;
-  static constexpr int per_step = per_stage * Optim::stages;
+  static constexpr int per_phase = 2;
+  static constexpr int per_step = per_phase * Optim::phases_per_step;
 
   static auto tested(const RankSource& fill, int steps) {
-    return run_by_rank<Tested>(fill, per_stage, steps, small_options<Tested>());
+    return run_by_rank<Tested>(fill, per_phase, steps, small_options<Tested>());
   }
   static auto reference(const RankSource& fill, int steps) {
     return run_by_rank<Reference>(fill, per_step, steps, small_options<Reference>());

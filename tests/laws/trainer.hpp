@@ -194,10 +194,11 @@ protected:
   static std::uint64_t half(const std::vector<int>& counts) {
     std::uint64_t sum = 0;
     for (const int count : counts) sum += static_cast<std::uint64_t>(count);
-    return sum * (steps / 2) * stages();
+    return sum * (steps / 2) * phases();
   }
-  static std::uint64_t stages() {
-    if constexpr (optim::overlapping_policy<typename Tested::Optim>) return Tested::Optim::stages;
+  static std::uint64_t phases() {
+    if constexpr (optim::overlapping_policy<typename Tested::Optim>)
+      return Tested::Optim::phases_per_step;
     return 1;
   }
 };

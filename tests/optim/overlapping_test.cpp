@@ -32,7 +32,7 @@ run::StepPlan overlapping_plan(const graph::Dag& dag, int ranks, std::vector<int
                                int virtual_ranks = 1, bool discrete = false) {
   run::StepPlan plan = plan_of(dag, ranks, std::move(micro_batches), virtual_ranks, discrete);
   if constexpr (optim::overlapping_policy<Optim>) {
-    plan.stages = Optim::stages;
+    plan.phases_per_step = Optim::phases_per_step;
     plan.own_master = true;
   }
   return plan;
@@ -87,19 +87,19 @@ TYPED_TEST(OverlappingPrograms, are_proved_for_every_purpose_on_any_number_of_ra
   }
 }
 
-TYPED_TEST(OverlappingPrograms, hide_their_communication_under_the_micro_batches_of_a_stage) {
+TYPED_TEST(OverlappingPrograms, hide_their_communication_under_the_micro_batches_of_a_phase) {
   constexpr int k = 3;
   const graph::Dag dag = chain_dag(4, 24 * run::norm_block);  // equal shards
-  constexpr int stages = TypeParam::stages;
+  constexpr int phases = TypeParam::phases_per_step;
   const double micro_batch = 4 * 300.0;  // operations
-  const double compute = stages * k * micro_batch;
+  const double compute = phases * k * micro_batch;
   for (const bool discrete : {false, true}) {  // a device with memory of its own, and fast copies
     const auto plan = overlapping_plan<TypeParam>(dag, 2, {k, k}, 1, discrete);
     const auto programs = programs_of<TypeParam>(plan);
     const auto sent = static_cast<double>(sent_by(programs[0]));
     for (const double ratio : {0.25, 0.5, 1.0, 2.0, 4.0}) {
-      // A second an operation; what a stage sends takes `ratio` micro-batches.
-      const double communication = ratio * micro_batch * stages;
+      // A second an operation; what a phase sends takes `ratio` micro-batches.
+      const double communication = ratio * micro_batch * phases;
       const auto world =
           schedule::World::uniform(2, {.flops_per_second = 1}, {0, sent / communication});
       const double step = schedule::simulate(programs, world, 4).step;
@@ -112,7 +112,7 @@ TYPED_TEST(OverlappingPrograms, hide_their_communication_under_the_micro_batches
 TYPED_TEST(OverlappingPrograms, that_adapt_compute_for_as_long_as_they_communicate) {
   const graph::Dag dag = chain_dag(4, 24 * run::norm_block);
   const double micro_batch = 4 * 300.0;  // operations, a second each
-  constexpr int stages = TypeParam::stages;
+  constexpr int phases = TypeParam::phases_per_step;
   for (const bool discrete : {false, true}) {
     for (const int most : {0, 3}) {
       auto plan = overlapping_plan<TypeParam>(dag, 2, {1, 1}, 1, discrete);
@@ -120,26 +120,26 @@ TYPED_TEST(OverlappingPrograms, that_adapt_compute_for_as_long_as_they_communica
       plan.most = most;
       const auto programs = programs_of<TypeParam>(plan);
       EXPECT_NO_THROW(schedule::verify(programs));
-      // A stage communicates for four micro-batches and a half: five begin, or as many as may.
-      const double stage = 4.5 * micro_batch;
-      const double sent = static_cast<double>(sent_by(programs[0])) / stages;
-      const auto world = schedule::World::uniform(2, {.flops_per_second = 1}, {0, sent / stage});
+      // A phase communicates for four micro-batches and a half: five begin, or as many as may.
+      const double phase = 4.5 * micro_batch;
+      const double sent = static_cast<double>(sent_by(programs[0])) / phases;
+      const auto world = schedule::World::uniform(2, {.flops_per_second = 1}, {0, sent / phase});
       const auto found = schedule::simulate(programs, world, 4);
-      const double expected = most == 0 ? 5 * micro_batch : stage;
-      EXPECT_NEAR(found.step, stages * expected, 0.01 * stages * expected) << discrete << most;
+      const double expected = most == 0 ? 5 * micro_batch : phase;
+      EXPECT_NEAR(found.step, phases * expected, 0.01 * phases * expected) << discrete << most;
       for (const auto& counts : found.trip_counts) {
-        EXPECT_EQ(counts, std::vector<int>(stages, most == 0 ? 4 : most - 1)) << discrete << most;
+        EXPECT_EQ(counts, std::vector<int>(phases, most == 0 ? 4 : most - 1)) << discrete << most;
       }
     }
   }
 }
 
-TYPED_TEST(OverlappingPrograms, send_a_reduce_scatter_and_a_gather_a_stage_as_zero1_does_a_step) {
+TYPED_TEST(OverlappingPrograms, send_a_reduce_scatter_and_a_gather_a_phase_as_zero1_does_a_step) {
   const graph::Dag dag = chain_dag(4, 100000);
   const auto overlapping = programs_of<TypeParam>(overlapping_plan<TypeParam>(dag, 2, {2, 2}));
   using Zero1 = optim::Zero1<optim::AdamW>;
   const auto zero1 = programs_of<Zero1>(overlapping_plan<Zero1>(dag, 2, {2, 2}));
-  EXPECT_EQ(sent_by(overlapping[0]), TypeParam::stages * sent_by(zero1[0]));
+  EXPECT_EQ(sent_by(overlapping[0]), TypeParam::phases_per_step * sent_by(zero1[0]));
 }
 
 TEST(AccoProgram, an_estimate_writes_outgoing_weights_and_nothing_else) {
@@ -157,7 +157,7 @@ TEST(AccoProgram, an_estimate_writes_outgoing_weights_and_nothing_else) {
   EXPECT_EQ(estimates, 3);  // one for each bucket
 }
 
-TEST(AccoProgram, a_micro_batch_that_reads_the_weights_of_the_other_stage_is_refused) {
+TEST(AccoProgram, a_micro_batch_that_reads_the_weights_of_the_other_phase_is_refused) {
   const graph::Dag dag = chain_dag(4, 9000);
   using Acco = optim::Acco<optim::AdamW>;
   auto programs = programs_of<Acco>(overlapping_plan<Acco>(dag, 2, {1, 1}));

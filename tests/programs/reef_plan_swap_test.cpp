@@ -132,7 +132,7 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
   refused("are too many together");
   test["micro_batches"] = 3;
   test["recipe"] = "acco";
-  refused("3 micro-batches over 2 stages");
+  refused("3 micro-batches over 2 phases");
 }
 
 TEST_F(ReefPlan, what_cannot_be_read_is_one_line_and_status_2) {

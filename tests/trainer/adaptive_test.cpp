@@ -1,4 +1,4 @@
-// Stages that take extra micro-batches for as long as they communicate.
+// Phases that take extra micro-batches for as long as they communicate.
 
 #include <gtest/gtest.h>
 
@@ -48,22 +48,22 @@ Tested adaptive_trainer(const typename Tested::Options& options,
 }
 
 template <class Tested>
-constexpr int stages_of(Tested&) {
-  return Tested::Optim::stages;
+constexpr int phases_of(Tested&) {
+  return Tested::Optim::phases_per_step;
 }
 
-/// Micro-batches of a rank in stage s of the job, of which 0 is the opening.
+/// Micro-batches of a rank in phase s of the job, of which 0 is the opening.
 int count_of(int rank, int s) { return s == 0 ? 1 : 1 + (rank + s) % 3; }
 
-/// The counts of count_of in stages of four, of which the rest have no weight.
+/// The counts of count_of in phases of four, of which the rest have no weight.
 RankSource padded_samples() {
   return [](int rank, std::uint64_t n, std::span<const AnyView> inputs) {
-    const int stage = static_cast<int>(n / 4);
-    const int in_stage = static_cast<int>(n % 4);
-    int number = std::min(in_stage, count_of(rank, stage) - 1);
-    for (int s = 0; s < stage; ++s) number += count_of(rank, s);
+    const int phase = static_cast<int>(n / 4);
+    const int in_phase = static_cast<int>(n % 4);
+    int number = std::min(in_phase, count_of(rank, phase) - 1);
+    for (int s = 0; s < phase; ++s) number += count_of(rank, s);
     different_samples(rank, static_cast<std::uint64_t>(number), inputs);
-    return in_stage < count_of(rank, stage) ? 1.0 : 0.0;
+    return in_phase < count_of(rank, phase) ? 1.0 : 0.0;
   };
 }
 
@@ -82,11 +82,11 @@ TYPED_TEST(Adaptive, counts_that_are_given_have_the_bits_of_fixed_ones) {
   const comm::Communicator world;
   auto trainer = adaptive_trainer<TypeParam>(adaptive_options<TypeParam>(), world);
   Outcome<float> outcome;
-  int stage = 0;
+  int phase = 0;
   for (int step = 0; step < steps; ++step) {
     std::vector<int> extra;
-    for (int s = 0; s < stages_of(trainer); ++s) {
-      extra.push_back(count_of(world.rank(), ++stage) - 1);
+    for (int s = 0; s < phases_of(trainer); ++s) {
+      extra.push_back(count_of(world.rank(), ++phase) - 1);
     }
     trainer.replay(extra);
     const auto one = outcome_of(trainer, 1);
@@ -100,7 +100,7 @@ TYPED_TEST(Adaptive, counts_that_are_given_have_the_bits_of_fixed_ones) {
   EXPECT_EQ(outcome, fixed);
 }
 
-TYPED_TEST(Adaptive, a_stage_takes_micro_batches_until_it_has_communicated) {
+TYPED_TEST(Adaptive, a_phase_takes_micro_batches_until_it_has_communicated) {
   if (world_size() == 1) GTEST_SKIP() << "one rank alone sends nothing";
   constexpr int steps = 3;
   const comm::Communicator world;
@@ -115,7 +115,7 @@ TYPED_TEST(Adaptive, a_stage_takes_micro_batches_until_it_has_communicated) {
     const auto extra = trainer.extra_micro_batches();
     log.emplace_back(extra.begin(), extra.end());
     for (const int count : log.back()) EXPECT_GT(count, 0);
-    // The step's samples: what was pending, and of two stages the first.
+    // The step's samples: what was pending, and of two phases the first.
     const auto of_all = [&](std::uint64_t mine) {
       const auto all = comm::gather_numbers(trainer.progress(), "counts", mine);
       std::uint64_t sum = 0;
@@ -146,7 +146,7 @@ TYPED_TEST(Adaptive, a_bound_is_kept) {
   const comm::Communicator world;
   auto trainer = adaptive_trainer<TypeParam>(
       slow_network(adaptive_options<TypeParam>(Accumulation::capped(3))), world);
-  const std::vector<int> all(static_cast<std::size_t>(stages_of(trainer)), 2);
+  const std::vector<int> all(static_cast<std::size_t>(phases_of(trainer)), 2);
   for (int step = 0; step < 2; ++step) {
     trainer.step();
     EXPECT_EQ(std::vector<int>(trainer.extra_micro_batches().begin(),
@@ -173,7 +173,7 @@ TYPED_TEST(Adaptive, a_shared_order_gives_each_micro_batch_to_one_rank) {
   const comm::Communicator world;
   const SharedFolder folder("adaptive-shared");
   std::vector<std::uint64_t> taken;
-  // Of the job's: by_rank with one micro-batch a stage counts them by rank.
+  // Of the job's: by_rank with one micro-batch a phase counts them by rank.
   const RankSource noting = [&](int rank, std::uint64_t n, std::span<const AnyView> inputs) {
     taken.push_back(n * static_cast<std::uint64_t>(world.size()) +
                     static_cast<std::uint64_t>(rank));
@@ -182,8 +182,8 @@ TYPED_TEST(Adaptive, a_shared_order_gives_each_micro_batch_to_one_rank) {
   const auto options =
       adaptive_options<TypeParam>(Accumulation::adaptive(Accumulation::Order::shared));
   const auto step = [&](TypeParam& trainer) {  // higher ranks take more
-    trainer.replay(
-        std::vector<int>(static_cast<std::size_t>(TypeParam::Optim::stages), 2 * world.rank()));
+    trainer.replay(std::vector<int>(static_cast<std::size_t>(TypeParam::Optim::phases_per_step),
+                                    2 * world.rank()));
     trainer.step();
   };
   {
@@ -217,7 +217,8 @@ TYPED_TEST(Adaptive, a_resume_goes_on_with_what_was_pending) {
   const comm::Communicator world;
   const SharedFolder folder("adaptive-resume");
   const auto step = [](TypeParam& trainer) {
-    trainer.replay(std::vector<int>(static_cast<std::size_t>(TypeParam::Optim::stages), 1));
+    trainer.replay(
+        std::vector<int>(static_cast<std::size_t>(TypeParam::Optim::phases_per_step), 1));
     return outcome_of(trainer, 1);
   };
   Outcome<float> expected;

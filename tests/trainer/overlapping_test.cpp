@@ -106,11 +106,11 @@ TEST(Overlapping, a_warm_up_that_does_not_end_is_ddp) {
 TEST(Overlapping, an_estimate_at_rate_zero_is_the_weights_so_that_acco_is_ddp_in_the_next_step) {
   // Every second step has the rate 0: its estimate stays where it is, and so do the weights. In the
   // other steps both halves of the gradient are then exact.
-  const auto run = [&]<class Tested>(Tested*, int stage) {
+  const auto run = [&]<class Tested>(Tested*, int phase) {
     auto options = small_options<Tested>();
     options.learning_rate = {};
     options.learning_rate.schedule = [](std::int64_t t) { return t % 2 == 0 ? 0.0 : 0.5; };
-    return run_by_rank<Tested>(different_samples, stage, 4, options);
+    return run_by_rank<Tested>(different_samples, phase, 4, options);
   };
   const auto acco = run(static_cast<Trainer<optim::Acco<optim::Sgd>>*>(nullptr), 1);
   const auto ddp = run(static_cast<Trainer<optim::Ddp<optim::Sgd>>*>(nullptr), 2);
@@ -163,14 +163,14 @@ TEST(Overlapping, a_resume_by_another_optimizer_goes_on_from_weights_and_states_
   using Predicted = Trainer<optim::DpuPredicted<optim::AdamW>>;
   using Zero1 = Trainer<optim::Zero1<optim::AdamW>>;
   const comm::Communicator world;
-  const auto make = [&]<class Tested>(Tested*, int stage) {
+  const auto make = [&]<class Tested>(Tested*, int phase) {
     auto options = small_options<Tested>();
-    options.micro_batches = {stage};
+    options.micro_batches = {phase};
     return Tested(nn::gpt<device::Host, float>(unmasked_config(), 1),
-                  by_rank(different_samples, world.size(), stage), options, {}, world);
+                  by_rank(different_samples, world.size(), phase), options, {}, world);
   };
-  const auto first_step = [&]<class Tested>(Tested* type, int stage, const SharedFolder& folder) {
-    Tested trainer = make(type, stage);
+  const auto first_step = [&]<class Tested>(Tested* type, int phase, const SharedFolder& folder) {
+    Tested trainer = make(type, phase);
     EXPECT_TRUE(checkpoint::resume(trainer, folder.path()));
     return outcome_of(trainer, 1);
   };

@@ -59,7 +59,7 @@ TEST(SwapPolicies, gradients_that_are_rounded_after_each_micro_batch) {
   expect_the_bits_of_a_model_that_stays<optim::Acco<optim::AdamW>, precision::Bf16Gradients<>>();
 }
 
-TEST(SwapPolicies, stages_that_take_micro_batches_while_they_communicate) {
+TEST(SwapPolicies, phases_that_take_micro_batches_while_they_communicate) {
   using Adaptive = Trainer<swap::Atom<>, optim::Acco<optim::AdamW>>;
   const auto outcome = left_by<Adaptive>(Activations::recompute, true);
   EXPECT_LT(outcome.losses.back(), outcome.losses.front());

@@ -7,23 +7,24 @@
 
 namespace reef::inline v0::optim {
 
-/// Accumulate while communicating: a step has two stages, and the communication of each runs beside the
-/// gradients of the other. One half of a step's gradients is exact, the other is taken at an estimate.
+/// Accumulate while communicating: a step has two accumulation phases, and the communication of each
+/// runs beside the gradients of the other. One half of a step's gradients is exact, the other is taken at an
+/// estimate.
 ///
-///     stage 1:  g(t) at w(t)          ||   w~(t+1) = rule(w(t), mean of g~(t))            an estimate
-///     stage 2:  g~(t+1) at w~(t+1)    ||   w(t+1)  = rule(w(t), mean of g(t) and g~(t))   committed
+///     phase 1:  g(t) at w(t)          ||   w~(t+1) = rule(w(t), mean of g~(t))            an estimate
+///     phase 2:  g~(t+1) at w~(t+1)    ||   w(t+1)  = rule(w(t), mean of g(t) and g~(t))   committed
 ///
 /// Both updates start from w(t) and from the state after step t, with the rate of step t. The estimate
 /// commits nothing: it reads weights, state and gradient, and writes w~ into what leaves.
 ///
-/// | state   | as Dpu: g~ has no buffer of its own, g is added to it while its copy is on the way         |
-/// | wire    | twice that of Dpu                                                                          |
-/// | hides   | all of it, if that of a stage takes no longer than the micro-batches of a stage            |
-/// | order   | as Ddp; w(1) has Ddp's bits, since g~(0) and g(0) are both taken at w(0)                    |
-/// | counts  | micro-batches are those of a stage: a step has two times as many                           |
+/// | state  | as Dpu: g~ has no buffer of its own, g is added to it while its copy is on the way |
+/// | wire   | twice that of Dpu                                                                  |
+/// | hides  | all of it, if that of a phase takes no longer than the micro-batches of a phase    |
+/// | order  | as Ddp; w(1) has Ddp's bits, since g~(0) and g(0) are both taken at w(0)           |
+/// | counts | micro-batches are those of a phase: a step has two times as many                   |
 ///
 /// Source: Nabli et al., ACCO, arXiv 2406.02613, algorithm 1. Deviation: g~(0) has as many micro-batches
-/// as any stage, not one.
+/// as any phase, not one.
 template <update_rule UpdateRule>
 struct Acco : detail::OverlappingPolicy<UpdateRule, 2, 0, detail::Ahead::nothing> {
   static constexpr std::string_view name = "acco";

@@ -92,9 +92,9 @@ using options_of = typename detail::OptionsOf<O>::type;
 ///
 ///     reserve(builder)      adds the storages that outlive a round: the rule's state
 ///     add(builder, model)   composes the step: `model(builder)` writes the micro-batches of
-///                           builder.stage; the policy the reduction, the scalars, the update and the
+///                           builder.phase; the policy the reduction, the scalars, the update and the
 ///                           gathering. Sets builder.verdict to where a Verdict is at the end, also
-///                           of an evaluation, which is the model's stage and a verdict
+///                           of an evaluation, which is the model's phase and a verdict
 ///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended (P3)
 ///     state(builder)     the ranges of state that a checkpoint keeps
 ///
@@ -121,15 +121,16 @@ concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
 /// An optimizer policy whose rounds overlap: the reduction and the update are of gradients that were
 /// there when the round began, while the model's micro-batches take the next ones.
 ///
-/// | facts    | `stages`: of a step; `warm_up`: how many steps first run without overlap; `settled`:     |
-/// |          | between steps the model's weights are the committed ones, not those ahead of them      |
-/// | purposes | add() also writes the program of an opening; where warm_up > 0, of a warm_up; where      |
-/// |          | not settled, of a settling, which leaves them in builder.exchanged                      |
-/// | models   | Dpu, DpuPredicted, AccoWp, Acco                                                         |
+/// | facts    | `phases_per_step`; `warm_up`: how many steps first run without overlap;        |
+/// |          | `settled`: between steps the model's weights are the committed ones, not those |
+/// |          | ahead of them                                                                  |
+/// | purposes | add() also writes the program of an opening; where warm_up > 0, of a warm_up;  |
+/// |          | where not settled, of a settling, which leaves them in builder.exchanged       |
+/// | models   | Dpu, DpuPredicted, AccoWp, Acco                                                |
 template <class O>
 concept overlapping_policy = optimizer_policy<O> &&
                              requires {
-                               { O::stages } -> std::convertible_to<int>;
+                               { O::phases_per_step } -> std::convertible_to<int>;
                                { O::warm_up } -> std::convertible_to<std::int64_t>;
                                { O::settled } -> std::convertible_to<bool>;
                              };

@@ -84,7 +84,7 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
 /// Appends `Update(b)`. `target` is the storage of the bucket's weights, or a part of it, this rank's
 /// shard; `gradient` holds the summed gradient of the whole bucket or of that shard.
 ///
-///     reads        gradient, builder.verdict, weights as of builder.stage
+///     reads        gradient, builder.verdict, weights as of builder.phase
 ///     writes       target, the version after that
 ///     accumulates  the rule's states, then the master weights if there are any
 inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
@@ -92,8 +92,8 @@ inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value grad
   schedule::Program& program = builder.program;
   schedule::Instruction& update =
       program.add("Update", update_lane(builder, b), static_cast<int>(b));
-  update.reads = {gradient, {builder.verdict, 0}, {builder.weights[b], builder.stage.weights}};
-  update.writes = {{target, builder.stage.weights + 1}};
+  update.reads = {gradient, {builder.verdict, 0}, {builder.weights[b], builder.phase.weights}};
+  update.writes = {{target, builder.phase.weights + 1}};
   const int numbers = detail::kept_numbers(builder.plan, states);
   for (int kept = 0; kept < numbers; ++kept) {
     update.accumulates.push_back({detail::find(program, detail::storage_name(kept, states, b)), 0});

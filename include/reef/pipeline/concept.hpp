@@ -8,7 +8,7 @@ namespace reef::inline v0::pipeline {
 /// Says which rank runs which segment of which micro-batch, when, and what goes from rank to rank.
 ///
 ///     add(builder)   appends Batch, Forward, Backward and the folds of this rank, for every
-///                    micro-batch of a stage that is the rank's
+///                    micro-batch of a phase that is the rank's
 ///
 /// | laws   | every segment of every micro-batch runs once; gradients are folded in ascending        |
 /// |        | micro-batch order; a pure function of plan, rank and purpose                           |

@@ -14,17 +14,17 @@
 
 namespace reef::inline v0::run {
 
-/// Adds the storages of this rank's micro-batches of a stage and the `Receive`-lane instruction that
-/// fills each micro-batch's inputs and loss weight: `Batch(j)`. Returns the first j.
+/// Adds the storages of this rank's micro-batches of a phase and the `Receive`-lane instruction
+/// that fills each micro-batch's inputs and loss weight: `Batch(j)`. Returns the first j.
 ///
 /// Called by every pipeline policy, before its own instructions.
 inline int add_micro_batches(StepBuilder& builder) {
   const StepPlan& plan = builder.plan;
   const graph::Dag& dag = *plan.dag;
   schedule::Program& program = builder.program;
-  const int count = builder.stage.again ? 1 : plan.micro_batches_of(builder.rank());
+  const int count = builder.phase.again ? 1 : plan.micro_batches_of(builder.rank());
   const int first = static_cast<int>(builder.micro_batches.size());
-  const int before = builder.stage.before * plan.micro_batches_in_all() +
+  const int before = builder.phase.before * plan.micro_batches_in_all() +
                      plan.micro_batches_before(builder.rank());
   const Bytes element = plan.sum_bytes();
   const StorageId losses =
@@ -158,7 +158,7 @@ inline void add_recompute(StepBuilder& builder, int s, int j) {
 }
 
 /// Appends `Backward(segment, j)`, behind a `Recompute` where the plan says so. The first micro-batch of a
-/// fold overwrites the gradients, unless the stage continues; the others add to them.
+/// fold overwrites the gradients, unless the phase continues; the others add to them.
 ///
 ///     reads                weights_of(segment), boundary tensors that it reads, saved, output gradients
 ///     writes, accumulates  input gradients; workspace among the writes; gradients_of(segment)
@@ -188,7 +188,7 @@ inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool firs
   }
   backward.writes.push_back({storages.backward_workspace[static_cast<std::size_t>(s)], 0});
   backward.cost.flops = segment.backward_flops;
-  const bool overwrites = first_of_fold && !builder.stage.continues;
+  const bool overwrites = first_of_fold && !builder.phase.continues;
   const std::vector<Value> gradients = builder.gradients_of(s, fold);
   if (!builder.plan.rounds_gradients()) {
     auto& to = overwrites ? backward.writes : backward.accumulates;
@@ -245,10 +245,10 @@ inline void add_folds(StepBuilder& builder, int fold) {
     const StepBuilder::Accumulators& sums = builder.accumulators_of(fold);
     for (const int use : builder.further_uses(b)) {
       const StorageId addend = sums.uses[static_cast<std::size_t>(use)];
-      uses.reads.push_back({addend, builder.stage.gradients});
+      uses.reads.push_back({addend, builder.phase.gradients});
       uses.cost.bytes += 3 * program.storages[addend].bytes;  // both are read, and one written
     }
-    const Value gradient{sums.buckets[b], builder.stage.gradients};
+    const Value gradient{sums.buckets[b], builder.phase.gradients};
     if (!uses.reads.empty()) {
       uses.accumulates = {gradient};
       program.round.push_back(std::move(uses));

@@ -34,13 +34,14 @@ enum class Purpose : std::uint8_t { training, evaluation, diagnosis, opening, wa
 
 inline constexpr std::size_t purpose_count = 6;
 
-/// A stage of a step: a rank's micro-batches at weights of one version. Most steps have one.
-struct Stage {
+/// An accumulation phase of a step, in short a phase: the micro-batches of a rank at weights of one
+/// version. Most steps have one, a step of ACCO two. A stage is a pipeline's, and something else.
+struct AccumulationPhase {
   int weights = 0;         ///< the version that is read
   int gradients = 0;       ///< the version that is written
   bool continues = false;  ///< gradients are added to those that are there
   bool again = false;      ///< one micro-batch, which a Repeat runs as often as there is time
-  int before = 0;          ///< stages whose samples come before this one's
+  int before = 0;          ///< phases whose samples come before this one's
 };
 
 /// A rank's program under construction, with the storages that the axes agree on by name.
@@ -56,8 +57,8 @@ struct Stage {
 ///
 /// Only `reserve` of an optimizer adds storages that outlive a round, and it does so for every
 /// purpose, so that the programs of a trainer agree on where those lie. Then the optimizer composes
-/// the step: it sets `stage` and has the model's pass, pipeline and swap, write the micro-batches of
-/// one, as often as the step has stages. Compressors rewrite the whole.
+/// the step: it sets `phase` and has the model's pass, pipeline and swap, write the micro-batches
+/// of one, as often as the step has phases. Compressors rewrite the whole.
 struct StepBuilder {
   /// The gradients that one fold over micro-batches sums: of a rank, or of a virtual rank.
   struct Accumulators {
@@ -83,14 +84,14 @@ struct StepBuilder {
   Purpose purpose;
   int turn = 0;  ///< which of the programs that take turns in training
   schedule::Program program{};
-  Stage stage{};
+  AccumulationPhase phase{};
   std::vector<StorageId> weights{};
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> exchanged{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
-  std::any swap_state{};           ///< what the swap policy keeps from stage to stage
+  std::any swap_state{};           ///< what the swap policy keeps from phase to phase
 
   /// Reserves weights and gradients. The other storages come with the passes.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_turn = 0)
@@ -141,9 +142,9 @@ struct StepBuilder {
     return accumulators[accumulators.size() > 1 ? static_cast<std::size_t>(fold) : 0];
   }
 
-  /// The micro-batches of a rank, or of a virtual rank, in the stage.
+  /// The micro-batches of a rank, or of a virtual rank, in the phase.
   [[nodiscard]] int micro_batches_of(int fold) const {
-    return stage.again ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
+    return phase.again ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
   }
 
   /// The buckets whose weights a segment reads, ascending.
@@ -161,7 +162,7 @@ struct StepBuilder {
   /// Their storages.
   [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const {
     std::vector<Value> values;
-    for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], stage.weights});
+    for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], phase.weights});
     return values;
   }
 
@@ -173,11 +174,11 @@ struct StepBuilder {
     const auto s = static_cast<std::size_t>(segment);
     if (plan.bucket_of_segment[s] >= 0) {
       const auto b = static_cast<std::size_t>(plan.bucket_of_segment[s]);
-      values.push_back({sums.buckets[b], stage.gradients});
+      values.push_back({sums.buckets[b], phase.gradients});
     }
     for (const int use : plan.segments[s].uses) {
       const StorageId further = sums.uses[static_cast<std::size_t>(use)];
-      if (further != no_storage) values.push_back({further, stage.gradients});
+      if (further != no_storage) values.push_back({further, phase.gradients});
     }
     return values;
   }

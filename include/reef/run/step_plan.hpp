@@ -174,15 +174,15 @@ struct StepPlan {
   const graph::Dag* dag = nullptr;  ///< outlives the plan
   int ranks = 1;
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
-  std::vector<int> micro_batches;  ///< of a stage, by rank, or by virtual rank
+  std::vector<int> micro_batches;  ///< of a phase, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
   schedule::Place home = schedule::Place::device;  ///< of what outlives a step; home_of: by bucket
   Bytes piece_bytes = comm::default_piece_bytes;   ///< comm::ProgressOptions::piece_bytes
-  int stages = 1;                       ///< of a step: in each a rank runs its micro-batches
+  int phases_per_step = 1;                         ///< in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
-  bool adapts = false;      ///< a stage takes extra micro-batches while it communicates
-  int most = 0;             ///< micro-batches of a stage then; 0 is no bound
+  bool adapts = false;      ///< a phase takes extra micro-batches while it communicates
+  int most = 0;             ///< micro-batches of a phase then; 0 is no bound
   bool checks =
       true;  ///< updates wait for the norm of all gradients, where a policy can do without
   Exchange exchange{};                     ///< of ranks that step on their own
@@ -253,19 +253,21 @@ struct StepPlan {
     return virtual_ranks > 1 ? std::pair{0, virtual_ranks} : std::pair{rank, rank + 1};
   }
 
-  /// The micro-batches that a process runs in a stage.
+  /// The micro-batches that a process runs in a phase.
   [[nodiscard]] int micro_batches_of(int rank) const {
     const auto [first, last] = folds_of(rank);
     return std::accumulate(micro_batches.begin() + first, micro_batches.begin() + last, 0);
   }
 
-  /// The micro-batches of all ranks in a stage, and in a step.
+  /// The micro-batches of all ranks in a phase, and in a step.
   [[nodiscard]] int micro_batches_in_all() const {
     return std::accumulate(micro_batches.begin(), micro_batches.end(), 0);
   }
-  [[nodiscard]] int micro_batches_of_step() const { return stages * micro_batches_in_all(); }
+  [[nodiscard]] int micro_batches_of_step() const {
+    return phases_per_step * micro_batches_in_all();
+  }
 
-  /// How many micro-batches of a stage come before the first of this process.
+  /// How many micro-batches of a phase come before the first of this process.
   [[nodiscard]] int micro_batches_before(int rank) const {
     const int first = folds_of(rank).first;
     return std::accumulate(micro_batches.begin(), micro_batches.begin() + first, 0);

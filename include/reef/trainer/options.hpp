@@ -19,10 +19,11 @@
 
 namespace reef::inline v0 {
 
-/// How many micro-batches a rank takes in a stage, where rounds overlap (Acco, AccoWp, Dpu, DpuPredicted).
+/// How many micro-batches a rank takes in a phase, where rounds overlap (Acco, AccoWp, Dpu,
+/// DpuPredicted).
 ///
 /// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run            |
-/// | adaptive | those, and extra ones for as long as the stage communicates: no lane waits, a |
+/// | adaptive | those, and extra ones for as long as the phase communicates: no lane waits, a |
 /// |          | rank decides alone, and means weigh a fast rank's samples more                |
 /// | capped   | as adaptive, but `most` in all at most: then the rank waits                   |
 ///
@@ -137,7 +138,7 @@ struct TrainerOptions {
             "accumulation has a shared order, but fixed counts.\n  why: the plan numbers their "
             "micro-batches.\n  fix: Accumulation::adaptive(Order::shared), or Order::own.");
     require(accumulation.most == 0 || accumulation.most >= micro_batches.front(),
-            concat("a stage takes at least ", micro_batches.front(), " and at most ",
+            concat("a phase takes at least ", micro_batches.front(), " and at most ",
                    accumulation.most, " micro-batches.\n  fix: a bound of no less."));
     require(is_finite(clip_norm) && clip_norm >= 0,
             concat("clip_norm is ", clip_norm,

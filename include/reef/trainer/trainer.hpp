@@ -167,9 +167,9 @@ public:
   ///                                                  under what is left of the last backward
   ///                 for each bucket b:               w = rule(w, clip * sum of g / sum of weights)
   ///
-  ///     Acco<Rule>:  for each micro-batch j of stage 1:   g += Forward, Backward at w
+  ///     Acco<Rule>:  for each micro-batch j of phase 1:   g += Forward, Backward at w
   ///                    meanwhile, from the step before:   reduce g~, all-gather w~ = rule(w, mean of g~)
-  ///                  for each micro-batch j of stage 2:   g~ += Forward, Backward at w~
+  ///                  for each micro-batch j of phase 2:   g~ += Forward, Backward at w~
   ///                    meanwhile:                         reduce g, all-gather w = rule(w, mean of all)
   ///
   ///     DiLoCo<Rule>:  for each micro-batch j:       Forward, Backward, then w = rule(w, mean of g)
@@ -304,7 +304,7 @@ public:
   }
 
   /// Where accumulation adapts: how many micro-batches this rank has taken since the job began, how many
-  /// extra ones in each stage of the last step, and how many it is to take in the next, whatever is
+  /// extra ones in each phase of the last step, and how many it is to take in the next, whatever is
   /// sent meanwhile. The same counts on all ranks give the same bits again.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::span<const int> extra_micro_batches() const {
@@ -357,12 +357,12 @@ private:
   static run::StepBuilder build(const run::StepPlan& plan, int rank, Which which) {
     const run::Purpose purpose = which.purpose;
     run::StepBuilder builder(plan, rank, purpose, which.turn);
-    const run::Pass model = [](run::StepBuilder& stage) {
-      std::vector<schedule::Instruction> round = std::exchange(stage.program.round, {});
-      Pipeline::add(stage);
-      Swap::add(stage);
-      std::move(stage.program.round.begin(), stage.program.round.end(), std::back_inserter(round));
-      stage.program.round = std::move(round);
+    const run::Pass model = [](run::StepBuilder& step) {
+      std::vector<schedule::Instruction> round = std::exchange(step.program.round, {});
+      Pipeline::add(step);
+      Swap::add(step);
+      std::move(step.program.round.begin(), step.program.round.end(), std::back_inserter(round));
+      step.program.round = std::move(round);
     };
     Optim::reserve(builder);
     if (purpose == run::Purpose::diagnosis) {

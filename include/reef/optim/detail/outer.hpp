@@ -57,7 +57,7 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
 ///
 ///     compute                                        receive    reduce             update
 ///     [overlapped:  HandOut(p)     C = own          ]
-///     the model's stage;  OwnNorms(b)                OwnDecide  ReduceWeights(p)
+///     the model's phase;  OwnNorms(b)                OwnDecide  ReduceWeights(p)
 ///     Update(b)                    own = inner(own)             GatherOuter(p)     OuterUpdate(p)
 ///     [else here:   HandOut(p)     C = own          ]
 ///     Merge(p)                     own = C, or a mix of both
@@ -181,7 +181,7 @@ public:
       leaving_version_ = own_version_ = 1;
     }
     if (overlaps) exchange();
-    builder_.stage = {.weights = own_version_};
+    builder_.phase = {.weights = own_version_};
     model(builder_);
     add_own_decision(builder_);
     for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {

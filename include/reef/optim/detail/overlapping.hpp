@@ -14,27 +14,27 @@
 
 namespace reef::inline v0::optim::detail {
 
-/// Writes the programs of an optimizer whose rounds overlap. A round with two stages:
+/// Writes the programs of an optimizer whose rounds overlap. A round with two phases:
 ///
 ///     compute                                      reduce                            update
 ///     HandOver(b)           C = g~(t)
-///     stage 1 at w v0:      g += g(t), Count    || ReduceScatter(b), Scalars,        Norms(b)
+///     phase 1 at w v0:      g += g(t), Count    || ReduceScatter(b), Scalars,        Norms(b)
 ///                                                  Decide, GatherWeights(b)          Estimate(b)
 ///     Install(b)            w v1 = C
 ///     HandOver(b)           C = g~(t) + g(t)
-///     stage 2 at w v1:      g = g~(t+1), Count  || ReduceScatter(b), Scalars,        Norms(b)
+///     phase 2 at w v1:      g = g~(t+1), Count  || ReduceScatter(b), Scalars,        Norms(b)
 ///                                                  Decide, GatherWeights(b)          Update(b)
 ///     Install(b)            w v2 = C
 ///
-/// A round with one stage has stage 2 alone, at w v0. C is builder.exchanged: sums of gradients leave
-/// through it, and weights come in. Nothing else of the compute lane touches it, so that the lanes run
-/// at once. Gradients are kept from round to round: they are the pending gradient, and in stage 1 what
-/// is added to it, while the copy in C is on its way. So are the counts of its micro-batches, of which
-/// HandCounts hands over a copy. Where the plan adapts, a stage ends with a Repeat of one micro-batch
-/// more, until its last GatherWeights is complete.
+/// A round with one phase has phase 2 alone, at w v0. C is builder.exchanged: sums of gradients
+/// leave through it, and weights come in. Nothing else of the compute lane touches it, so that the
+/// lanes run at once. Gradients are kept from round to round: they are the pending gradient, and in
+/// phase 1 what is added to it, while the copy in C is on its way. So are the counts of its
+/// micro-batches, of which HandCounts hands over a copy. Where the plan adapts, a phase ends with a
+/// Repeat of one micro-batch more, until its last GatherWeights is complete.
 ///
-///     opening    a stage at w v0: g = g~(0)
-///     warm_up    the kinds of a round one after the other: the stage, then its reduction and update
+///     opening    a phase at w v0: g = g~(0)
+///     warm_up    the kinds of a round one after the other: the phase, then its reduction and update
 ///     settling   Publish(b): C = committed weights of the own shard; GatherWeights(b)
 ///
 /// Code finds its operands by their place: HandOver reads a fold's gradient of the bucket, then those of
@@ -94,7 +94,7 @@ public:
     return ranges;
   }
 
-  void add(const run::Pass& model, int stages) {
+  void add(const run::Pass& model, int phases) {
     using run::Purpose;
     if (builder_.purpose == Purpose::evaluation) {
       model(builder_);
@@ -103,9 +103,9 @@ public:
     }
     name_storages();
     switch (builder_.purpose) {
-      case Purpose::opening: run_stage(model, {.gradients = 1}); return;
+      case Purpose::opening: run_phase(model, {.gradients = 1}); return;
       case Purpose::warm_up:
-        run_stage(model, {.gradients = 1});
+        run_phase(model, {.gradients = 1});
         hand_over(1);
         reduce();
         each_bucket([&](std::size_t b) { send_out("Update", b, 1); });
@@ -113,7 +113,7 @@ public:
         keep_verdict();
         return;
       case Purpose::settling: each_bucket([&](std::size_t b) { publish(b); }); return;
-      default: add_round(model, stages);
+      default: add_round(model, phases);
     }
   }
 
@@ -129,34 +129,34 @@ private:
     return fold == 0 ? "counts" : concat("counts of virtual rank ", fold);
   }
 
-  void add_round(const run::Pass& model, int stages) {
+  void add_round(const run::Pass& model, int phases) {
     hand_over(0);
-    if (stages == 2) {
+    if (phases == 2) {
       reduce();
       each_bucket([&](std::size_t b) { send_out("Estimate", b, 1); });
-      run_stage_beside(model, {.continues = true, .before = 1});
+      run_phase_beside(model, {.continues = true, .before = 1});
       each_bucket([&](std::size_t b) { install(b, 1); });
       hand_over(0);
     }
     reduce();
-    each_bucket([&](std::size_t b) { send_out("Update", b, stages); });
-    run_stage_beside(model, {.weights = stages - 1, .gradients = 1, .before = stages});
-    each_bucket([&](std::size_t b) { install(b, stages); });
+    each_bucket([&](std::size_t b) { send_out("Update", b, phases); });
+    run_phase_beside(model, {.weights = phases - 1, .gradients = 1, .before = phases});
+    each_bucket([&](std::size_t b) { install(b, phases); });
     keep_verdict();
   }
 
   /// It is read when the round has ended: so until then nothing else may have its bytes.
   void keep_verdict() { program_.round.back().reads.push_back({builder_.verdict, 0}); }
 
-  /// A stage, and if the plan adapts, micro-batches for as long as what has been sent out travels.
-  void run_stage_beside(const run::Pass& model, run::Stage stage) {
+  /// A phase, and if the plan adapts, micro-batches for as long as what has been sent out travels.
+  void run_phase_beside(const run::Pass& model, run::AccumulationPhase phase) {
     const auto sent = static_cast<std::uint32_t>(program_.round.size() - 1);
-    run_stage(model, stage);
+    run_phase(model, phase);
     const int extra = plan_.most == 0 ? 0 : plan_.most - plan_.micro_batches[rank()];
     if (!plan_.adapts || (plan_.most > 0 && extra <= 0)) return;
     const auto begin = static_cast<std::uint32_t>(program_.round.size());
-    stage.continues = stage.again = true;
-    run_stage(model, stage);
+    phase.continues = phase.again = true;
+    run_phase(model, phase);
     const auto end = static_cast<std::uint32_t>(program_.round.size());
     program_.repeats.push_back({begin, end, sent, extra});
   }
@@ -166,15 +166,15 @@ private:
     for (std::size_t b = 0; b < plan_.buckets.size(); ++b) f(b);
   }
 
-  void run_stage(const run::Pass& model, run::Stage stage) {
-    builder_.stage = stage;
+  void run_phase(const run::Pass& model, run::AccumulationPhase phase) {
+    builder_.phase = phase;
     std::size_t j = builder_.micro_batches.size();
     model(builder_);
     const auto [first, last] = plan_.folds_of(builder_.rank());
     for (int fold = first; fold < last; ++fold) {
       const run::StorageId counts = counts_[static_cast<std::size_t>(fold - first)];
       for (int k = 0; k < builder_.micro_batches_of(fold); ++k, ++j) {
-        add_count(builder_, j, {counts, stage.gradients}, k == 0 && !stage.continues);
+        add_count(builder_, j, {counts, phase.gradients}, k == 0 && !phase.continues);
       }
     }
   }

@@ -10,9 +10,9 @@
 
 namespace reef::inline v0::optim::detail {
 
-/// What the policies whose rounds overlap share: they differ in the number of stages, and in what the
-/// weights are that gradients are taken at.
-template <update_rule UpdateRule, int Stages, std::int64_t WarmUp, Ahead ahead>
+/// What the policies whose rounds overlap share: they differ in the number of phases, and in what
+/// the weights are that gradients are taken at.
+template <update_rule UpdateRule, int PhasesPerStep, std::int64_t WarmUp, Ahead ahead>
 struct OverlappingPolicy {
   static_assert(WarmUp >= 0, "reef::optim: WarmUp counts steps, at least 0.");
 
@@ -23,7 +23,7 @@ struct OverlappingPolicy {
   static constexpr bool needs_scalars = true;
   static constexpr bool works_at_home = true;
   static constexpr bool rounds_gradients = true;
-  static constexpr int stages = Stages;
+  static constexpr int phases_per_step = PhasesPerStep;
   static constexpr std::int64_t warm_up = WarmUp;
   static constexpr bool settled = ahead == Ahead::nothing;
 
@@ -31,7 +31,7 @@ struct OverlappingPolicy {
     OverlappingStep::reserve(builder, Rule::states);
   }
   static void add(run::StepBuilder& builder, const run::Pass& model) {
-    OverlappingStep(builder, Rule::states).add(model, stages);
+    OverlappingStep(builder, Rule::states).add(model, phases_per_step);
   }
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return OverlappingStep::state(builder, Rule::states, settled);

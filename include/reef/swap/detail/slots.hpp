@@ -127,7 +127,7 @@ private:
   std::vector<int> segments_;                           ///< whose each slot is, or -1
 };
 
-/// What a program's stages have in common.
+/// What a program's phases have in common.
 struct SwapSlots {
   Slots weights;
   Slots gradients;                       ///< where something is trained

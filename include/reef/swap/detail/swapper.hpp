@@ -13,7 +13,7 @@
 
 namespace reef::inline v0::swap::detail {
 
-/// Rewrites a stage of the model so that its segments pass through the device in turn, as
+/// Rewrites a phase of the model so that its segments pass through the device in turn, as
 /// StepPlan::swapping says.
 ///
 ///     for each segment s but the last:  Load(s)   for each micro-batch j:  Forward(s, j)
@@ -92,7 +92,7 @@ private:
     }
   }
 
-  /// The slots are those of all stages.
+  /// The slots are those of all phases.
   void reserve() {
     if (builder_.swap_state.has_value()) return;
     std::vector<std::vector<Value>> weights;

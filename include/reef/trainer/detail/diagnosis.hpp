@@ -28,7 +28,7 @@ inline std::vector<int> inspected_uses(const graph::Segment& segment) {
   return {segment.uses.rbegin(), segment.uses.rend()};
 }
 
-/// Writes a stage of the model, in which every backward is followed by `Inspect(s, j)` and
+/// Writes a phase of the model, in which every backward is followed by `Inspect(s, j)` and
 /// `Report(s, j)`, and every loss by a Report.
 inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
   schedule::Program& program = builder.program;
@@ -36,11 +36,11 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
   std::vector<schedule::Instruction> before;
   before.swap(program.round);
   model(builder);
-  std::vector<schedule::Instruction> stage;
-  stage.swap(program.round);
+  std::vector<schedule::Instruction> phase;
+  phase.swap(program.round);
   program.round.swap(before);
 
-  for (schedule::Instruction& instruction : stage) {
+  for (schedule::Instruction& instruction : phase) {
     const bool forward = instruction.kind == "Forward";
     const bool backward = instruction.kind == "Backward";
     const int s = instruction.index;
@@ -76,8 +76,8 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
 /// not finite again; of overlapping rounds that is likely, since some gradients were taken at other
 /// weights. Nothing is reduced, so each rank finds its own.
 inline void add_diagnosis(run::StepBuilder& builder, const run::Pass& model) {
-  for (int stage = 0; stage < builder.plan.stages; ++stage) {
-    builder.stage = {.gradients = builder.keeps_gradients() ? stage + 1 : 0, .before = stage};
+  for (int phase = 0; phase < builder.plan.phases_per_step; ++phase) {
+    builder.phase = {.gradients = builder.keeps_gradients() ? phase + 1 : 0, .before = phase};
     add_inspected(builder, model);
   }
 }

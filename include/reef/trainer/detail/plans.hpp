@@ -127,7 +127,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
     plan.checks = options.non_finite != optim::NonFinite::ignore;
   }
   if constexpr (overlapping) {
-    plan.stages = Optim::stages;
+    plan.phases_per_step = Optim::phases_per_step;
     plan.own_master = true;
     plan.adapts = options.accumulation.adapts;
     plan.most = options.accumulation.most;
