@@ -240,7 +240,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
          "those of the last exchange")
       ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
-  app.add_option("--fragments", o.fragments, "diloco: shares of the weights that take turns")
+  app.add_option("--fragments", o.fragments,
+                 "diloco: shares of the weights, one for each outer step")
       ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option(

@@ -110,7 +110,7 @@ private:
   /// Until the last step, or until the ranks have agreed to stop after one.
   void take_steps() {
     while (committed() < options_.steps && !stops_) {
-      const bool meets = !alone || trainer_.turn() > 0;
+      const bool meets = !alone || trainer_.variant() > 0;
       const reef::StepResult result = trainer_.step();
       stepped_ = true;
       metrics_.note(result);

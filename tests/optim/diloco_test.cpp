@@ -26,10 +26,10 @@ std::int64_t longer_run(run::Exchange exchange, std::int64_t began, std::int64_t
   return optim::DiLoCo<optim::AdamW>::longer_run(plan, began, steps);
 }
 
-int turn_after(run::Exchange exchange, std::int64_t began, std::int64_t committed) {
+int variant_after(run::Exchange exchange, std::int64_t began, std::int64_t committed) {
   run::StepPlan plan;
   plan.exchange = exchange;
-  return optim::DiLoCo<optim::AdamW>::turn_after(plan, began, committed);
+  return optim::DiLoCo<optim::AdamW>::variant_after(plan, began, committed);
 }
 
 TEST(DiLoCo, a_run_leaves_out_the_steps_since_the_oldest_of_the_last_exchanges) {
@@ -61,12 +61,12 @@ TEST(DiLoCo, what_is_left_out_follows_the_last_turns_of_all_fragments) {
             EXPECT_EQ(unexchanged(exchange, began, steps),
                       steps - *std::min_element(kept.begin(), kept.end()))
                 << every << ' ' << fragments << ' ' << began << ' ' << steps;
-            const int turn = turn_after(exchange, began, steps);
-            if (turn == 0) continue;
-            kept[static_cast<std::size_t>(turn - 1)] = overlap == Overlap::none ? steps + 1
-                                                       : overlap == Overlap::mix
-                                                           ? steps
-                                                           : steps / every * every;
+            const int variant = variant_after(exchange, began, steps);
+            if (variant == 0) continue;
+            kept[static_cast<std::size_t>(variant - 1)] = overlap == Overlap::none ? steps + 1
+                                                          : overlap == Overlap::mix
+                                                              ? steps
+                                                              : steps / every * every;
           }
         }
       }

@@ -473,7 +473,7 @@ TEST(DiLoCo, sends_what_was_estimated_and_nothing_between_exchanges) {
       for (int step = 0; step < 4; ++step) trainer.step();
       comm::Cost sent;
       for (int step = 0; step < 4; ++step) {
-        const bool exchanges = trainer.turn() > 0;
+        const bool exchanges = trainer.variant() > 0;
         const comm::Cost before = trainer.progress().meter().operations();
         trainer.step();
         const comm::Cost now = trainer.progress().meter().operations() - before;
@@ -568,10 +568,10 @@ TEST(DiLoCo, begins_anew_at_the_outer_weights_on_another_number_of_ranks) {
     ASSERT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
     EXPECT_EQ(trainer.progress_state().committed, 6);
     EXPECT_EQ(weights_of(trainer), saved);
-    EXPECT_EQ(trainer.turn(), 0);
+    EXPECT_EQ(trainer.variant(), 0);
     trainer.step();
     EXPECT_EQ(weights_of(trainer), saved);
-    while (trainer.turn() == 0) trainer.step();
+    while (trainer.variant() == 0) trainer.step();
     trainer.step();
     EXPECT_NE(weights_of(trainer), saved);
     EXPECT_EQ(trainer.progress_state().committed, overlap == Overlap::none ? 8 : 9);
@@ -597,7 +597,7 @@ TEST(DiLoCo, begins_anew_at_the_outer_weights_where_they_are_exchanged_in_anothe
     ASSERT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
     EXPECT_FALSE(trainer.pending()) << "differences of fragments that it does not have";
     EXPECT_EQ(trainer.progress_state().committed, 5);
-    EXPECT_EQ(trainer.turn(), 0);
+    EXPECT_EQ(trainer.variant(), 0);
     EXPECT_EQ(weights_of(trainer), saved);
     trainer.step();
     EXPECT_EQ(weights_of(trainer), saved) << "nothing that was under way arrives";

@@ -136,24 +136,25 @@ concept overlapping_policy = optimizer_policy<O> &&
                              };
 
 /// An optimizer policy whose ranks step on their own, and exchange weights now and then: training has
-/// several programs, which take turns.
+/// several programs, its variants, of which each step runs one.
 ///
-/// | members  | plan(plan, options) sets plan.exchange; turns(plan): how many programs there are;       |
-/// |          | turn_after(plan, began, committed): which of them, builder.turn, the next step runs, the |
-/// |          | same on every rank. `began`: after how many steps ranks last began at the same weights   |
-/// |          | unexchanged(plan, began, steps): how many of the last of that many steps not all of the  |
-/// |          | committed weights have, since the exchange of some comes later                           |
-/// |          | longer_run(plan, began, steps): the fewest steps above that many of which they lack      |
-/// |          | fewer; that many where there are none                                                    |
-/// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits it      |
-/// | purposes | add() also writes a settling, which leaves the outer weights in builder.exchanged       |
-/// | models   | DiLoCo                                                                                   |
+/// | members  | plan(plan, options) sets plan.exchange; variants(plan): how many programs there   |
+/// |          | are; variant_after(plan, began, committed): which of them, builder.variant, the   |
+/// |          | next step runs, the same on every rank. `began`: after how many steps ranks last  |
+/// |          | began at the same weights unexchanged(plan, began, steps): how many of the last   |
+/// |          | of that many steps not all of the committed weights have, since the exchange of   |
+/// |          | some comes later longer_run(plan, began, steps): the fewest steps above that many |
+/// |          | of which they lack fewer; that many where there are none                          |
+/// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits  |
+/// |          | it                                                                                |
+/// | purposes | add() also writes a settling, which leaves the outer weights in builder.exchanged |
+/// | models   | DiLoCo                                                                            |
 template <class O>
 concept periodic_policy =
     optimizer_policy<O> && requires(run::StepPlan& plan, const options_of<O>& options) {
       O::plan(plan, options);
-      { O::turns(plan) } -> std::convertible_to<int>;
-      { O::turn_after(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<int>;
+      { O::variants(plan) } -> std::convertible_to<int>;
+      { O::variant_after(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<int>;
       { O::unexchanged(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
       { O::longer_run(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
       requires !O::settled;

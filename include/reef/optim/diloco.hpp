@@ -11,8 +11,8 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/outer.hpp>
 #include <reef/optim/detail/outer_code.hpp>
+#include <reef/optim/detail/outer_schedule.hpp>
 #include <reef/optim/detail/require_option.hpp>
-#include <reef/optim/detail/turns.hpp>
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/sgd.hpp>
 
@@ -25,7 +25,7 @@ namespace reef::inline v0::optim {
 ///     every H steps:    g = theta - sum over ranks of w_r / P
 ///                       theta = outer(theta, g);    w_r = theta, inner states stay
 ///
-/// Weights are cut into F fragments of equal size, of which fragment f has its turn after steps
+/// Weights are cut into F fragments of equal size, of which fragment f is due after steps
 /// floor(H (f + 1) / F), and every H steps again. With Overlap::none the step that makes a fragment due
 /// ends with its exchange; with Overlap::mix the exchange runs beside the next step:
 ///
@@ -120,9 +120,9 @@ struct DiLoCo {
     }
     plan.exchange = {options.every, options.fragments, options.overlap};
   }
-  static int turns(const run::StepPlan& plan) { return 1 + plan.exchange.fragments; }
-  static int turn_after(const run::StepPlan& plan, std::int64_t began, std::int64_t committed) {
-    return detail::turn_after(plan.exchange, began, committed);
+  static int variants(const run::StepPlan& plan) { return 1 + plan.exchange.fragments; }
+  static int variant_after(const run::StepPlan& plan, std::int64_t began, std::int64_t committed) {
+    return detail::variant_after(plan.exchange, began, committed);
   }
   static std::int64_t unexchanged(const run::StepPlan& plan, std::int64_t began,
                                   std::int64_t steps) {

@@ -82,7 +82,7 @@ struct StepBuilder {
 
   const StepPlan& plan;
   Purpose purpose;
-  int turn = 0;  ///< which of the programs that take turns in training
+  int variant = 0;  ///< which of the training programs this is
   schedule::Program program{};
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
@@ -94,8 +94,8 @@ struct StepBuilder {
   std::any swap_state{};           ///< what the swap policy keeps from phase to phase
 
   /// Reserves weights and gradients. The other storages come with the passes.
-  StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_turn = 0)
-      : plan(step_plan), purpose(step_purpose), turn(step_turn) {
+  StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0)
+      : plan(step_plan), purpose(step_purpose), variant(step_variant) {
     program.rank = rank;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       const std::string name = std::to_string(b);

@@ -30,22 +30,24 @@ struct Swapped {
 
 }  // namespace detail
 
-/// Weights, gradients and optimizer state live in host memory; segments of the model pass through the
-/// device in turn, each for all micro-batches of the step before the next. Where there is room, those of
-/// the first segments live on the device.
+/// Weights, gradients and optimizer state live in host memory; the device holds one
+/// segment of the model after another, each for all micro-batches of the step before the next.
+/// Where there is room, the first segments stay on the device.
 ///
 ///     Forward:   Load(s), s = 0 .. S-1;  Backward:  Load(s), Evict(s), s = S-1 .. 0, but the last stays
 ///
-/// | lanes  | loads, kernels and what leaves run beside each other; weights are dropped, gradients leave   |
-/// | memory | device: slots for the weights and the gradients of the largest segment, and activations of   |
-/// |        | all micro-batches: what crosses segments' bounds, and the rest where it is kept; more slots  |
-/// |        | than two save loads where the passes turn, and let loads run further ahead                   |
-/// | copies | per step and direction less than twice the weights, and the gradients, however many          |
-/// |        | micro-batches (unless the plan streams them); and of each what is stashed                    |
-/// | bits   | those of Resident                                                                            |
-/// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how many     |
-/// |        | first segments live on the device (Swapping::stays) are chosen for it: TrainerOptions::cuts, |
-/// |        | profile. Where every micro-batch by itself is faster, that                                   |
+/// | lanes  | loads, kernels and what leaves run beside each other; weights are dropped,          |
+/// |        | gradients leave                                                                     |
+/// | memory | device: slots for the weights and the gradients of the largest segment, and         |
+/// |        | activations of all micro-batches: what crosses segments' bounds, and the rest where |
+/// |        | it is kept; more slots than two save loads between the forward and the backward     |
+/// |        | pass, and let loads run ahead                                                       |
+/// | copies | per step and direction less than twice the weights, and the gradients, however many |
+/// |        | micro-batches (unless the plan streams them); and of each what is stashed           |
+/// | bits   | those of Resident                                                                   |
+/// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how |
+/// |        | many first segments live on the device (Swapping::stays) are chosen for it:         |
+/// |        | TrainerOptions::cuts, profile. Where every micro-batch by itself is faster, that    |
 ///
 /// Slots above 0 fixes how many there are.
 ///

@@ -153,11 +153,12 @@ public:
 
   /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, on ranks
   /// that nobody has. With a profile in the options, forwards and backwards have its times, and
-  /// run::machine_of gives the other speeds. micro_batches as in estimate; turn: which of the programs that
-  /// take turns (DiLoCo: 0 exchanges nothing, f + 1 exchanges fragment f).
+  /// run::machine_of gives the other speeds. micro_batches as in estimate; variant:
+  /// which of the programs of training (DiLoCo: 0 sends nothing, f + 1 takes the outer step of
+  /// fragment f).
   static std::vector<schedule::Program> programs(const Model& model, const Options& options,
                                                  int ranks, std::vector<int> micro_batches = {},
-                                                 int turn = 0);
+                                                 int variant = 0);
 
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
@@ -212,12 +213,12 @@ public:
   [[nodiscard]] const run::StepState& progress_state() const { return state_; }
   /// What this rank does in a step, or for another purpose that the composition has.
   [[nodiscard]] const schedule::Program& program(run::Purpose purpose = run::Purpose::training,
-                                                 int turn = 0) const {
-    return part({purpose, turn}).placed->program;
+                                                 int variant = 0) const {
+    return loaded({purpose, variant}).placed->program;
   }
-  /// Which of the programs that take turns the next step runs.
-  [[nodiscard]] int turn() const {
-    if constexpr (periodic) return Optim::turn_after(plan_, state_.began, state_.committed);
+  /// The variant of the training program that the next step runs.
+  [[nodiscard]] int variant() const {
+    if constexpr (periodic) return Optim::variant_after(plan_, state_.began, state_.committed);
     return 0;
   }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
@@ -308,23 +309,24 @@ public:
   /// sent meanwhile. The same counts on all ranks give the same bits again.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::span<const int> extra_micro_batches() const {
-    return part({}).executable->trip_counts();
+    return loaded({}).executable->trip_counts();
   }
-  void replay(std::vector<int> counts) { part({}).executable->replay(std::move(counts)); }
+  void replay(std::vector<int> counts) { loaded({}).executable->replay(std::move(counts)); }
 
 private:
   using Executable = run::Executable<Device, T, Gradient>;
 
-  /// A program of this rank, and what runs it: of purposes that the composition has.
-  struct Part {
+  /// A program of this rank, and what runs it. Empty for a purpose that the composition lacks.
+  struct LoadedProgram {
     std::optional<run::PlacedProgram> placed{};
     std::unique_ptr<Executable> executable{};
   };
 
-  /// Of the programs that a composition has, which: those of training take turns.
-  struct Which {
+  /// Names a program of a composition. Training may have several variants, of which a step runs
+  /// one.
+  struct ProgramKey {
     run::Purpose purpose = run::Purpose::training;
-    int turn = 0;
+    int variant = 0;
   };
 
   static constexpr bool overlapping = optim::overlapping_policy<Optim>;
@@ -338,25 +340,26 @@ private:
           const comm::Communicator* ranks);
 
   /// The programs that there are.
-  static std::vector<Which> programs_in(const run::StepPlan& plan) {
+  static std::vector<ProgramKey> programs_in(const run::StepPlan& plan) {
     using run::Purpose;
-    std::vector<Which> all{{Purpose::training}, {Purpose::evaluation}, {Purpose::diagnosis}};
+    std::vector<ProgramKey> all{{Purpose::training}, {Purpose::evaluation}, {Purpose::diagnosis}};
     if constexpr (overlapping) {
       all.push_back({Purpose::opening});
       if (Optim::warm_up > 0) all.push_back({Purpose::warm_up});
     }
     if (!settled_policy) all.push_back({Purpose::settling});
-    for (int turn = 1; turn < turns(plan); ++turn) all.push_back({Purpose::training, turn});
+    for (int variant = 1; variant < variants(plan); ++variant)
+      all.push_back({Purpose::training, variant});
     return all;
   }
-  static int turns([[maybe_unused]] const run::StepPlan& plan) {
-    if constexpr (periodic) return Optim::turns(plan);
+  static int variants([[maybe_unused]] const run::StepPlan& plan) {
+    if constexpr (periodic) return Optim::variants(plan);
     return 1;
   }
 
-  static run::StepBuilder build(const run::StepPlan& plan, int rank, Which which) {
-    const run::Purpose purpose = which.purpose;
-    run::StepBuilder builder(plan, rank, purpose, which.turn);
+  static run::StepBuilder build(const run::StepPlan& plan, int rank, ProgramKey key) {
+    const run::Purpose purpose = key.purpose;
+    run::StepBuilder builder(plan, rank, purpose, key.variant);
     const run::Pass model = [](run::StepBuilder& step) {
       std::vector<schedule::Instruction> round = std::exchange(step.program.round, {});
       Pipeline::add(step);
@@ -374,18 +377,22 @@ private:
     return builder;
   }
 
-  Part& part(Which which) { return const_cast<Part&>(std::as_const(*this).part(which)); }
-  [[nodiscard]] const Part& part(Which which) const {
-    return which.turn == 0 ? parts_[static_cast<std::size_t>(which.purpose)]
-                           : turns_[static_cast<std::size_t>(which.turn) - 1];
+  LoadedProgram& loaded(ProgramKey key) {
+    return const_cast<LoadedProgram&>(std::as_const(*this).loaded(key));
   }
-  Part& part(run::Purpose purpose) { return part(Which{purpose}); }
-  [[nodiscard]] const Part& part(run::Purpose purpose) const { return part(Which{purpose}); }
-  Executable& perform(Which which) {
-    part(which).executable->run();
-    return *part(which).executable;
+  [[nodiscard]] const LoadedProgram& loaded(ProgramKey key) const {
+    return key.variant == 0 ? programs_[static_cast<std::size_t>(key.purpose)]
+                            : variants_[static_cast<std::size_t>(key.variant) - 1];
   }
-  Executable& perform(run::Purpose purpose) { return perform(Which{purpose}); }
+  LoadedProgram& loaded(run::Purpose purpose) { return loaded(ProgramKey{purpose}); }
+  [[nodiscard]] const LoadedProgram& loaded(run::Purpose purpose) const {
+    return loaded(ProgramKey{purpose});
+  }
+  Executable& perform(ProgramKey key) {
+    loaded(key).executable->run();
+    return *loaded(key).executable;
+  }
+  Executable& perform(run::Purpose purpose) { return perform(ProgramKey{purpose}); }
   Executable& run_step();
   void exchange_weights();
 
@@ -398,7 +405,7 @@ private:
                                const std::vector<int>& micro_batches);
   static run::Choice choose_swap(const graph::Dag& dag, const Options& options, int ranks,
                                  const std::vector<int>& micro_batches);
-  static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, Which which);
+  static std::vector<schedule::Program> programs_of(const run::StepPlan& plan, ProgramKey key);
   void start(run::Source source, run::Source held_out);
   Options agreed_options();
   void plan_step();
@@ -442,9 +449,9 @@ private:
   };
   Located locate(std::string_view name, const std::vector<run::StorageId>& buckets) const;
   const run::Memory<Device>& memory() const {
-    return part(run::Purpose::training).executable->memory();
+    return loaded(run::Purpose::training).executable->memory();
   }
-  const run::StepBuilder& builder() const { return part(run::Purpose::training).placed->builder; }
+  const run::StepBuilder& builder() const { return loaded(run::Purpose::training).placed->builder; }
   /// How many elements are staged at once on their way to the device: 1 MB in fp32.
   static constexpr std::int64_t staged_elements = std::int64_t{1} << 18;
   void set_elements(std::size_t p, std::int64_t first, std::span<const Sum> values);
@@ -473,8 +480,8 @@ private:
   run::StepPlan plan_;
   run::StepState state_;
   run::StepState evaluation_state_;
-  std::array<Part, run::purpose_count> parts_{};
-  std::vector<Part> turns_{};  ///< of training, from turn 1 on
+  std::array<LoadedProgram, run::purpose_count> programs_{};
+  std::vector<LoadedProgram> variants_{};  ///< of training, from variant 1 on
   std::optional<run::Arenas<Device>> arenas_;
   run::Source source_;
   std::optional<comm::SharedCounter> counter_;

@@ -9,7 +9,7 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/decision.hpp>
-#include <reef/optim/detail/turns.hpp>
+#include <reef/optim/detail/outer_schedule.hpp>
 #include <reef/optim/update.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
@@ -69,7 +69,7 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
 ///
 /// Eager rounds hand out all pieces at once, when the first leaves, and merge none:
 ///
-///     Turnover(b)    compute, before the first exchange of a round; theta' = C as it has arrived
+///     OuterBegin(b)    compute, before the first exchange of a round; theta' = C as it has arrived
 ///                    delta = start - own;  start = own = outer(theta', own state, delta / P);  C = delta
 ///
 ///     settling   Publish(p): the owner's outer weights;  GatherCommitted(p)
@@ -78,8 +78,8 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
 /// Publish read the source and write the target; OuterUpdate reads the sum, writes outer weights in its
 /// place, and accumulates into the outer rule's states, then the outer weights; Merge reads what has
 /// arrived and the model's weights, and writes these, with master weights among its accumulates.
-/// Turnover reads the pieces of its bucket, then the model's weights, writes the weights, then the
-/// pieces, and accumulates into its own states of the outer rule, start, and master weights.
+/// OuterBegin reads the pieces of its bucket, then the model's weights, writes the weights, then
+/// the pieces, and accumulates into its own states of the outer rule, start, and master weights.
 class OuterProgram {
 public:
   OuterProgram(run::StepBuilder& builder, int inner_states, int outer_states)
@@ -176,8 +176,8 @@ public:
       return;
     }
     const bool overlaps = plan_.exchange.overlap != run::Exchange::Overlap::none;
-    if (eager() && builder_.turn == 1) {
-      for (std::size_t b = 0; b < plan_.buckets.size(); ++b) turn_over(b);
+    if (eager() && builder_.variant == 1) {
+      for (std::size_t b = 0; b < plan_.buckets.size(); ++b) begin_outer_round(b);
       leaving_version_ = own_version_ = 1;
     }
     if (overlaps) exchange();
@@ -213,11 +213,11 @@ private:
     return plan_.exchange.overlap == run::Exchange::Overlap::eager;
   }
 
-  /// The pieces of this turn's fragment.
+  /// The pieces of the fragment whose outer step this program takes.
   template <class F>
   void each_piece(const F& f) const {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      if (pieces_[p].fragment + 1 == builder_.turn) f(p);
+      if (pieces_[p].fragment + 1 == builder_.variant) f(p);
     }
   }
 
@@ -264,21 +264,22 @@ private:
     hand.cost.bytes = 2 * bytes_of(pieces_[p].size());
   }
 
-  void turn_over(std::size_t b) {
-    run::Instruction& turn = add("Turnover", run::Lane::compute, b);
-    turn.writes = {{builder_.weights[b], 1}};
+  void begin_outer_round(std::size_t b) {
+    run::Instruction& begin = add("OuterBegin", run::Lane::compute, b);
+    begin.writes = {{builder_.weights[b], 1}};
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       if (pieces_[p].bucket != b) continue;
       const run::StorageId piece = find(program_, leaving_name(p));
-      turn.reads.push_back({piece, 0});
-      turn.writes.push_back({piece, 1});
+      begin.reads.push_back({piece, 0});
+      begin.writes.push_back({piece, 1});
     }
-    turn.reads.push_back({builder_.weights[b], 0});
+    begin.reads.push_back({builder_.weights[b], 0});
     for (int kept = 0; kept <= outer_states_; ++kept) {
-      turn.accumulates.push_back({find(program_, own_storage(kept, outer_states_, b)), 0});
+      begin.accumulates.push_back({find(program_, own_storage(kept, outer_states_, b)), 0});
     }
-    if (plan_.keeps_master()) turn.accumulates.push_back({own(b), 0});
-    turn.cost.bytes = bytes_of(plan_.buckets[b].size()) * static_cast<Bytes>(6 + 2 * outer_states_);
+    if (plan_.keeps_master()) begin.accumulates.push_back({own(b), 0});
+    begin.cost.bytes =
+        bytes_of(plan_.buckets[b].size()) * static_cast<Bytes>(6 + 2 * outer_states_);
   }
 
   void reduce(std::size_t p) {

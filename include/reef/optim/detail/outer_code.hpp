@@ -11,8 +11,8 @@
 #include <reef/device/transform.hpp>
 #include <reef/optim/decision.hpp>
 #include <reef/optim/detail/outer.hpp>
+#include <reef/optim/detail/outer_schedule.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
-#include <reef/optim/detail/turns.hpp>
 #include <reef/optim/update.hpp>
 
 namespace reef::inline v0::optim::detail {
@@ -79,7 +79,7 @@ struct MergeKernel {
 ///     g = start[i] - own[i];  w, state[.][i] = Outer::update(leaving[i], state[.][i], g / P)
 ///     start[i] = own[i] = w;  leaving[i] = g
 template <class Outer, real T>
-struct TurnoverKernel {
+struct OuterBeginKernel {
   using E = sum_t<T>;
   static constexpr std::size_t states = Outer::states;
   static constexpr bool has_master = !std::is_same_v<T, E>;
@@ -181,21 +181,21 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
     return [kernel, n = piece.size()](DeviceLane& lane) { transform_vectors<T>(lane, n, kernel); };
   });
 
-  handlers.on_lane("Turnover", [&site, pieces, options](const Instruction& i) -> Code {
+  handlers.on_lane("OuterBegin", [&site, pieces, options](const Instruction& i) -> Code {
     struct Part {
-      TurnoverKernel<Outer, T> kernel;
+      OuterBeginKernel<Outer, T> kernel;
       std::int64_t elements;
     };
     std::vector<Part> parts;
     for (const Piece& piece : *pieces) {
       if (piece.bucket != static_cast<std::size_t>(i.index)) continue;
-      TurnoverKernel<Outer, T> kernel;
+      OuterBeginKernel<Outer, T> kernel;
       kernel.weight = site.template at<T>(i.writes[0]) + piece.begin;
       kernel.leaving = site.at(i.writes[1 + parts.size()]);
       for (std::size_t k = 0; k < Outer::states; ++k)
         kernel.state[k] = site.at(i.accumulates[k]) + piece.begin;
       kernel.start = site.at(i.accumulates[Outer::states]) + piece.begin;
-      if constexpr (TurnoverKernel<Outer, T>::has_master) {
+      if constexpr (OuterBeginKernel<Outer, T>::has_master) {
         kernel.master = site.at(i.accumulates.back()) + piece.begin;
       }
       kernel.ranks = static_cast<E>(site.plan().ranks);

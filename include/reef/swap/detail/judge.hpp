@@ -45,7 +45,7 @@ struct Floor {
   Bytes moved = 0;   ///< over the link, on lanes of its own
 };
 
-/// Of a program whose loops take no turn, as one that waits for nobody.
+/// The floor of a program whose loops do not iterate, on a rank that waits for no other.
 inline Floor floor_of(const schedule::Program& program, const schedule::Machine& machine) {
   const std::vector<std::uint32_t> loops = schedule::loop_by_instruction(program);
   std::array<Seconds, schedule::lane_count> busy{};

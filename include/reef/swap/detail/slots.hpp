@@ -40,8 +40,8 @@ inline Instruction drop_of(Lane lane, int segment, std::vector<Value> parts) {
   return drop;
 }
 
-/// Memory of the device that segments have in turn: some slots, each as large as the largest segment
-/// needs, and in each a part for every operand of a segment.
+/// Memory of the device that segments use one after another: some slots, each as large as the
+/// largest segment needs, and in each a part for every operand of a segment.
 class Slots {
 public:
   Slots() = default;

@@ -174,18 +174,18 @@ private:
         micro_batches.push_back(i->micro_batch);
       }
     }
-    std::size_t turn = 0;
+    std::size_t current = 0;
     std::size_t restored = 0;
     for (Iterator i = begin; i != end; ++i) {
-      if (i->micro_batch != micro_batches[turn]) drop_restored(to, s, micro_batches[turn++]);
+      if (i->micro_batch != micro_batches[current]) drop_restored(to, s, micro_batches[current++]);
       while (stashes(s) && restored < micro_batches.size() &&
-             restored < turn + slots_.restored.size()) {
+             restored < current + slots_.restored.size()) {
         restore(to, s, micro_batches[restored++]);
       }
       replace(i->reads, stashes(s) ? restored_[i->micro_batch] : crossing_);
       to.push_back(std::move(*i));
     }
-    drop_restored(to, s, micro_batches[turn]);
+    drop_restored(to, s, micro_batches[current]);
   }
 
   void drop_restored(std::vector<Instruction>& to, int s, int j) {

@@ -13,7 +13,7 @@
 
 namespace reef::inline v0::swap::detail {
 
-/// Rewrites a phase of the model so that its segments pass through the device in turn, as
+/// Rewrites a phase of the model so that the device holds one segment after another, as
 /// StepPlan::swapping says.
 ///
 ///     for each segment s but the last:  Load(s)   for each micro-batch j:  Forward(s, j)
@@ -26,14 +26,16 @@ namespace reef::inline v0::swap::detail {
 ///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
 ///
-/// Weights are loaded into the slot that has been used longest ago: a load waits for what runs in its slot,
-/// and for what is loaded before it. What is still in a slot when the passes turn is not loaded again. The last
-/// segment stays for its backward, which follows each forward at once, so that no more is kept of it than of one
-/// micro-batch. Weights do not change on the device, so they are dropped; gradients are summed there over
-/// the micro-batches of a fold, and leave. Sums that go on from others, of micro-batches before, have those
+/// A load goes into the slot that has been used longest ago. It waits for the code that runs in
+/// this slot and for the load before it. A segment that is still in a slot when the backward pass
+/// reaches it is not loaded again. The last segment stays for its backward, which follows each
+/// forward at once, so that its activations are kept for one micro-batch only. Weights do not
+/// change on the device, so they are dropped. Gradients are summed there over the micro-batches of
+/// a fold, and leave. A sum that continues an earlier one, of micro-batches before, has that one
 /// loaded first.
 ///
-/// What lives on the device, of the first Swapping::stays segments, neither comes nor goes.
+/// The first Swapping::stays segments are on the device for good: they are neither loaded nor
+/// evicted.
 ///
 /// | Load           | reads the weights of the segment's buckets, writes their places in a slot       |
 /// | LoadGradients  | reads gradients_of(segment), writes their places in a slot                       |

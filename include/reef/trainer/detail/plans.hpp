@@ -163,8 +163,8 @@ run::Choice Trainer<Policies...>::choose_swap(
     programs.memory = [](const run::StepPlan& plan) {
       Bytes bytes = 0;
       for (int rank = 0; rank < plan.ranks; ++rank) {  // shards differ
-        for (const Which which : programs_in(plan)) {
-          const run::PlacedProgram placed(build(plan, rank, which));
+        for (const ProgramKey key : programs_in(plan)) {
+          const run::PlacedProgram placed(build(plan, rank, key));
           bytes = std::max(bytes, placed.placement.device_bytes);
         }
       }
@@ -239,11 +239,11 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
   std::vector<schedule::Placement> placements;
   StepEstimate work;
   work.steps = periodic ? plan.exchange.every : 1;
-  detail::add_work(work, training.program, work.steps + 1 - turns(plan));
-  for (const Which which : programs_in(plan)) {
-    const run::PlacedProgram placed(build(plan, rank, which));
+  detail::add_work(work, training.program, work.steps + 1 - variants(plan));
+  for (const ProgramKey key : programs_in(plan)) {
+    const run::PlacedProgram placed(build(plan, rank, key));
     placements.push_back(placed.placement);
-    if (which.turn > 0) detail::add_work(work, placed.program, 1);
+    if (key.variant > 0) detail::add_work(work, placed.program, 1);
   }
   return detail::estimate_of(training, Optim::state(training.builder), placements, work);
 }
@@ -251,10 +251,10 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
 /// The programs of all ranks, staged where messages are made of host memory.
 template <class... Policies>
 std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::StepPlan& plan,
-                                                                 Which which) {
+                                                                 ProgramKey key) {
   std::vector<schedule::Program> programs;
   for (int rank = 0; rank < plan.ranks; ++rank) {
-    programs.push_back(run::staged(plan, build(plan, rank, which).program));
+    programs.push_back(run::staged(plan, build(plan, rank, key).program));
   }
   return programs;
 }
@@ -263,13 +263,13 @@ template <class... Policies>
 std::vector<schedule::Program> Trainer<Policies...>::programs(const Model& model,
                                                               const Options& options, int ranks,
                                                               std::vector<int> micro_batches,
-                                                              int turn) {
+                                                              int variant) {
   possible(options);
   if (ranks < 1) {
     throw OptionError("reef::Trainer::programs: ", ranks, " ranks.\n  fix: at least one.");
   }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
-  std::vector<schedule::Program> programs = programs_of(plan, {run::Purpose::training, turn});
+  std::vector<schedule::Program> programs = programs_of(plan, {run::Purpose::training, variant});
   for (schedule::Program& program : programs) {
     if (options.profile) run::set_costs(program, plan, *options.profile);
   }

@@ -80,21 +80,21 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   require_alike("options", mine,
                 "start every rank with the same options and data, on machines of one kind.");
   plan_step();
-  turns_ = std::vector<Part>(static_cast<std::size_t>(turns(plan_)) - 1);
+  variants_ = std::vector<LoadedProgram>(static_cast<std::size_t>(variants(plan_)) - 1);
   std::vector<const schedule::Placement*> placements;
-  for (const Which which : programs_in(plan_)) {
-    placements.push_back(&part(which).placed.emplace(build(plan_, rank(), which)).placement);
+  for (const ProgramKey key : programs_in(plan_)) {
+    placements.push_back(&loaded(key).placed.emplace(build(plan_, rank(), key)).placement);
   }
   verify_together();
   if (plan_.adapts && options_.accumulation.order == Accumulation::Order::shared) {
     counter_.emplace(*progress_, "micro-batches");
   }
   arenas_.emplace(device_, placements);
-  for (const Which which : programs_in(plan_)) {
-    Part& made = part(which);
+  for (const ProgramKey key : programs_in(plan_)) {
+    LoadedProgram& made = loaded(key);
     // A diagnosis gets its executable when there is something to look for.
-    if (which.purpose == run::Purpose::diagnosis) continue;
-    if (which.purpose != run::Purpose::evaluation) {
+    if (key.purpose == run::Purpose::diagnosis) continue;
+    if (key.purpose != run::Purpose::evaluation) {
       made.executable = make_executable(*made.placed, source, next_micro_batch(), state_);
     } else if (held_out) {
       made.executable = make_executable(*made.placed, std::move(held_out), {}, evaluation_state_);
@@ -111,8 +111,8 @@ void Trainer<Policies...>::verify_together() {
   limits.device_bytes = options_.device.memory_bytes;
   Hash plan;
   plan.add(graph::hash_of(model_.dag()));
-  for (const Which which : programs_in(plan_)) {
-    const std::vector<schedule::Program> programs = programs_of(plan_, which);
+  for (const ProgramKey key : programs_in(plan_)) {
+    const std::vector<schedule::Program> programs = programs_of(plan_, key);
     schedule::verify(programs, limits);
     plan.add(schedule::hash_of(programs));
   }
@@ -228,7 +228,7 @@ auto Trainer<Policies...>::run_step() -> Executable& {
     if (exchanged_) exchange_weights();
     pending_ = true;
   }
-  return perform({run::Purpose::training, turn()});
+  return perform({run::Purpose::training, variant()});
 }
 
 template <class... Policies>
@@ -243,7 +243,7 @@ void Trainer<Policies...>::settle() {
 template <class... Policies>
 double Trainer<Policies...>::evaluate(std::int64_t rounds,
                                       const std::function<bool(std::int64_t done)>& proceed) {
-  if (!part(run::Purpose::evaluation).executable) {
+  if (!loaded(run::Purpose::evaluation).executable) {
     throw OptionError(
         "reef::Trainer::evaluate: there is no held-out source.\n"
         "  fix: give the constructor one.");
@@ -285,7 +285,7 @@ StepResult Trainer<Policies...>::result_of(const optim::Verdict& verdict, Second
 template <class... Policies>
 void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   *finding_ = {};
-  const run::PlacedProgram& program = *part({run::Purpose::diagnosis}).placed;
+  const run::PlacedProgram& program = *loaded({run::Purpose::diagnosis}).placed;
   if (!plan_.adapts) {
     make_executable(program, source_, {}, before)->run();
     return;

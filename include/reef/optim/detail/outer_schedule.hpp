@@ -37,7 +37,8 @@ inline std::int64_t outer_step(const run::Exchange& exchange, int fragment,
 ///
 ///     none, mix   f is due after first_due(f) steps, and every H again
 ///     eager       all are taken after every H steps, and f leaves floor(H f / F) steps later
-inline int turn_after(const run::Exchange& exchange, std::int64_t began, std::int64_t committed) {
+inline int variant_after(const run::Exchange& exchange, std::int64_t began,
+                         std::int64_t committed) {
   const std::int64_t every = exchange.every;
   const std::int64_t now = counted(exchange, committed);
   const bool eager = exchange.overlap == run::Exchange::Overlap::eager;
@@ -73,8 +74,8 @@ inline std::int64_t unexchanged(const run::Exchange& exchange, std::int64_t bega
 }
 
 /// The fewest steps above `steps` of which fewer are unexchanged; `steps` where there are none, as some
-/// always are where exchanges overlap or fragments take turns. A round has all numbers that come again,
-/// and those before the first of them only rise.
+/// always are where exchanges overlap or there are several fragments. A round has all numbers that
+/// come again, and those before the first of them only rise.
 inline std::int64_t longer_run(const run::Exchange& exchange, std::int64_t began,
                                std::int64_t steps) {
   const std::int64_t lost = unexchanged(exchange, began, steps);
