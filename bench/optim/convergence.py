@@ -9,7 +9,7 @@ Written are NAME.md, NAME.svg and NAME.json, for --out NAME. convergence_bench.c
 data and the learning rate are. Runs of one seed begin with the same weights; a gap is the held-out loss less
 that of Ddp with the same seed. The noise floor is Ddp once more, from weights to which noise of deviation
 1e-4 was added. Zero1 has the bits of Ddp, as the laws of every Trainer test; dpu-500 begins with 500 steps of
-Ddp. DiLoCo exchanges every weight once in 20 steps: diloco all at once, diloco-mix in two fragments, each
+Ddp. DiLoCo takes an outer step of every weight once in 20 steps: diloco all at once, diloco-mix in two fragments, each
 beside a step.
 
     equal samples   every recipe makes --steps steps

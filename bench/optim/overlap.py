@@ -35,7 +35,7 @@ COUNTS = [1, 2, 4, 8]    # B, over which the rivals are tuned
 LARGEST = COUNTS[-1]
 # The recipes that overlap, with their B; a new one has its row here.
 OVERLAPPING = {"dpu": [4, 8], "dpu-predicted": [4, 8], "acco-wp": [4, 8], "acco": [2, 4, 8]}
-# Those that exchange now and then, as recipe_diloco.cpp says: not beside the others at equal batch, since they learn less.
+# Those that communicate now and then, as recipe_diloco.cpp says: not beside the others at equal batch, since they learn less.
 PERIODIC = {"diloco": [8], "diloco-mix": [8]}
 EXCHANGES = {"acco": 2, "diloco": 1 / 20, "diloco-mix": 1 / 20}  # of the model in a step; 1 of all others
 

@@ -37,7 +37,7 @@ using namespace reef_bench;
 using reef::comm::Communicator;
 using reef::comm::NetworkShape;
 
-/// Those of DiLoCo have each exchange once.
+/// Those of DiLoCo have each outer step once.
 int steps_of(const Row& row) {
   if (row.recipe.starts_with("diloco")) return 20;
   return row.mode.empty() ? 4 : 12;

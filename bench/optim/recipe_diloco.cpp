@@ -2,8 +2,8 @@
 
 #include "optim/recipe.hpp"
 
-// Both exchange every weight once in 20 steps: all at once while nobody computes, or one of two fragments
-// every 10 steps beside the next step.
+// Both take an outer step of every weight once in 20 steps: all at once while nobody computes, or
+// one of two fragments every 10 steps beside the next step.
 
 namespace {
 

@@ -375,7 +375,7 @@ io::Json estimated(const RecipeCase& asked, const std::string& file, const io::J
     const StepEstimate step = Asked::estimate(model, options, asked.ranks, 0);
     answer["bytes"] = {{"weights", step.weights},
                        {"gradients", step.gradients},
-                       {"exchanged", step.exchanged},
+                       {"exchanged", step.comm_buffers},
                        {"optimizer_state", step.optimizer_state},
                        {"activations", step.activations},
                        {"workspaces", step.workspaces},

@@ -236,8 +236,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--sync-every", o.sync_every,
-         "diloco: steps from one exchange of a weight to the next. The weights at the end are "
-         "those of the last exchange")
+         "diloco: steps from one outer step of a weight to the next. The weights at the end are "
+         "those of the last outer step")
       ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option("--fragments", o.fragments,
@@ -246,7 +246,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--overlap", o.overlap,
-         "diloco: an exchange is waited for (none); runs beside a step, and weights are mixed "
+         "diloco: an outer step is waited for (none); runs beside a step, and weights are mixed "
          "(mix); or beside the steps of a round, own weights standing in (eager)")
       ->check(CLI::IsMember({"none", "mix", "eager"}))
       ->capture_default_str();

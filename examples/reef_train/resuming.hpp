@@ -108,13 +108,13 @@ void tell_what_is_lost(TrainerType& trainer, const Setup& run) {
   using Optim = typename TrainerType::Optim;
   const std::int64_t began = trainer.progress_state().began;
   const auto lost = [&](std::int64_t steps) {
-    return Optim::unexchanged(trainer.plan(), began, steps);
+    return Optim::unsynchronised(trainer.plan(), began, steps);
   };
   const std::int64_t steps = run.options.steps;
   const std::int64_t more = Optim::longer_run(trainer.plan(), began, steps);
   if (more == steps) return;
   run.say(reef::concat("warning: not all weights at the end will have the last ", lost(steps),
-                       " steps, since their exchange comes later. fix: --steps ", more,
+                       " steps, since their outer step comes later. fix: --steps ", more,
                        ", where it is ", lost(more)));
 }
 

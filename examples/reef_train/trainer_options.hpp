@@ -58,16 +58,16 @@ reef::profile::Profile profile_of(const Setup& run,
 }
 
 /// The options of DiLoCo.
-inline void set_exchange(const TrainOptions& options, auto& exchange) {
-  using Overlap = reef::run::Exchange::Overlap;
-  exchange.every = options.sync_every;
-  exchange.fragments = options.fragments;
-  exchange.overlap = options.overlap == "eager" ? Overlap::eager
-                     : options.overlap == "mix" ? Overlap::mix
-                                                : Overlap::none;
-  exchange.mix = options.mix;
-  exchange.outer_learning_rate = options.outer_lr;
-  exchange.outer.options.momentum = options.outer_momentum;
+inline void set_outer_schedule(const TrainOptions& options, auto& sync) {
+  using Overlap = reef::run::OuterSchedule::Overlap;
+  sync.every = options.sync_every;
+  sync.fragments = options.fragments;
+  sync.overlap = options.overlap == "eager" ? Overlap::eager
+                 : options.overlap == "mix" ? Overlap::mix
+                                            : Overlap::none;
+  sync.mix = options.mix;
+  sync.outer_learning_rate = options.outer_lr;
+  sync.outer.options.momentum = options.outer_momentum;
 }
 
 /// The options of the command line as the Trainer takes them.
@@ -122,7 +122,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
     run.say(reef::concat("swapped: planning how the model passes through ",
                          reef::format_bytes(options.device_memory)));
   }
-  if constexpr (requires { result.sync.every; }) set_exchange(options, result.sync);
+  if constexpr (requires { result.sync.every; }) set_outer_schedule(options, result.sync);
   return result;
 }
 

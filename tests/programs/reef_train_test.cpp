@@ -158,20 +158,21 @@ TEST_F(ReefTrain, atom_is_planned_by_a_profile_for_a_device_that_is_too_small) {
   EXPECT_THAT(another.output, HasSubstr("the profile is of another model"));
 }
 
-TEST_F(ReefTrain, diloco_learns_in_each_way_of_exchanging_and_leaves_a_line_a_step) {
+TEST_F(ReefTrain, diloco_learns_in_each_way_of_synchronising_and_leaves_a_line_a_step) {
   struct Case {
     const char* overlap;
     std::size_t steps;
     std::string told;  // what the weights at the end lack, if a longer run would lack less
   };
   // Fragments are due 2 and 5 steps after a round began. Beside a step the first leaves after 42, so 43
-  // steps lack 3, the least. Of eager exchanges the second travels beside the third step of a round.
+  // steps lack 3, the least. Of eager outer steps the second travels beside the third step of a
+  // round.
   for (const auto& [overlap, steps, told] :
        {Case{"none", 41,
-             "4 steps, since their exchange comes later. fix: --steps 42, where it is 2"},
+             "4 steps, since their outer step comes later. fix: --steps 42, where it is 2"},
         Case{"mix", 43, ""},
         Case{"eager", 41,
-             "6 steps, since their exchange comes later. fix: --steps 43, where it is 3"}}) {
+             "6 steps, since their outer step comes later. fix: --steps 43, where it is 3"}}) {
     const Ending ending =
         train(2, concat("--recipe diloco --sync-every 5 --fragments 2 --steps ", steps,
                         " --overlap ", overlap, " --precision ",

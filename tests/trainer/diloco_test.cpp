@@ -26,7 +26,7 @@ namespace reef::test {
 
 namespace {
 
-using Overlap = run::Exchange::Overlap;
+using Overlap = run::OuterSchedule::Overlap;
 
 constexpr std::int64_t n = 10000;  // three norm blocks: some ranks own nothing of a fragment
 constexpr int micro_batches = 2;   // of a rank and step
@@ -196,12 +196,12 @@ public:
   void step() {
     // Beside this step goes what was due after the one before.
     std::vector<std::vector<double>> arriving;
-    if (overlap_ == Overlap::mix) arriving = exchanged(taken_);
+    if (overlap_ == Overlap::mix) arriving = synchronised(taken_);
     if (overlap_ == Overlap::eager) eager_round();
     ++taken_;
     for (int r = 0; r < ranks_; ++r) inner_step(r);
     if (overlap_ == Overlap::none) {
-      const auto now = exchanged(taken_);
+      const auto now = synchronised(taken_);
       merge(now, 0);
     } else {
       merge(arriving, 0.25);
@@ -299,7 +299,7 @@ private:
   }
 
   /// An outer step of what is due; the new weights, empty where nothing is.
-  std::vector<std::vector<double>> exchanged(int count) {
+  std::vector<std::vector<double>> synchronised(int count) {
     const auto [begin, end] = due(count);
     if (begin == end) return {};
     for (std::int64_t i = begin; i < end; ++i) {
@@ -391,7 +391,7 @@ TEST(DiLoCo, of_one_rank_goes_the_same_way_eager_or_blocking) {
 using Plain = Tested<optim::Sgd, optim::Sgd>;
 using Ddp = Trainer<optim::Ddp<optim::Sgd>, precision::Fp64>;
 
-TEST(DiLoCo, with_plain_steps_inside_and_outside_and_an_exchange_after_each_is_ddp) {
+TEST(DiLoCo, with_plain_steps_inside_and_outside_and_an_outer_step_after_each_is_ddp) {
   // Equal weights of ranks: Ddp's mean counts micro-batches, the outer step counts ranks.
   auto local = options<Plain>();
   local.sync.every = 1;
@@ -458,7 +458,7 @@ TEST(DiLoCo, gives_the_bits_of_one_instruction_at_a_time) {
   }
 }
 
-TEST(DiLoCo, sends_what_was_estimated_and_nothing_between_exchanges) {
+TEST(DiLoCo, sends_what_was_estimated_and_nothing_between_outer_steps) {
   for (const Overlap overlap : {Overlap::none, Overlap::mix, Overlap::eager}) {
     for (const int fragments : {1, 3}) {
       using Local = Tested<optim::AdamW>;
@@ -473,11 +473,11 @@ TEST(DiLoCo, sends_what_was_estimated_and_nothing_between_exchanges) {
       for (int step = 0; step < 4; ++step) trainer.step();
       comm::Cost sent;
       for (int step = 0; step < 4; ++step) {
-        const bool exchanges = trainer.variant() > 0;
+        const bool synchronises = trainer.variant() > 0;
         const comm::Cost before = trainer.progress().meter().operations();
         trainer.step();
         const comm::Cost now = trainer.progress().meter().operations() - before;
-        EXPECT_EQ(now.messages > 0, exchanges && world.size() > 1);
+        EXPECT_EQ(now.messages > 0, synchronises && world.size() > 1);
         sent.messages += now.messages;
         sent.bytes += now.bytes;
       }
@@ -504,7 +504,7 @@ TEST(DiLoCo, keeps_what_its_table_says) {
   const auto estimate = Local::estimate(trainer.model(), blocking, world.size(), world.rank());
   EXPECT_EQ(estimate.weights, n * sizeof(double));
   EXPECT_EQ(estimate.gradients, n * sizeof(double));
-  EXPECT_EQ(estimate.exchanged, 0U);
+  EXPECT_EQ(estimate.comm_buffers, 0U);
   std::int64_t outer = 0;
   for (const auto& range : trainer.state_ranges()) {
     if (range.name.starts_with("outer")) outer += range.elements;
@@ -578,7 +578,7 @@ TEST(DiLoCo, begins_anew_at_the_outer_weights_on_another_number_of_ranks) {
   }
 }
 
-TEST(DiLoCo, begins_anew_at_the_outer_weights_where_they_are_exchanged_in_another_way) {
+TEST(DiLoCo, begins_anew_at_the_outer_weights_where_they_are_synchronised_in_another_way) {
   using Local = Tested<optim::AdamW>;
   const comm::Communicator world;
   const auto begun = every<optim::AdamW>(4, 2, Overlap::eager);

@@ -222,7 +222,7 @@ TEST(Overlapping, memory_per_parameter_is_what_the_table_says) {
       const Bytes count = static_cast<Bytes>(n);
       EXPECT_EQ(estimate.weights, of_weight * count);
       EXPECT_EQ(estimate.gradients, of_gradient * count);
-      EXPECT_EQ(estimate.exchanged, std::max(of_gradient, of_weight) * count);
+      EXPECT_EQ(estimate.comm_buffers, std::max(of_gradient, of_weight) * count);
       const Bytes counts = 3 * sizeof(double);  // of the pending gradient's micro-batches
       EXPECT_EQ(estimate.optimizer_state, 3 * 4 * count / static_cast<Bytes>(ranks) + counts);
     }

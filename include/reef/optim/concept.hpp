@@ -48,11 +48,11 @@ concept predicting_rule = update_rule<R> && requires(const R& rule, float w, con
 /// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
 /// so that a run with others can take it over.
 struct StateRange {
-  /// | shard   | the rank's part; the ranks' parts together are the whole                          |
-  /// | whole   | every rank has all of it                                                          |
-  /// | pending | of the gradient that a round begins with: a fold's own, while there is one; or what |
-  /// |         | a rank has of its own between exchanges                                             |
-  /// | ahead   | the weights that the next gradients are taken at: whole, while they are others     |
+  /// | shard   | the rank's part; the ranks' parts together are the whole                       |
+  /// | whole   | every rank has all of it                                                       |
+  /// | pending | of the gradient that a round begins with: a fold's own, while there is one; or |
+  /// |         | what a rank has of its own between outer steps                                 |
+  /// | ahead   | the weights that the next gradients are taken at: whole, while they are others |
   enum class Kept : std::uint8_t { shard, whole, pending, ahead };
 
   run::StorageId storage = run::no_storage;
@@ -125,7 +125,7 @@ concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
 /// |          | `settled`: between steps the model's weights are the committed ones, not those |
 /// |          | ahead of them                                                                  |
 /// | purposes | add() also writes the program of an opening; where warm_up > 0, of a warm_up;  |
-/// |          | where not settled, of a settling, which leaves them in builder.exchanged       |
+/// |          | where not settled, of a settling, which leaves them in builder.comm_buffer     |
 /// | models   | Dpu, DpuPredicted, AccoWp, Acco                                                |
 template <class O>
 concept overlapping_policy = optimizer_policy<O> &&
@@ -135,19 +135,20 @@ concept overlapping_policy = optimizer_policy<O> &&
                                { O::settled } -> std::convertible_to<bool>;
                              };
 
-/// An optimizer policy whose ranks step on their own, and exchange weights now and then: training has
-/// several programs, its variants, of which each step runs one.
+/// An optimizer policy whose ranks step on their own, and take an outer step of all ranks now and
+/// then: training has several programs, its variants, of which each step runs one.
 ///
-/// | members  | plan(plan, options) sets plan.exchange; variants(plan): how many programs there   |
-/// |          | are; variant_after(plan, began, committed): which of them, builder.variant, the   |
-/// |          | next step runs, the same on every rank. `began`: after how many steps ranks last  |
-/// |          | began at the same weights unexchanged(plan, began, steps): how many of the last   |
-/// |          | of that many steps not all of the committed weights have, since the exchange of   |
-/// |          | some comes later longer_run(plan, began, steps): the fewest steps above that many |
-/// |          | of which they lack fewer; that many where there are none                          |
+/// | members  | plan(plan, options) sets plan.outer_schedule; variants(plan): how many programs   |
+/// |          | there are; variant_after(plan, began, committed): which of them, builder.variant, |
+/// |          | the next step runs, the same on every rank. `began`: after how many steps ranks   |
+/// |          | last began at the same weights unsynchronised(plan, began, steps): how many of    |
+/// |          | the last of that many steps not all of the committed weights have, since the      |
+/// |          | outer step of some comes later longer_run(plan, began, steps): the fewest steps   |
+/// |          | above that many of which they lack fewer; that many where there are none          |
 /// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits  |
 /// |          | it                                                                                |
-/// | purposes | add() also writes a settling, which leaves the outer weights in builder.exchanged |
+/// | purposes | add() also writes a settling, which leaves the outer weights in                   |
+/// |          | builder.comm_buffer                                                               |
 /// | models   | DiLoCo                                                                            |
 template <class O>
 concept periodic_policy =
@@ -155,7 +156,9 @@ concept periodic_policy =
       O::plan(plan, options);
       { O::variants(plan) } -> std::convertible_to<int>;
       { O::variant_after(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<int>;
-      { O::unexchanged(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
+      {
+        O::unsynchronised(plan, std::int64_t{}, std::int64_t{})
+      } -> std::convertible_to<std::int64_t>;
       { O::longer_run(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
       requires !O::settled;
     };

@@ -27,7 +27,7 @@ namespace reef::inline v0::optim {
 ///
 /// Weights are cut into F fragments of equal size, of which fragment f is due after steps
 /// floor(H (f + 1) / F), and every H steps again. With Overlap::none the step that makes a fragment due
-/// ends with its exchange; with Overlap::mix the exchange runs beside the next step:
+/// ends with its outer step; with Overlap::mix the outer step runs beside the next step:
 ///
 ///     w_r = mix w_r + (1 - mix) theta'        theta' of the w_r of one step before
 ///
@@ -38,23 +38,25 @@ namespace reef::inline v0::optim {
 ///     d_r = s_r - w_r;   w_r = s_r = outer(theta, d_r / P), with outer states of its own
 ///     meanwhile:         theta = outer(theta, sum over ranks of d_r / P)
 ///
-/// | state   | per weight: the inner rule's states, and of bf16 a master weight, whole; the outer      |
-/// |         | weight theta and the outer rule's states, / P                                           |
-/// | memory  | beside it the gradient; with Overlap::mix, while it lasts, a fragment as it leaves and   |
-/// |         | arrives; with Overlap::eager s_r, its own outer states, and all that leaves and arrives.  |
-/// |         | AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P; eager 28 + 8 / P       |
-/// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time; else      |
-/// |         | nothing: losses and norms are each rank's own, and so are clipping and the finite check  |
-/// | learns  | eager rounds from late differences, which the outer momentum carries on: they want less   |
-/// |         | of it than blocking ones, 0.5 or 0 for 0.9                                               |
-/// | hides   | mix, eager: an exchange of n / F weights that takes no longer than one step              |
-/// | weights | evaluate(), parameter() and save() settle: they see theta, as of each fragment's last   |
-/// |         | exchange. set_parameter() sets theta and every rank's own                                |
-/// | steps   | are inner steps, and so the learning rate and StepResult count; loss and norm are those  |
-/// |         | of this rank. A rank that skips a step counts it                                        |
-/// | errors  | OptionError: H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays        |
-/// |         | weights, virtual ranks. A loss or gradient that is not finite throws on its rank alone;  |
-/// |         | the others hear of it as MpiError                                                        |
+/// | state   | per weight: the inner rule's states, and of bf16 a master weight, whole; the outer |
+/// |         | weight theta and the outer rule's states, / P                                      |
+/// | memory  | beside it the gradient; with Overlap::mix, while it lasts, a fragment as it leaves |
+/// |         | and arrives; with Overlap::eager s_r, its own outer states, and all that leaves    |
+/// |         | and arrives. AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P;    |
+/// |         | eager 28 + 8 / P                                                                   |
+/// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time;     |
+/// |         | else nothing: losses and norms are each rank's own, and so are clipping and the    |
+/// |         | finite check                                                                       |
+/// | learns  | eager rounds from late differences, which the outer momentum carries on: they want |
+/// |         | less of it than blocking ones, 0.5 or 0 for 0.9                                    |
+/// | hides   | mix, eager: an outer step of n / F weights that takes no longer than one step      |
+/// | weights | evaluate(), parameter() and save() settle: they see theta, as of each fragment's   |
+/// |         | last outer step. set_parameter() sets theta and every rank's own                   |
+/// | steps   | are inner steps, and so the learning rate and StepResult count; loss and norm are  |
+/// |         | those of this rank. A rank that skips a step counts it                             |
+/// | errors  | OptionError: H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays  |
+/// |         | weights, virtual ranks. A loss or gradient that is not finite throws on its rank   |
+/// |         | alone; the others hear of it as MpiError                                           |
 ///
 /// Source: Douillard et al., DiLoCo, arXiv 2311.08105, algorithm 1 (H 500 there, outer learning rate 0.7,
 /// Nesterov's momentum 0.9); Douillard et al., Streaming DiLoCo, arXiv 2501.18512, algorithm 2 (mix is
@@ -70,7 +72,7 @@ template <update_rule Inner, update_rule Outer = Nesterov>
 struct DiLoCo {
   using policy_tag = OptimTag;
   using Rule = Inner;
-  using Overlap = run::Exchange::Overlap;
+  using Overlap = run::OuterSchedule::Overlap;
   static constexpr std::string_view name = "diloco";
   static constexpr bool sharded = false;
   static constexpr Payload accepts = Payload::dense;
@@ -83,7 +85,7 @@ struct DiLoCo {
     int every = 50;     ///< H
     int fragments = 1;  ///< F
     Overlap overlap = Overlap::none;
-    double mix = 0.5;  ///< what a rank keeps of its own weights where the exchange overlaps
+    double mix = 0.5;  ///< what a rank keeps of its own weights where the outer step overlaps
     Outer outer{};
     double outer_learning_rate = 0.7;
 
@@ -115,22 +117,22 @@ struct DiLoCo {
   static void plan(run::StepPlan& plan, const Options& options) {
     if (plan.virtual_ranks > 1) {
       throw OptionError("reef::optim::DiLoCo: virtual_ranks is ", plan.virtual_ranks,
-                        ".\n  why: ranks have weights of their own between exchanges.\n"
+                        ".\n  why: ranks have weights of their own between outer steps.\n"
                         "  fix: virtual_ranks = 1, and as many ranks.");
     }
-    plan.exchange = {options.every, options.fragments, options.overlap};
+    plan.outer_schedule = {options.every, options.fragments, options.overlap};
   }
-  static int variants(const run::StepPlan& plan) { return 1 + plan.exchange.fragments; }
+  static int variants(const run::StepPlan& plan) { return 1 + plan.outer_schedule.fragments; }
   static int variant_after(const run::StepPlan& plan, std::int64_t began, std::int64_t committed) {
-    return detail::variant_after(plan.exchange, began, committed);
+    return detail::variant_after(plan.outer_schedule, began, committed);
   }
-  static std::int64_t unexchanged(const run::StepPlan& plan, std::int64_t began,
-                                  std::int64_t steps) {
-    return detail::unexchanged(plan.exchange, began, steps);
+  static std::int64_t unsynchronised(const run::StepPlan& plan, std::int64_t began,
+                                     std::int64_t steps) {
+    return detail::unsynchronised(plan.outer_schedule, began, steps);
   }
   static std::int64_t longer_run(const run::StepPlan& plan, std::int64_t began,
                                  std::int64_t steps) {
-    return detail::longer_run(plan.exchange, began, steps);
+    return detail::longer_run(plan.outer_schedule, began, steps);
   }
 
   static void reserve(run::StepBuilder& builder) {

@@ -46,14 +46,14 @@ struct AccumulationPhase {
 
 /// A rank's program under construction, with the storages that the axes agree on by name.
 ///
-/// | weights[b]       | the parameters of bucket b, persistent: version 0, after the update 1             |
-/// | accumulators     | what gradients are summed in: one for all folds, or one that each keeps; of        |
-/// |                  | plan.gradient                                                                       |
-/// | micro_batches[j] | what belongs to one micro-batch                                                    |
-/// | reduced[b]       | where this process's gradient of bucket b ends up: the accumulator's, or its fold  |
-/// |                  | over the ranks that the process stands for                                          |
-/// | exchanged[b]     | of overlapping rounds: where the sums of gradients leave and weights arrive, at its |
-/// |                  | beginning                                                                           |
+/// | weights[b]       | the parameters of bucket b, persistent: version 0, after the update 1    |
+/// | accumulators     | what gradients are summed in: one for all folds, or one that each keeps; |
+/// |                  | of plan.gradient                                                         |
+/// | micro_batches[j] | what belongs to one micro-batch                                          |
+/// | reduced[b]       | where this process's gradient of bucket b ends up: the accumulator's, or |
+/// |                  | its fold over the ranks that the process stands for                      |
+/// | comm_buffer[b]   | of overlapping rounds: where the sums of gradients leave and weights     |
+/// |                  | arrive, at its beginning                                                 |
 ///
 /// Only `reserve` of an optimizer adds storages that outlive a round, and it does so for every
 /// purpose, so that the programs of a trainer agree on where those lie. Then the optimizer composes
@@ -88,7 +88,7 @@ struct StepBuilder {
   std::vector<StorageId> weights{};
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
-  std::vector<StorageId> exchanged{};
+  std::vector<StorageId> comm_buffer{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
   std::any swap_state{};           ///< what the swap policy keeps from phase to phase

@@ -93,15 +93,15 @@ inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
   return offsets;
 }
 
-/// How ranks that step on their own exchange weights, of which each fragment has its own turn.
+/// When ranks that step on their own take an outer step, fragment by fragment.
 ///
 /// | none  | after a step: the next waits for it                                                      |
 /// | mix   | beside the next step, whose weights are then mixed with those that have arrived          |
 /// | eager | beside the steps until all fragments are due again; until then own weights stand in      |
-struct Exchange {
+struct OuterSchedule {
   enum class Overlap : std::uint8_t { none, mix, eager };
 
-  int every = 1;      ///< H: the steps from one exchange of a weight to its next
+  int every = 1;      ///< H: the steps from one outer step of a weight to its next
   int fragments = 1;  ///< F, at most H: equal shares of the weights
   Overlap overlap = Overlap::none;
 
@@ -185,7 +185,7 @@ struct StepPlan {
   int most = 0;             ///< micro-batches of a phase then; 0 is no bound
   bool checks =
       true;  ///< updates wait for the norm of all gradients, where a policy can do without
-  Exchange exchange{};                     ///< of ranks that step on their own
+  OuterSchedule outer_schedule{};          ///< of ranks that step on their own
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   Swapping swapping{};                     ///< where the swap policy swaps
   bool drops =

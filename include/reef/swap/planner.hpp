@@ -358,8 +358,8 @@ private:
     for (const Candidate& candidate : streaming) {
       streams = detail::faster(streams, refined_of(candidate));
     }
-    search.exchange(best);
-    if (streams.choice != best.choice) search.exchange(streams);
+    search.trade_memory(best);
+    if (streams.choice != best.choice) search.trade_memory(streams);
   }
 
   const graph::Dag& dag_;

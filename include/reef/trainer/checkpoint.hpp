@@ -102,7 +102,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
                       {"began", state.began},
                       {"counts", trainer.plan().micro_batches},
                       {"adapts", trainer.plan().adapts},
-                      {"exchange", trainer.plan().exchange.text()},
+                      {"exchange", trainer.plan().outer_schedule.text()},
                       {"seed", state.seed},
                       {"model", graph::hash_of(trainer.model().dag())},
                       {"ranks", trainer.ranks()},
@@ -218,7 +218,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// do other counts. Of overlapping rounds the next step then begins with a gradient of its own, of the
 /// micro-batches whose gradient was pending (where counts adapt: of new ones); ranks that step on their
 /// own (DiLoCo) begin anew at the outer weights, their inner states at zero, as they do where weights are
-/// exchanged in other fragments, at other steps, or with another overlap.
+/// synchronised in other fragments, at other steps, or with another overlap.
 ///
 /// Another optimizer policy of the same rule takes over what it needs, if it is there: Ddp and Zero1 from
 /// each other and from those whose rounds overlap, which keep master weights beside; those from each
@@ -263,10 +263,10 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     };
     const std::string optimizer(Trainer<Policies...>::Optim::name);
     const std::string gradient(name_of(trainer.plan().gradient));
-    const std::string exchange = trainer.plan().exchange.text();
+    const std::string outer = trainer.plan().outer_schedule.text();
     pending = io::value_or<bool>(manifest.facts, "pending", false, written) &&
               was("optimizer", optimizer) == optimizer && was("gradient", gradient) == gradient &&
-              was("exchange", exchange) == exchange && counts == trainer.plan().micro_batches &&
+              was("exchange", outer) == outer && counts == trainer.plan().micro_batches &&
               adapts == trainer.plan().adapts;
     loader.emplace(trainer, trainer.state_ranges(pending));
     loader->check(folder, manifest.shards, source, was("optimizer", optimizer), optimizer);

@@ -15,20 +15,24 @@ namespace reef::inline v0 {
 
 /// What one step of training takes on one rank, known before anything is allocated or sent.
 ///
-/// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes; wherever they live. |
-/// |                 | Slots for what is swapped are among the rest                                |
-/// | device_bytes    | what the device's memory holds at once: what is never alive together shares |
-/// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device, and of a |
-/// |                 | model that is swapped weights, gradients, optimizer state and stashes            |
-/// | flops           | forward, recomputation and backward of this rank's micro-batches, as the operators |
-/// |                 | count                                                                        |
-/// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node that      |
-/// |                 | reduce in shared memory send nothing: Meter counts what they move apart         |
-/// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H from exchange to exchange |
+/// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes; wherever   |
+/// |                 | they live. Slots for what is swapped are among the rest                    |
+/// | device_bytes    | what the device's memory holds at once: what is never alive together       |
+/// |                 | shares                                                                     |
+/// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device,    |
+/// |                 | and of a model that is swapped weights, gradients, optimizer state and     |
+/// |                 | stashes                                                                    |
+/// | flops           | forward, recomputation and backward of this rank's micro-batches, as the   |
+/// |                 | operators count                                                            |
+/// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node     |
+/// |                 | that reduce in shared memory send nothing: Meter counts what they move     |
+/// |                 | apart                                                                      |
+/// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H between two outer |
+/// |                 | steps                                                                      |
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;
-  Bytes exchanged = 0;        ///< of overlapping rounds: where gradients leave and weights arrive
+  Bytes comm_buffers = 0;     ///< of overlapping rounds: where gradients leave and weights arrive
   Bytes optimizer_state = 0;  ///< the rule's, and master weights
   Bytes activations = 0;
   Bytes workspaces = 0;
@@ -43,7 +47,7 @@ struct StepEstimate {
   /// A line for each figure.
   [[nodiscard]] std::string text() const {
     return concat("weights ", format_bytes(weights), "\ngradients ", format_bytes(gradients),
-                  "\nexchanged ", format_bytes(exchanged), "\noptimizer state ",
+                  "\ncommunication buffers ", format_bytes(comm_buffers), "\noptimizer state ",
                   format_bytes(optimizer_state), "\nactivations ", format_bytes(activations),
                   "\nworkspaces ", format_bytes(workspaces), "\nrest ", format_bytes(rest),
                   "\ndevice memory in all ", format_bytes(device_bytes), "\npinned host memory ",
@@ -84,7 +88,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     using Kept = optim::StateRange::Kept;
     if (range.kept != Kept::ahead) mark(range.storage, &StepEstimate::optimizer_state);
   }
-  for (const auto id : builder.exchanged) mark(id, &StepEstimate::exchanged);
+  for (const auto id : builder.comm_buffer) mark(id, &StepEstimate::comm_buffers);
   for (const auto id : builder.reduced) mark(id, &StepEstimate::gradients);
   for (const run::StepBuilder::Accumulators& sums : builder.accumulators) {
     for (const auto* ids : {&sums.buckets, &sums.uses}) {

@@ -239,7 +239,7 @@ public:
   /// range.elements numbers of type range.element. What is pending or ahead is there only while it is
   /// kept; of weights that are ahead only when settled. Throws ShapeError for bytes beyond the range.
   [[nodiscard]] std::vector<StateRange> state_ranges() const {
-    return state_ranges(pending_, exchanged_);
+    return state_ranges(pending_, ahead_in_buffer_);
   }
   void set_state(const StateRange& range, Bytes offset, std::span<const std::byte> bytes);
 
@@ -272,7 +272,7 @@ public:
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
     pending_ = pending;
-    exchanged_ = pending && !settled_policy;
+    ahead_in_buffer_ = pending && !settled_policy;
   }
   /// The state that there is after set_pending(pending).
   [[nodiscard]] std::vector<StateRange> state_ranges(bool pending) const {
@@ -394,7 +394,7 @@ private:
   }
   Executable& perform(run::Purpose purpose) { return perform(ProgramKey{purpose}); }
   Executable& run_step();
-  void exchange_weights();
+  void swap_with_comm_buffer();
 
   /// Without counts, those of the options.
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
@@ -464,7 +464,7 @@ private:
   void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
             device::Copy direction);
   void require_settled(std::string_view name) const;
-  std::vector<StateRange> state_ranges(bool pending, bool exchanged) const;
+  std::vector<StateRange> state_ranges(bool pending, bool ahead_in_buffer) const;
   static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);
   static const optim::Verdict& verdict_of(const Executable& executable) {
     return *executable.memory().template at<const optim::Verdict>(
@@ -489,7 +489,8 @@ private:
   std::array<std::vector<std::uint64_t>, 2> numbers_{};  ///< of this round's, and of the last's
   bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
   bool pending_ = false;    ///< what is StateRange::Kept::pending is there
-  bool exchanged_ = false;  ///< the weights ahead are in builder.exchanged, the committed ones here
+  bool ahead_in_buffer_ =
+      false;  ///< the weights ahead are in builder.comm_buffer, the committed ones here
   std::shared_ptr<checkpoint::Claim> claimed_directory_{};
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
 };

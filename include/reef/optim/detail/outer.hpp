@@ -37,7 +37,7 @@ struct Piece {
 /// whole norm blocks, wherever the buckets end.
 inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
   const std::int64_t n = plan.layout.parameter_elements;
-  const std::vector<std::int64_t> bounds = run::shard_offsets(n, plan.exchange.fragments);
+  const std::vector<std::int64_t> bounds = run::shard_offsets(n, plan.outer_schedule.fragments);
   std::vector<Piece> pieces;
   for (std::size_t f = 0; f + 1 < bounds.size(); ++f) {
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
@@ -52,8 +52,8 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
   return pieces;
 }
 
-/// Writes the programs of ranks that step on their own, and exchange a fragment of the weights now
-/// and then.
+/// Writes the programs of ranks that step on their own, and take an outer step of a fragment of the
+/// weights now and then.
 ///
 ///     compute                                        receive    reduce             update
 ///     [overlapped:  HandOut(p)     C = own          ]
@@ -63,13 +63,13 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
 ///     Merge(p)                     own = C, or a mix of both
 ///
 /// `own` are the weights of this rank: the model's, and where those are narrower than sums, the master
-/// weights. C holds the pieces of the fragment that is exchanged: the sum of all ranks' weights arrives
-/// at the owner of a shard, which subtracts it from the outer weights. Without overlap C lies in the
-/// gradients' bytes, which no one needs then.
+/// weights. C holds the pieces of the fragment whose outer step it is: the sum of all ranks'
+/// weights arrives at the owner of a shard, which subtracts it from the outer weights. Without
+/// overlap C lies in the gradients' bytes, which no one needs then.
 ///
 /// Eager rounds hand out all pieces at once, when the first leaves, and merge none:
 ///
-///     OuterBegin(b)    compute, before the first exchange of a round; theta' = C as it has arrived
+///     OuterBegin(b)  compute, before the first outer step of a round; theta' = C as it has arrived
 ///                    delta = start - own;  start = own = outer(theta', own state, delta / P);  C = delta
 ///
 ///     settling   Publish(p): the owner's outer weights;  GatherCommitted(p)
@@ -103,8 +103,8 @@ public:
                                     run::Life::persistent);
       }
     }
-    builder.exchanged = builder.reduced;  // no gradient is kept from step to step
-    if (builder.plan.exchange.overlap != run::Exchange::Overlap::eager) return;
+    builder.comm_buffer = builder.reduced;  // no gradient is kept from step to step
+    if (builder.plan.outer_schedule.overlap != run::OuterSchedule::Overlap::eager) return;
     const auto keep = [&](std::string name, std::int64_t elements, std::size_t b) {
       builder.program.add_storage(std::move(name),
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
@@ -132,7 +132,7 @@ public:
       range.kept = Kept::pending;
     }
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-      ranges.push_back({builder.exchanged[b], own + "weights", plan.buckets[b].begin,
+      ranges.push_back({builder.comm_buffer[b], own + "weights", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead, false, true});
     }
     const std::vector<Piece> pieces = pieces_of(plan);
@@ -146,7 +146,7 @@ public:
                           kept == outer_states});
       }
     }
-    if (plan.exchange.overlap != run::Exchange::Overlap::eager) return ranges;
+    if (plan.outer_schedule.overlap != run::OuterSchedule::Overlap::eager) return ranges;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       for (int kept = 0; kept <= outer_states; ++kept) {
         const bool start = kept == outer_states;
@@ -175,12 +175,12 @@ public:
       settle();
       return;
     }
-    const bool overlaps = plan_.exchange.overlap != run::Exchange::Overlap::none;
+    const bool overlaps = plan_.outer_schedule.overlap != run::OuterSchedule::Overlap::none;
     if (eager() && builder_.variant == 1) {
       for (std::size_t b = 0; b < plan_.buckets.size(); ++b) begin_outer_round(b);
       leaving_version_ = own_version_ = 1;
     }
-    if (overlaps) exchange();
+    if (overlaps) step_outer();
     builder_.phase = {.weights = own_version_};
     model(builder_);
     add_own_decision(builder_);
@@ -188,7 +188,7 @@ public:
       add_update(builder_, b, {builder_.reduced[b], 0}, builder_.weights[b], inner_states_);
     }
     ++own_version_;
-    if (!overlaps) exchange();
+    if (!overlaps) step_outer();
     if (!eager()) each_piece([&](std::size_t p) { merge(p); });
     // It is read when the round has ended: so until then nothing else may have its bytes.
     program_.round.back().reads.push_back({builder_.verdict, 0});
@@ -210,7 +210,7 @@ private:
   static std::string leaving_name(std::size_t p) { return concat("leaving piece ", p); }
 
   [[nodiscard]] bool eager() const {
-    return plan_.exchange.overlap == run::Exchange::Overlap::eager;
+    return plan_.outer_schedule.overlap == run::OuterSchedule::Overlap::eager;
   }
 
   /// The pieces of the fragment whose outer step this program takes.
@@ -222,7 +222,7 @@ private:
   }
 
   /// The collectives of all pieces stand in one order on every rank: that of the pieces.
-  void exchange() {
+  void step_outer() {
     leaving_.assign(pieces_.size(), run::no_storage);
     shards_ = leaving_;
     each_piece([&](std::size_t p) {
@@ -237,10 +237,10 @@ private:
   }
 
   void name_storages(std::size_t p) {
-    using Overlap = run::Exchange::Overlap;
+    using Overlap = run::OuterSchedule::Overlap;
     const Piece& piece = pieces_[p];
     const Bytes bytes = bytes_of(piece.size());
-    switch (plan_.exchange.overlap) {
+    switch (plan_.outer_schedule.overlap) {
       case Overlap::none:
         leaving_[p] = program_.add_part(leaving_name(p), builder_.reduced[piece.bucket],
                                         bytes_of(piece.begin), bytes);
@@ -317,12 +317,12 @@ private:
     merge.cost.bytes = 3 * bytes_of(pieces_[p].size());
   }
 
-  /// The outer weights as the model's, in builder.exchanged.
+  /// The outer weights as the model's, in builder.comm_buffer.
   void settle() {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       const Piece& piece = pieces_[p];
       const auto part = [&](const char* what, std::int64_t begin, std::int64_t elements) {
-        return program_.add_part(concat(what, p), builder_.exchanged[piece.bucket],
+        return program_.add_part(concat(what, p), builder_.comm_buffer[piece.bucket],
                                  static_cast<Bytes>(begin) * plan_.element_bytes(),
                                  static_cast<Bytes>(elements) * plan_.element_bytes());
       };
@@ -364,7 +364,7 @@ private:
   int inner_states_;
   int outer_states_;
   int own_version_ = 0;                  ///< of the model's weights, at this place of the program
-  int leaving_version_ = 0;              ///< of C, before it is exchanged
+  int leaving_version_ = 0;              ///< of C, before it is sent
   std::vector<run::StorageId> leaving_;  ///< by piece: C
   std::vector<run::StorageId> shards_;   ///< this rank's shard of it
   std::uint32_t next_channel_ = 0;

@@ -158,10 +158,10 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
     for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = site.at(i.accumulates[k]);
     kernel.theta = site.at(i.accumulates.back());
     kernel.ranks = static_cast<E>(site.plan().ranks);
-    kernel.of_weights = site.plan().exchange.overlap != run::Exchange::Overlap::eager;
+    kernel.of_weights = site.plan().outer_schedule.overlap != run::OuterSchedule::Overlap::eager;
     return [kernel, n = site.elements(i.writes[0]), options, fragment = piece_of(i).fragment,
-            &state = site.state, &exchange = site.plan().exchange](DeviceLane& lane) mutable {
-      const std::int64_t t = outer_step(exchange, fragment, state.committed);
+            &state = site.state, &outer = site.plan().outer_schedule](DeviceLane& lane) mutable {
+      const std::int64_t t = outer_step(outer, fragment, state.committed);
       kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
       transform_vectors<E>(lane, n, kernel);
     };
@@ -175,7 +175,7 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
       kernel.master = site.at(i.accumulates[0]) + piece.begin;
     }
     kernel.arrived = site.at(i.reads[0]);
-    if (site.plan().exchange.overlap == run::Exchange::Overlap::mix) {
+    if (site.plan().outer_schedule.overlap == run::OuterSchedule::Overlap::mix) {
       kernel.mix = static_cast<E>(options.mix);
     }
     return [kernel, n = piece.size()](DeviceLane& lane) { transform_vectors<T>(lane, n, kernel); };
@@ -202,8 +202,8 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
       parts.push_back({kernel, piece.size()});
     }
     return [parts, options, &state = site.state,
-            &exchange = site.plan().exchange](DeviceLane& lane) mutable {
-      const std::int64_t t = outer_step(exchange, 0, state.committed);
+            &outer = site.plan().outer_schedule](DeviceLane& lane) mutable {
+      const std::int64_t t = outer_step(outer, 0, state.committed);
       for (Part& part : parts) {
         part.kernel.c =
             options.outer.template coefficients<E>(t, options.outer_learning_rate, false);

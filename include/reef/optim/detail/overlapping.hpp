@@ -26,7 +26,7 @@ namespace reef::inline v0::optim::detail {
 ///                                                  Decide, GatherWeights(b)          Update(b)
 ///     Install(b)            w v2 = C
 ///
-/// A round with one phase has phase 2 alone, at w v0. C is builder.exchanged: sums of gradients
+/// A round with one phase has phase 2 alone, at w v0. C is builder.comm_buffer: sums of gradients
 /// leave through it, and weights come in. Nothing else of the compute lane touches it, so that the
 /// lanes run at once. Gradients are kept from round to round: they are the pending gradient, and in
 /// phase 1 what is added to it, while the copy in C is on its way. So are the counts of its
@@ -55,8 +55,8 @@ public:
     builder.keep_gradients();
     reserve_states(builder, states, true);
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
-      builder.exchanged.push_back(
-          builder.program.add_storage(concat("exchanged ", b), exchanged_bytes(builder, b),
+      builder.comm_buffer.push_back(
+          builder.program.add_storage(concat("comm buffer ", b), comm_buffer_bytes(builder, b),
                                       builder.plan.home_of(b), run::Life::reserved));
     }
     for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
@@ -88,7 +88,7 @@ public:
                         counts, Element::float64, Kept::pending});
     }
     for (std::size_t b = 0; !settled && b < plan.buckets.size(); ++b) {
-      ranges.push_back({builder.exchanged[b], "ahead", plan.buckets[b].begin,
+      ranges.push_back({builder.comm_buffer[b], "ahead", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead});
     }
     return ranges;
@@ -120,7 +120,7 @@ public:
 private:
   static constexpr Bytes counts_bytes = ScalarLayout::counts * sizeof(double);
   /// Room for the gradients of bucket b, and for its weights.
-  static Bytes exchanged_bytes(const run::StepBuilder& builder, std::size_t b) {
+  static Bytes comm_buffer_bytes(const run::StepBuilder& builder, std::size_t b) {
     const run::StepPlan& plan = builder.plan;
     return static_cast<Bytes>(plan.buckets[b].size()) *
            std::max(plan.gradient_bytes(), plan.element_bytes());
@@ -191,7 +191,7 @@ private:
     }
     each_bucket([&](std::size_t b) {
       const run::Bucket& bucket = plan_.buckets[b];
-      const run::StorageId all = builder_.exchanged[b];
+      const run::StorageId all = builder_.comm_buffer[b];
       const auto begin = static_cast<Bytes>(bucket.shards[rank()]);
       const auto elements = static_cast<Bytes>(bucket.shard_size(builder_.rank()));
       const auto part = [&](const char* what, Bytes from, Bytes count, Bytes element) {

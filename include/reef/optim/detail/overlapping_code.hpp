@@ -57,7 +57,7 @@ template <Ahead ahead, class Handlers, class Site, class Rule>
 void add_overlapping_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
   using DeviceLane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
-  add_exchange_code(handlers, site);
+  add_collective_code(handlers, site);
   add_decision_code(handlers, site, options);
   add_outgoing_code<false, Ahead::nothing>(handlers, site, "Estimate", rule);
   add_outgoing_code<true, ahead>(handlers, site, "Update", rule);

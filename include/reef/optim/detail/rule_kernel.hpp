@@ -127,7 +127,7 @@ struct PublishKernel {
 
 /// Two arrays change places.
 template <real T>
-struct ExchangeKernel {
+struct SwapKernel {
   T* a = nullptr;
   T* b = nullptr;
 

@@ -8,7 +8,7 @@ namespace reef::inline v0::optim::detail {
 
 /// Adds the code of ReduceScatter, GatherGradients and GatherWeights.
 template <class Handlers, class Site>
-void add_exchange_code(Handlers& handlers, const Site& site) {
+void add_collective_code(Handlers& handlers, const Site& site) {
   using Communication = typename Handlers::Communication;
   const auto shards = [&site](const schedule::Instruction& i) {
     return site.plan().buckets[static_cast<std::size_t>(i.index)].shards;
@@ -32,7 +32,7 @@ void add_exchange_code(Handlers& handlers, const Site& site) {
 /// that writing and simulating programs needs neither.
 template <class Handlers, class Site, class Rule>
 void add_synchronous_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
-  add_exchange_code(handlers, site);
+  add_collective_code(handlers, site);
   add_decision_code(handlers, site, options);
   add_update_code(handlers, site, rule);
 }

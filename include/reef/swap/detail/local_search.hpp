@@ -58,9 +58,10 @@ public:
     return fastest;
   }
 
-  /// Gives the memory of one for another: two segments keep something else at once, or one more or less lives on
-  /// the device and then each keeps what is fastest.
-  Candidate exchange(Candidate fastest) {
+  /// Moves that take memory from one segment and give it to another. Two segments change what they
+  /// keep at once; or the number of segments that stay on the device changes by one, and then each
+  /// keeps what is fastest.
+  Candidate trade_memory(Candidate fastest) {
     const std::size_t at_last = judge_.work() + most_work / 2;
     for (bool is_faster = fastest.step < never; is_faster;) {
       is_faster = false;
@@ -71,7 +72,7 @@ public:
         if (more != 0 && !may_stay(changed.choice)) continue;
         if (more != 0) changed.step = judge_.step_of(changed.choice, never);
         do polish(changed);
-        while (exchange_two(changed));
+        while (change_two(changed));
         if (!is_shorter(changed, fastest)) continue;
         fastest = std::move(changed);
         is_faster = true;
@@ -116,7 +117,7 @@ private:
   }
 
   /// Whether there are two segments that together keep something else that is faster.
-  bool exchange_two(Candidate& fastest) {
+  bool change_two(Candidate& fastest) {
     if (!may_mix(fastest.choice)) return false;
     const std::vector<run::Activations> now = fastest.choice.activations;
     for (std::size_t s = now.size() - 1; s-- > 1;) {  // but the last

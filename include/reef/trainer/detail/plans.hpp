@@ -238,7 +238,7 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
   const run::PlacedProgram training(build(plan, rank, {run::Purpose::training}));
   std::vector<schedule::Placement> placements;
   StepEstimate work;
-  work.steps = periodic ? plan.exchange.every : 1;
+  work.steps = periodic ? plan.outer_schedule.every : 1;
   detail::add_work(work, training.program, work.steps + 1 - variants(plan));
   for (const ProgramKey key : programs_in(plan)) {
     const run::PlacedProgram placed(build(plan, rank, key));

@@ -220,12 +220,12 @@ auto Trainer<Policies...>::run_step() -> Executable& {
       state_.next_learning_rate =
           updates_with(next, state_.committed + 1) ? next : state_.learning_rate;
     }
-    if (exchanged_) exchange_weights();
+    if (ahead_in_buffer_) swap_with_comm_buffer();
     if (!pending_) perform(run::Purpose::opening);
     pending_ = true;
   }
   if constexpr (periodic) {
-    if (exchanged_) exchange_weights();
+    if (ahead_in_buffer_) swap_with_comm_buffer();
     pending_ = true;
   }
   return perform({run::Purpose::training, variant()});
@@ -234,9 +234,9 @@ auto Trainer<Policies...>::run_step() -> Executable& {
 template <class... Policies>
 void Trainer<Policies...>::settle() {
   if constexpr (!settled_policy) {
-    if (!pending_ || exchanged_) return;
+    if (!pending_ || ahead_in_buffer_) return;
     perform(run::Purpose::settling);
-    exchange_weights();
+    swap_with_comm_buffer();
   }
 }
 

@@ -53,7 +53,7 @@ void Trainer<Policies...>::initialise_weights() {
 /// where each rank keeps all of them. Weights that are not here as they were committed are not compared.
 template <class... Policies>
 void Trainer<Policies...>::require_same_weights() {
-  const bool here = settled_policy || !pending_ || exchanged_;
+  const bool here = settled_policy || !pending_ || ahead_in_buffer_;
   if (ranks() > 1 && here) {
     constexpr Bytes piece = Bytes{1} << 20;
     std::vector<std::byte> room;
@@ -88,19 +88,19 @@ void Trainer<Policies...>::require_same_weights() {
   same_weights_ = true;
 }
 
-/// The model's weights and those in builder.exchanged change places.
+/// The model's weights and those in builder.comm_buffer change places.
 template <class... Policies>
-void Trainer<Policies...>::exchange_weights() {
+void Trainer<Policies...>::swap_with_comm_buffer() {
   auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
   for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
-    const optim::detail::ExchangeKernel<T> kernel{memory().template at<T>(builder().weights[b]),
-                                                  memory().template at<T>(builder().exchanged[b])};
+    const optim::detail::SwapKernel<T> kernel{memory().template at<T>(builder().weights[b]),
+                                              memory().template at<T>(builder().comm_buffer[b])};
     lane.submit([kernel, n = plan_.buckets[b].size()](typename Device::Lane& self) {
       transform_vectors<T>(self, n, kernel);
     });
   }
   lane.synchronize();
-  exchanged_ = !exchanged_;
+  ahead_in_buffer_ = !ahead_in_buffer_;
 }
 
 template <class... Policies>
@@ -115,7 +115,7 @@ auto Trainer<Policies...>::locate(std::string_view name,
 
 template <class... Policies>
 void Trainer<Policies...>::require_settled(std::string_view name) const {
-  if (!settled_policy && pending_ && !exchanged_) {
+  if (!settled_policy && pending_ && !ahead_in_buffer_) {
     throw OptionError(
         "reef::Trainer::parameter: '", name,
         "' is not here as it was committed, but ahead of that.\n  why: this optimizer "
@@ -194,7 +194,7 @@ void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
   set(locate(name, builder().weights));
   set_master(plan_.layout.parameters[p] + first, values);
   state_.began = state_.committed;
-  if (exchanged_) set(locate(name, builder().exchanged));
+  if (ahead_in_buffer_) set(locate(name, builder().comm_buffer));
 }
 
 /// The part of the master weights from `begin` on, in the layout, that this rank keeps, where it keeps
@@ -214,11 +214,11 @@ void Trainer<Policies...>::set_master(std::int64_t begin, std::span<const Sum> v
 
 template <class... Policies>
 std::vector<optim::StateRange> Trainer<Policies...>::state_ranges(bool pending,
-                                                                  bool exchanged) const {
+                                                                  bool ahead_in_buffer) const {
   std::vector<StateRange> ranges = Optim::state(builder());
-  std::erase_if(ranges, [pending, exchanged](const StateRange& range) {
+  std::erase_if(ranges, [pending, ahead_in_buffer](const StateRange& range) {
     return (range.kept == StateRange::Kept::pending && !pending) ||
-           (range.kept == StateRange::Kept::ahead && !exchanged);
+           (range.kept == StateRange::Kept::ahead && !ahead_in_buffer);
   });
   return ranges;
 }
