@@ -264,7 +264,7 @@ std::string Metrics::keep_own_lines() {
                       ", since those steps are taken again");
 }
 
-std::optional<MetricsLine> Metrics::settle() {
+std::optional<MetricsLine> Metrics::make_durable() {
   struct ::stat status {};
   const int descriptor = file_ == nullptr ? -1 : ::fileno(file_.get());
   const bool keeps =

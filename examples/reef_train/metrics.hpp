@@ -57,7 +57,7 @@ public:
   bool tell(reef::comm::Progress& progress, bool stop);
 
   /// Makes the lines so far durable; returns the last of this run, if there is one. Rank 0.
-  std::optional<MetricsLine> settle();
+  std::optional<MetricsLine> make_durable();
 
   /// The file could not be written.
   [[nodiscard]] bool broken() const { return broken_; }

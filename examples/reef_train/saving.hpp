@@ -61,7 +61,7 @@ public:
       reef::io::Json facts = facts_().json();
       facts["tokens"] = metrics_.tokens();
       facts["seconds"] = metrics_.seconds();
-      if (const auto line = metrics_.settle()) {
+      if (const auto line = metrics_.make_durable()) {
         facts["metrics"] = {
             {"step", line->step}, {"tokens", line->tokens}, {"seconds", line->seconds}};
       }

@@ -115,7 +115,7 @@ void follow(const Vectors& vectors, const io::Json& test, typename Optim::Rule r
   const int y = model.input("y", {Shape{2}, Element::float64});
   model.loss(model.add("loss", LeastSquares{}, {x, y}, {"theta"})[0]);
 
-  // Phase after phase, an opening included; in each worker after worker, `most` micro-batches of
+  // Phase after phase, a prologue included; in each worker after worker, `most` micro-batches of
   // each.
   const run::Source source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
     const auto m = static_cast<int>(first / 2);
@@ -143,7 +143,7 @@ void follow(const Vectors& vectors, const io::Json& test, typename Optim::Rule r
 
   for (const io::Json& round : test.at("rounds")) {
     trainer.step();
-    trainer.settle();
+    trainer.gather_committed_weights();
     const auto expected = round.at("theta").get<std::vector<double>>();
     const auto theta = trainer.parameter("theta");
     for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -20,7 +20,7 @@ constexpr double momentum = 0.9;
 constexpr optim::AdamW::Options adamw{
     .beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0};
 
-/// The micro-batches of each worker in each phase, the opening first, and the rates of the rounds.
+/// The micro-batches of each worker in each phase, the prologue first, and the rates of the rounds.
 const std::vector<std::array<int, 2>> counts{{1, 2}, {2, 1}, {1, 1}, {1, 2}, {1, 1}};
 const Numbers rates{0.1, 0.05, 0.2, 0.1, 0.07};
 

@@ -55,7 +55,8 @@ using OverlappingCases = testing::Types<TrainerCase<Trainer<optim::Dpu<Rule, 1>,
                                         TrainerCase<Trainer<optim::AccoWp<Rule>, Others...>>,
                                         TrainerCase<Trainer<optim::Acco<Rule>, Others...>>>;
 
-/// How often a Trainer runs each of its programs in its first steps, and to settle its weights.
+/// How often a Trainer runs each of its programs in its first steps, and to gather its committed
+/// weights.
 template <class TrainerType>
 std::map<run::Purpose, int> runs_of(int steps) {
   using Optim = typename TrainerType::Optim;
@@ -63,8 +64,8 @@ std::map<run::Purpose, int> runs_of(int steps) {
     const int warm = std::min(steps, static_cast<int>(Optim::warm_up));
     std::map<run::Purpose, int> runs{{run::Purpose::training, steps - warm}};
     if (warm > 0) runs[run::Purpose::warm_up] = warm;
-    if (steps > warm) runs[run::Purpose::opening] = 1;
-    if (steps > warm && !Optim::settled) runs[run::Purpose::settling] = 1;
+    if (steps > warm) runs[run::Purpose::prologue] = 1;
+    if (steps > warm && !Optim::weights_are_committed) runs[run::Purpose::gather_committed] = 1;
     return runs;
   } else {
     return {{run::Purpose::training, steps}};

@@ -72,8 +72,8 @@ TYPED_TEST(OverlappingPrograms, are_proved_for_every_purpose_on_any_number_of_ra
     graph::Dag dag = chain_dag(4, 9000);
     dag.element = element;
     for (const bool discrete : {false, true}) {
-      for (const Purpose purpose : {Purpose::training, Purpose::evaluation, Purpose::opening,
-                                    Purpose::warm_up, Purpose::settling}) {
+      for (const Purpose purpose : {Purpose::training, Purpose::evaluation, Purpose::prologue,
+                                    Purpose::warm_up, Purpose::gather_committed}) {
         for (int ranks = 1; ranks <= 4; ++ranks) {
           const std::vector<int> counts{2, 1, 3, 1};
           const std::vector<int> first(counts.begin(), counts.begin() + ranks);

@@ -210,7 +210,8 @@ TEST_F(ReefTrain, acco_takes_micro_batches_as_it_is_told_and_says_how_many) {
   ASSERT_EQ(capped.status, 0) << capped.output;
   const io::Json counts = lines("capped")[6].at("micro_batches");
   ASSERT_EQ(counts.size(), 2U);
-  for (const io::Json& count : counts) {  // in each phase one to three, those of the opening beside
+  for (const io::Json& count :
+       counts) {  // in each phase one to three, those of the prologue beside
     EXPECT_GE(count.get<double>(), 2);
     EXPECT_LE(count.get<double>(), 6.5);
   }

@@ -57,7 +57,7 @@ Outcome<typename TrainerType::T> outcome_of(TrainerType& trainer, int steps) {
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.gradient_norm);
   }
-  trainer.settle();
+  trainer.gather_committed_weights();
   for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
     outcome.weights.push_back(trainer.parameter(parameter.name));
   }

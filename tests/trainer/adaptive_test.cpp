@@ -52,7 +52,7 @@ constexpr int phases_of(Tested&) {
   return Tested::Optim::phases_per_step;
 }
 
-/// Micro-batches of a rank in phase s of the job, of which 0 is the opening.
+/// Micro-batches of a rank in phase s of the job, of which 0 is the prologue.
 int count_of(int rank, int s) { return s == 0 ? 1 : 1 + (rank + s) % 3; }
 
 /// The counts of count_of in phases of four, of which the rest have no weight.

@@ -129,14 +129,14 @@ TrainerType bowl(const typename TrainerType::Options& options, const comm::Commu
 
 template <class TrainerType>
 std::vector<double> weights_of(TrainerType& trainer) {
-  trainer.settle();
+  trainer.gather_committed_weights();
   std::vector<double> weights = trainer.parameter("low");
   const std::vector<double> high = trainer.parameter("high");
   weights.insert(weights.end(), high.begin(), high.end());
   return weights;
 }
 
-/// The weights that this rank goes on with, while the trainer is settled.
+/// The weights that this rank goes on with, while the trainer has gathered the committed ones.
 template <class TrainerType>
 std::vector<double> own_weights_of(TrainerType& trainer) {
   std::vector<double> weights(n);
@@ -652,7 +652,7 @@ TEST(DiLoCo, skips_on_the_rank_alone_whose_step_is_not_finite) {
       EXPECT_THAT(result.not_finite, testing::HasSubstr(concat("the loss on rank ", last)));
       EXPECT_THAT(result.not_finite, testing::HasSubstr("the step after 2 committed"));
     }
-    trainer.settle();
+    trainer.gather_committed_weights();
     const std::vector<double> own = own_weights_of(trainer);
     EXPECT_EQ(own == before, here) << "own weights stand still on that rank alone";
     before = own;

@@ -78,7 +78,7 @@ std::vector<std::vector<double>> weights_under_constant_gradients(int micro_batc
   std::vector<std::vector<double>> weights;
   for (int step = 0; step < 5; ++step) {
     trainer.step();
-    trainer.settle();
+    trainer.gather_committed_weights();
     weights.push_back(trainer.parameter("theta"));
   }
   return weights;
@@ -238,7 +238,7 @@ TEST(Overlapping, memory_per_parameter_is_what_the_table_says) {
 }
 
 TEST(Overlapping, gradients_of_bf16_are_rounded_after_each_micro_batch_and_summed_in_fp32) {
-  // The gradient is x, whatever the weights. The first step applies that of the opening: of three
+  // The gradient is x, whatever the weights. The first step applies that of the prologue: of three
   // micro-batches of a rank, and then of the ranks.
   using Tested = Trainer<optim::Dpu<optim::Sgd>, precision::Bf16Gradients<precision::Fp32>>;
   constexpr std::int64_t n = 3 * run::norm_block + 5;  // shards of several sizes, and padding
@@ -279,7 +279,7 @@ TEST(Overlapping, gradients_of_bf16_are_rounded_after_each_micro_batch_and_summe
   }
 }
 
-TEST(Overlapping, weights_that_are_ahead_are_refused_until_they_are_settled) {
+TEST(Overlapping, weights_that_are_ahead_are_refused_until_the_committed_ones_are_gathered) {
   using Tested = Trainer<optim::AccoWp<optim::AdamW>>;
   const comm::Communicator world;
   auto trainer = small_trainer<Tested>(small_options<Tested>(), world);
@@ -287,12 +287,12 @@ TEST(Overlapping, weights_that_are_ahead_are_refused_until_they_are_settled) {
   EXPECT_NO_THROW(trainer.parameter(name));  // nothing is ahead yet
   trainer.step();
   EXPECT_THROW(trainer.parameter(name), OptionError);
-  trainer.settle();
-  const auto settled = trainer.parameter(name);
-  trainer.settle();
-  EXPECT_EQ(trainer.parameter(name), settled);
+  trainer.gather_committed_weights();
+  const auto committed = trainer.parameter(name);
+  trainer.gather_committed_weights();
+  EXPECT_EQ(trainer.parameter(name), committed);
   EXPECT_TRUE(std::isfinite(trainer.evaluate(1)));
-  EXPECT_EQ(trainer.parameter(name), settled);
+  EXPECT_EQ(trainer.parameter(name), committed);
 }
 
 template <class Tested>

@@ -32,7 +32,7 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
   constexpr int in_a_row = Device::on_host ? 1 : 8;
   Seconds begin = 0;
   Seconds end = 0;
-  const auto settle = [&] {
+  const auto drain = [&] {
     lane.record(event);
     event.synchronize(++epoch);
   };
@@ -41,10 +41,10 @@ Seconds time_on(typename Device::Lane& lane, typename Device::Event& event, std:
     for (int run = 0; run < in_a_row; ++run) function();
     lane.stamp(end);
   } catch (...) {  // what was enqueued writes to them
-    settle();
+    drain();
     throw;
   }
-  settle();
+  drain();
   return (end - begin) / in_a_row;
 }
 

@@ -14,9 +14,10 @@ namespace reef::inline v0::optim {
 ///     w~(t+2) = rule(w(t+1), G~(t)), lr(t+1)              commits neither weights nor state
 ///     g~(t+1) at w~(t+1), beside both; w~(1) = w(0)
 ///
-/// | state  | as Dpu                                                                                |
-/// | wire   | as Dpu: w~ alone is gathered; w is on its owners, until Trainer::settle                |
-/// | hides  | as Dpu                                                                                |
+/// | state | as Dpu                                                  |
+/// | wire  | as Dpu: w~ alone is gathered; w is on its owners, until |
+/// |       | Trainer::gather_committed_weights                       |
+/// | hides | as Dpu                                                  |
 ///
 /// Source: Nabli et al., ACCO, arXiv 2406.02613, section 3. The paper leaves open what w~(1) is, whether
 /// the second call keeps its state, and which rate it has.

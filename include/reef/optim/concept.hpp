@@ -121,18 +121,19 @@ concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
 /// An optimizer policy whose rounds overlap: the reduction and the update are of gradients that were
 /// there when the round began, while the model's micro-batches take the next ones.
 ///
-/// | facts    | `phases_per_step`; `warm_up`: how many steps first run without overlap;        |
-/// |          | `settled`: between steps the model's weights are the committed ones, not those |
-/// |          | ahead of them                                                                  |
-/// | purposes | add() also writes the program of an opening; where warm_up > 0, of a warm_up;  |
-/// |          | where not settled, of a settling, which leaves them in builder.comm_buffer     |
-/// | models   | Dpu, DpuPredicted, AccoWp, Acco                                                |
+/// | facts    | `phases_per_step`; `warm_up`: how many steps first run without overlap;       |
+/// |          | `weights_are_committed`: between steps the model's weights are the committed  |
+/// |          | ones, not those ahead of them                                                 |
+/// | purposes | add() also writes the program of a prologue; where warm_up > 0, of a warm_up; |
+/// |          | unless weights_are_committed, of gather_committed, which leaves the committed |
+/// |          | weights in builder.comm_buffer                                                |
+/// | models   | Dpu, DpuPredicted, AccoWp, Acco                                               |
 template <class O>
 concept overlapping_policy = optimizer_policy<O> &&
                              requires {
                                { O::phases_per_step } -> std::convertible_to<int>;
                                { O::warm_up } -> std::convertible_to<std::int64_t>;
-                               { O::settled } -> std::convertible_to<bool>;
+                               { O::weights_are_committed } -> std::convertible_to<bool>;
                              };
 
 /// An optimizer policy whose ranks step on their own, and take an outer step of all ranks now and
@@ -147,7 +148,7 @@ concept overlapping_policy = optimizer_policy<O> &&
 /// |          | above that many of which they lack fewer; that many where there are none          |
 /// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits  |
 /// |          | it                                                                                |
-/// | purposes | add() also writes a settling, which leaves the outer weights in                   |
+/// | purposes | add() also writes gather_committed, which leaves the outer weights in             |
 /// |          | builder.comm_buffer                                                               |
 /// | models   | DiLoCo                                                                            |
 template <class O>
@@ -160,7 +161,7 @@ concept periodic_policy =
         O::unsynchronised(plan, std::int64_t{}, std::int64_t{})
       } -> std::convertible_to<std::int64_t>;
       { O::longer_run(plan, std::int64_t{}, std::int64_t{}) } -> std::convertible_to<std::int64_t>;
-      requires !O::settled;
+      requires !O::weights_are_committed;
     };
 
 /// P3. The optimizer policy brings the code of the kinds of instructions that its `add` appends.

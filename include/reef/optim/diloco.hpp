@@ -50,8 +50,8 @@ namespace reef::inline v0::optim {
 /// | learns  | eager rounds from late differences, which the outer momentum carries on: they want |
 /// |         | less of it than blocking ones, 0.5 or 0 for 0.9                                    |
 /// | hides   | mix, eager: an outer step of n / F weights that takes no longer than one step      |
-/// | weights | evaluate(), parameter() and save() settle: they see theta, as of each fragment's   |
-/// |         | last outer step. set_parameter() sets theta and every rank's own                   |
+/// | weights | evaluate() and save() gather theta, as of each fragment's last outer step, and     |
+/// |         | parameter() reads it then. set_parameter() sets theta and every rank's own         |
 /// | steps   | are inner steps, and so the learning rate and StepResult count; loss and norm are  |
 /// |         | those of this rank. A rank that skips a step counts it                             |
 /// | errors  | OptionError: H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays  |
@@ -78,7 +78,7 @@ struct DiLoCo {
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;
   static constexpr bool works_at_home = true;
-  static constexpr bool settled = false;
+  static constexpr bool weights_are_committed = false;
 
   /// TrainerOptions::sync.
   struct Options {

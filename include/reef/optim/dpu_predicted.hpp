@@ -14,9 +14,10 @@ namespace reef::inline v0::optim {
 ///     w~(t+1) = predict(w(t), state(t), lr(t))         another step of momentum, without a gradient
 ///     w(t+1) = rule(w(t), G~(t))   ||   g~(t+1) at w~(t+1)
 ///
-/// | state  | as Dpu                                                                                |
-/// | wire   | as Dpu: w~ alone is gathered; w is on its owners, until Trainer::settle                |
-/// | cost   | nothing more than Dpu; a rule without momentum predicts no move                        |
+/// | state | as Dpu                                                          |
+/// | wire  | as Dpu: w~ alone is gathered; w is on its owners, until         |
+/// |       | Trainer::gather_committed_weights                               |
+/// | cost  | nothing more than Dpu; a rule without momentum predicts no move |
 ///
 /// Source: Chen et al., SpecTrain, arXiv 1809.02839, equation 4, for a delay of one step. Deviation: a
 /// rule's own step is taken, so that AdamW moves by m / sqrt(v) and decays.

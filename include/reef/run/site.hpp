@@ -137,7 +137,7 @@ struct Site {
     };
   }
 
-  /// Settles which of the job's micro-batches micro-batch j of this rank is now: for its Batch.
+  /// Numbers micro-batch j of this rank among those of the job, for its Batch.
   void take(int j) const {
     const auto index = static_cast<std::size_t>(j);
     const auto planned = static_cast<std::uint64_t>(builder.micro_batches[index].number);

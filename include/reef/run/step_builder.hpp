@@ -24,13 +24,20 @@ using schedule::Value;
 
 /// What a program is for.
 ///
-/// | training   | a step: a round of programs that follow each other                                |
-/// | evaluation | forwards, and the mean of their losses                                              |
-/// | diagnosis  | the model's part of a step once more, with a look at each gradient                  |
-/// | opening    | takes the gradient that the first of overlapping rounds begins with                 |
-/// | warm_up    | a step without overlap, of an optimizer whose rounds overlap later                  |
-/// | settling   | brings the committed weights from their owners to all ranks                         |
-enum class Purpose : std::uint8_t { training, evaluation, diagnosis, opening, warm_up, settling };
+/// | training         | a step: a round of programs that follow each other                  |
+/// | evaluation       | forwards, and the mean of their losses                              |
+/// | diagnosis        | the model's part of a step once more, with a look at each gradient  |
+/// | prologue         | takes the gradient that the first of overlapping rounds begins with |
+/// | warm_up          | a step without overlap, of an optimizer whose rounds overlap later  |
+/// | gather_committed | brings the committed weights from their owners to all ranks         |
+enum class Purpose : std::uint8_t {
+  training,
+  evaluation,
+  diagnosis,
+  prologue,
+  warm_up,
+  gather_committed
+};
 
 inline constexpr std::size_t purpose_count = 6;
 

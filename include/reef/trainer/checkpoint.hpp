@@ -172,7 +172,7 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 
 /// Writes what a resume needs to DIRECTORY/step-N: rank 0 the parameters by their names, every rank
 /// its optimizer state, with the gradient that is pending if rounds overlap, and last, when all are on
-/// the disk, rank 0 the manifest. The trainer's weights are settled.
+/// the disk, rank 0 the manifest. The trainer's committed weights are on all ranks.
 ///
 /// | who    | all ranks, between steps, with the same directory on a file system that they share: it is   |
 /// |        | claimed, so that no other job writes there                                                 |
@@ -198,7 +198,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
     detail::remove_probes(directory);
     io::remove_temporaries(directory);
   }
-  trainer.settle();
+  trainer.gather_committed_weights();
   const comm::CounterState micro_batches = trainer.new_micro_batches();
   try {
     detail::write_checkpoint(trainer, folder, facts, micro_batches);
@@ -222,7 +222,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 ///
 /// Another optimizer policy of the same rule takes over what it needs, if it is there: Ddp and Zero1 from
 /// each other and from those whose rounds overlap, which keep master weights beside; those from each
-/// other, opening again. It is a FileError if it is not there.
+/// other, with a new prologue. It is a FileError if it is not there.
 ///
 /// | who    | all ranks, before the first step                                                     |
 /// | cost   | what a rank needs is read twice: all is checked before anything of the trainer       |

@@ -19,9 +19,9 @@ namespace reef::inline v0 {
 /// errors these are too. Its tensors live on the trainer's device beside the arenas; each call allocates
 /// them and copies all parameters through host memory.
 ///
-/// | who    | any rank, alone or with others, between steps; all come to the same tokens |
-/// | errors | ShapeError where the trainer lacks a parameter of the model; OptionError   |
-/// |        | where its weights are not settled, as Trainer::parameter                   |
+/// | who    | any rank, alone or with others, between steps; all come to the same tokens         |
+/// | errors | ShapeError where the trainer lacks a parameter of the model; OptionError where its |
+/// |        | committed weights are on their owners alone, as Trainer::parameter                 |
 template <class... Policies>
 std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
                                    const typename Trainer<Policies...>::Model& model,

@@ -193,16 +193,18 @@ public:
   /// Brings the weights of the last committed step to all ranks, where a policy leaves them on their
   /// owners and works on weights ahead of them (AccoWp, DpuPredicted, DiLoCo). All ranks, between steps;
   /// elsewhere, or a second time, it does nothing. step() takes it back without communicating.
-  void settle();
+  void gather_committed_weights();
 
   /// The weighted mean loss of the committed weights over `rounds` times this job's micro-batches of
   /// the held-out source, whose samples are counted from 0. All ranks. Changes nothing but that it
-  /// settles. NaN if nothing there has a weight. `proceed`, where given, is asked before each round but
-  /// the first with how many are done, and says the same on all ranks: false ends it there.
+  /// gathers the committed weights. NaN if nothing there has a weight. `proceed`, where given, is
+  /// asked before each round but the first with how many are done, and says the same on all ranks:
+  /// false ends it there.
   double evaluate(std::int64_t rounds, const std::function<bool(std::int64_t done)>& proceed = {});
 
   /// Which of the committed weights is not finite, the first that the lowest rank finds: "element 3 of
-  /// 'wte.weight' is nan on rank 0"; empty if all are. All ranks, between steps; it settles.
+  /// 'wte.weight' is nan on rank 0"; empty if all are. All ranks, between steps; it gathers the
+  /// committed weights.
   std::string weight_not_finite();
 
   [[nodiscard]] int rank() const { return progress_->rank(); }
@@ -227,7 +229,8 @@ public:
   /// Copies a parameter out, or in on this rank; all ranks set the same, between steps: the next step compares
   /// checksums, and throws OptionError on all ranks with the parameter's name if they do not. Of bf16, out
   /// come the rounded weights, which the model computes with; in go both, master weights as given.
-  /// Throws OptionError where the committed weights are on their owners alone: settle() comes first.
+  /// Throws OptionError where the committed weights are on their owners alone:
+  /// gather_committed_weights() comes first.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
   /// Some of its elements, from `first` on.
@@ -237,7 +240,8 @@ public:
 
   /// The optimizer's state on this rank as it is, and some bytes of a range copied in: it is
   /// range.elements numbers of type range.element. What is pending or ahead is there only while it is
-  /// kept; of weights that are ahead only when settled. Throws ShapeError for bytes beyond the range.
+  /// kept; of predicted weights only while the committed ones are gathered. Throws ShapeError for
+  /// bytes beyond the range.
   [[nodiscard]] std::vector<StateRange> state_ranges() const {
     return state_ranges(pending_, ahead_in_buffer_);
   }
@@ -272,11 +276,11 @@ public:
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
     pending_ = pending;
-    ahead_in_buffer_ = pending && !settled_policy;
+    ahead_in_buffer_ = pending && !weights_are_committed;
   }
   /// The state that there is after set_pending(pending).
   [[nodiscard]] std::vector<StateRange> state_ranges(bool pending) const {
-    return state_ranges(pending, pending && !settled_policy);
+    return state_ranges(pending, pending && !weights_are_committed);
   }
 
   /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
@@ -331,8 +335,8 @@ private:
 
   static constexpr bool overlapping = optim::overlapping_policy<Optim>;
   static constexpr bool periodic = optim::periodic_policy<Optim>;
-  static constexpr bool settled_policy = [] {
-    if constexpr (overlapping || periodic) return static_cast<bool>(Optim::settled);
+  static constexpr bool weights_are_committed = [] {
+    if constexpr (overlapping || periodic) return static_cast<bool>(Optim::weights_are_committed);
     return true;
   }();
 
@@ -344,10 +348,10 @@ private:
     using run::Purpose;
     std::vector<ProgramKey> all{{Purpose::training}, {Purpose::evaluation}, {Purpose::diagnosis}};
     if constexpr (overlapping) {
-      all.push_back({Purpose::opening});
+      all.push_back({Purpose::prologue});
       if (Optim::warm_up > 0) all.push_back({Purpose::warm_up});
     }
-    if (!settled_policy) all.push_back({Purpose::settling});
+    if (!weights_are_committed) all.push_back({Purpose::gather_committed});
     for (int variant = 1; variant < variants(plan); ++variant)
       all.push_back({Purpose::training, variant});
     return all;
@@ -463,7 +467,7 @@ private:
   }
   void copy(run::StorageId storage, void* to, const void* from, Bytes bytes,
             device::Copy direction);
-  void require_settled(std::string_view name) const;
+  void require_committed_weights(std::string_view name) const;
   std::vector<StateRange> state_ranges(bool pending, bool ahead_in_buffer) const;
   static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);
   static const optim::Verdict& verdict_of(const Executable& executable) {

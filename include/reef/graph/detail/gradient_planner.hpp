@@ -93,7 +93,7 @@ private:
           plan.input_gradient[i] == GradientWrite::discard) {
         wishes_.add(plan.scratch[i], spec(input).bytes(), now, now);
       } else if (plan.input_gradient[i] == GradientWrite::write) {
-        settle(n, static_cast<int>(i));
+        place(n, static_cast<int>(i));
         written_[index(input)] = true;
       }
     }
@@ -116,7 +116,7 @@ private:
   }
 
   /// Gives the gradient of input i, which node n is the first to write, its buffer.
-  void settle(int n, int i) {
+  void place(int n, int i) {
     const int input = dag_.node_at(n).inputs[index(i)];
     const int now = range_.time(n);
     if (buffer_of_[index(input)] < 0) {

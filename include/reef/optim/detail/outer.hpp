@@ -72,7 +72,7 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
 ///     OuterBegin(b)  compute, before the first outer step of a round; theta' = C as it has arrived
 ///                    delta = start - own;  start = own = outer(theta', own state, delta / P);  C = delta
 ///
-///     settling   Publish(p): the owner's outer weights;  GatherCommitted(p)
+///     gather_committed  Publish(p): the owner's outer weights;  GatherCommitted(p)
 ///
 /// Code finds its operands by their place: HandOut, ReduceWeights, GatherOuter, GatherCommitted and
 /// Publish read the source and write the target; OuterUpdate reads the sum, writes outer weights in its
@@ -171,8 +171,8 @@ public:
       add_decision(builder_, channel(), {});
       return;
     }
-    if (builder_.purpose == run::Purpose::settling) {
-      settle();
+    if (builder_.purpose == run::Purpose::gather_committed) {
+      gather_committed();
       return;
     }
     const bool overlaps = plan_.outer_schedule.overlap != run::OuterSchedule::Overlap::none;
@@ -318,7 +318,7 @@ private:
   }
 
   /// The outer weights as the model's, in builder.comm_buffer.
-  void settle() {
+  void gather_committed() {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       const Piece& piece = pieces_[p];
       const auto part = [&](const char* what, std::int64_t begin, std::int64_t elements) {

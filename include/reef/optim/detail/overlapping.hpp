@@ -33,9 +33,10 @@ namespace reef::inline v0::optim::detail {
 /// micro-batches, of which HandCounts hands over a copy. Where the plan adapts, a phase ends with a
 /// Repeat of one micro-batch more, until its last GatherWeights is complete.
 ///
-///     opening    a phase at w v0: g = g~(0)
-///     warm_up    the kinds of a round one after the other: the phase, then its reduction and update
-///     settling   Publish(b): C = committed weights of the own shard; GatherWeights(b)
+///     prologue          a phase at w v0: g = g~(0)
+///     warm_up           the kinds of a round one after the other: the phase, then its reduction and
+///                       update
+///     gather_committed  Publish(b): C = committed weights of the own shard; GatherWeights(b)
 ///
 /// Code finds its operands by their place: HandOver reads a fold's gradient of the bucket, then those of
 /// further uses, and writes their sum; Install reads the source and writes the target; Estimate reads
@@ -65,7 +66,8 @@ public:
     }
   }
 
-  static std::vector<StateRange> state(const run::StepBuilder& builder, int states, bool settled) {
+  static std::vector<StateRange> state(const run::StepBuilder& builder, int states,
+                                       bool weights_are_committed) {
     using Kept = StateRange::Kept;
     const run::StepPlan& plan = builder.plan;
     std::vector<StateRange> ranges = state_ranges(builder, states, true);
@@ -87,7 +89,7 @@ public:
       ranges.push_back({find(builder.program, counts_name(fold - first)), "counts", counts * fold,
                         counts, Element::float64, Kept::pending});
     }
-    for (std::size_t b = 0; !settled && b < plan.buckets.size(); ++b) {
+    for (std::size_t b = 0; !weights_are_committed && b < plan.buckets.size(); ++b) {
       ranges.push_back({builder.comm_buffer[b], "ahead", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead});
     }
@@ -103,7 +105,7 @@ public:
     }
     name_storages();
     switch (builder_.purpose) {
-      case Purpose::opening: run_phase(model, {.gradients = 1}); return;
+      case Purpose::prologue: run_phase(model, {.gradients = 1}); return;
       case Purpose::warm_up:
         run_phase(model, {.gradients = 1});
         hand_over(1);
@@ -112,7 +114,7 @@ public:
         each_bucket([&](std::size_t b) { install(b, 1); });
         keep_verdict();
         return;
-      case Purpose::settling: each_bucket([&](std::size_t b) { publish(b); }); return;
+      case Purpose::gather_committed: each_bucket([&](std::size_t b) { publish(b); }); return;
       default: add_round(model, phases);
     }
   }

@@ -25,7 +25,7 @@ struct OverlappingPolicy {
   static constexpr bool rounds_gradients = true;
   static constexpr int phases_per_step = PhasesPerStep;
   static constexpr std::int64_t warm_up = WarmUp;
-  static constexpr bool settled = ahead == Ahead::nothing;
+  static constexpr bool weights_are_committed = ahead == Ahead::nothing;
 
   static void reserve(run::StepBuilder& builder) {
     OverlappingStep::reserve(builder, Rule::states);
@@ -34,7 +34,7 @@ struct OverlappingPolicy {
     OverlappingStep(builder, Rule::states).add(model, phases_per_step);
   }
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
-    return OverlappingStep::state(builder, Rule::states, settled);
+    return OverlappingStep::state(builder, Rule::states, weights_are_committed);
   }
   template <class Handlers, class Site>
   static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {

@@ -214,14 +214,14 @@ auto Trainer<Policies...>::run_step() -> Executable& {
       set_pending(false);
       return perform(run::Purpose::warm_up);
     }
-    if (!settled_policy) {
+    if (!weights_are_committed) {
       // A rate that the next step will refuse moves no weights ahead either.
       const double next = options_.learning_rate.at(state_.committed + 1);
       state_.next_learning_rate =
           updates_with(next, state_.committed + 1) ? next : state_.learning_rate;
     }
     if (ahead_in_buffer_) swap_with_comm_buffer();
-    if (!pending_) perform(run::Purpose::opening);
+    if (!pending_) perform(run::Purpose::prologue);
     pending_ = true;
   }
   if constexpr (periodic) {
@@ -232,10 +232,10 @@ auto Trainer<Policies...>::run_step() -> Executable& {
 }
 
 template <class... Policies>
-void Trainer<Policies...>::settle() {
-  if constexpr (!settled_policy) {
+void Trainer<Policies...>::gather_committed_weights() {
+  if constexpr (!weights_are_committed) {
     if (!pending_ || ahead_in_buffer_) return;
-    perform(run::Purpose::settling);
+    perform(run::Purpose::gather_committed);
     swap_with_comm_buffer();
   }
 }
@@ -248,7 +248,7 @@ double Trainer<Policies...>::evaluate(std::int64_t rounds,
         "reef::Trainer::evaluate: there is no held-out source.\n"
         "  fix: give the constructor one.");
   }
-  settle();
+  gather_committed_weights();
   double weight = 0;
   double loss = 0;
   evaluation_state_.micro_batch = 0;
@@ -325,7 +325,7 @@ auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
 
 template <class... Policies>
 std::string Trainer<Policies...>::weight_not_finite() {
-  settle();
+  gather_committed_weights();
   const NotFinite own = find_weight_not_finite();
   const auto parameters = comm::gather_numbers(*progress_, "weight not finite", own.parameter);
   const auto found = std::find_if(parameters.begin(), parameters.end(),

@@ -53,7 +53,7 @@ void Trainer<Policies...>::initialise_weights() {
 /// where each rank keeps all of them. Weights that are not here as they were committed are not compared.
 template <class... Policies>
 void Trainer<Policies...>::require_same_weights() {
-  const bool here = settled_policy || !pending_ || ahead_in_buffer_;
+  const bool here = weights_are_committed || !pending_ || ahead_in_buffer_;
   if (ranks() > 1 && here) {
     constexpr Bytes piece = Bytes{1} << 20;
     std::vector<std::byte> room;
@@ -114,18 +114,19 @@ auto Trainer<Policies...>::locate(std::string_view name,
 }
 
 template <class... Policies>
-void Trainer<Policies...>::require_settled(std::string_view name) const {
-  if (!settled_policy && pending_ && !ahead_in_buffer_) {
+void Trainer<Policies...>::require_committed_weights(std::string_view name) const {
+  if (!weights_are_committed && pending_ && !ahead_in_buffer_) {
     throw OptionError(
         "reef::Trainer::parameter: '", name,
         "' is not here as it was committed, but ahead of that.\n  why: this optimizer "
-        "leaves committed weights on their owners.\n  fix: settle() on all ranks first.");
+        "leaves committed weights on their owners.\n  fix: gather_committed_weights() on all ranks "
+        "first.");
   }
 }
 
 template <class... Policies>
 auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {
-  require_settled(name);
+  require_committed_weights(name);
   const Located from = locate(name, builder().weights);
   std::vector<T> values(static_cast<std::size_t>(from.elements));
   copy(from.bucket, values.data(), from.begin, values.size() * sizeof(T), device::Copy::to_host);
@@ -140,7 +141,7 @@ template <class... Policies>
 auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
                                            std::span<std::byte> room)
     -> std::span<const std::byte> {
-  require_settled(name);
+  require_committed_weights(name);
   const Located at = locate(name, builder().weights);
   require_inside(name, offset, room.size(), static_cast<Bytes>(at.elements) * sizeof(T));
   const auto* const from = reinterpret_cast<const std::byte*>(at.begin) + offset;
