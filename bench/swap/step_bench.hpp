@@ -83,7 +83,7 @@ inline reef::nn::GptConfig model_of(const std::string& text) {
 struct Plan {
   std::vector<int> cuts{};
   Activations activations{};
-  std::optional<reef::run::Swapping> swapping{};
+  std::optional<reef::run::SwapSchedule> swapping{};
 };
 
 template <class Device>
@@ -195,16 +195,16 @@ void say_plan(const Setting& setting, Bytes memory, const Plan& plan) {
     ++count[options.activations.size() > 1 ? options.activations[s] : options.activations[0]];
   }
   const auto estimate = TrainerType::estimate(gpt<typename TrainerType::Device>(setting), options);
-  const reef::run::Swapping swapping = options.swapping.value_or(reef::run::Swapping{});
+  const reef::run::SwapSchedule swapping = options.swapping.value_or(reef::run::SwapSchedule{});
   std::printf(
       "{\"predicted_s\": %.6f, \"device_bytes\": %llu, \"segments\": %zu, \"slots\": %d, "
       "\"stash_slots\": %d, \"stays\": %d, "
       "\"stashed\": %d, \"recomputed\": %d, \"recomputed_and_stashed\": %d, \"streams\": %s}\n",
       predicted<TrainerType>(setting, options),
       static_cast<unsigned long long>(estimate.device_bytes), segments, swapping.slots,
-      swapping.stash_slots, swapping.stays, count[reef::Activations::stash],
+      swapping.stash_slots, swapping.resident_segments, count[reef::Activations::stash],
       count[reef::Activations::recompute], count[reef::Activations::recompute_and_stash],
-      swapping.streams ? "true" : "false");
+      swapping.per_micro_batch ? "true" : "false");
   std::fflush(stdout);
 }
 

@@ -36,9 +36,9 @@ inline void tell_swapping(const reef::run::StepPlan& plan, const Say& say) {
   if (plan.stashes_some())
     slots += reef::concat(plan.swapping.stash_slots, " for what goes to host memory, ");
   say(reef::concat(
-      "swapped: ", plan.segments.size(), " segments, of which ", plan.swapping.stays,
+      "swapped: ", plan.segments.size(), " segments, of which ", plan.swapping.resident_segments,
       " live on the device, through ", slots,
-      plan.swapping.streams ? "micro-batch by micro-batch" : "all micro-batches of each",
+      plan.swapping.per_micro_batch ? "micro-batch by micro-batch" : "all micro-batches of each",
       "; between forward and backward: ", between));
 }
 
@@ -61,7 +61,7 @@ void introduce(TrainerType& trainer, const Setup& run) {
                        reef::format_bytes(trainer.device().memory().used), " a device, ",
                        reef::name_of(reef::element_of<typename TrainerType::T>), ", ",
                        reef::device::name_of(reef::device::instruction_set())));
-  if constexpr (TrainerType::Swap::home_is_host) tell_swapping(trainer.plan(), run.say);
+  if constexpr (TrainerType::Swap::offloads_to_host) tell_swapping(trainer.plan(), run.say);
 }
 
 }  // namespace reef_examples

@@ -118,7 +118,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
       run.say("profile: without --device-memory there is nothing to plan by it");
     }
   }
-  if (TrainerType::Swap::home_is_host && options.device_memory > 0) {
+  if (TrainerType::Swap::offloads_to_host && options.device_memory > 0) {
     run.say(reef::concat("swapped: planning how the model passes through ",
                          reef::format_bytes(options.device_memory)));
   }

@@ -305,7 +305,7 @@ TYPED_TEST_P(TrainerLaws, tracing_changes_no_bit_and_records_every_instruction_o
       }
       EXPECT_FALSE(expected["compute"].empty());
       EXPECT_FALSE(expected["comm.reduce"].empty());
-      const bool copies = trainer.plan().discrete || TypeParam::Tested::Swap::home_is_host;
+      const bool copies = trainer.plan().discrete || TypeParam::Tested::Swap::offloads_to_host;
       EXPECT_EQ(expected["load"].empty(), !copies);
       EXPECT_EQ(expected["evict"].empty(), !copies);
     }

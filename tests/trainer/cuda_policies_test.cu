@@ -59,8 +59,8 @@ TYPED_TEST(CudaPolicies, give_the_same_bits_wherever_weights_live_and_whatever_i
   EXPECT_NE(expected.losses.front(), expected.losses.back());
   options.activations = {Activations::stash};
   EXPECT_EQ(train<Tested>(options), expected);
-  if constexpr (requires { Tested::Swap::may_stay; }) {
-    options.swapping = run::Swapping{.slots = 3, .stays = 2};
+  if constexpr (requires { Tested::Swap::allows_resident_segments; }) {
+    options.swapping = run::SwapSchedule{.slots = 3, .resident_segments = 2};
     EXPECT_EQ(train<Tested>(options), expected) << "two segments stay";
   }
 }

@@ -97,7 +97,7 @@ TEST_F(SwapAlone, is_planned_where_only_a_large_segment_that_stays_leaves_room_f
   options.cuts = {1, 2};
   options.activations = {Activations::recompute_and_stash};
   const auto needs = [&](int stays) {
-    options.swapping = run::Swapping{.slots = 2, .stays = stays};
+    options.swapping = run::SwapSchedule{.slots = 2, .resident_segments = stays};
     return Sgd::estimate(model, options, 1).device_bytes;
   };
   const Bytes none = needs(0);
@@ -107,20 +107,21 @@ TEST_F(SwapAlone, is_planned_where_only_a_large_segment_that_stays_leaves_room_f
   options.device.memory_bytes = one;
   options.device.link_bytes_per_second = 1e9;
   const auto planned = Sgd::planned(model, options);
-  EXPECT_GE(planned.swapping->stays, 1);
+  EXPECT_GE(planned.swapping->resident_segments, 1);
   EXPECT_LE(Sgd::estimate(model, planned, 1).device_bytes, one);
 }
 
-/// The fastest step of all plans of these cuts that fit: every manner, number of segments that stay, and
-/// activations of each.
+/// The fastest step of all plans of these cuts that fit: every swap schedule, number of segments
+/// that stay, and activations of each.
 Seconds fastest_of_all(const Swapped::Options& options) {
   const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
   const std::size_t segments = options.cuts.size() + 1;
   const int choices = 1 << (2 * (segments - 1));  // four activations of each but the last
   Seconds fastest = HUGE_VAL;
-  for (run::Swapping swapping : swap::Atom<>::manners()) {
+  for (run::SwapSchedule swapping : swap::Atom<>::schedules()) {
     if (swapping.slots > static_cast<int>(segments)) continue;
-    for (swapping.stays = 0; swapping.stays < static_cast<int>(segments); ++swapping.stays) {
+    for (swapping.resident_segments = 0; swapping.resident_segments < static_cast<int>(segments);
+         ++swapping.resident_segments) {
       for (int choice = 0; choice < choices; ++choice) {
         auto given = options;
         given.swapping = swapping;
@@ -143,7 +144,7 @@ TEST_F(SwapAlone, no_other_plan_of_the_same_cuts_is_much_faster) {
   const int nodes = model.dag().node_count();
   options.cuts = {nodes / 4, nodes / 2, 3 * nodes / 4};
   options.activations = {Activations::recompute_and_stash};
-  options.swapping = run::Swapping{};
+  options.swapping = run::SwapSchedule{};
   const Bytes least = Swapped::estimate(model, options, 1).device_bytes;
   options.activations.clear();
   options.swapping.reset();
@@ -193,9 +194,9 @@ TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
   };
   options.device.memory_bytes = 750'000;
   const auto planned = Swapped::planned(model, options);
-  EXPECT_GT(planned.swapping->stays, 0);
+  EXPECT_GT(planned.swapping->resident_segments, 0);
   auto none = planned;
-  none.swapping->stays = 0;
+  none.swapping->resident_segments = 0;
   EXPECT_LT(foreseen(planned), foreseen(none));
   const auto moved = [&](const auto& given) {
     Bytes bytes = 0;
@@ -203,7 +204,7 @@ TEST_F(SwapAlone, what_has_room_lives_on_the_device) {
     for (const schedule::Instruction& i : programs[0].round) {
       const bool weights = i.kind == "Load" || i.kind == "Evict";
       if (weights) {
-        EXPECT_GE(i.index, given.swapping->stays) << i.text();
+        EXPECT_GE(i.index, given.swapping->resident_segments) << i.text();
         bytes += i.cost.bytes;
       }
     }
@@ -222,7 +223,7 @@ TEST_F(SwapAlone, a_plan_fits_every_rank_where_shards_live_on_the_device) {
   for (const Bytes memory : {350'000U, 450'000U, 600'000U}) {
     options.device.memory_bytes = memory;
     const auto planned = Sharded::planned(model, options, 3);
-    stays += planned.swapping->stays;
+    stays += planned.swapping->resident_segments;
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_LE(Sharded::estimate(model, planned, 3, rank).device_bytes, memory) << "rank " << rank;
     }
@@ -297,7 +298,7 @@ TEST_F(SwapAlone, more_slots_for_stashes_let_the_link_catch_up) {
   const auto takes = [&](int stash_slots, double link) {
     options.device.link_bytes_per_second = link;
     options.profile = graph::estimate(model().dag(), {1e9, 1e9, link});
-    options.swapping = run::Swapping{.slots = 4, .stash_slots = stash_slots};
+    options.swapping = run::SwapSchedule{.slots = 4, .stash_slots = stash_slots};
     return std::pair(foreseen_step<Swapped>(options),
                      Swapped::estimate(model(), options, 1).device_bytes);
   };
@@ -339,7 +340,7 @@ TEST_F(SwapAlone, loads_no_segment_again_that_is_still_in_a_slot) {
   const auto count_of = []<class Tested>(std::type_identity<Tested>, int slots) {
     auto options = small_options<Tested>();
     options.micro_batches = {4};
-    if (slots > 0) options.swapping = run::Swapping{.slots = slots};
+    if (slots > 0) options.swapping = run::SwapSchedule{.slots = slots};
     const auto programs = Tested::programs(nn::gpt<device::Host, float>(deep(0), 1), options, 1);
     std::map<std::string, int> count;
     for (const schedule::Instruction& i : programs[0].round) ++count[i.kind];

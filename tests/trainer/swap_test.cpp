@@ -125,12 +125,12 @@ TEST(SwapAtom, gives_its_bits_whatever_each_segment_keeps) {
     for (std::size_t s = 0; s <= options.cuts.size(); ++s) {
       options.activations.push_back(run::all_activations[draw() % 4]);
     }
-    options.swapping = run::Swapping{.slots = 2 + static_cast<int>(draw() % 5),
-                                     .streams = draw() % 3 == 0,
-                                     .two_lanes = draw() % 3 == 0,
-                                     .writes_back = draw() % 3 == 0,
-                                     .stays = static_cast<int>(draw() % 5),
-                                     .stash_slots = 1 + static_cast<int>(draw() % 5)};
+    options.swapping = run::SwapSchedule{.slots = 2 + static_cast<int>(draw() % 5),
+                                         .per_micro_batch = draw() % 3 == 0,
+                                         .copies_on_compute_lane = draw() % 3 == 0,
+                                         .writes_back = draw() % 3 == 0,
+                                         .resident_segments = static_cast<int>(draw() % 5),
+                                         .stash_slots = 1 + static_cast<int>(draw() % 5)};
     EXPECT_EQ(left_by<Tested>(options, 0.2F), expected) << "round " << round;
   }
 }
@@ -182,11 +182,11 @@ TEST(SwapAtom, gives_the_bits_of_rounds_that_overlap_as_they_are_planned_for_a_d
 TEST(SwapAtom, gives_its_bits_where_all_segments_stay_and_where_there_is_one) {
   const auto expected = left_by_ranks<Resident>(Activations::keep);
   auto options = swapped_options<Swapped>();
-  options.swapping = run::Swapping{.stays = 100};
+  options.swapping = run::SwapSchedule{.resident_segments = 100};
   EXPECT_EQ(left_by<Swapped>(options, 0.2F), expected);
   options.bucket_bytes = Bytes{1} << 30;
   for (const int stays : {0, 1}) {
-    options.swapping = run::Swapping{.stays = stays};
+    options.swapping = run::SwapSchedule{.resident_segments = stays};
     EXPECT_EQ(left_by<Swapped>(options, 0.2F), expected) << "one segment, " << stays << " stay";
   }
 }
@@ -228,7 +228,7 @@ TEST(SwapAtom, needs_the_memory_that_is_foreseen_and_no_more) {
   options.cuts = run::choose_cuts(model().dag(), options.bucket_bytes);
   options.cuts = {options.cuts.begin() + 1, options.cuts.end() - 1};
   options.activations = {Activations::keep};
-  options.swapping = run::Swapping{};
+  options.swapping = run::SwapSchedule{};
   const StepEstimate foreseen = Swapped::estimate(model(), options, 1);
   auto resident = small_options<Resident>();
   resident.device.link_bytes_per_second = 1e9;
@@ -321,7 +321,7 @@ TEST_F(SwapAlone, nobody_may_read_what_has_left) {
   // At the end of a step all has, so slots are NaN.
   auto options = small_options<Swapped>();
   options.device.link_bytes_per_second = 1e9;
-  options.swapping = run::Swapping{.slots = 2};
+  options.swapping = run::SwapSchedule{.slots = 2};
   options.activations = {Activations::stash};
   const comm::Communicator self(MPI_COMM_SELF, "self");
   Bytes slots = 0;
@@ -351,7 +351,7 @@ TEST_F(SwapAlone, what_comes_is_dropped_where_a_device_checks) {
   options.device.poison_freed = true;
   options.activations = {Activations::stash};
   for (const bool streams : {false, true}) {
-    options.swapping = run::Swapping{.slots = 3, .streams = streams};
+    options.swapping = run::SwapSchedule{.slots = 3, .per_micro_batch = streams};
     const auto model = nn::gpt<device::Host, float>(deep(0), 1);
     const schedule::Program program = Swapped::programs(model, options, 1).front();
     std::set<schedule::StorageId> there;
@@ -413,20 +413,21 @@ TEST_F(SwapAlone, a_policy_of_one_manner_takes_no_other) {
   using Three = Trainer<swap::Atom<3>, optim::Ddp<optim::AdamW>>;
   auto streaming = small_options<Streaming>();
   auto three = small_options<Three>();
-  for (const run::Swapping& of_another :
-       {run::Swapping{.slots = 2}, {.slots = 2, .streams = true, .stays = 1}}) {
+  for (const run::SwapSchedule& of_another :
+       {run::SwapSchedule{.slots = 2},
+        {.slots = 2, .per_micro_batch = true, .resident_segments = 1}}) {
     streaming.swapping = three.swapping = of_another;
     EXPECT_THROW((void)Streaming::estimate(model, streaming, 1), OptionError);
     EXPECT_THROW((void)Three::estimate(model, three, 1), OptionError);
   }
   try {
-    three.swapping = run::Swapping{.slots = 2, .streams = true};
+    three.swapping = run::SwapSchedule{.slots = 2, .per_micro_batch = true};
     (void)Three::estimate(model, three, 1);
   } catch (const OptionError& error) {
     EXPECT_THAT(error.what(),
                 testing::HasSubstr("has 2 slots, streams.\n  why: this policy has 3 slots, and no"));
   }
-  three.swapping = run::Swapping{.slots = 3, .stays = 1, .stash_slots = 4};
+  three.swapping = run::SwapSchedule{.slots = 3, .resident_segments = 1, .stash_slots = 4};
   EXPECT_NO_THROW((void)Three::estimate(model, three, 1));
   streaming.swapping = Streaming::planned(model, small_options<Streaming>()).swapping;
   EXPECT_NO_THROW((void)Streaming::estimate(model, streaming, 1));
@@ -445,13 +446,13 @@ TEST_F(SwapAlone, refuses_cuts_that_are_none_and_a_profile_of_another_model) {
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError) << "of three segments";
   options.activations.push_back(Activations::recompute);
   EXPECT_NO_THROW((void)Swapped::estimate(model, options, 1));
-  options.swapping = run::Swapping{.stash_slots = 0};
+  options.swapping = run::SwapSchedule{.stash_slots = 0};
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
-  options.swapping = run::Swapping{.stays = -1};
+  options.swapping = run::SwapSchedule{.resident_segments = -1};
   EXPECT_THROW((void)Swapped::estimate(model, options, 1), OptionError);
-  options.swapping = run::Swapping{.stays = 1000};
+  options.swapping = run::SwapSchedule{.resident_segments = 1000};
   const auto planned = Swapped::planned(model, options);
-  EXPECT_EQ(planned.swapping->stays, 3) << "all that there are";
+  EXPECT_EQ(planned.swapping->resident_segments, 3) << "all that there are";
   options.cuts = {};
   options.activations = {};
   options.swapping.reset();

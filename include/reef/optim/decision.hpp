@@ -193,7 +193,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
     sums.push_back(
         {program.add_storage(concat("sums of squares ", b), blocks * sizeof(double), Place::device),
          0});
-    const bool beside = about.beside || plan.home_of(b) == Place::host;
+    const bool beside = about.beside || plan.place_of(b) == Place::host;
     schedule::Instruction& squares =
         program.add("Norms", beside ? Lane::update : Lane::compute, static_cast<int>(b));
     squares.reads = {{gradients[b], 0}};

@@ -77,7 +77,7 @@ struct DiLoCo {
   static constexpr bool sharded = false;
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;
-  static constexpr bool works_at_home = true;
+  static constexpr bool supports_offload = true;
   static constexpr bool weights_are_committed = false;
 
   /// TrainerOptions::sync.

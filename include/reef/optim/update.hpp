@@ -52,7 +52,7 @@ inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) 
     for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
       builder.program.add_storage(detail::storage_name(kept, states, b),
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
-                                  builder.plan.home_of(b), run::Life::persistent);
+                                  builder.plan.place_of(b), run::Life::persistent);
     }
   }
 }
@@ -78,7 +78,7 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
 
 /// Weights that live in host memory are updated beside what the device computes.
 inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
-  return builder.plan.home_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
+  return builder.plan.place_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
 }
 
 /// Appends `Update(b)`. `target` is the storage of the bucket's weights, or a part of it, this rank's

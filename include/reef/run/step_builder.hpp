@@ -108,7 +108,7 @@ struct StepBuilder {
       const std::string name = std::to_string(b);
       const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
       weights.push_back(
-          program.add_storage("weights " + name, bytes, plan.home_of(b), Life::persistent));
+          program.add_storage("weights " + name, bytes, plan.place_of(b), Life::persistent));
     }
     add_accumulators("", Life::reserved);
     reduced = accumulators[0].buckets;
@@ -116,7 +116,7 @@ struct StepBuilder {
     const bool folds = plan.virtual_ranks > 1 && !plan.rounds_gradients();
     for (std::size_t b = 0; folds && b < plan.buckets.size(); ++b) {
       reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
-                                       plan.home_of(b), Life::reserved);
+                                       plan.place_of(b), Life::reserved);
     }
   }
 
@@ -209,7 +209,7 @@ private:
     Accumulators sums;
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       sums.buckets.push_back(program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
-                                                 plan.home_of(b), life));
+                                                 plan.place_of(b), life));
     }
     sums.uses.assign(plan.dag->uses.size(), no_storage);
     for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
@@ -219,7 +219,7 @@ private:
         sums.uses[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
             concat("gradient of use ", i, " of ", parameter.name, whose),
             static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(),
-            plan.home_of(b), life);
+            plan.place_of(b), life);
       }
     }
     accumulators.push_back(std::move(sums));

@@ -138,32 +138,37 @@ constexpr bool stashes(Activations choice) {
   return choice == Activations::stash || choice == Activations::recompute_and_stash;
 }
 
-/// How segments of a model that is swapped pass through the device.
+/// When segments of a model that is swapped are on the device.
 ///
-/// | streams     | each micro-batch by itself through all segments; else all of a fold through each       |
-/// | two_lanes   | what leaves takes the compute lane's time; else it has a lane of its own               |
-/// | writes_back | weights leave, too, after forwards and after backwards, though they have not changed    |
-/// | stays       | how many first segments live on the device, with gradients and optimizer state: no step |
-/// |             | waits for their load, nor for their gradients to leave                                  |
-/// | stash_slots | for what is stashed of segments, on its way out, and as many on its way back: with more |
-/// |             | of them the link goes on with much of one segment beside others that stash little       |
-struct Swapping {
+/// | per_micro_batch        | each micro-batch runs through all segments by itself; else all of a |
+/// |                        | fold through each                                                   |
+/// | copies_on_compute_lane | copies to host memory take the compute lane's time; else they have  |
+/// |                        | a lane of their own                                                 |
+/// | writes_back            | weights leave, too, after forwards and after backwards, though they |
+/// |                        | have not changed                                                    |
+/// | resident_segments      | how many first segments stay on the device, with gradients and      |
+/// |                        | optimizer state: no step waits for their load, nor for their        |
+/// |                        | gradients to leave                                                  |
+/// | stash_slots            | for what is stashed of segments, on its way out, and as many on its |
+/// |                        | way back: with more of them the link goes on with much of one       |
+/// |                        | segment beside others that stash little                             |
+struct SwapSchedule {
   int slots = 2;  ///< on the device for weights; for gradients 3 at most
-  bool streams = false;
-  bool two_lanes = false;
+  bool per_micro_batch = false;
+  bool copies_on_compute_lane = false;
   bool writes_back = false;
-  int stays = 0;
+  int resident_segments = 0;
   int stash_slots = 2;
 
-  friend constexpr bool operator==(const Swapping&, const Swapping&) = default;
-  friend constexpr auto operator<=>(const Swapping&, const Swapping&) = default;
+  friend constexpr bool operator==(const SwapSchedule&, const SwapSchedule&) = default;
+  friend constexpr auto operator<=>(const SwapSchedule&, const SwapSchedule&) = default;
 };
 
-/// What there is to choose of a plan beside policies.
+/// The parameters of a plan that a planner may choose.
 struct Choice {
   std::vector<int> cuts;  ///< 0, the first nodes of further segments, the number of nodes
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
-  Swapping swapping{};
+  SwapSchedule swapping{};
 
   friend bool operator==(const Choice&, const Choice&) = default;
   friend auto operator<=>(const Choice&, const Choice&) = default;
@@ -176,7 +181,8 @@ struct StepPlan {
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
   std::vector<int> micro_batches;  ///< of a phase, by rank, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
-  schedule::Place home = schedule::Place::device;  ///< of what outlives a step; home_of: by bucket
+  schedule::Place persistent_place =
+      schedule::Place::device;  ///< of storages that outlive a step; place_of: by bucket
   Bytes piece_bytes = comm::default_piece_bytes;   ///< comm::ProgressOptions::piece_bytes
   int phases_per_step = 1;                         ///< in each a rank runs its micro-batches
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
@@ -187,7 +193,7 @@ struct StepPlan {
       true;  ///< updates wait for the norm of all gradients, where a policy can do without
   OuterSchedule outer_schedule{};          ///< of ranks that step on their own
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
-  Swapping swapping{};                     ///< where the swap policy swaps
+  SwapSchedule swapping{};                 ///< where the swap policy swaps
   bool drops =
       false;  ///< what leaves the device without a copy is said to, since the device checks
 
@@ -206,8 +212,9 @@ struct StepPlan {
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
 
   /// Where the weights of a bucket live, with their gradients and the optimizer's state.
-  [[nodiscard]] schedule::Place home_of(std::size_t bucket) const {
-    return buckets[bucket].segment < swapping.stays ? schedule::Place::device : home;
+  [[nodiscard]] schedule::Place place_of(std::size_t bucket) const {
+    return buckets[bucket].segment < swapping.resident_segments ? schedule::Place::device
+                                                                : persistent_place;
   }
 
   /// The last segment's backward comes at once.

@@ -13,12 +13,12 @@ namespace reef::inline v0::swap {
 namespace detail {
 
 /// What policies that swap have in common: weights, gradients and optimizer state live in host memory, but
-/// those of the first Swapping::stays segments.
+/// those of the first SwapSchedule::resident_segments segments.
 struct Swapped {
   using policy_tag = SwapTag;
   using Planner = swap::Planner;
   static constexpr bool updates_in_backward = false;
-  static constexpr bool home_is_host = true;
+  static constexpr bool offloads_to_host = true;
 
   static void add(run::StepBuilder& builder) { Swapper(builder).run(); }
 
@@ -46,8 +46,9 @@ struct Swapped {
 /// |        | micro-batches (unless the plan streams them); and of each what is stashed           |
 /// | bits   | those of Resident                                                                   |
 /// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how |
-/// |        | many first segments live on the device (Swapping::stays) are chosen for it:         |
-/// |        | TrainerOptions::cuts, profile. Where every micro-batch by itself is faster, that    |
+/// |        | many first segments live on the device (SwapSchedule::resident_segments) are chosen |
+/// |        | for it: TrainerOptions::cuts, profile. Where every micro-batch by itself is faster, |
+/// |        | that                                                                                |
 ///
 /// Slots above 0 fixes how many there are.
 ///
@@ -59,20 +60,20 @@ struct Atom : detail::Swapped {
                 "reef::swap::Atom<Slots>: Slots is at least 2, one runs and one is loaded; or 0.");
 
   /// A plan may have the first segments live on the device.
-  static constexpr bool may_stay = true;
+  static constexpr bool allows_resident_segments = true;
 
   /// Of which a plan chooses; the first where there is none.
-  static constexpr auto manners() {
+  static constexpr auto schedules() {
     if constexpr (Slots > 0) {
-      return std::array{run::Swapping{.slots = Slots, .stash_slots = std::min(Slots, 4)}};
+      return std::array{run::SwapSchedule{.slots = Slots, .stash_slots = std::min(Slots, 4)}};
     } else {
-      return std::array{run::Swapping{.slots = 2},
-                        run::Swapping{.slots = 3},
-                        run::Swapping{.slots = 4},
-                        run::Swapping{.slots = 6},
-                        run::Swapping{.slots = 9},
-                        run::Swapping{.slots = 9, .stash_slots = 4},
-                        run::Swapping{.slots = 2, .streams = true}};
+      return std::array{run::SwapSchedule{.slots = 2},
+                        run::SwapSchedule{.slots = 3},
+                        run::SwapSchedule{.slots = 4},
+                        run::SwapSchedule{.slots = 6},
+                        run::SwapSchedule{.slots = 9},
+                        run::SwapSchedule{.slots = 9, .stash_slots = 4},
+                        run::SwapSchedule{.slots = 2, .per_micro_batch = true}};
     }
   }
 };

@@ -10,25 +10,26 @@ namespace reef::inline v0::swap {
 
 /// Says what of the model is in the device's memory when.
 ///
-///     add(builder)   refines the instructions that the pipeline wrote, and adds loads and evictions
-///     add_code(handlers, site)   where it writes instructions of its own: adds their code
-///     manners()      where home_is_host: each run::Swapping that a plan may choose, those that differ in slots
-///                    alone behind each other, ascending; the first without a plan
-///     may_stay       optional: a plan may choose that the first segments live on the device
-///     Planner        where home_is_host: what chooses, of what a device allows: swap::Planner
+///     add(builder)               refines the instructions that the pipeline wrote, and adds loads and
+///                                evictions
+///     add_code(handlers, site)   if it writes instructions of its own: adds their code
+///     schedules()                if offloads_to_host: each run::SwapSchedule that a plan may choose,
+///                                ascending where only slots differ; the first is that without a plan
+///     allows_resident_segments   optional: a plan may choose that first segments stay on the device
+///     Planner                    if offloads_to_host: chooses within a device's memory: swap::Planner
 ///
-/// | facts  | `updates_in_backward`: weights change before the last backward has ended |
-/// |        | `home_is_host`: weights, gradients and optimizer state live in host memory |
-/// | laws   | the weights and losses of a step are those of `Resident`, bit for bit |
-/// | models | Resident, Atom, PaperAtom, LayerStreaming                              |
+/// | facts  | `updates_in_backward`: weights change before the last backward has ended       |
+/// |        | `offloads_to_host`: weights, gradients and optimizer state live in host memory |
+/// | laws   | the weights and losses of a step are those of `Resident`, bit for bit          |
+/// | models | Resident, Atom, PaperAtom, LayerStreaming                                      |
 template <class S>
 concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
     requires(run::StepBuilder& builder) {
   { S::updates_in_backward } -> std::convertible_to<bool>;
-  { S::home_is_host } -> std::convertible_to<bool>;
+  { S::offloads_to_host } -> std::convertible_to<bool>;
   S::add(builder);
-} &&(!S::home_is_host || requires {
-  S::manners().front();
+} &&(!S::offloads_to_host || requires {
+  S::schedules().front();
   typename S::Planner;
 });
 

@@ -18,7 +18,9 @@ namespace reef::inline v0::swap {
 /// Source: the schedule of Ren et al., ZeRO-Offload, arXiv 2101.06840, for weights that do not fit.
 /// Deviation: there the host adds gradients up.
 struct LayerStreaming : detail::Swapped {
-  static constexpr auto manners() { return std::array{run::Swapping{.slots = 2, .streams = true}}; }
+  static constexpr auto schedules() {
+    return std::array{run::SwapSchedule{.slots = 2, .per_micro_batch = true}};
+  }
 };
 
 static_assert(swap_policy<LayerStreaming>);

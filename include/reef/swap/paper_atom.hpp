@@ -13,8 +13,9 @@ namespace reef::inline v0::swap {
 ///
 /// Memory and bits as Atom<2>. Source: Wu et al., ATOM, arXiv 2403.10504, section III.
 struct PaperAtom : detail::Swapped {
-  static constexpr auto manners() {
-    return std::array{run::Swapping{.slots = 2, .two_lanes = true, .writes_back = true}};
+  static constexpr auto schedules() {
+    return std::array{
+        run::SwapSchedule{.slots = 2, .copies_on_compute_lane = true, .writes_back = true}};
   }
 };
 

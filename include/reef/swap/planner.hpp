@@ -23,20 +23,22 @@
 
 namespace reef::inline v0::swap {
 
-/// Chooses cuts, activations and manner for a device: of candidates, the fastest that fits.
+/// Chooses cuts, activations and swap schedule for a device: of candidates, the fastest that fits.
 ///
-/// | cuts        | the best partitions of plan::partition_chain for this and for smaller capacities, since its |
-/// |             | rules do not count what is kept between forward and backward; cuts behind as many           |
-/// |             | parameters each; and, but to stream, the fastest of these without some of the bounds that   |
-/// |             | much crosses                                                                                |
-/// | stays       | none (as few as there must be, where else nothing fits); then, of the fastest cuts, as many |
-/// |             | as there is memory for; then as make it faster                                              |
-/// | activations | the same for all segments; then, of the four fastest that differ in cuts, stays or slots of |
-/// |             | stashes, other ones for some: late ones, whose are needed soonest, or spread ones, which    |
-/// |             | share link and processor out evenly; and last, one at a time. As many more of those with    |
-/// |             | the most segments, of those with fewer bounds, and of what streams. Of the fastest of all   |
-/// |             | and of those that stream, two at a time, and one more or less that stays                    |
-/// | slots       | those of the manners; where something is stashed, then more or fewer for that               |
+/// | cuts        | the best partitions of plan::partition_chain for this and for smaller          |
+/// |             | capacities, since its rules do not count what is kept between forward and      |
+/// |             | backward; cuts behind as many parameters each; and, but to stream, the fastest |
+/// |             | of these without some of the bounds that much crosses                          |
+/// | stays       | none (as few as there must be, where else nothing fits); then, of the fastest  |
+/// |             | cuts, as many as there is memory for; then as make it faster                   |
+/// | activations | the same for all segments; then, of the four fastest that differ in cuts,      |
+/// |             | stays or slots of stashes, other ones for some: late ones, whose are needed    |
+/// |             | soonest, or spread ones, which share link and processor out evenly; and last,  |
+/// |             | one at a time. As many more of those with the most segments, of those with     |
+/// |             | fewer bounds, and of what streams. Of the fastest of all and of those that     |
+/// |             | stream, two at a time, and one more or less that stays                         |
+/// | slots       | those of the schedules; where something is stashed, then more or fewer for     |
+/// |             | that                                                                           |
 ///
 /// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
 /// simulated, alone: what ranks wait for is left out. Candidates whose segments are all treated alike are
@@ -47,10 +49,10 @@ public:
   struct Limits {
     Bytes memory = 0;  ///< of the device
     std::int64_t accumulation = 1;
-    std::span<const run::Swapping> manners{};
+    std::span<const run::SwapSchedule> schedules{};
     std::vector<int> cuts{};  ///< given ones, without 0 and the number of nodes; else all are tried
     std::vector<run::Activations> activations{};  ///< given ones; else all are tried
-    bool may_stay = false;                        ///< segments may live on the device
+    bool allows_resident_segments = false;        ///< segments may live on the device
   };
 
   using Programs = detail::Programs;
@@ -155,8 +157,8 @@ private:
   /// There is time to look at further ones.
   [[nodiscard]] bool may_work() const { return judge_.work() <= most_; }
 
-  /// Of each of these cuts and each manner that does, or does not, stream: where segments are all treated
-  /// alike, the fastest.
+  /// Of each of these cuts and each schedule that does, or does not, stream: where segments are all
+  /// treated alike, the fastest.
   std::vector<Candidate> uniform(const std::set<std::vector<int>>& partitions, bool streams) {
     most_ = judge_.work() + most_uniform_work;
     std::vector<Candidate> found;
@@ -168,20 +170,20 @@ private:
 
   void add_uniform(std::vector<Candidate>& found, const std::vector<int>& cuts, bool streams) {
     const std::size_t segments = cuts.size() - 1;
-    const run::Swapping* too_many = nullptr;
-    for (std::size_t m = 0; m < limits_.manners.size(); ++m) {
-      const run::Swapping& swapping = limits_.manners[m];
-      if (swapping.streams != streams) continue;
-      const auto as_before = [&](const run::Swapping& other) {
-        run::Swapping same = swapping;
+    const run::SwapSchedule* too_many = nullptr;
+    for (std::size_t m = 0; m < limits_.schedules.size(); ++m) {
+      const run::SwapSchedule& swapping = limits_.schedules[m];
+      if (swapping.per_micro_batch != streams) continue;
+      const auto as_before = [&](const run::SwapSchedule& other) {
+        run::SwapSchedule same = swapping;
         same.slots = other.slots;
         same.stash_slots = std::min(same.stash_slots, other.stash_slots);  // no less than that
         return same == other;
       };
       // More slots than segments are none (those for stashes are changed later), and what does not fit
       // with few does not fit with many.
-      if (m > 0 && as_before(limits_.manners[m - 1]) &&
-          static_cast<std::size_t>(limits_.manners[m - 1].slots) >= segments) {
+      if (m > 0 && as_before(limits_.schedules[m - 1]) &&
+          static_cast<std::size_t>(limits_.schedules[m - 1].slots) >= segments) {
         continue;
       }
       if (too_many != nullptr && as_before(*too_many)) continue;
@@ -198,12 +200,12 @@ private:
   /// large for.
   std::vector<Candidate> with_some_that_stay(const std::set<std::vector<int>>& partitions) {
     std::vector<Candidate> found;
-    if (!limits_.may_stay) return found;
+    if (!limits_.allows_resident_segments) return found;
     most_ = judge_.work() + most_uniform_work;
     for (const std::vector<int>& cuts : partitions) {
-      for (const run::Swapping& manner : limits_.manners) {
-        if (manner.slots > limits_.manners.front().slots) continue;  // takes more memory
-        const Candidate fewest = fewest_staying(cuts, manner);
+      for (const run::SwapSchedule& swapping : limits_.schedules) {
+        if (swapping.slots > limits_.schedules.front().slots) continue;  // takes more memory
+        const Candidate fewest = fewest_staying(cuts, swapping);
         if (fewest.step < detail::never) found.push_back(fewest);
       }
     }
@@ -211,9 +213,9 @@ private:
   }
 
   /// With as many first segments as must live on the device, and the rest as modest as may be.
-  Candidate fewest_staying(const std::vector<int>& cuts, const run::Swapping& manner) {
-    Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), manner}};
-    int& stays = next.choice.swapping.stays;
+  Candidate fewest_staying(const std::vector<int>& cuts, const run::SwapSchedule& swapping) {
+    Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), swapping}};
+    int& stays = next.choice.swapping.resident_segments;
     for (stays = 1; stays + 1 < static_cast<int>(cuts.size()) && may_work(); ++stays) {
       next.step = judge_.step_of(next.choice);
       if (next.step < detail::never) break;
@@ -230,7 +232,7 @@ private:
     return all;
   }
 
-  Candidate fastest_uniform(const std::vector<int>& cuts, const run::Swapping& swapping) {
+  Candidate fastest_uniform(const std::vector<int>& cuts, const run::SwapSchedule& swapping) {
     Candidate fastest;
     for (const std::vector<run::Activations>& activations : activations_to_try(cuts.size() - 1)) {
       Candidate next{{cuts, activations, swapping}};
@@ -264,12 +266,12 @@ private:
   /// Of the fastest of these, as many segments as there is memory for live on the device: with few slots, or
   /// with less that is kept, they are more.
   void add_staying(std::vector<Candidate>& candidates) {
-    if (!limits_.may_stay) return;
+    if (!limits_.allows_resident_segments) return;
     for (const Candidate& fast : fastest_of(candidates)) {
       most_ = judge_.work() + detail::LocalSearch::most_work;
-      for (const run::Swapping& manner : limits_.manners) {
+      for (const run::SwapSchedule& swapping : limits_.schedules) {
         for (const auto& activations : activations_to_try(fast.choice.activations.size())) {
-          const Candidate most = most_staying({fast.choice.cuts, activations, manner});
+          const Candidate most = most_staying({fast.choice.cuts, activations, swapping});
           if (most.step < detail::never) candidates.push_back(most);
         }
       }
@@ -283,13 +285,13 @@ private:
     int high = static_cast<int>(choice.cuts.size()) - 2;
     while (low < high && may_work()) {
       Candidate more = most;
-      more.choice.swapping.stays = (low + high + 1) / 2;
+      more.choice.swapping.resident_segments = (low + high + 1) / 2;
       more.step = judge_.step_of(more.choice);
       if (more.step < detail::never) {
-        low = more.choice.swapping.stays;
+        low = more.choice.swapping.resident_segments;
         most = std::move(more);
       } else {
-        high = more.choice.swapping.stays - 1;
+        high = more.choice.swapping.resident_segments - 1;
       }
     }
     return most;
@@ -318,7 +320,7 @@ private:
       Candidate next = take_fastest(left);
       const auto is_alike = [&](const Candidate& other) {
         return other.choice.cuts == next.choice.cuts &&
-               other.choice.swapping.stays == next.choice.swapping.stays &&
+               other.choice.swapping.resident_segments == next.choice.swapping.resident_segments &&
                other.choice.swapping.stash_slots == next.choice.swapping.stash_slots;
       };
       if (std::none_of(fastest.begin(), fastest.end(), is_alike))
@@ -338,11 +340,13 @@ private:
     return finest;
   }
 
-  /// These, and those that stream, of which a policy that only streams begins: so it finds hardly a better
-  /// one.
+  /// Refines these candidates and those that run micro-batch by micro-batch. A policy that knows
+  /// only the latter begins with the same ones, so its plan is hardly ever better than the one
+  /// found here.
   void refine(const std::vector<std::vector<Candidate>>& some,
               const std::vector<Candidate>& streaming) {
-    detail::LocalSearch search(judge_, {limits_.activations.empty(), limits_.may_stay});
+    detail::LocalSearch search(judge_,
+                               {limits_.activations.empty(), limits_.allows_resident_segments});
     std::vector<std::pair<run::Choice, Candidate>> known;  // and what has become of them
     const auto refined_of = [&](const Candidate& candidate) {
       for (const auto& [choice, became] : known) {

@@ -8,7 +8,7 @@ namespace reef::inline v0::swap {
 struct Resident {
   using policy_tag = SwapTag;
   static constexpr bool updates_in_backward = false;
-  static constexpr bool home_is_host = false;
+  static constexpr bool offloads_to_host = false;
 
   static void add(run::StepBuilder& /*builder*/) {}
 };

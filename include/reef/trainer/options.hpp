@@ -83,10 +83,11 @@ struct TrainerOptions {
   /// stay, and what is planned is the rest.
   std::vector<int> cuts{};
 
-  /// How segments of a model that is swapped come and go; else chosen with the cuts, or the policy's first
-  /// manner. A policy of one manner takes no other, but for stash_slots, and stays where it may.
-  /// Trainer::planned gives both as they would be chosen.
-  std::optional<run::Swapping> swapping{};
+  /// The swap schedule of a model that is swapped. Not given: chosen with the cuts, or the policy's
+  /// first. A policy with one schedule takes no other, except for stash_slots, and for
+  /// resident_segments where it allows those. Trainer::planned gives cuts and schedule as they
+  /// would be chosen.
+  std::optional<run::SwapSchedule> swapping{};
 
   /// The figures that cuts are chosen by, and programs() has times from: graph::measure, profile::load.
   /// Without, they are estimated.
@@ -150,7 +151,7 @@ struct TrainerOptions {
     require(!swapping || swapping->slots >= 2,
             "swapping has fewer than 2 slots.\n  why: one segment runs while the next is loaded.\n"
             "  fix: 2 or more.");
-    require(!swapping || swapping->stays >= 0,
+    require(!swapping || swapping->resident_segments >= 0,
             "swapping has fewer than 0 segments that stay.\n  fix: 0, or as many as have room.");
     require(!swapping || swapping->stash_slots >= 1,
             "swapping has no slot for what is stashed.\n  why: it leaves from one, and comes back "

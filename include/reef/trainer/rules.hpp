@@ -63,24 +63,27 @@ concept gradients_may_round =
 
 /// R4. What lives in host memory meets an optimizer that works there.
 ///
-/// An optimizer may reserve storages as large as the model. Where those are on the device, the model has to
-/// fit there with them. Whose own are where StepPlan::home_of says, or who has none, says so: `works_at_home`.
+/// An optimizer may reserve storages as large as the model. If those are on the device, the model
+/// has to fit there with them. An optimizer that reserves its own where StepPlan::place_of says, or
+/// has none, says so by `supports_offload`.
 template <class Swap, class Optim>
-concept works_at_home = !Swap::home_is_host || requires { requires Optim::works_at_home; };
+concept supports_offload = !Swap::offloads_to_host || requires {
+  requires Optim::supports_offload;
+};
 
-#define REEF_R4_WORKS_AT_HOME                                                                \
+#define REEF_R4_SUPPORTS_OFFLOAD                                                             \
   "reef R4: this swap policy keeps weights in host memory, but this optimizer does not say " \
   "that its own storages are there.\n"                                                       \
   "  why: a model that is swapped need not fit on the device, nor what is as large.\n"       \
-  "  fix: reserve them where StepPlan::home_of says and set works_at_home, "                 \
+  "  fix: reserve them where StepPlan::place_of says and set supports_offload, "             \
   "or swap::Resident.\n"                                                                     \
   "  see: docs/rules.md#r4"
 
 /// The policies can be composed.
 template <class Swap, class Pipeline, class Compress, class Optim>
 concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
-              compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&
-              payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim> &&
-              works_at_home<Swap, Optim>;
+    compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&
+    payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim> &&
+    supports_offload<Swap, Optim>;
 
 }  // namespace reef::inline v0::rules

@@ -123,7 +123,7 @@ public:
   static_assert(detail::composition_has_code<Composition>, REEF_P3_BRINGS_CODE);
   static_assert(rules::payload_travels<Compress, Optim>, REEF_R1_PAYLOAD_TRAVELS);
   static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
-  static_assert(rules::works_at_home<Swap, Optim>, REEF_R4_WORKS_AT_HOME);
+  static_assert(rules::supports_offload<Swap, Optim>, REEF_R4_SUPPORTS_OFFLOAD);
   static_assert(rules::gradients_may_round<typename Composition::Precision, Optim>,
                 REEF_R3_GRADIENTS_MAY_ROUND);
 

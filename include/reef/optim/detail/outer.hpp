@@ -96,10 +96,10 @@ public:
     const std::vector<Piece> pieces = pieces_of(builder.plan);
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto elements = static_cast<Bytes>(pieces[p].shard_size(builder.rank()));
-      const run::Place home = builder.plan.home_of(pieces[p].bucket);
+      const run::Place place = builder.plan.place_of(pieces[p].bucket);
       for (int kept = 0; kept <= outer_states; ++kept) {
         builder.program.add_storage(outer_storage(kept, outer_states, p),
-                                    elements * builder.plan.sum_bytes(), home,
+                                    elements * builder.plan.sum_bytes(), place,
                                     run::Life::persistent);
       }
     }
@@ -108,7 +108,7 @@ public:
     const auto keep = [&](std::string name, std::int64_t elements, std::size_t b) {
       builder.program.add_storage(std::move(name),
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
-                                  builder.plan.home_of(b), run::Life::persistent);
+                                  builder.plan.place_of(b), run::Life::persistent);
     };
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
       for (int kept = 0; kept <= outer_states; ++kept) {
@@ -246,7 +246,7 @@ private:
                                         bytes_of(piece.begin), bytes);
         break;
       case Overlap::mix:
-        leaving_[p] = program_.add_storage(leaving_name(p), bytes, plan_.home_of(piece.bucket));
+        leaving_[p] = program_.add_storage(leaving_name(p), bytes, plan_.place_of(piece.bucket));
         break;
       case Overlap::eager: leaving_[p] = find(program_, leaving_name(p)); break;
     }

@@ -58,7 +58,7 @@ public:
     for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
       builder.comm_buffer.push_back(
           builder.program.add_storage(concat("comm buffer ", b), comm_buffer_bytes(builder, b),
-                                      builder.plan.home_of(b), run::Life::reserved));
+                                      builder.plan.place_of(b), run::Life::reserved));
     }
     for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
       builder.program.add_storage(counts_name(fold), counts_bytes, run::Place::device,
@@ -206,7 +206,7 @@ private:
                               : part("outgoing weights ", begin, elements, plan_.element_bytes()));
       if (own_shards_) {
         shards_.push_back(program_.add_storage(concat("gradient shard ", b),
-                                               elements * plan_.sum_bytes(), plan_.home_of(b)));
+                                               elements * plan_.sum_bytes(), plan_.place_of(b)));
       } else {
         shards_.push_back(
             plan_.ranks == 1 ? all : part("gradient shard ", begin, elements, plan_.sum_bytes()));
@@ -237,7 +237,7 @@ private:
       const auto& sums = builder_.accumulators_of(fold);
       const run::StorageId rounded =
           widens ? program_.add_storage(concat("leaving gradients ", b), builder_.gradient_bytes(b),
-                                        plan_.home_of(b))
+                                        plan_.place_of(b))
                  : run::no_storage;
       run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
       hand.reads = {{sums.buckets[b], version}};

@@ -21,7 +21,7 @@ struct OverlappingPolicy {
   static constexpr bool sharded = true;
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;
-  static constexpr bool works_at_home = true;
+  static constexpr bool supports_offload = true;
   static constexpr bool rounds_gradients = true;
   static constexpr int phases_per_step = PhasesPerStep;
   static constexpr std::int64_t warm_up = WarmUp;

@@ -18,7 +18,7 @@ struct SynchronousPolicy {
   static constexpr bool sharded = Sharded;
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;
-  static constexpr bool works_at_home = true;
+  static constexpr bool supports_offload = true;
 
   static void reserve(run::StepBuilder& builder) { reserve_states(builder, Rule::states, sharded); }
   static void add(run::StepBuilder& builder, const run::Pass& model) {

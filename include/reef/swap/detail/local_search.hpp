@@ -68,8 +68,8 @@ public:
       for (const int more : {0, -1, 1}) {
         most_ = std::min(at_last, judge_.work() + most_work / 6);
         Candidate changed = fastest;
-        changed.choice.swapping.stays += more;
-        if (more != 0 && !may_stay(changed.choice)) continue;
+        changed.choice.swapping.resident_segments += more;
+        if (more != 0 && !may_be_resident(changed.choice)) continue;
         if (more != 0) changed.step = judge_.step_of(changed.choice, never);
         do polish(changed);
         while (change_two(changed));
@@ -102,8 +102,8 @@ private:
     return static_cast<int>(choice.cuts.size()) - 1;
   }
 
-  [[nodiscard]] bool may_stay(const run::Choice& choice) const {
-    const int stays = choice.swapping.stays;
+  [[nodiscard]] bool may_be_resident(const run::Choice& choice) const {
+    const int stays = choice.swapping.resident_segments;
     return open_.stays && 0 <= stays && stays < segments_of(choice);
   }
 
@@ -113,7 +113,7 @@ private:
     if (!open_.activations || segments == 0) return false;
     const auto begin = choice.activations.begin();
     const auto kept = std::count(begin, begin + segments, run::Activations::keep);
-    return kept < segments || (open_.stays && choice.swapping.stays < segments);
+    return kept < segments || (open_.stays && choice.swapping.resident_segments < segments);
   }
 
   /// Whether there are two segments that together keep something else that is faster.
@@ -156,7 +156,7 @@ private:
   void let_more_leave(Candidate& fastest) {
     const auto stash = [](run::Activations one) { return run::stashes(one); };
     const run::Choice from = fastest.choice;
-    if (from.swapping.two_lanes ||
+    if (from.swapping.copies_on_compute_lane ||
         std::none_of(from.activations.begin(), from.activations.end(), stash))
       return;
     improve(fastest, most_stash_slots - 1, [&](int more) {
@@ -172,7 +172,7 @@ private:
     const run::Choice from = fastest.choice;
     improve(fastest, segments_of(from) - 1, [&](int stays) {
       run::Choice changed = from;
-      changed.swapping.stays = stays;
+      changed.swapping.resident_segments = stays;
       return changed;
     });
   }

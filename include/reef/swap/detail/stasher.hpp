@@ -19,9 +19,10 @@ namespace reef::inline v0::swap::detail {
 ///     Forward(s, j)  Stash(s, j)      ...      Restore(s, j)  [Recompute(s, j)]  Backward(s, j)
 ///
 /// A tensor that crosses bounds stays on the device if the backward of a segment reads it that does not
-/// stash. For others there are slots, as many as are read at once and Swapping::stash_slots more, which leave
-/// meanwhile; and stash_slots each for blobs and for what has come back. Who writes a slot waits for what is
-/// copied out of it, so that memory does not grow with the number of segments.
+/// stash. For others there are slots, as many as are read at once and SwapSchedule::stash_slots
+/// more, which leave meanwhile; and stash_slots each for blobs and for what has come back. Who
+/// writes a slot waits for what is copied out of it, so that memory does not grow with the number
+/// of segments.
 ///
 /// | Stash    | reads what the forward has written and a backward reads, writes as many bytes of the host |
 /// | Restore  | the other way, for one backward. The first of a segment come ahead of the next weights    |
@@ -142,7 +143,7 @@ private:
       together =
           *std::max_element(plan.micro_batches.begin() + first, plan.micro_batches.begin() + end);
     }
-    if (plan.swapping.streams) together = 1;
+    if (plan.swapping.per_micro_batch) together = 1;
     const int under_way = std::min(plan.swapping.stash_slots, last() * together);
     slots_.crossing = Slots(program_, reach() * together + under_way, "what crosses", crossing);
     slots_.blobs = Slots(program_, under_way, "what is kept", blobs);
@@ -230,7 +231,7 @@ private:
   void stash(std::vector<Instruction>& to, int s, int j) {
     Instruction stash;
     stash.kind = "Stash";
-    stash.lane = builder_.plan.swapping.two_lanes ? Lane::compute : Lane::evict;
+    stash.lane = builder_.plan.swapping.copies_on_compute_lane ? Lane::compute : Lane::evict;
     const auto add = [&](StorageId id) {
       stash.reads.push_back(crossing_.at(id));
       stash.writes.push_back(stashed({id, 0}));

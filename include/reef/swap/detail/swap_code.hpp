@@ -47,11 +47,11 @@ void add_swap_code(Handlers& handlers, const Site& site) {
       run::StorageCopy copy;
       void* from;
     };
-    const std::vector<Value>& home = evict.writes.empty() ? evict.accumulates : evict.writes;
+    const std::vector<Value>& targets = evict.writes.empty() ? evict.accumulates : evict.writes;
     std::vector<Leaving> all;
     const auto add = [&](std::size_t i, Bytes offset, Bytes bytes) {
       const run::StorageId from = evict.reads[i].storage;
-      all.push_back({site.memory.copy({home[i].storage, offset}, {from, offset}, bytes),
+      all.push_back({site.memory.copy({targets[i].storage, offset}, {from, offset}, bytes),
                      site.memory.template at<std::byte>(from) + offset});
     };
     std::size_t next = 0;
@@ -63,7 +63,7 @@ void add_swap_code(Handlers& handlers, const Site& site) {
       }
       next = 1;
     }
-    for (; next < home.size(); ++next) add(next, 0, site.storage(home[next]).bytes);
+    for (; next < targets.size(); ++next) add(next, 0, site.storage(targets[next]).bytes);
     // A diagnosis looks at gradients while they leave.
     const bool last = site.builder.purpose != run::Purpose::diagnosis;
     return [all = std::move(all), last](DeviceLane& lane) {

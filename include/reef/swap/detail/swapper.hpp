@@ -34,8 +34,8 @@ namespace reef::inline v0::swap::detail {
 /// a fold, and leave. A sum that continues an earlier one, of micro-batches before, has that one
 /// loaded first.
 ///
-/// The first Swapping::stays segments are on the device for good: they are neither loaded nor
-/// evicted.
+/// The first SwapSchedule::resident_segments segments are on the device for good: they are neither
+/// loaded nor evicted.
 ///
 /// | Load           | reads the weights of the segment's buckets, writes their places in a slot       |
 /// | LoadGradients  | reads gradients_of(segment), writes their places in a slot                       |
@@ -47,7 +47,7 @@ namespace reef::inline v0::swap::detail {
 class Swapper {
 public:
   explicit Swapper(run::StepBuilder& builder)
-      : builder_(builder), program_(builder.program), manner_(builder.plan.swapping) {}
+      : builder_(builder), program_(builder.program), schedule_(builder.plan.swapping) {}
 
   void run() {
     std::vector<Instruction> written;
@@ -104,7 +104,7 @@ private:
       gradients.push_back(that_swap(builder_.gradients_of(s)));
     }
     SwapSlots made;
-    const int count = std::min(manner_.slots, segments());
+    const int count = std::min(schedule_.slots, segments());
     made.weights = Slots(program_, count, "weights", weights);
     // One is summed in, one is copied out of, and of three slots one more.
     const int sums = std::min(count, 3);
@@ -119,7 +119,7 @@ private:
   }
 
   void finish(std::vector<Instruction>& fold) {
-    if (!manner_.streams) {
+    if (!schedule_.per_micro_batch) {
       std::stable_sort(fold.begin(), fold.end(),
                        [this](const auto& a, const auto& b) { return position(a) < position(b); });
     }
@@ -226,10 +226,12 @@ private:
                                     : run::overwrites_gradients(builder_, i);
   }
 
-  [[nodiscard]] Lane leaving() const { return manner_.two_lanes ? Lane::compute : Lane::evict; }
+  [[nodiscard]] Lane leaving() const {
+    return schedule_.copies_on_compute_lane ? Lane::compute : Lane::evict;
+  }
 
   void write_back(int s) {
-    if (!manner_.writes_back || weights_.empty()) return;
+    if (!schedule_.writes_back || weights_.empty()) return;
     std::vector<Value> back;
     for (const Value& part : weights_) {
       const schedule::Storage storage = program_.storages[part.storage];
@@ -264,7 +266,7 @@ private:
 
   run::StepBuilder& builder_;
   schedule::Program& program_;
-  run::Swapping manner_;
+  run::SwapSchedule schedule_;
   std::vector<Value> weights_;  ///< where those of the segment that passes are
   std::vector<Value> sums_;     ///< what is summed in the slot for gradients that was taken last
   bool goes_on_ = false;        ///< from sums that were loaded

@@ -131,9 +131,9 @@ std::vector<comm::Alike> alike_of_plan(const graph::Dag& dag, const Options& opt
   add("activations", list(options.activations));
   if (options.swapping) {
     const auto& s = *options.swapping;
-    add("swapping", s.slots, " slots, ", s.stays, " stay, ", s.stash_slots, " for stashes",
-        s.streams ? ", streams" : "", s.two_lanes ? ", two lanes" : "",
-        s.writes_back ? ", writes back" : "");
+    add("swapping", s.slots, " slots, ", s.resident_segments, " stay, ", s.stash_slots,
+        " for stashes", s.per_micro_batch ? ", streams" : "",
+        s.copies_on_compute_lane ? ", two lanes" : "", s.writes_back ? ", writes back" : "");
   }
   add("profile", options.profile ? "given" : "none");
   return all;

@@ -15,30 +15,31 @@ namespace reef::inline v0 {
 
 namespace detail {
 
-/// Throws OptionError if a policy that swaps in one manner is given another.
+/// Throws OptionError if a policy that has one swap schedule is given another.
 template <class Swap>
-void require_manner_of(const run::Swapping& given) {
-  constexpr auto manners = Swap::manners();
+void require_schedule_of(const run::SwapSchedule& given) {
+  constexpr auto schedules = Swap::schedules();
   bool stays = false;
-  if constexpr (requires { Swap::may_stay; }) stays = Swap::may_stay;
-  if (!stays && given.stays > 0) {
+  if constexpr (requires { Swap::allows_resident_segments; })
+    stays = Swap::allows_resident_segments;
+  if (!stays && given.resident_segments > 0) {
     throw OptionError(
-        "reef::Trainer: swapping has ", given.stays,
+        "reef::Trainer: swapping has ", given.resident_segments,
         " segments that stay, but of this policy none does.\n  why: all that it has passes through "
-        "slots.\n  fix: stays = 0, or swap::Atom<>.");
+        "slots.\n  fix: resident_segments = 0, or swap::Atom<>.");
   }
-  if (manners.size() > 1) return;
-  run::Swapping own = manners.front();
-  own.stays = given.stays;
+  if (schedules.size() > 1) return;
+  run::SwapSchedule own = schedules.front();
+  own.resident_segments = given.resident_segments;
   own.stash_slots = given.stash_slots;
   if (given == own) return;
-  const auto said = [](const run::Swapping& manner) {
-    return concat(manner.slots, " slots", manner.streams ? ", streams" : "",
-                  manner.two_lanes ? ", on two lanes" : "",
-                  manner.writes_back ? ", and writes back" : "");
+  const auto said = [](const run::SwapSchedule& swapping) {
+    return concat(swapping.slots, " slots", swapping.per_micro_batch ? ", streams" : "",
+                  swapping.copies_on_compute_lane ? ", on two lanes" : "",
+                  swapping.writes_back ? ", and writes back" : "");
   };
   throw OptionError("reef::Trainer: swapping has ", said(given), ".\n  why: this policy has ",
-                    said(own), ", and no other manner.\n  fix: that, or swap::Atom<>.");
+                    said(own), ", and no other schedule.\n  fix: that, or swap::Atom<>.");
 }
 
 }  // namespace detail
@@ -49,11 +50,11 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
                                             int ranks, const std::vector<int>& micro_batches) {
   if (options.profile) graph::require_profile_of(dag, *options.profile);
   run::Choice choice;
-  if constexpr (Swap::home_is_host) {
-    choice.swapping = options.swapping ? *options.swapping : Swap::manners().front();
+  if constexpr (Swap::offloads_to_host) {
+    choice.swapping = options.swapping ? *options.swapping : Swap::schedules().front();
   }
   choice.activations = options.activations;
-  const bool bounded = Swap::home_is_host && options.device.memory_bytes > 0;
+  const bool bounded = Swap::offloads_to_host && options.device.memory_bytes > 0;
   const bool open = options.cuts.empty() || options.activations.empty() || !options.swapping;
   if (bounded && open) {
     choice = choose_swap(dag, options, ranks, micro_batches);
@@ -111,18 +112,19 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   if (plan.activations.size() == 1) {
     plan.activations.assign(plan.segments.size(), choice.activations.front());
   }
-  if (plan.stashes_some() && !Swap::home_is_host) {
+  if (plan.stashes_some() && !Swap::offloads_to_host) {
     throw OptionError(
         "reef::Trainer: activations are to be stashed, but nothing is swapped.\n"
         "  why: they would go to host memory beside weights that stay.\n"
         "  fix: Activations::recompute, or swap::Atom.");
   }
   plan.swapping = choice.swapping;
-  plan.swapping.stays = std::min(plan.swapping.stays, static_cast<int>(plan.segments.size()));
+  plan.swapping.resident_segments =
+      std::min(plan.swapping.resident_segments, static_cast<int>(plan.segments.size()));
   if constexpr (requires { options.device.poison_freed; }) plan.drops = options.device.poison_freed;
   plan.piece_bytes = options.communication.piece_bytes;
   plan.gradient = element_of<Gradient>;
-  if constexpr (Swap::home_is_host) plan.home = schedule::Place::host;
+  if constexpr (Swap::offloads_to_host) plan.persistent_place = schedule::Place::host;
   if constexpr (!overlapping && !periodic) {
     plan.checks = options.non_finite != optim::NonFinite::ignore;
   }
@@ -141,14 +143,15 @@ template <class... Policies>
 run::Choice Trainer<Policies...>::choose_swap(
     [[maybe_unused]] const graph::Dag& dag, [[maybe_unused]] const Options& options,
     [[maybe_unused]] int ranks, [[maybe_unused]] const std::vector<int>& micro_batches) {
-  if constexpr (Swap::home_is_host) {
+  if constexpr (Swap::offloads_to_host) {
     using Planner = typename Swap::Planner;
     const auto profile = Planner::template profile_of<Device>(dag, options);
-    const auto own = Swap::manners();
-    std::vector<run::Swapping> manners(own.begin(), own.end());
-    if (options.swapping) manners = {*options.swapping};
-    bool may_stay = false;
-    if constexpr (requires { Swap::may_stay; }) may_stay = Swap::may_stay && !options.swapping;
+    const auto own = Swap::schedules();
+    std::vector<run::SwapSchedule> schedules(own.begin(), own.end());
+    if (options.swapping) schedules = {*options.swapping};
+    bool allows_resident_segments = false;
+    if constexpr (requires { Swap::allows_resident_segments; })
+      allows_resident_segments = Swap::allows_resident_segments && !options.swapping;
     const auto most = std::max_element(micro_batches.begin(), micro_batches.end());
     const int busiest =
         options.virtual_ranks > 1 ? 0 : static_cast<int>(most - micro_batches.begin());
@@ -173,10 +176,10 @@ run::Choice Trainer<Policies...>::choose_swap(
     typename Planner::Limits limits;
     limits.memory = options.device.memory_bytes;
     limits.accumulation = *most;
-    limits.manners = manners;
+    limits.schedules = schedules;
     limits.cuts = options.cuts;
     limits.activations = options.activations;
-    limits.may_stay = may_stay;
+    limits.allows_resident_segments = allows_resident_segments;
     Planner planner(dag, profile, std::move(limits), std::move(programs));
     return planner.choose();
   } else {

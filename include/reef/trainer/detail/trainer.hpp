@@ -52,8 +52,8 @@ auto Trainer<Policies...>::possible(Options options) -> Options {
         "reef::Trainer: accumulation adapts, but this optimizer communicates between micro-"
         "batches, not beside them.\n  fix: Accumulation::fixed(), or optim::Acco.");
   }
-  if constexpr (Swap::home_is_host) {
-    if (options.swapping) detail::require_manner_of<Swap>(*options.swapping);
+  if constexpr (Swap::offloads_to_host) {
+    if (options.swapping) detail::require_schedule_of<Swap>(*options.swapping);
   }
   return options;
 }

@@ -5,7 +5,8 @@
 #include <reef/trainer/trainer.hpp>
 
 struct Own : reef::optim::Zero1<reef::optim::Sgd> {
-  static constexpr bool works_at_home = false;  // reserves a copy of the weights on the device, say
+  static constexpr bool supports_offload =
+      false;  // reserves a copy of the weights on the device, say
 };
 
 #ifdef FIXED
