@@ -74,23 +74,25 @@ struct OneShot {
     }
   }
 
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site, Rule rule, optim::UpdateOptions o) {
-    using T = typename Site::sum_type;
-    using Kernels = nn::Kernels<typename Site::device_type>;
-    handlers.on_wire("Share", [&site](const schedule::Instruction& i) {
-      return site.template all_gather<T>(i.text(), site.span(i.reads[0]), site.span(i.writes[0]),
-                                         copies(site.plan(), static_cast<std::size_t>(i.index)));
+  template <class Handlers, class RankContext>
+  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
+                       optim::UpdateOptions o) {
+    using T = typename RankContext::sum_type;
+    using Kernels = nn::Kernels<typename RankContext::device_type>;
+    handlers.on_wire("Share", [&context](const schedule::Instruction& i) {
+      return context.template all_gather<T>(
+          i.text(), context.span(i.reads[0]), context.span(i.writes[0]),
+          copies(context.plan(), static_cast<std::size_t>(i.index)));
     });
-    handlers.on_lane("Fold", [&site](const schedule::Instruction& i) {
-      return [all = site.at(i.reads[0]), sum = site.at(i.writes[0]), n = site.elements(i.writes[0]),
-              P = site.plan().ranks](auto& lane) {
+    handlers.on_lane("Fold", [&context](const schedule::Instruction& i) {
+      return [all = context.at(i.reads[0]), sum = context.at(i.writes[0]),
+              n = context.elements(i.writes[0]), P = context.plan().ranks](auto& lane) {
         for (int r = 0; r < P; ++r)
           Kernels::template copy_or_add<T>(lane, sum, all + r * n, n, r > 0);
       };
     });
-    optim::add_decision_code(handlers, site, o);
-    optim::add_update_code(handlers, site, rule);
+    optim::add_decision_code(handlers, context, o);
+    optim::add_update_code(handlers, context, rule);
   }
 };
 

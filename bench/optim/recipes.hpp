@@ -13,7 +13,7 @@
 #include <reef/device/host.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/optim/learning_rate.hpp>
-#include <reef/run/site.hpp>
+#include <reef/run/rank_context.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/options.hpp>

@@ -17,7 +17,7 @@
 #include <reef/data/token_shards.hpp>
 #include <reef/data/token_view.hpp>
 #include <reef/io/checksum.hpp>
-#include <reef/run/site.hpp>
+#include <reef/run/rank_context.hpp>
 
 #include "tokenizer.hpp"
 

@@ -12,7 +12,7 @@
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/placed_program.hpp>
-#include <reef/run/site.hpp>
+#include <reef/run/rank_context.hpp>
 #include <reef/run/staging.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_code.hpp>

@@ -1,4 +1,4 @@
-// expect: reef P3: this optimizer policy has no add_code(handlers, site, rule, options).
+// expect: reef P3: this optimizer policy has no add_code(handlers, context, rule, options).
 
 #include <reef/optim/decision.hpp>
 #include <reef/optim/sgd.hpp>
@@ -32,11 +32,11 @@ struct Alone {
 };
 
 struct AloneWithCode : Alone {
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site, Rule rule,
+  template <class Handlers, class RankContext>
+  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
                        reef::optim::UpdateOptions options) {
-    reef::optim::add_decision_code(handlers, site, options);
-    reef::optim::add_update_code(handlers, site, rule);
+    reef::optim::add_decision_code(handlers, context, options);
+    reef::optim::add_update_code(handlers, context, rule);
   }
 };
 

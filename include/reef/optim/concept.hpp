@@ -95,7 +95,7 @@ using options_of = typename detail::OptionsOf<O>::type;
 ///                           builder.phase; the policy the reduction, the scalars, the update and the
 ///                           gathering. Sets builder.verdict to where a Verdict is at the end, also
 ///                           of an evaluation, which is the model's phase and a verdict
-///     add_code(handlers, site, rule, options)   adds the code of what `add` has appended (P3)
+///     add_code(handlers, context, rule, options)   adds the code of what `add` has appended (P3)
 ///     state(builder)     the ranges of state that a checkpoint keeps
 ///
 /// | facts  | `name`: its own, by which a resume knows what was pending; `sharded`: a rank keeps   |
@@ -168,14 +168,14 @@ concept periodic_policy =
 ///
 /// Apart from optimizer_policy, which asks nothing of devices and ranks: programs can be written,
 /// proved and simulated without code.
-template <class O, class Handlers, class Site>
-concept brings_code = requires(Handlers& handlers, const Site& site, const typename O::Rule& rule,
-                               UpdateOptions options) {
-  O::add_code(handlers, site, rule, options);
+template <class O, class Handlers, class RankContext>
+concept brings_code = requires(Handlers& handlers, const RankContext& context,
+                               const typename O::Rule& rule, UpdateOptions options) {
+  O::add_code(handlers, context, rule, options);
 };
 
 #define REEF_P3_BRINGS_CODE                                                                   \
-  "reef P3: this optimizer policy has no add_code(handlers, site, rule, options).\n"          \
+  "reef P3: this optimizer policy has no add_code(handlers, context, rule, options).\n"          \
   "  why: add writes instructions, and each kind of them needs the code that runs it.\n"      \
   "  fix: a static template add_code that calls handlers.on_lane and on_wire for each kind, " \
   "or inherit it from a policy with the same kinds.\n"                                        \

@@ -79,16 +79,16 @@ struct Counts {
   std::vector<int> folds;  ///< micro-batches of each
 
   /// Of the micro-batches whose losses are `values`, then their weights.
-  template <class Site>
-  Counts(const Site& site, std::span<const run::Value> values) {
+  template <class RankContext>
+  Counts(const RankContext& context, std::span<const run::Value> values) {
     const std::size_t count = values.size() / 2;
     for (std::size_t j = 0; j < count; ++j) {
-      losses.push_back(site.at(values[j]));
-      weights.push_back(site.at(values[count + j]));
+      losses.push_back(context.at(values[j]));
+      weights.push_back(context.at(values[count + j]));
     }
-    const auto [first, last] = site.plan().folds_of(site.rank());
+    const auto [first, last] = context.plan().folds_of(context.rank());
     for (int fold = first; fold < last; ++fold) {
-      folds.push_back(site.plan().micro_batches[static_cast<std::size_t>(fold)]);
+      folds.push_back(context.plan().micro_batches[static_cast<std::size_t>(fold)]);
     }
   }
 
@@ -247,73 +247,75 @@ inline void add_own_decision(run::StepBuilder& builder) {
 }
 
 /// Adds the code of OwnNorms and OwnDecide.
-template <class Handlers, class Site>
-void add_own_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
-  using T = typename Site::sum_type;
-  handlers.on_lane("OwnNorms", [&site](const schedule::Instruction& i) -> typename Handlers::Code {
-    const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
-    return
-        [gradient = site.at(i.reads[0]), pieces = bucket.pieces(0, bucket.size()),
-         sums = site.memory.template at<double>(i.writes[0].storage)](
-            typename Handlers::Lane& lane) { detail::sum_squares(lane, gradient, pieces, sums); };
-  });
-  handlers.on_wire("OwnDecide",
-                   [&site, options](const schedule::Instruction& i) ->
-                   typename Handlers::Communication {
-                     const std::size_t counted = i.reads.size() - site.plan().buckets.size();
-                     std::vector<std::span<const double>> sums;
-                     for (std::size_t k = counted; k < i.reads.size(); ++k) {
-                       sums.push_back(site.template span<double>(i.reads[k]));
-                     }
-                     auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
-                     const detail::Counts<T> micro_batches(site, std::span(i.reads).first(counted));
-                     return site.call("decide", [sums, verdict, options, micro_batches] {
-                       double counts[detail::ScalarLayout::counts] = {};
-                       micro_batches.write_to(counts);
-                       double squares = 0;
-                       for (const std::span<const double> blocks : sums) {
-                         for (const double sum : blocks) squares += sum;
-                       }
-                       *verdict = judge(counts[0], counts[1], squares, options);
-                       verdict->micro_batches = static_cast<std::int64_t>(counts[2]);
-                     });
-                   });
+template <class Handlers, class RankContext>
+void add_own_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
+  using T = typename RankContext::sum_type;
+  handlers.on_lane(
+      "OwnNorms", [&context](const schedule::Instruction& i) -> typename Handlers::Code {
+        const run::Bucket& bucket = context.plan().buckets[static_cast<std::size_t>(i.index)];
+        return [gradient = context.at(i.reads[0]), pieces = bucket.pieces(0, bucket.size()),
+                sums = context.memory.template at<double>(i.writes[0].storage)](
+                   typename Handlers::Lane& lane) {
+          detail::sum_squares(lane, gradient, pieces, sums);
+        };
+      });
+  handlers.on_wire(
+      "OwnDecide",
+      [&context, options](const schedule::Instruction& i) -> typename Handlers::Communication {
+        const std::size_t counted = i.reads.size() - context.plan().buckets.size();
+        std::vector<std::span<const double>> sums;
+        for (std::size_t k = counted; k < i.reads.size(); ++k) {
+          sums.push_back(context.template span<double>(i.reads[k]));
+        }
+        auto* const verdict = context.memory.template at<Verdict>(i.writes[0].storage);
+        const detail::Counts<T> micro_batches(context, std::span(i.reads).first(counted));
+        return context.call("decide", [sums, verdict, options, micro_batches] {
+          double counts[detail::ScalarLayout::counts] = {};
+          micro_batches.write_to(counts);
+          double squares = 0;
+          for (const std::span<const double> blocks : sums) {
+            for (const double sum : blocks) squares += sum;
+          }
+          *verdict = judge(counts[0], counts[1], squares, options);
+          verdict->micro_batches = static_cast<std::int64_t>(counts[2]);
+        });
+      });
 }
 
 /// Adds the code of Norms, Scalars, Decide and Count.
-template <class Handlers, class Site>
-void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions options) {
-  using T = typename Site::sum_type;
+template <class Handlers, class RankContext>
+void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
+  using T = typename RankContext::sum_type;
   using Lane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
   using Communication = typename Handlers::Communication;
   using schedule::Instruction;
-  const bool with_norms = site.builder.trains() && site.plan().checks;
-  const auto layout = std::make_shared<const detail::ScalarLayout>(site.plan(), with_norms);
+  const bool with_norms = context.builder.trains() && context.plan().checks;
+  const auto layout = std::make_shared<const detail::ScalarLayout>(context.plan(), with_norms);
 
-  handlers.on_lane("Norms", [&site](const Instruction& i) -> Code {
-    const run::Bucket& bucket = site.plan().buckets[static_cast<std::size_t>(i.index)];
-    auto pieces = bucket.pieces_of(site.rank());
-    if (site.elements(i.reads[0]) != bucket.size()) {
+  handlers.on_lane("Norms", [&context](const Instruction& i) -> Code {
+    const run::Bucket& bucket = context.plan().buckets[static_cast<std::size_t>(i.index)];
+    auto pieces = bucket.pieces_of(context.rank());
+    if (context.elements(i.reads[0]) != bucket.size()) {
       for (auto& [begin, end] : pieces) {
-        begin -= bucket.shards[static_cast<std::size_t>(site.rank())];
-        end -= bucket.shards[static_cast<std::size_t>(site.rank())];
+        begin -= bucket.shards[static_cast<std::size_t>(context.rank())];
+        end -= bucket.shards[static_cast<std::size_t>(context.rank())];
       }
     }
-    return [gradient = site.at(i.reads[0]), pieces = std::move(pieces),
-            sums = site.memory.template at<double>(i.writes[0].storage)](Lane& lane) {
+    return [gradient = context.at(i.reads[0]), pieces = std::move(pieces),
+            sums = context.memory.template at<double>(i.writes[0].storage)](Lane& lane) {
       detail::sum_squares(lane, gradient, pieces, sums);
     };
   });
 
   // Before the gather each rank writes its own numbers to their place among all.
-  handlers.on_wire("Scalars", [&site, layout](const Instruction& i) -> Communication {
-    const auto rank = static_cast<std::size_t>(site.rank());
-    const std::span<double> table = site.template span<double>(i.writes[0]);
+  handlers.on_wire("Scalars", [&context, layout](const Instruction& i) -> Communication {
+    const auto rank = static_cast<std::size_t>(context.rank());
+    const std::span<double> table = context.template span<double>(i.writes[0]);
     double* const all = table.data();
     const std::int64_t begin = layout->ranks[rank];
     const auto mine = static_cast<std::size_t>(layout->ranks[rank + 1] - begin);
-    Communication gather = site.template all_gather<double>(
+    Communication gather = context.template all_gather<double>(
         "scalars", std::span<const double>(all + begin, mine), table, layout->ranks);
 
     // Sums of squares come last. Before them are the counts of each fold, or losses and weights of
@@ -325,10 +327,10 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
     std::optional<detail::Counts<T>> micro_batches;
     if (counted.size() == folds) {
       for (const run::Value value : counted) {
-        counts.push_back(site.memory.template at<double>(value.storage));
+        counts.push_back(context.memory.template at<double>(value.storage));
       }
     } else {
-      micro_batches.emplace(site, counted);
+      micro_batches.emplace(context, counted);
     }
     struct Sums {
       const double* from;
@@ -338,8 +340,9 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
     std::vector<Sums> sums;
     for (std::size_t b = 0; b < buckets; ++b) {
       const std::size_t k = i.reads.size() - buckets + b;
-      sums.push_back({site.memory.template at<double>(i.reads[k].storage), layout->norms[rank][b],
-                      static_cast<std::size_t>(site.storage(i.reads[k]).bytes / sizeof(double))});
+      sums.push_back(
+          {context.memory.template at<double>(i.reads[k].storage), layout->norms[rank][b],
+           static_cast<std::size_t>(context.storage(i.reads[k]).bytes / sizeof(double))});
     }
     gather.begin = [own = all + begin, all, counts, micro_batches, sums] {
       double* to = own;
@@ -352,19 +355,19 @@ void add_decision_code(Handlers& handlers, const Site& site, UpdateOptions optio
     return gather;
   });
 
-  handlers.on_lane("Count", [&site](const Instruction& i) -> Code {
+  handlers.on_lane("Count", [&context](const Instruction& i) -> Code {
     const bool first = i.accumulates.empty();
     const run::Value counts = first ? i.writes[0] : i.accumulates[0];
-    const detail::CountKernel<T> kernel{site.memory.template at<double>(counts.storage),
-                                        site.at(i.reads[0]), site.at(i.reads[1]), first};
+    const detail::CountKernel<T> kernel{context.memory.template at<double>(counts.storage),
+                                        context.at(i.reads[0]), context.at(i.reads[1]), first};
     return [kernel](Lane& lane) { transform_vectors<double>(lane, 1, kernel); };
   });
 
-  handlers.on_wire("Decide", [&site, layout, options](const Instruction& i) -> Communication {
-    const auto* const all = site.memory.template at<double>(i.reads[0].storage);
-    auto* const verdict = site.memory.template at<Verdict>(i.writes[0].storage);
-    const run::StepPlan& plan = site.plan();
-    return site.call("decide", [all, verdict, &plan, layout, options] {
+  handlers.on_wire("Decide", [&context, layout, options](const Instruction& i) -> Communication {
+    const auto* const all = context.memory.template at<double>(i.reads[0].storage);
+    auto* const verdict = context.memory.template at<Verdict>(i.writes[0].storage);
+    const run::StepPlan& plan = context.plan();
+    return context.call("decide", [all, verdict, &plan, layout, options] {
       *verdict = detail::judge_scalars(*layout, all, plan, options);
     });
   });

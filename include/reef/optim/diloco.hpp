@@ -144,10 +144,10 @@ struct DiLoCo {
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return detail::OuterProgram::state(builder, Inner::states, Outer::states);
   }
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site, Inner rule, UpdateOptions update,
-                       const Options& options = {}) {
-    detail::add_outer_code(handlers, site, rule, update, options);
+  template <class Handlers, class RankContext>
+  static void add_code(Handlers& handlers, const RankContext& context, Inner rule,
+                       UpdateOptions update, const Options& options = {}) {
+    detail::add_outer_code(handlers, context, rule, update, options);
   }
 };
 

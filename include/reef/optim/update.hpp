@@ -140,14 +140,18 @@ void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel,
 }
 
 /// Adds the code of Publish: the master weights that an owner keeps, rounded as they leave.
-template <class Handlers, class Site>
-void add_publish_code(Handlers& handlers, const Site& site) {
-  using T = typename Site::element_type;
+template <class Handlers, class RankContext>
+void add_publish_code(Handlers& handlers, const RankContext& context) {
+  using T = typename RankContext::element_type;
   using Lane = typename Handlers::Lane;
-  handlers.on_lane("Publish", [&site](const schedule::Instruction& i) -> typename Handlers::Code {
-    return [kernel = PublishKernel<T>{site.template at<T>(i.writes[0]), site.at(i.reads[0])},
-            n = site.elements(i.reads[0])](Lane& lane) { transform_vectors<T>(lane, n, kernel); };
-  });
+  handlers.on_lane(
+      "Publish", [&context](const schedule::Instruction& i) -> typename Handlers::Code {
+        return
+            [kernel = PublishKernel<T>{context.template at<T>(i.writes[0]), context.at(i.reads[0])},
+             n = context.elements(i.reads[0])](Lane& lane) {
+              transform_vectors<T>(lane, n, kernel);
+            };
+      });
 }
 
 }  // namespace detail
@@ -155,29 +159,30 @@ void add_publish_code(Handlers& handlers, const Site& site) {
 /// Adds the code of Update: the rule on each run of weights that decay or do not, with the gradient
 /// times the verdict's scale; nothing if the verdict does not commit. Master weights are updated, and
 /// rounded to the weights in the same pass.
-template <class Handlers, class Site, update_rule Rule>
-void add_update_code(Handlers& handlers, const Site& site, Rule rule) {
-  using T = typename Site::element_type;
-  using E = typename Site::sum_type;
+template <class Handlers, class RankContext, update_rule Rule>
+void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) {
+  using T = typename RankContext::element_type;
+  using E = typename RankContext::sum_type;
   using Lane = typename Handlers::Lane;
   handlers.on_lane(
-      "Update", [&site, rule](const schedule::Instruction& i) -> typename Handlers::Code {
-        const run::StepPlan& plan = site.plan();
-        const auto* const verdict = site.memory.template at<const Verdict>(i.reads[1].storage);
+      "Update", [&context, rule](const schedule::Instruction& i) -> typename Handlers::Code {
+        const run::StepPlan& plan = context.plan();
+        const auto* const verdict = context.memory.template at<const Verdict>(i.reads[1].storage);
         const std::int64_t n =
-            std::min(site.elements(i.reads[0]), site.template elements<T>(i.writes[0]));
+            std::min(context.elements(i.reads[0]), context.template elements<T>(i.writes[0]));
         const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
         const std::int64_t begin =
-            n == bucket.size() ? 0 : bucket.shards[static_cast<std::size_t>(site.rank())];
+            n == bucket.size() ? 0 : bucket.shards[static_cast<std::size_t>(context.rank())];
         detail::RuleKernel<Rule, T> kernel;
-        kernel.weight = site.template at<T>(i.writes[0]);
-        kernel.g = site.at(i.reads[0]);
-        for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = site.at(i.accumulates[k]);
+        kernel.weight = context.template at<T>(i.writes[0]);
+        kernel.g = context.at(i.reads[0]);
+        for (std::size_t k = 0; k < Rule::states; ++k)
+          kernel.state[k] = context.at(i.accumulates[k]);
         if constexpr (detail::RuleKernel<Rule, T>::has_master) {
-          kernel.master = site.at(i.accumulates.back());
+          kernel.master = context.at(i.accumulates.back());
         }
         return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict,
-                &state = site.state, rule](Lane& lane) mutable {
+                &state = context.state, rule](Lane& lane) mutable {
           if (!verdict->commit) return;
           kernel.scale = static_cast<E>(verdict->scale);
           detail::apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {

@@ -20,7 +20,7 @@ namespace reef::inline v0::run {
 template <device::device Device, real T, real Gradient = sum_t<T>>
 class Executable {
 public:
-  using AddCode = std::function<void(Handlers<Device>&, const Site<Device, T, Gradient>&)>;
+  using AddCode = std::function<void(Handlers<Device>&, const RankContext<Device, T, Gradient>&)>;
 
   Executable(const PlacedProgram& placed, const Arenas<Device>& arenas,
              const graph::Graph<Device, T>& graph, Source source, NextMicroBatch next,
@@ -30,10 +30,10 @@ public:
         next_(std::move(next)),
         numbers_(placed.builder.micro_batches.size()),
         memory_(placed.program, placed.placement, arenas),
-        site_{placed.builder, memory_, graph, source_, next_, state, numbers_} {
+        context_{placed.builder, memory_, graph, source_, next_, state, numbers_} {
     Handlers<Device> handlers;
-    add_step_code(handlers, site_);
-    add_code(handlers, site_);
+    add_step_code(handlers, context_);
+    add_code(handlers, context_);
     executor_ = std::make_unique<Executor<Device>>(
         device, progress, lanes, placed.program,
         serial ? serial_order(placed.program) : schedule::derive(placed.program, placed.placement),
@@ -49,14 +49,14 @@ public:
   void replay(std::vector<int> trip_counts) { executor_->replay(std::move(trip_counts)); }
 
   [[nodiscard]] const Memory<Device>& memory() const { return memory_; }
-  [[nodiscard]] const Site<Device, T, Gradient>& site() const { return site_; }
+  [[nodiscard]] const RankContext<Device, T, Gradient>& context() const { return context_; }
 
 private:
   Source source_;
   NextMicroBatch next_;
   std::vector<std::uint64_t> numbers_;
   Memory<Device> memory_;
-  Site<Device, T, Gradient> site_;
+  RankContext<Device, T, Gradient> context_;
   std::unique_ptr<Executor<Device>> executor_;
 };
 

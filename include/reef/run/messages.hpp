@@ -34,8 +34,8 @@ void add_messages(Instruction& instruction, const StepBuilder& builder, Bytes el
   }
 }
 
-/// States what Site::reduce_scatter sends and receives with the same P + 1 offsets: to each rank the
-/// chunk that it owns, from each this rank's.
+/// States what RankContext::reduce_scatter sends and receives with the same P + 1 offsets: to each
+/// rank the chunk that it owns, from each this rank's.
 inline void add_reduce_scatter_messages(Instruction& instruction, const StepBuilder& builder,
                                         Bytes element, std::uint32_t channel,
                                         std::span<const std::int64_t> offsets) {
@@ -46,8 +46,8 @@ inline void add_reduce_scatter_messages(Instruction& instruction, const StepBuil
                [&](int /*peer*/) { return shard(builder.rank()); });
 }
 
-/// States what Site::all_gather sends and receives with the same P + 1 offsets: this rank's shard to
-/// each, from each its own.
+/// States what RankContext::all_gather sends and receives with the same P + 1 offsets: this rank's
+/// shard to each, from each its own.
 inline void add_all_gather_messages(Instruction& instruction, const StepBuilder& builder,
                                     Bytes element, std::uint32_t channel,
                                     std::span<const std::int64_t> offsets) {

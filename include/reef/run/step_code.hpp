@@ -13,7 +13,7 @@
 #include <reef/graph/graph.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>
-#include <reef/run/site.hpp>
+#include <reef/run/rank_context.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::run {
@@ -25,30 +25,30 @@ namespace detail {
 template <device::device Device, real T, real Gradient>
 class Operands {
 public:
-  Operands(const Site<Device, T, Gradient>& site, int segment)
-      : site_(site), s_(segment), bindings_(*site.plan().dag) {}
+  Operands(const RankContext<Device, T, Gradient>& context, int segment)
+      : context_(context), s_(segment), bindings_(*context.plan().dag) {}
 
   /// The addresses of a Forward.
-  static graph::SegmentBindings of_forward(const Site<Device, T, Gradient>& site,
+  static graph::SegmentBindings of_forward(const RankContext<Device, T, Gradient>& context,
                                            const Instruction& forward) {
-    Operands operands(site, forward.index);
+    Operands operands(context, forward.index);
     const graph::Segment& segment = operands.segment();
     return operands.bound(forward, segment.boundary_inputs, segment.boundary_outputs,
-                          keeps(site.builder, forward.index));
+                          keeps(context.builder, forward.index));
   }
 
   /// The addresses of a Recompute.
-  static graph::SegmentBindings of_recompute(const Site<Device, T, Gradient>& site,
+  static graph::SegmentBindings of_recompute(const RankContext<Device, T, Gradient>& context,
                                              const Instruction& recompute) {
-    Operands operands(site, recompute.index);
+    Operands operands(context, recompute.index);
     const graph::Segment& segment = operands.segment();
     return operands.bound(recompute, segment.recompute_reads, segment.recompute_writes, true);
   }
 
   /// The addresses of a Backward.
-  static graph::SegmentBindings of_backward(const Site<Device, T, Gradient>& site,
+  static graph::SegmentBindings of_backward(const RankContext<Device, T, Gradient>& context,
                                             const Instruction& backward) {
-    Operands operands(site, backward.index);
+    Operands operands(context, backward.index);
     const graph::Segment& segment = operands.segment();
     Cursor reads{backward.reads};
     Cursor writes{backward.writes};
@@ -62,14 +62,14 @@ public:
           operands.next(segment.input_gradient_accumulates[i] ? sums : writes);
     }
     operands.bindings_.workspace = operands.next(writes);
-    operands.gradients(overwrites_gradients(site.builder, backward) ? writes : sums);
+    operands.gradients(overwrites_gradients(context.builder, backward) ? writes : sums);
     return std::move(operands.bindings_);
   }
 
   /// The addresses of the gradients of a segment's uses, from operands as `gradients_of` lists them.
-  static std::vector<void*> of_gradients(const Site<Device, T, Gradient>& site, int segment,
-                                         const std::vector<Value>& values) {
-    Operands operands(site, segment);
+  static std::vector<void*> of_gradients(const RankContext<Device, T, Gradient>& context,
+                                         int segment, const std::vector<Value>& values) {
+    Operands operands(context, segment);
     Cursor cursor{values};
     operands.gradients(cursor);
     return std::move(operands.bindings_.uses);
@@ -95,7 +95,7 @@ private:
   }
 
   [[nodiscard]] const graph::Segment& segment() const {
-    return site_.plan().segments[static_cast<std::size_t>(s_)];
+    return context_.plan().segments[static_cast<std::size_t>(s_)];
   }
 
   void* next(Cursor& cursor) const {
@@ -104,7 +104,7 @@ private:
           "reef::run: an instruction of segment ", s_,
           " has too few operands.\n  fix: a pass replaces operands in their places.");
     }
-    return site_.memory.at(cursor.values[cursor.at++].storage);
+    return context_.memory.at(cursor.values[cursor.at++].storage);
   }
 
   void bind(std::vector<void*>& table, const std::vector<int>& ids, Cursor& cursor) const {
@@ -114,13 +114,13 @@ private:
   /// Where a parameter lies in the memory of its bucket.
   template <class U>
   void* in_bucket(void* bucket, std::size_t b, std::size_t parameter) const {
-    const StepPlan& plan = site_.plan();
+    const StepPlan& plan = context_.plan();
     return static_cast<U*>(bucket) + (plan.layout.parameters[parameter] - plan.buckets[b].begin);
   }
 
   void weights(Cursor& reads) {
-    const StepPlan& plan = site_.plan();
-    for (const std::size_t b : site_.builder.buckets_of(segment())) {
+    const StepPlan& plan = context_.plan();
+    for (const std::size_t b : context_.builder.buckets_of(segment())) {
       void* const bucket = next(reads);
       for (const int id : segment().parameters) {
         const auto p = static_cast<std::size_t>(id);
@@ -131,19 +131,19 @@ private:
   }
 
   void gradients(Cursor& cursor) {
-    const StepPlan& plan = site_.plan();
+    const StepPlan& plan = context_.plan();
     const int own = plan.bucket_of_segment[static_cast<std::size_t>(s_)];
     void* const bucket = own >= 0 ? next(cursor) : nullptr;
     for (const int use : segment().uses) {
       const auto p = static_cast<std::size_t>(plan.dag->use_at(use).parameter);
       const bool further =
-          site_.builder.accumulators[0].uses[static_cast<std::size_t>(use)] != no_storage;
+          context_.builder.accumulators[0].uses[static_cast<std::size_t>(use)] != no_storage;
       bindings_.use(use) =
           further ? next(cursor) : in_bucket<sum_t<T>>(bucket, static_cast<std::size_t>(own), p);
     }
   }
 
-  const Site<Device, T, Gradient>& site_;
+  const RankContext<Device, T, Gradient>& context_;
   int s_;
   graph::SegmentBindings bindings_;
 };
@@ -174,116 +174,118 @@ void fold_into(DeviceLane& lane, To* to, const From* from, std::int64_t n, bool 
 /// Adds the code of AddGradients: what a Backward has written becomes, or is added to, gradients of a
 /// narrower type. Padding between parameters belongs to nobody, and stays as it is.
 template <device::device Device, real T, real Gradient>
-void add_rounding_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& site) {
-  handlers.on_lane("AddGradients",
-                   [&site](const Instruction& add) -> typename Handlers<Device>::Code {
-                     struct Range {
-                       Gradient* to;
-                       const sum_t<T>* from;
-                       std::int64_t elements;
-                     };
-                     const StepPlan& plan = site.plan();
-                     const auto s = static_cast<std::size_t>(add.index);
-                     const bool adds = !add.accumulates.empty();
-                     const std::vector<Value>& targets = adds ? add.accumulates : add.writes;
-                     std::vector<Range> ranges;
-                     std::size_t next = 0;
-                     if (const int b = plan.bucket_of_segment[s]; b >= 0) {
-                       for (const auto& [begin, end] : plan.parameters_in(b)) {
-                         ranges.push_back({site.template at<Gradient>(targets[0]) + begin,
-                                           site.at(add.reads[0]) + begin, end - begin});
-                       }
-                       next = 1;
-                     }
-                     for (; next < targets.size(); ++next) {
-                       ranges.push_back({site.template at<Gradient>(targets[next]),
-                                         site.at(add.reads[next]), site.elements(add.reads[next])});
-                     }
-                     return [ranges = std::move(ranges), adds](typename Device::Lane& lane) {
-                       for (const Range& r : ranges) {
-                         fold_into(lane, r.to, r.from, r.elements, adds);
-                       }
-                     };
-                   });
+void add_rounding_code(Handlers<Device>& handlers,
+                       const RankContext<Device, T, Gradient>& context) {
+  handlers.on_lane(
+      "AddGradients", [&context](const Instruction& add) -> typename Handlers<Device>::Code {
+        struct Range {
+          Gradient* to;
+          const sum_t<T>* from;
+          std::int64_t elements;
+        };
+        const StepPlan& plan = context.plan();
+        const auto s = static_cast<std::size_t>(add.index);
+        const bool adds = !add.accumulates.empty();
+        const std::vector<Value>& targets = adds ? add.accumulates : add.writes;
+        std::vector<Range> ranges;
+        std::size_t next = 0;
+        if (const int b = plan.bucket_of_segment[s]; b >= 0) {
+          for (const auto& [begin, end] : plan.parameters_in(b)) {
+            ranges.push_back({context.template at<Gradient>(targets[0]) + begin,
+                              context.at(add.reads[0]) + begin, end - begin});
+          }
+          next = 1;
+        }
+        for (; next < targets.size(); ++next) {
+          ranges.push_back({context.template at<Gradient>(targets[next]),
+                            context.at(add.reads[next]), context.elements(add.reads[next])});
+        }
+        return [ranges = std::move(ranges), adds](typename Device::Lane& lane) {
+          for (const Range& r : ranges) {
+            fold_into(lane, r.to, r.from, r.elements, adds);
+          }
+        };
+      });
 }
 
 }  // namespace detail
 
 /// Adds the code of Batch, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank, Download and Upload.
 template <device::device Device, real T, real Gradient>
-void add_step_code(Handlers<Device>& handlers, const Site<Device, T, Gradient>& site) {
+void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Gradient>& context) {
   using DeviceLane = typename Device::Lane;
   using Code = typename Handlers<Device>::Code;
   using Communication = typename Handlers<Device>::Communication;
   using Sum = sum_t<T>;
-  handlers.on_wire("Batch", [&site](const Instruction& batch) -> Communication {
-    const graph::Dag& dag = *site.plan().dag;
+  handlers.on_wire("Batch", [&context](const Instruction& batch) -> Communication {
+    const graph::Dag& dag = *context.plan().dag;
     std::vector<AnyView> inputs;
     for (std::size_t i = 0; i < dag.inputs.size(); ++i) {
       const graph::TensorSpec& spec = dag.tensor_at(dag.inputs[i]).spec;
-      inputs.emplace_back(site.memory.at(batch.writes[i].storage), spec.shape, spec.element);
+      inputs.emplace_back(context.memory.at(batch.writes[i].storage), spec.shape, spec.element);
     }
-    Sum* const weight = site.at(batch.writes.back());
-    return site.call("batch", [&site, inputs, weight, j = batch.micro_batch] {
-      site.take(j);
-      const double given = site.source(site.first_sample(j), inputs);
+    Sum* const weight = context.at(batch.writes.back());
+    return context.call("batch", [&context, inputs, weight, j = batch.micro_batch] {
+      context.take(j);
+      const double given = context.source(context.first_sample(j), inputs);
       if (!is_finite(given) || given < 0) {
-        throw OptionError("reef::run: the source of rank ", site.rank(), " gives micro-batch ", j,
-                          " the weight ", given,
+        throw OptionError("reef::run: the source of rank ", context.rank(), " gives micro-batch ",
+                          j, " the weight ", given,
                           ".\n  fix: 0 for what does not count, else a finite number above 0.");
       }
       *weight = static_cast<Sum>(given);
     });
   });
 
-  const auto forward = [&site](const Instruction& i, graph::SegmentBindings bindings,
-                               graph::Forward what) -> Code {
-    const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
-    return [&site, &segment, what, j = i.micro_batch,
+  const auto forward = [&context](const Instruction& i, graph::SegmentBindings bindings,
+                                  graph::Forward what) -> Code {
+    const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
+    return [&context, &segment, what, j = i.micro_batch,
             bindings = std::move(bindings)](DeviceLane& lane) {
-      site.graph.forward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
-                         what);
+      context.graph.forward(segment, bindings, lane,
+                            {context.state.seed, context.first_sample(j), 0, 0}, what);
     };
   };
-  handlers.on_lane("Forward", [&site, forward](const Instruction& i) {
+  handlers.on_lane("Forward", [&context, forward](const Instruction& i) {
     using graph::Forward;
-    const Forward trains = keeps(site.builder, i.index) ? Forward::keeps : Forward::drops;
-    return forward(i, detail::Operands<Device, T, Gradient>::of_forward(site, i),
-                   site.builder.trains() ? trains : Forward::infers);
+    const Forward trains = keeps(context.builder, i.index) ? Forward::keeps : Forward::drops;
+    return forward(i, detail::Operands<Device, T, Gradient>::of_forward(context, i),
+                   context.builder.trains() ? trains : Forward::infers);
   });
-  handlers.on_lane("Recompute", [&site, forward](const Instruction& i) {
-    return forward(i, detail::Operands<Device, T, Gradient>::of_recompute(site, i),
+  handlers.on_lane("Recompute", [&context, forward](const Instruction& i) {
+    return forward(i, detail::Operands<Device, T, Gradient>::of_recompute(context, i),
                    graph::Forward::again);
   });
 
-  handlers.on_lane("Backward", [&site](const Instruction& backward) -> Code {
+  handlers.on_lane("Backward", [&context](const Instruction& backward) -> Code {
     using Operands = detail::Operands<Device, T, Gradient>;
-    const auto& segment = site.plan().segments[static_cast<std::size_t>(backward.index)];
-    return [&site, &segment, j = backward.micro_batch,
-            accumulate = !overwrites_gradients(site.builder, backward),
-            bindings = Operands::of_backward(site, backward)](DeviceLane& lane) {
-      site.graph.backward(segment, bindings, lane, {site.state.seed, site.first_sample(j), 0, 0},
-                          accumulate);
+    const auto& segment = context.plan().segments[static_cast<std::size_t>(backward.index)];
+    return [&context, &segment, j = backward.micro_batch,
+            accumulate = !overwrites_gradients(context.builder, backward),
+            bindings = Operands::of_backward(context, backward)](DeviceLane& lane) {
+      context.graph.backward(segment, bindings, lane,
+                             {context.state.seed, context.first_sample(j), 0, 0}, accumulate);
     };
   });
 
-  if constexpr (!std::is_same_v<Gradient, Sum>) detail::add_rounding_code(handlers, site);
+  if constexpr (!std::is_same_v<Gradient, Sum>) detail::add_rounding_code(handlers, context);
 
-  handlers.on_lane("FoldUses", [&site](const Instruction& fold) -> Code {
-    return site.adds_uses(fold.index, fold.accumulates[0], fold.reads);
+  handlers.on_lane("FoldUses", [&context](const Instruction& fold) -> Code {
+    return context.adds_uses(fold.index, fold.accumulates[0], fold.reads);
   });
 
-  handlers.on_lane("FoldRank", [&site](const Instruction& fold) -> Code {
+  handlers.on_lane("FoldRank", [&context](const Instruction& fold) -> Code {
     const bool accumulate = !fold.accumulates.empty();
     const Value target = accumulate ? fold.accumulates[0] : fold.writes[0];
-    return [to = site.at(target), from = site.template at<Gradient>(fold.reads[0]),
-            n = site.elements(target),
+    return [to = context.at(target), from = context.template at<Gradient>(fold.reads[0]),
+            n = context.elements(target),
             accumulate](DeviceLane& lane) { detail::fold_into(lane, to, from, n, accumulate); };
   });
 
   handlers.on_lane("Download",
-                   [&site](const Instruction& download) { return site.copies(download); });
-  handlers.on_lane("Upload", [&site](const Instruction& upload) { return site.copies(upload); });
+                   [&context](const Instruction& download) { return context.copies(download); });
+  handlers.on_lane("Upload",
+                   [&context](const Instruction& upload) { return context.copies(upload); });
 }
 
 }  // namespace reef::inline v0::run

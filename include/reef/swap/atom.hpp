@@ -22,9 +22,9 @@ struct Swapped {
 
   static void add(run::StepBuilder& builder) { Swapper(builder).run(); }
 
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site) {
-    add_swap_code(handlers, site);
+  template <class Handlers, class RankContext>
+  static void add_code(Handlers& handlers, const RankContext& context) {
+    add_swap_code(handlers, context);
   }
 };
 

@@ -12,7 +12,7 @@ namespace reef::inline v0::swap {
 ///
 ///     add(builder)               refines the instructions that the pipeline wrote, and adds loads and
 ///                                evictions
-///     add_code(handlers, site)   if it writes instructions of its own: adds their code
+///     add_code(handlers, context)   if it writes instructions of its own: adds their code
 ///     schedules()                if offloads_to_host: each run::SwapSchedule that a plan may choose,
 ///                                ascending where only slots differ; the first is that without a plan
 ///     allows_resident_segments   optional: a plan may choose that first segments stay on the device

@@ -61,8 +61,8 @@ struct Composition {
 template <class C>
 concept composition_has_code =
     optim::brings_code<typename C::Optim, run::Handlers<typename C::Device>,
-                       run::Site<typename C::Device, typename C::Precision::type,
-                                 precision::gradient_t<typename C::Precision>>>;
+                       run::RankContext<typename C::Device, typename C::Precision::type,
+                                        precision::gradient_t<typename C::Precision>>>;
 
 }  // namespace detail
 
@@ -472,7 +472,7 @@ private:
   static void require_inside(std::string_view name, Bytes offset, std::size_t bytes, Bytes all);
   static const optim::Verdict& verdict_of(const Executable& executable) {
     return *executable.memory().template at<const optim::Verdict>(
-        executable.site().builder.verdict);
+        executable.context().builder.verdict);
   }
   [[nodiscard]] StepResult result_of(const optim::Verdict& verdict, Seconds seconds) const;
 

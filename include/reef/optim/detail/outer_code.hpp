@@ -114,74 +114,76 @@ struct OuterBeginKernel {
 };
 
 /// Adds the code of what OuterProgram appends. `options` are those of DiLoCo.
-template <class Handlers, class Site, class Inner, class Options>
-void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOptions update,
-                    const Options& options) {
-  using T = typename Site::element_type;
-  using E = typename Site::sum_type;
+template <class Handlers, class RankContext, class Inner, class Options>
+void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
+                    UpdateOptions update, const Options& options) {
+  using T = typename RankContext::element_type;
+  using E = typename RankContext::sum_type;
   using Outer = decltype(options.outer);
   using DeviceLane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
   using Communication = typename Handlers::Communication;
   using schedule::Instruction;
-  add_decision_code(handlers, site, update);
-  add_own_decision_code(handlers, site, update);
-  add_update_code(handlers, site, rule);
-  const auto pieces = std::make_shared<const std::vector<Piece>>(pieces_of(site.plan()));
+  add_decision_code(handlers, context, update);
+  add_own_decision_code(handlers, context, update);
+  add_update_code(handlers, context, rule);
+  const auto pieces = std::make_shared<const std::vector<Piece>>(pieces_of(context.plan()));
   const auto piece_of = [pieces](const Instruction& i) -> const Piece& {
     return (*pieces)[static_cast<std::size_t>(i.index)];
   };
 
-  handlers.on_lane("HandOut", [&site, piece_of](const Instruction& i) -> Code {
+  handlers.on_lane("HandOut", [&context, piece_of](const Instruction& i) -> Code {
     const Piece& piece = piece_of(i);
-    return site.memory.copy({i.writes[0].storage},
-                            {i.reads[0].storage, static_cast<Bytes>(piece.begin) * sizeof(E)},
-                            static_cast<Bytes>(piece.size()) * sizeof(E));
+    return context.memory.copy({i.writes[0].storage},
+                               {i.reads[0].storage, static_cast<Bytes>(piece.begin) * sizeof(E)},
+                               static_cast<Bytes>(piece.size()) * sizeof(E));
   });
 
-  handlers.on_wire("ReduceWeights", [&site, piece_of](const Instruction& i) -> Communication {
-    return site.reduce_scatter(concat("weights of piece ", i.index), i.reads[0], i.writes[0],
-                               piece_of(i).shards);
+  handlers.on_wire("ReduceWeights", [&context, piece_of](const Instruction& i) -> Communication {
+    return context.reduce_scatter(concat("weights of piece ", i.index), i.reads[0], i.writes[0],
+                                  piece_of(i).shards);
   });
   const auto gather = [&]<class U>(const char* kind, const char* what, U) {
-    handlers.on_wire(kind, [&site, piece_of, what](const Instruction& i) -> Communication {
-      return site.template all_gather<U>(concat(what, i.index), site.template span<U>(i.reads[0]),
-                                         site.template span<U>(i.writes[0]), piece_of(i).shards);
+    handlers.on_wire(kind, [&context, piece_of, what](const Instruction& i) -> Communication {
+      return context.template all_gather<U>(
+          concat(what, i.index), context.template span<U>(i.reads[0]),
+          context.template span<U>(i.writes[0]), piece_of(i).shards);
     });
   };
   gather("GatherOuter", "outer weights of piece ", E{});
   gather("GatherCommitted", "committed weights of piece ", T{});
 
-  handlers.on_lane("OuterUpdate", [&site, piece_of, options](const Instruction& i) -> Code {
+  handlers.on_lane("OuterUpdate", [&context, piece_of, options](const Instruction& i) -> Code {
     OuterKernel<Outer, E> kernel;
-    kernel.sum = site.at(i.writes[0]);
-    for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = site.at(i.accumulates[k]);
-    kernel.theta = site.at(i.accumulates.back());
-    kernel.ranks = static_cast<E>(site.plan().ranks);
-    kernel.of_weights = site.plan().outer_schedule.overlap != run::OuterSchedule::Overlap::eager;
-    return [kernel, n = site.elements(i.writes[0]), options, fragment = piece_of(i).fragment,
-            &state = site.state, &outer = site.plan().outer_schedule](DeviceLane& lane) mutable {
-      const std::int64_t t = outer_step(outer, fragment, state.committed);
-      kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
-      transform_vectors<E>(lane, n, kernel);
-    };
+    kernel.sum = context.at(i.writes[0]);
+    for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = context.at(i.accumulates[k]);
+    kernel.theta = context.at(i.accumulates.back());
+    kernel.ranks = static_cast<E>(context.plan().ranks);
+    kernel.of_weights = context.plan().outer_schedule.overlap != run::OuterSchedule::Overlap::eager;
+    return
+        [kernel, n = context.elements(i.writes[0]), options, fragment = piece_of(i).fragment,
+         &state = context.state, &outer = context.plan().outer_schedule](DeviceLane& lane) mutable {
+          const std::int64_t t = outer_step(outer, fragment, state.committed);
+          kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
+          transform_vectors<E>(lane, n, kernel);
+        };
   });
 
-  handlers.on_lane("Merge", [&site, piece_of, options](const Instruction& i) -> Code {
+  handlers.on_lane("Merge", [&context, piece_of, options](const Instruction& i) -> Code {
     const Piece& piece = piece_of(i);
     MergeKernel<T> kernel;
-    kernel.weight = site.template at<T>(i.writes[0]) + piece.begin;
+    kernel.weight = context.template at<T>(i.writes[0]) + piece.begin;
     if constexpr (MergeKernel<T>::has_master) {
-      kernel.master = site.at(i.accumulates[0]) + piece.begin;
+      kernel.master = context.at(i.accumulates[0]) + piece.begin;
     }
-    kernel.arrived = site.at(i.reads[0]);
-    if (site.plan().outer_schedule.overlap == run::OuterSchedule::Overlap::mix) {
+    kernel.arrived = context.at(i.reads[0]);
+    if (context.plan().outer_schedule.overlap == run::OuterSchedule::Overlap::mix) {
       kernel.mix = static_cast<E>(options.mix);
     }
     return [kernel, n = piece.size()](DeviceLane& lane) { transform_vectors<T>(lane, n, kernel); };
   });
 
-  handlers.on_lane("OuterBegin", [&site, pieces, options](const Instruction& i) -> Code {
+  handlers.on_lane("OuterBegin", [&context, pieces, options](const Instruction& i) -> Code {
     struct Part {
       OuterBeginKernel<Outer, T> kernel;
       std::int64_t elements;
@@ -190,19 +192,19 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
     for (const Piece& piece : *pieces) {
       if (piece.bucket != static_cast<std::size_t>(i.index)) continue;
       OuterBeginKernel<Outer, T> kernel;
-      kernel.weight = site.template at<T>(i.writes[0]) + piece.begin;
-      kernel.leaving = site.at(i.writes[1 + parts.size()]);
+      kernel.weight = context.template at<T>(i.writes[0]) + piece.begin;
+      kernel.leaving = context.at(i.writes[1 + parts.size()]);
       for (std::size_t k = 0; k < Outer::states; ++k)
-        kernel.state[k] = site.at(i.accumulates[k]) + piece.begin;
-      kernel.start = site.at(i.accumulates[Outer::states]) + piece.begin;
+        kernel.state[k] = context.at(i.accumulates[k]) + piece.begin;
+      kernel.start = context.at(i.accumulates[Outer::states]) + piece.begin;
       if constexpr (OuterBeginKernel<Outer, T>::has_master) {
-        kernel.master = site.at(i.accumulates.back()) + piece.begin;
+        kernel.master = context.at(i.accumulates.back()) + piece.begin;
       }
-      kernel.ranks = static_cast<E>(site.plan().ranks);
+      kernel.ranks = static_cast<E>(context.plan().ranks);
       parts.push_back({kernel, piece.size()});
     }
-    return [parts, options, &state = site.state,
-            &outer = site.plan().outer_schedule](DeviceLane& lane) mutable {
+    return [parts, options, &state = context.state,
+            &outer = context.plan().outer_schedule](DeviceLane& lane) mutable {
       const std::int64_t t = outer_step(outer, 0, state.committed);
       for (Part& part : parts) {
         part.kernel.c =
@@ -212,7 +214,7 @@ void add_outer_code(Handlers& handlers, const Site& site, Inner rule, UpdateOpti
     };
   });
 
-  add_publish_code(handlers, site);
+  add_publish_code(handlers, context);
 }
 
 }  // namespace reef::inline v0::optim::detail

@@ -17,65 +17,68 @@ namespace reef::inline v0::optim::detail {
 ///
 ///     Estimate, Update:  step t + 1 with its learning rate
 ///     moved ahead:       `again` as step t + 2, `momentum` by the state of t + 1, with the next step's rate
-template <bool Commits, Ahead ahead, class Handlers, class Site, class Rule>
-void add_outgoing_code(Handlers& handlers, const Site& site, const char* kind, Rule rule) {
-  using T = typename Site::element_type;
-  using E = typename Site::sum_type;
+template <bool Commits, Ahead ahead, class Handlers, class RankContext, class Rule>
+void add_outgoing_code(Handlers& handlers, const RankContext& context, const char* kind,
+                       Rule rule) {
+  using T = typename RankContext::element_type;
+  using E = typename RankContext::sum_type;
   using DeviceLane = typename Handlers::Lane;
-  handlers.on_lane(kind, [&site, rule](const schedule::Instruction& i) -> typename Handlers::Code {
-    const run::StepPlan& plan = site.plan();
-    const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
-    const std::int64_t n = bucket.shard_size(site.rank());
-    const std::span<const run::Value> kept =
-        Commits ? std::span(i.accumulates) : std::span(i.reads).subspan(2);
-    OutgoingKernel<Rule, T, Commits, ahead> kernel;
-    kernel.out = site.template at<T>(i.writes[0]);
-    kernel.g = site.at(i.reads[0]);
-    for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = site.at(kept[k]);
-    kernel.master = site.at(kept[Rule::states]);
-    const auto* const verdict = site.memory.template at<const Verdict>(i.reads[1].storage);
-    const std::int64_t begin = bucket.shards[static_cast<std::size_t>(site.rank())];
-    return [runs = runs_of(plan, i.index, begin, n), kernel, n, verdict, &state = site.state,
-            rule](DeviceLane& lane) mutable {
-      if (!verdict->commit) {
-        transform_vectors<T>(lane, n, PublishKernel<T>{kernel.out, kernel.master});
-        return;
-      }
-      kernel.scale = static_cast<E>(verdict->scale);
-      const std::int64_t t = state.committed + 1;
-      apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
-        part.c = rule.template coefficients<E>(t, state.learning_rate, decays);
-        part.next = rule.template coefficients<E>(ahead == Ahead::again ? t + 1 : t,
-                                                  state.next_learning_rate, decays);
+  handlers.on_lane(
+      kind, [&context, rule](const schedule::Instruction& i) -> typename Handlers::Code {
+        const run::StepPlan& plan = context.plan();
+        const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
+        const std::int64_t n = bucket.shard_size(context.rank());
+        const std::span<const run::Value> kept =
+            Commits ? std::span(i.accumulates) : std::span(i.reads).subspan(2);
+        OutgoingKernel<Rule, T, Commits, ahead> kernel;
+        kernel.out = context.template at<T>(i.writes[0]);
+        kernel.g = context.at(i.reads[0]);
+        for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = context.at(kept[k]);
+        kernel.master = context.at(kept[Rule::states]);
+        const auto* const verdict = context.memory.template at<const Verdict>(i.reads[1].storage);
+        const std::int64_t begin = bucket.shards[static_cast<std::size_t>(context.rank())];
+        return [runs = runs_of(plan, i.index, begin, n), kernel, n, verdict, &state = context.state,
+                rule](DeviceLane& lane) mutable {
+          if (!verdict->commit) {
+            transform_vectors<T>(lane, n, PublishKernel<T>{kernel.out, kernel.master});
+            return;
+          }
+          kernel.scale = static_cast<E>(verdict->scale);
+          const std::int64_t t = state.committed + 1;
+          apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
+            part.c = rule.template coefficients<E>(t, state.learning_rate, decays);
+            part.next = rule.template coefficients<E>(ahead == Ahead::again ? t + 1 : t,
+                                                      state.next_learning_rate, decays);
+          });
+        };
       });
-    };
-  });
 }
 
 /// Adds the code of what OverlappingStep appends.
-template <Ahead ahead, class Handlers, class Site, class Rule>
-void add_overlapping_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
+template <Ahead ahead, class Handlers, class RankContext, class Rule>
+void add_overlapping_code(Handlers& handlers, const RankContext& context, Rule rule,
+                          UpdateOptions options) {
   using DeviceLane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
-  add_collective_code(handlers, site);
-  add_decision_code(handlers, site, options);
-  add_outgoing_code<false, Ahead::nothing>(handlers, site, "Estimate", rule);
-  add_outgoing_code<true, ahead>(handlers, site, "Update", rule);
+  add_collective_code(handlers, context);
+  add_decision_code(handlers, context, options);
+  add_outgoing_code<false, Ahead::nothing>(handlers, context, "Estimate", rule);
+  add_outgoing_code<true, ahead>(handlers, context, "Update", rule);
 
-  handlers.on_lane("HandOver", [&site](const schedule::Instruction& i) -> Code {
+  handlers.on_lane("HandOver", [&context](const schedule::Instruction& i) -> Code {
     const std::span<const run::Value> uses = std::span(i.reads).subspan(1);
-    return [copy = site.memory.copy({i.writes[0].storage}, {i.reads[0].storage},
-                                    site.storage(i.reads[0]).bytes),
-            add_uses = site.adds_uses(i.index, i.writes[0], uses)](DeviceLane& lane) {
+    return [copy = context.memory.copy({i.writes[0].storage}, {i.reads[0].storage},
+                                       context.storage(i.reads[0]).bytes),
+            add_uses = context.adds_uses(i.index, i.writes[0], uses)](DeviceLane& lane) {
       copy(lane);
       add_uses(lane);
     };
   });
   for (const char* const kind : {"Install", "HandCounts"}) {
-    handlers.on_lane(kind,
-                     [&site](const schedule::Instruction& i) -> Code { return site.copies(i); });
+    handlers.on_lane(
+        kind, [&context](const schedule::Instruction& i) -> Code { return context.copies(i); });
   }
-  add_publish_code(handlers, site);
+  add_publish_code(handlers, context);
 }
 
 }  // namespace reef::inline v0::optim::detail

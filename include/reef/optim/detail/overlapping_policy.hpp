@@ -36,9 +36,10 @@ struct OverlappingPolicy {
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return OverlappingStep::state(builder, Rule::states, weights_are_committed);
   }
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
-    add_overlapping_code<ahead>(handlers, site, rule, options);
+  template <class Handlers, class RankContext>
+  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
+                       UpdateOptions options) {
+    add_overlapping_code<ahead>(handlers, context, rule, options);
   }
 };
 

@@ -28,9 +28,10 @@ struct SynchronousPolicy {
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return state_ranges(builder, Rule::states, sharded);
   }
-  template <class Handlers, class Site>
-  static void add_code(Handlers& handlers, const Site& site, Rule rule, UpdateOptions options) {
-    add_synchronous_code(handlers, site, rule, options);
+  template <class Handlers, class RankContext>
+  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
+                       UpdateOptions options) {
+    add_synchronous_code(handlers, context, rule, options);
   }
 };
 

@@ -20,29 +20,29 @@ void poison(DeviceLane& lane, void* memory, Bytes bytes) {
 ///
 /// What lies between parameters in a slot is another segment's, and stays there: it has to be 0 where
 /// gradients are summed up.
-template <class Handlers, class Site>
-void add_swap_code(Handlers& handlers, const Site& site) {
+template <class Handlers, class RankContext>
+void add_swap_code(Handlers& handlers, const RankContext& context) {
   using Code = typename Handlers::Code;
   using DeviceLane = typename Handlers::Lane;
   for (const char* comes : {"Load", "LoadGradients", "Restore"}) {
-    handlers.on_lane(comes,
-                     [&site](const Instruction& coming) -> Code { return site.copies(coming); });
+    handlers.on_lane(
+        comes, [&context](const Instruction& coming) -> Code { return context.copies(coming); });
   }
-  handlers.on_lane("Drop", [&site](const Instruction& drop) -> Code {
+  handlers.on_lane("Drop", [&context](const Instruction& drop) -> Code {
     std::vector<std::pair<void*, Bytes>> parts;
     for (const Value& value : drop.writes) {
-      parts.emplace_back(site.memory.at(value.storage), site.storage(value).bytes);
+      parts.emplace_back(context.memory.at(value.storage), context.storage(value).bytes);
     }
     return [parts = std::move(parts)](DeviceLane& lane) {
       for (const auto& [memory, bytes] : parts) poison(lane, memory, bytes);
     };
   });
   for (const char* leaves : {"WriteBack", "Stash"}) {
-    handlers.on_lane(leaves,
-                     [&site](const Instruction& leaving) -> Code { return site.copies(leaving); });
+    handlers.on_lane(
+        leaves, [&context](const Instruction& leaving) -> Code { return context.copies(leaving); });
   }
-  handlers.on_lane("Evict", [&site](const Instruction& evict) -> Code {
-    using Gradient = typename Site::gradient_type;
+  handlers.on_lane("Evict", [&context](const Instruction& evict) -> Code {
+    using Gradient = typename RankContext::gradient_type;
     struct Leaving {
       run::StorageCopy copy;
       void* from;
@@ -51,21 +51,21 @@ void add_swap_code(Handlers& handlers, const Site& site) {
     std::vector<Leaving> all;
     const auto add = [&](std::size_t i, Bytes offset, Bytes bytes) {
       const run::StorageId from = evict.reads[i].storage;
-      all.push_back({site.memory.copy({targets[i].storage, offset}, {from, offset}, bytes),
-                     site.memory.template at<std::byte>(from) + offset});
+      all.push_back({context.memory.copy({targets[i].storage, offset}, {from, offset}, bytes),
+                     context.memory.template at<std::byte>(from) + offset});
     };
     std::size_t next = 0;
-    const int b = site.plan().bucket_of_segment[static_cast<std::size_t>(evict.index)];
+    const int b = context.plan().bucket_of_segment[static_cast<std::size_t>(evict.index)];
     if (b >= 0) {
-      for (const auto& [begin, end] : site.plan().parameters_in(b)) {
+      for (const auto& [begin, end] : context.plan().parameters_in(b)) {
         add(0, static_cast<Bytes>(begin) * sizeof(Gradient),
             static_cast<Bytes>(end - begin) * sizeof(Gradient));
       }
       next = 1;
     }
-    for (; next < targets.size(); ++next) add(next, 0, site.storage(targets[next]).bytes);
+    for (; next < targets.size(); ++next) add(next, 0, context.storage(targets[next]).bytes);
     // A diagnosis looks at gradients while they leave.
-    const bool last = site.builder.purpose != run::Purpose::diagnosis;
+    const bool last = context.builder.purpose != run::Purpose::diagnosis;
     return [all = std::move(all), last](DeviceLane& lane) {
       for (const Leaving& leaving : all) {
         leaving.copy(lane);

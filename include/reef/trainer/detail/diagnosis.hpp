@@ -84,21 +84,22 @@ inline void add_diagnosis(run::StepBuilder& builder, const run::Pass& model) {
 
 /// Adds the code of Inspect and Report, which notes the first finding.
 template <device::device Device, real T, real Gradient>
-void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device, T, Gradient>& site,
+void add_diagnosis_code(run::Handlers<Device>& handlers,
+                        const run::RankContext<Device, T, Gradient>& context,
                         std::shared_ptr<Finding> first) {
   using Lane = typename Device::Lane;
-  const auto elements = [&site](int use) {
-    const graph::Dag& dag = *site.plan().dag;
+  const auto elements = [&context](int use) {
+    const graph::Dag& dag = *context.plan().dag;
     return dag.parameter_at(dag.use_at(use).parameter).spec.shape.size();
   };
 
   handlers.on_lane(
       "Inspect",
-      [&site, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
-        const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
+      [&context, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
+        const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
         const auto uses =
-            run::detail::Operands<Device, T, Gradient>::of_gradients(site, i.index, i.reads);
-        auto* const sums = site.memory.template at<double>(i.writes[0].storage);
+            run::detail::Operands<Device, T, Gradient>::of_gradients(context, i.index, i.reads);
+        auto* const sums = context.memory.template at<double>(i.writes[0].storage);
         return [&segment, elements, uses, sums](Lane& lane) {
           double* next = sums;
           for (const int use : inspected_uses(segment)) {
@@ -111,33 +112,33 @@ void add_diagnosis_code(run::Handlers<Device>& handlers, const run::Site<Device,
         };
       });
 
-  handlers.on_wire("Report",
-                   [&site, elements, first](const schedule::Instruction& i) ->
-                   typename run::Handlers<Device>::Communication {
-                     if (i.index < 0) {
-                       const sum_t<T>* const loss = site.at(i.reads[0]);
-                       return site.call("report", [loss, first, j = i.micro_batch] {
-                         if (first->precedes(j) || is_finite(*loss)) return;
-                         *first = {Finding::loss, j};
-                       });
-                     }
-                     const auto& segment = site.plan().segments[static_cast<std::size_t>(i.index)];
-                     const auto* const sums = site.memory.template at<double>(i.reads[0].storage);
-                     return site.call(
-                         "report", [&segment, elements, sums, first, j = i.micro_batch] {
-                           if (first->precedes(j)) return;
-                           const double* next = sums;
-                           for (const int use : inspected_uses(segment)) {
-                             const std::int64_t blocks = run::norm_blocks(elements(use));
-                             for (std::int64_t block = 0; block < blocks; ++block) {
-                               if (is_finite(next[block])) continue;
-                               *first = {use, j};
-                               return;
-                             }
-                             next += blocks;
-                           }
-                         });
-                   });
+  handlers.on_wire(
+      "Report",
+      [&context, elements, first](const schedule::Instruction& i) ->
+      typename run::Handlers<Device>::Communication {
+        if (i.index < 0) {
+          const sum_t<T>* const loss = context.at(i.reads[0]);
+          return context.call("report", [loss, first, j = i.micro_batch] {
+            if (first->precedes(j) || is_finite(*loss)) return;
+            *first = {Finding::loss, j};
+          });
+        }
+        const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
+        const auto* const sums = context.memory.template at<double>(i.reads[0].storage);
+        return context.call("report", [&segment, elements, sums, first, j = i.micro_batch] {
+          if (first->precedes(j)) return;
+          const double* next = sums;
+          for (const int use : inspected_uses(segment)) {
+            const std::int64_t blocks = run::norm_blocks(elements(use));
+            for (std::int64_t block = 0; block < blocks; ++block) {
+              if (is_finite(next[block])) continue;
+              *first = {use, j};
+              return;
+            }
+            next += blocks;
+          }
+        });
+      });
 }
 
 }  // namespace reef::inline v0::detail

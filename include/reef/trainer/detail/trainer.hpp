@@ -141,17 +141,18 @@ template <class... Policies>
 auto Trainer<Policies...>::make_executable(const run::PlacedProgram& program, run::Source source,
                                            run::NextMicroBatch next, const run::StepState& state)
     -> std::unique_ptr<Executable> {
-  using Site = run::Site<Device, T, Gradient>;
-  const auto add_code = [this](run::Handlers<Device>& handlers, const Site& site) {
+  using RankContext = run::RankContext<Device, T, Gradient>;
+  const auto add_code = [this](run::Handlers<Device>& handlers, const RankContext& context) {
     [[maybe_unused]] const optim::UpdateOptions update{
         options_.clip_norm, options_.non_finite != optim::NonFinite::ignore};
     if constexpr (periodic) {
-      Optim::add_code(handlers, site, options_.rule, update, options_.sync);
-    } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, Site>) {
-      Optim::add_code(handlers, site, options_.rule, update);
+      Optim::add_code(handlers, context, options_.rule, update, options_.sync);
+    } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, RankContext>) {
+      Optim::add_code(handlers, context, options_.rule, update);
     }
-    if constexpr (requires { Swap::add_code(handlers, site); }) Swap::add_code(handlers, site);
-    detail::add_diagnosis_code(handlers, site, finding_);
+    if constexpr (requires { Swap::add_code(handlers, context); })
+      Swap::add_code(handlers, context);
+    detail::add_diagnosis_code(handlers, context, finding_);
   };
   return std::make_unique<Executable>(program, *arenas_, model_, std::move(source), std::move(next),
                                       state, device_, *progress_, *lanes_, options_.serial,

@@ -40,11 +40,11 @@ struct StepState {
   std::int64_t began = 0;         ///< steps after which ranks last began at the same weights
 };
 
-/// One rank's program with all that its code works on. Everything outlives the executor.
-///
-/// It is also the door to the ranks: what a policy's code exchanges, it asks the Site for.
+/// What the code of one rank's program works on: the program, its memory, its model and its
+/// batches. Everything outlives the executor. A policy's code also asks it for messages to other
+/// ranks.
 template <device::device Device, real T, real Gradient = sum_t<T>>
-struct Site {
+struct RankContext {
   using device_type = Device;
   using element_type = T;          ///< of weights
   using sum_type = sum_t<T>;       ///< of what is computed from them, of losses and optimizer state
