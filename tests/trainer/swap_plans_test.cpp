@@ -59,7 +59,7 @@ TEST_F(SwapAlone, is_planned_for_the_memory_that_there_is) {
     Swapped trainer(model(), small_source(), planned, {}, self);
     EXPECT_EQ(trainer.device().memory().peak, foreseen);
     const Seconds step = foreseen_step<Swapped>(planned);
-    EXPECT_GE(step * swap::detail::Judge::alike, fast) << "less memory is no faster";
+    EXPECT_GE(step * swap::detail::PlanEvaluator::alike, fast) << "less memory is no faster";
     fast = step;
   }
   options.device.memory_bytes = stays / 40;
@@ -157,7 +157,7 @@ TEST_F(SwapAlone, no_other_plan_of_the_same_cuts_is_much_faster) {
       const Seconds planned = foreseen_step<Swapped>(options);
       const Seconds best = fastest_of_all(options);
       EXPECT_LE(planned, 1.05 * best) << link << " B/s, " << share << " of the least memory";
-      if (planned <= swap::detail::Judge::alike * best) ++fastest;
+      if (planned <= swap::detail::PlanEvaluator::alike * best) ++fastest;
     }
   }
   EXPECT_GE(fastest, 8) << "of nine";
@@ -177,7 +177,7 @@ TEST_F(SwapAlone, what_streams_alone_is_not_faster) {
         return foreseen_step<Tested>(options);
       };
       EXPECT_LE(planned(std::type_identity<Swapped>()),
-                swap::detail::Judge::alike * planned(std::type_identity<Streamed>()))
+                swap::detail::PlanEvaluator::alike * planned(std::type_identity<Streamed>()))
           << micro_batches << " micro-batches, " << link << " B/s";
     }
   }

@@ -18,8 +18,8 @@
 #include <reef/profile/profile.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/swap/detail/cuts_to_try.hpp>
-#include <reef/swap/detail/judge.hpp>
 #include <reef/swap/detail/local_search.hpp>
+#include <reef/swap/detail/plan_evaluator.hpp>
 
 namespace reef::inline v0::swap {
 
@@ -62,7 +62,7 @@ public:
       : dag_(dag),
         profile_(profile),
         limits_(std::move(limits)),
-        judge_(profile, limits_.memory, std::move(programs)) {}
+        evaluator_(profile, limits_.memory, std::move(programs)) {}
 
   /// What to plan by: the profile of the options, or an estimate of the device's kind: link and slowdown as they
   /// are emulated, and 50 GFLOP/s, whatever the threads, of which ranks may have different numbers; else a GPU
@@ -104,10 +104,10 @@ public:
     add_staying(thinned);
     refine({fastest_of(finest_of(all)), fastest_of(std::move(all)), fastest_of(std::move(thinned))},
            fastest_of(std::move(streaming)));
-    if (std::optional<run::Choice> best = judge_.best()) return *std::move(best);
+    if (std::optional<run::Choice> best = evaluator_.best()) return *std::move(best);
     throw ScheduleError("reef::Trainer: no way was found to swap this model through a device of ",
                         limits_.memory, " bytes, ", limits_.accumulation,
-                        " micro-batches a step.\n  why: ", judge_.why_none(),
+                        " micro-batches a step.\n  why: ", evaluator_.why_none(),
                         ".\n  fix: that much memory, a smaller micro-batch, or fewer of them.");
   }
 
@@ -155,12 +155,12 @@ private:
   }
 
   /// There is time to look at further ones.
-  [[nodiscard]] bool may_work() const { return judge_.work() <= most_; }
+  [[nodiscard]] bool may_work() const { return evaluator_.work() <= most_; }
 
   /// Of each of these cuts and each schedule that does, or does not, stream: where segments are all
   /// treated alike, the fastest.
   std::vector<Candidate> uniform(const std::set<std::vector<int>>& partitions, bool streams) {
-    most_ = judge_.work() + most_uniform_work;
+    most_ = evaluator_.work() + most_uniform_work;
     std::vector<Candidate> found;
     for (const std::vector<int>& cuts : partitions) {
       if (found.empty() || may_work()) add_uniform(found, cuts, streams);
@@ -201,7 +201,7 @@ private:
   std::vector<Candidate> with_some_that_stay(const std::set<std::vector<int>>& partitions) {
     std::vector<Candidate> found;
     if (!limits_.allows_resident_segments) return found;
-    most_ = judge_.work() + most_uniform_work;
+    most_ = evaluator_.work() + most_uniform_work;
     for (const std::vector<int>& cuts : partitions) {
       for (const run::SwapSchedule& swapping : limits_.schedules) {
         if (swapping.slots > limits_.schedules.front().slots) continue;  // takes more memory
@@ -217,7 +217,7 @@ private:
     Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), swapping}};
     int& stays = next.choice.swapping.resident_segments;
     for (stays = 1; stays + 1 < static_cast<int>(cuts.size()) && may_work(); ++stays) {
-      next.step = judge_.step_of(next.choice);
+      next.step = evaluator_.step_of(next.choice);
       if (next.step < detail::never) break;
     }
     return next;
@@ -236,7 +236,7 @@ private:
     Candidate fastest;
     for (const std::vector<run::Activations>& activations : activations_to_try(cuts.size() - 1)) {
       Candidate next{{cuts, activations, swapping}};
-      next.step = judge_.step_of(next.choice);
+      next.step = evaluator_.step_of(next.choice);
       const bool fits = next.step < detail::never;
       fastest = detail::faster(fastest, next);
       // Of those of which as many stay, nothing else computes or moves less.
@@ -268,7 +268,7 @@ private:
   void add_staying(std::vector<Candidate>& candidates) {
     if (!limits_.allows_resident_segments) return;
     for (const Candidate& fast : fastest_of(candidates)) {
-      most_ = judge_.work() + detail::LocalSearch::most_work;
+      most_ = evaluator_.work() + detail::LocalSearch::most_work;
       for (const run::SwapSchedule& swapping : limits_.schedules) {
         for (const auto& activations : activations_to_try(fast.choice.activations.size())) {
           const Candidate most = most_staying({fast.choice.cuts, activations, swapping});
@@ -286,7 +286,7 @@ private:
     while (low < high && may_work()) {
       Candidate more = most;
       more.choice.swapping.resident_segments = (low + high + 1) / 2;
-      more.step = judge_.step_of(more.choice);
+      more.step = evaluator_.step_of(more.choice);
       if (more.step < detail::never) {
         low = more.choice.swapping.resident_segments;
         most = std::move(more);
@@ -303,7 +303,7 @@ private:
       const auto first =
           std::min_element(candidates.begin(), candidates.end(),
                            [](const Candidate& a, const Candidate& b) { return a.step < b.step; });
-      const Seconds step = judge_.step_of(first->choice, detail::never);
+      const Seconds step = evaluator_.step_of(first->choice, detail::never);
       if (step == first->step) {
         Candidate fastest = std::move(*first);
         candidates.erase(first);
@@ -345,7 +345,7 @@ private:
   /// found here.
   void refine(const std::vector<std::vector<Candidate>>& some,
               const std::vector<Candidate>& streaming) {
-    detail::LocalSearch search(judge_,
+    detail::LocalSearch search(evaluator_,
                                {limits_.activations.empty(), limits_.allows_resident_segments});
     std::vector<std::pair<run::Choice, Candidate>> known;  // and what has become of them
     const auto refined_of = [&](const Candidate& candidate) {
@@ -369,7 +369,7 @@ private:
   const graph::Dag& dag_;
   const profile::Profile& profile_;
   Limits limits_;
-  detail::Judge judge_;
+  detail::PlanEvaluator evaluator_;
   std::size_t most_ = 0;  ///< work after which nothing more is looked at
 };
 

@@ -8,7 +8,7 @@
 
 #include <reef/core/units.hpp>
 #include <reef/run/step_plan.hpp>
-#include <reef/swap/detail/judge.hpp>
+#include <reef/swap/detail/plan_evaluator.hpp>
 
 namespace reef::inline v0::swap::detail {
 
@@ -35,17 +35,17 @@ public:
   static constexpr std::size_t most_work = 300'000;
   static constexpr int most_stash_slots = 16;
 
-  /// `judge` outlives it.
-  LocalSearch(Judge& judge, Open open) : judge_(judge), open_(open) {}
+  /// `evaluator` outlives it.
+  LocalSearch(PlanEvaluator& evaluator, Open open) : evaluator_(evaluator), open_(open) {}
 
   /// Changes what some segments keep, and how many stay on the device: what stays first, or last, since both
   /// take memory. Returns the faster of the two.
   Candidate refine(const Candidate& from) {
     Candidate fastest = from;
     for (const bool stays_first : {true, false}) {
-      most_ = judge_.work() + most_work;
+      most_ = evaluator_.work() + most_work;
       Candidate now = from;
-      for (Seconds before = never; before > Judge::alike * now.step;) {
+      for (Seconds before = never; before > PlanEvaluator::alike * now.step;) {
         before = now.step;
         if (stays_first) stay(now);
         mix(now);
@@ -62,15 +62,15 @@ public:
   /// keep at once; or the number of segments that stay on the device changes by one, and then each
   /// keeps what is fastest.
   Candidate trade_memory(Candidate fastest) {
-    const std::size_t at_last = judge_.work() + most_work / 2;
+    const std::size_t at_last = evaluator_.work() + most_work / 2;
     for (bool is_faster = fastest.step < never; is_faster;) {
       is_faster = false;
       for (const int more : {0, -1, 1}) {
-        most_ = std::min(at_last, judge_.work() + most_work / 6);
+        most_ = std::min(at_last, evaluator_.work() + most_work / 6);
         Candidate changed = fastest;
         changed.choice.swapping.resident_segments += more;
         if (more != 0 && !may_be_resident(changed.choice)) continue;
-        if (more != 0) changed.step = judge_.step_of(changed.choice, never);
+        if (more != 0) changed.step = evaluator_.step_of(changed.choice, never);
         do polish(changed);
         while (change_two(changed));
         if (!is_shorter(changed, fastest)) continue;
@@ -83,16 +83,16 @@ public:
   }
 
 private:
-  [[nodiscard]] bool may_work() const { return judge_.work() <= most_; }
+  [[nodiscard]] bool may_work() const { return evaluator_.work() <= most_; }
 
   static bool is_shorter(const Candidate& changed, const Candidate& than) {
-    return changed.step * Judge::alike < than.step;
+    return changed.step * PlanEvaluator::alike < than.step;
   }
 
   /// Whether it is faster, and so takes the place of the other.
   bool replaces(Candidate& changed, Candidate& fastest) {
     if (!may_work()) return false;
-    changed.step = judge_.step_of(changed.choice, fastest.step);
+    changed.step = evaluator_.step_of(changed.choice, fastest.step);
     if (!is_shorter(changed, fastest)) return false;
     fastest = std::move(changed);
     return true;
@@ -208,7 +208,7 @@ private:
       Candidate changed{with(count)};
       changed.step = changed.choice == fastest.choice
                          ? fastest.step
-                         : judge_.step_of(changed.choice, fastest.step);
+                         : evaluator_.step_of(changed.choice, fastest.step);
       entry->second = changed.step;
       if (changed.step < fastest.step) fastest = std::move(changed);
       return entry->second;
@@ -227,7 +227,7 @@ private:
     for (int count = low; count <= high; ++count) time_of(count);
   }
 
-  Judge& judge_;
+  PlanEvaluator& evaluator_;
   Open open_;
   std::size_t most_ = 0;  ///< work after which nothing more is looked at
 };

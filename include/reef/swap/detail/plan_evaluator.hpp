@@ -40,26 +40,27 @@ inline void cut_off(schedule::Program& program) {
 }
 
 /// What a step takes at least, whatever waits for what.
-struct Floor {
+struct LowerBound {
   Seconds step = 0;  ///< all that one lane does
   Bytes moved = 0;   ///< over the link, on lanes of its own
 };
 
-/// The floor of a program whose loops do not iterate, on a rank that waits for no other.
-inline Floor floor_of(const schedule::Program& program, const schedule::Machine& machine) {
+/// The bound for a program whose loops do not iterate, on a rank that waits for no other.
+inline LowerBound lower_bound_of(const schedule::Program& program,
+                                 const schedule::Machine& machine) {
   const std::vector<std::uint32_t> loops = schedule::loop_by_instruction(program);
   std::array<Seconds, schedule::lane_count> busy{};
-  Floor floor;
+  LowerBound bound;
   for (std::size_t i = 0; i < program.round.size(); ++i) {
     const schedule::Instruction& instruction = program.round[i];
     if (loops[i] != schedule::no_loop) continue;
     busy[static_cast<std::size_t>(instruction.lane)] += schedule::duration_of(instruction, machine);
     const bool moves =
         instruction.lane == schedule::Lane::load || instruction.lane == schedule::Lane::evict;
-    if (moves) floor.moved += instruction.cost.bytes;
+    if (moves) bound.moved += instruction.cost.bytes;
   }
-  floor.step = *std::max_element(busy.begin(), busy.end());
-  return floor;
+  bound.step = *std::max_element(busy.begin(), busy.end());
+  return bound;
 }
 
 /// The segment that takes the most memory, in words: what it alone has for one micro-batch, unaligned.
@@ -117,13 +118,13 @@ struct Programs {
 };
 
 /// Says what candidates take, and remembers them.
-class Judge {
+class PlanEvaluator {
 public:
   /// Two predictions that no measurement tells apart.
   static constexpr double alike = 1.003;
 
   /// `profile` outlives it.
-  Judge(const profile::Profile& profile, Bytes memory, Programs programs)
+  PlanEvaluator(const profile::Profile& profile, Bytes memory, Programs programs)
       : profile_(profile),
         machine_(run::machine_of(profile)),
         memory_(memory),
@@ -195,9 +196,9 @@ private:
     }
     run::set_costs(alone, plan, profile_);
     cut_off(alone);
-    const Floor floor = floor_of(alone, machine_);
-    known.moved = floor.moved;
-    known.step = floor.step;
+    const LowerBound bound = lower_bound_of(alone, machine_);
+    known.moved = bound.moved;
+    known.step = bound.step;
     if (known.step >= enough) return;
     const auto world = schedule::World::uniform(1, machine_, {});
     known.step = schedule::simulate(std::span(&alone, 1), std::span(&placement, 1), world, 1).total;
