@@ -118,7 +118,7 @@ Alike alike_of_tokenizer(const TrainOptions& options) {
 std::string accumulation_of(const TrainOptions& options) {
   const bool adapts =
       options.accumulation ? options.accumulation->adapts : options.recipe == "acco";
-  const int most = options.accumulation ? options.accumulation->most : 0;
+  const int most = options.accumulation ? options.accumulation->max_micro_batches : 0;
   return !adapts ? "fixed" : most == 0 ? "adaptive" : reef::concat("cap:", most);
 }
 

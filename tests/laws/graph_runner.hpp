@@ -127,7 +127,7 @@ public:
   void backward(DrawKey key = {}, bool accumulate = false) {
     for (std::size_t s = segments_.size(); s-- > 0;) {
       poison_unread(s);
-      if (recomputes_) run_forward(s, key, graph::Forward::again);
+      if (recomputes_) run_forward(s, key, graph::Forward::recomputes);
       poison(workspace_);
       bindings_.saved = saved_[s].buffer.data();
       bindings_.workspace = workspace_.buffer.data();
@@ -138,7 +138,7 @@ public:
 
 private:
   void run_forward(std::size_t s, DrawKey key, graph::Forward what) {
-    const bool keeps = what == graph::Forward::keeps || what == graph::Forward::again;
+    const bool keeps = what == graph::Forward::keeps || what == graph::Forward::recomputes;
     poison(workspace_);
     poison(saved_[s]);
     bindings_.saved = keeps ? saved_[s].buffer.data() : nullptr;

@@ -117,7 +117,7 @@ TYPED_TEST(OverlappingPrograms, that_adapt_compute_for_as_long_as_they_communica
     for (const int most : {0, 3}) {
       auto plan = overlapping_plan<TypeParam>(dag, 2, {1, 1}, 1, discrete);
       plan.adapts = true;
-      plan.most = most;
+      plan.max_micro_batches = most;
       const auto programs = programs_of<TypeParam>(plan);
       EXPECT_NO_THROW(schedule::verify(programs));
       // A phase communicates for four micro-batches and a half: five begin, or as many as may.

@@ -62,11 +62,12 @@ private:
 
 /// What a forward is for.
 ///
-/// | keeps  | training: what backward reads is kept in the saved blob                                    |
-/// | drops  | training: nothing is kept, and before the backward there is another one, `again`           |
-/// | again  | computes once more, with the same key, what backward reads, and keeps that                 |
-/// | infers | nothing is kept, and dropout does not drop                                                 |
-enum class Forward : std::uint8_t { keeps, drops, again, infers };
+/// | keeps      | training: the values that the backward reads are kept, in the saved storage |
+/// | drops      | training: nothing is kept, and a forward that `recomputes` comes before the |
+/// |            | backward                                                                    |
+/// | recomputes | computes these values once more, with the same key, and keeps them          |
+/// | infers     | nothing is kept, and dropout does not drop                                  |
+enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 
 /// A model: the Dag that planners read, and the code of its operators on one kind of device.
 ///
@@ -156,20 +157,20 @@ public:
   /// Enqueues nodes [first, last) in order.
   void forward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
                Forward forward) const {
-    const bool keeps = forward == Forward::keeps || forward == Forward::again;
-    const bool again = forward == Forward::again;
+    const bool keeps = forward == Forward::keeps || forward == Forward::recomputes;
+    const bool recomputes = forward == Forward::recomputes;
     const bool training = forward != Forward::infers;
     const auto& locations = keeps ? segment.forward : segment.inference;
     check(segment, bindings, lane, keeps ? segment.saved_bytes : 0,
           keeps ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
-    check_tensors("value", again ? segment.recompute_reads : segment.boundary_inputs,
+    check_tensors("value", recomputes ? segment.recompute_reads : segment.boundary_inputs,
                   bindings.tensors);
-    check_tensors("value", again ? segment.recompute_writes : segment.boundary_outputs,
+    check_tensors("value", recomputes ? segment.recompute_writes : segment.boundary_outputs,
                   bindings.tensors);
     Views views;
     for (int n = segment.first; n < segment.last; ++n) {
       const NodePlan& plan = segment.plan(n);
-      if (again && !plan.recomputed) continue;
+      if (recomputes && !plan.recomputed) continue;
       views.gather(dag_, n, locations, keeps ? plan.saved : plan.inference_saved, bindings);
       const Location& workspace = keeps ? plan.forward_workspace : plan.inference_workspace;
       key.op = static_cast<std::uint32_t>(n);

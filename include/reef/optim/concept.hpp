@@ -123,7 +123,7 @@ concept optimizer_policy = std::is_same_v<policy_tag_of<O>, OptimTag> &&
 ///
 /// | facts    | `phases_per_step`; `warm_up`: how many steps first run without overlap;       |
 /// |          | `weights_are_committed`: between steps the model's weights are the committed  |
-/// |          | ones, not those ahead of them                                                 |
+/// |          | ones, not predicted ones                                                      |
 /// | purposes | add() also writes the program of a prologue; where warm_up > 0, of a warm_up; |
 /// |          | unless weights_are_committed, of gather_committed, which leaves the committed |
 /// |          | weights in builder.comm_buffer                                                |
@@ -140,12 +140,14 @@ concept overlapping_policy = optimizer_policy<O> &&
 /// then: training has several programs, its variants, of which each step runs one.
 ///
 /// | members  | plan(plan, options) sets plan.outer_schedule; variants(plan): how many programs   |
-/// |          | there are; variant_after(plan, began, committed): which of them, builder.variant, |
-/// |          | the next step runs, the same on every rank. `began`: after how many steps ranks   |
-/// |          | last began at the same weights unsynchronised(plan, began, steps): how many of    |
-/// |          | the last of that many steps not all of the committed weights have, since the      |
-/// |          | outer step of some comes later longer_run(plan, began, steps): the fewest steps   |
-/// |          | above that many of which they lack fewer; that many where there are none          |
+/// |          | there are; variant_after(plan, began, committed): the one, builder.variant, that  |
+/// |          | the next step runs on every rank. `began`: the number of steps after which ranks  |
+/// |          | last began at the same weights                                                    |
+/// |          | unsynchronised(plan, began, steps): of a run of so many steps, the number of last |
+/// |          | steps that are missing in some committed weight, because its outer step would     |
+/// |          | come later                                                                        |
+/// |          | longer_run(plan, began, steps): the shortest run that is longer than `steps` and  |
+/// |          | misses fewer of its last steps; `steps` if there is none                          |
 /// | verdicts | of a step are each rank's own; a step counts on all, whether or not each commits  |
 /// |          | it                                                                                |
 /// | purposes | add() also writes gather_committed, which leaves the outer weights in             |

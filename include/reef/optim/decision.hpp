@@ -185,7 +185,7 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
   using run::Place;
   const run::StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
-  const bool norms = builder.trains() && about.norms && plan.checks;
+  const bool norms = builder.trains() && about.norms && plan.waits_for_global_norm;
   std::vector<run::Value> sums;
   for (std::size_t b = 0; norms && b < plan.buckets.size(); ++b) {
     const run::Bucket& bucket = plan.buckets[b];
@@ -290,7 +290,7 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
   using Code = typename Handlers::Code;
   using Communication = typename Handlers::Communication;
   using schedule::Instruction;
-  const bool with_norms = context.builder.trains() && context.plan().checks;
+  const bool with_norms = context.builder.trains() && context.plan().waits_for_global_norm;
   const auto layout = std::make_shared<const detail::ScalarLayout>(context.plan(), with_norms);
 
   handlers.on_lane("Norms", [&context](const Instruction& i) -> Code {

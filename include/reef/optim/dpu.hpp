@@ -28,7 +28,7 @@ namespace reef::inline v0::optim {
 /// arXiv 2406.02613, section 3. Deviation: the prologue takes as many micro-batches as a step, not
 /// one.
 template <update_rule UpdateRule, std::int64_t WarmUp = 0>
-struct Dpu : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Ahead::nothing> {
+struct Dpu : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Prediction::none> {
   static constexpr std::string_view name = "dpu";
 };
 

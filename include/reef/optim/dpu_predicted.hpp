@@ -22,7 +22,8 @@ namespace reef::inline v0::optim {
 /// Source: Chen et al., SpecTrain, arXiv 1809.02839, equation 4, for a delay of one step. Deviation: a
 /// rule's own step is taken, so that AdamW moves by m / sqrt(v) and decays.
 template <predicting_rule UpdateRule, std::int64_t WarmUp = 0>
-struct DpuPredicted : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Ahead::momentum> {
+struct DpuPredicted
+    : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Prediction::momentum> {
   static constexpr std::string_view name = "dpu-predicted";
 };
 

@@ -34,7 +34,8 @@ struct SwapSchedule {
   /// Sub-models on the device at once, with three lanes; 0 asks only that one has left when it runs again.
   /// Two lanes have two, and what streams has no limit.
   int slots = 0;
-  /// Loads begin one sub-model earlier at the two turns, with two or three lanes.
+  /// Where one pass ends and the other begins, loads start one sub-model earlier; on two or three
+  /// lanes.
   bool turn = false;
 };
 

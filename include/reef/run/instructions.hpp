@@ -22,7 +22,7 @@ inline int add_micro_batches(StepBuilder& builder) {
   const StepPlan& plan = builder.plan;
   const graph::Dag& dag = *plan.dag;
   schedule::Program& program = builder.program;
-  const int count = builder.phase.again ? 1 : plan.micro_batches_of(builder.rank());
+  const int count = builder.phase.one_micro_batch ? 1 : plan.micro_batches_of(builder.rank());
   const int first = static_cast<int>(builder.micro_batches.size());
   const int before = builder.phase.before * plan.micro_batches_in_all() +
                      plan.micro_batches_before(builder.rank());
@@ -38,7 +38,7 @@ inline int add_micro_batches(StepBuilder& builder) {
     storages.number = before + k;
     storages.tensors.assign(dag.tensors.size(), no_storage);
     storages.gradients.assign(dag.tensors.size(), no_storage);
-    storages.again.assign(dag.tensors.size(), no_storage);
+    storages.recomputed.assign(dag.tensors.size(), no_storage);
 
     Bytes batch_bytes = 0;
     for (const int input : dag.inputs)
@@ -83,14 +83,14 @@ inline int add_micro_batches(StepBuilder& builder) {
       for (const int id : segment.recompute_writes) {
         const graph::Tensor& tensor = dag.tensor_at(id);
         if (!again) break;
-        storages.again[static_cast<std::size_t>(id)] = program.add_storage(
-            tensor.name + " again" + suffix, tensor.spec.bytes(), Place::device);
+        storages.recomputed[static_cast<std::size_t>(id)] = program.add_storage(
+            tensor.name + " recomputed" + suffix, tensor.spec.bytes(), Place::device);
       }
       storages.saved.push_back(add("saved", trains ? segment.saved_bytes : 0));
       storages.forward_workspace.push_back(
           add("forward workspace", trains && !again ? segment.forward_workspace_bytes
                                                     : segment.inference_workspace_bytes));
-      storages.again_workspace.push_back(
+      storages.recompute_workspace.push_back(
           add("recompute workspace", again ? segment.forward_workspace_bytes : 0));
       storages.backward_workspace.push_back(
           add("backward workspace", trains ? segment.backward_workspace_bytes : 0));
@@ -150,10 +150,10 @@ inline void add_recompute(StepBuilder& builder, int s, int j) {
     recompute.reads.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
   }
   for (const int id : segment.recompute_writes) {
-    recompute.writes.push_back({storages.again[static_cast<std::size_t>(id)], 0});
+    recompute.writes.push_back({storages.recomputed[static_cast<std::size_t>(id)], 0});
   }
   recompute.writes.push_back({storages.saved[index], 0});
-  recompute.writes.push_back({storages.again_workspace[index], 0});
+  recompute.writes.push_back({storages.recompute_workspace[index], 0});
   recompute.cost.flops = segment.recompute_flops;
 }
 
@@ -173,7 +173,7 @@ inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool firs
   backward.reads = builder.weights_of(segment);
   for (const int id : segment.backward_reads) {
     const auto tensor = static_cast<std::size_t>(id);
-    const StorageId again = storages.again[tensor];
+    const StorageId again = storages.recomputed[tensor];
     const bool own = builder.plan.dag->tensor_at(id).producer >= segment.first;
     backward.reads.push_back({own && again != no_storage ? again : storages.tensors[tensor], 0});
   }

@@ -47,7 +47,7 @@ struct AccumulationPhase {
   int weights = 0;         ///< the version that is read
   int gradients = 0;       ///< the version that is written
   bool continues = false;  ///< gradients are added to those that are there
-  bool again = false;      ///< one micro-batch, which a Repeat runs as often as there is time
+  bool one_micro_batch = false;  ///< the body of a Repeat: one more micro-batch in each iteration
   int before = 0;          ///< phases whose samples come before this one's
 };
 
@@ -78,10 +78,11 @@ struct StepBuilder {
     StorageId batch = no_storage;      ///< inputs and loss weight, as they come in
     std::vector<StorageId> tensors;    ///< by tensor that crosses a boundary
     std::vector<StorageId> gradients;  ///< of those
-    std::vector<StorageId> again;      ///< of those tensors, by tensor: where a Recompute writes it
+    std::vector<StorageId>
+        recomputed;                    ///< of those tensors, by tensor: where a Recompute writes it
     std::vector<StorageId> saved;      ///< by segment
     std::vector<StorageId> forward_workspace;   ///< by segment
-    std::vector<StorageId> again_workspace;     ///< by segment: a Recompute's
+    std::vector<StorageId> recompute_workspace;  ///< by segment
     std::vector<StorageId> backward_workspace;  ///< by segment
     StorageId loss = no_storage;
     StorageId loss_weight = no_storage;
@@ -151,7 +152,7 @@ struct StepBuilder {
 
   /// The micro-batches of a rank, or of a virtual rank, in the phase.
   [[nodiscard]] int micro_batches_of(int fold) const {
-    return phase.again ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
+    return phase.one_micro_batch ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
   }
 
   /// The buckets whose weights a segment reads, ascending.

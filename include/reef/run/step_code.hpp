@@ -254,7 +254,7 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
   });
   handlers.on_lane("Recompute", [&context, forward](const Instruction& i) {
     return forward(i, detail::Operands<Device, T, Gradient>::of_recompute(context, i),
-                   graph::Forward::again);
+                   graph::Forward::recomputes);
   });
 
   handlers.on_lane("Backward", [&context](const Instruction& backward) -> Code {

@@ -188,14 +188,15 @@ struct StepPlan {
   Element gradient = Element::float32;  ///< what gradients of parameters are added up and sent in
   bool own_master = false;  ///< the optimizer keeps master weights also of what is no narrower
   bool adapts = false;      ///< a phase takes extra micro-batches while it communicates
-  int most = 0;             ///< micro-batches of a phase then; 0 is no bound
-  bool checks =
-      true;  ///< updates wait for the norm of all gradients, where a policy can do without
+  int max_micro_batches = 0;  ///< of a rank in such a phase; 0 is no bound
+  /// Updates wait for the norm of all gradients, also where a policy could do without.
+  bool waits_for_global_norm = true;
   OuterSchedule outer_schedule{};          ///< of ranks that step on their own
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   SwapSchedule swapping{};                 ///< where the swap policy swaps
-  bool drops =
-      false;  ///< what leaves the device without a copy is said to, since the device checks
+  /// `Drop` instructions mark device memory that nobody reads any more, and a checking device
+  /// poisons it.
+  bool poisons_dead_memory = false;
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};

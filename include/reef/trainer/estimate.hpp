@@ -96,10 +96,10 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     }
   }
   for (const run::StepBuilder::MicroBatch& j : builder.micro_batches) {
-    for (const auto* ids : {&j.tensors, &j.gradients, &j.again, &j.saved}) {
+    for (const auto* ids : {&j.tensors, &j.gradients, &j.recomputed, &j.saved}) {
       for (const auto id : *ids) mark(id, &StepEstimate::activations);
     }
-    for (const auto* ids : {&j.forward_workspace, &j.again_workspace, &j.backward_workspace}) {
+    for (const auto* ids : {&j.forward_workspace, &j.recompute_workspace, &j.backward_workspace}) {
       for (const auto id : *ids) mark(id, &StepEstimate::workspaces);
     }
   }

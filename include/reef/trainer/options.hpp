@@ -25,7 +25,7 @@ namespace reef::inline v0 {
 /// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run            |
 /// | adaptive | those, and extra ones for as long as the phase communicates: no lane waits, a |
 /// |          | rank decides alone, and means weigh a fast rank's samples more                |
-/// | capped   | as adaptive, but `most` in all at most: then the rank waits                   |
+/// | capped   | as adaptive, up to max_micro_batches in all: then the rank waits              |
 ///
 /// Which of the job's micro-batches those extra ones are:
 ///
@@ -36,7 +36,7 @@ struct Accumulation {
   enum class Order : std::uint8_t { own, shared };
 
   bool adapts = false;
-  int most = 0;  ///< 0 is no bound
+  int max_micro_batches = 0;  ///< of a rank in a phase; 0 is no bound
   Order order = Order::own;
 
   static constexpr Accumulation fixed() { return {}; }
@@ -138,9 +138,10 @@ struct TrainerOptions {
     require(accumulation.adapts || accumulation.order == Accumulation::Order::own,
             "accumulation has a shared order, but fixed counts.\n  why: the plan numbers their "
             "micro-batches.\n  fix: Accumulation::adaptive(Order::shared), or Order::own.");
-    require(accumulation.most == 0 || accumulation.most >= micro_batches.front(),
+    require(accumulation.max_micro_batches == 0 ||
+                accumulation.max_micro_batches >= micro_batches.front(),
             concat("a phase takes at least ", micro_batches.front(), " and at most ",
-                   accumulation.most, " micro-batches.\n  fix: a bound of no less."));
+                   accumulation.max_micro_batches, " micro-batches.\n  fix: a bound of no less."));
     require(is_finite(clip_norm) && clip_norm >= 0,
             concat("clip_norm is ", clip_norm,
                    ".\n  fix: 0 for no clipping, or a finite number above 0."));

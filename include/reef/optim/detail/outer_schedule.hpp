@@ -62,7 +62,7 @@ inline std::int64_t last_synchronised(const run::OuterSchedule& outer, int fragm
   return since < 0 ? began : std::max(began, first + since / outer.every * outer.every);
 }
 
-/// How many of the last of `steps` steps not all outer weights have: those since the fragment whose
+/// How many of the last of `steps` steps some outer weights lack: those since the fragment whose
 /// last outer step is the longest ago.
 inline std::int64_t unsynchronised(const run::OuterSchedule& outer, std::int64_t began,
                                    std::int64_t steps) {

@@ -154,10 +154,11 @@ private:
   void run_phase_beside(const run::Pass& model, run::AccumulationPhase phase) {
     const auto sent = static_cast<std::uint32_t>(program_.round.size() - 1);
     run_phase(model, phase);
-    const int extra = plan_.most == 0 ? 0 : plan_.most - plan_.micro_batches[rank()];
-    if (!plan_.adapts || (plan_.most > 0 && extra <= 0)) return;
+    const int extra =
+        plan_.max_micro_batches == 0 ? 0 : plan_.max_micro_batches - plan_.micro_batches[rank()];
+    if (!plan_.adapts || (plan_.max_micro_batches > 0 && extra <= 0)) return;
     const auto begin = static_cast<std::uint32_t>(program_.round.size());
-    phase.continues = phase.again = true;
+    phase.continues = phase.one_micro_batch = true;
     run_phase(model, phase);
     const auto end = static_cast<std::uint32_t>(program_.round.size());
     program_.repeats.push_back({begin, end, sent, extra});

@@ -12,12 +12,12 @@
 
 namespace reef::inline v0::optim::detail {
 
-/// Adds the code of Estimate and Update. Where the verdict does not commit, what leaves is the committed
-/// weights as they are.
+/// Adds the code of Estimate and Update. If the verdict does not commit, the committed weights
+/// leave as they are.
 ///
 ///     Estimate, Update:  step t + 1 with its learning rate
-///     moved ahead:       `again` as step t + 2, `momentum` by the state of t + 1, with the next step's rate
-template <bool Commits, Ahead ahead, class Handlers, class RankContext, class Rule>
+///     predicted:         repeated_update as step t + 2, momentum by the state of t + 1; with the next rate
+template <bool Commits, Prediction prediction, class Handlers, class RankContext, class Rule>
 void add_outgoing_code(Handlers& handlers, const RankContext& context, const char* kind,
                        Rule rule) {
   using T = typename RankContext::element_type;
@@ -30,7 +30,7 @@ void add_outgoing_code(Handlers& handlers, const RankContext& context, const cha
         const std::int64_t n = bucket.shard_size(context.rank());
         const std::span<const run::Value> kept =
             Commits ? std::span(i.accumulates) : std::span(i.reads).subspan(2);
-        OutgoingKernel<Rule, T, Commits, ahead> kernel;
+        OutgoingKernel<Rule, T, Commits, prediction> kernel;
         kernel.out = context.template at<T>(i.writes[0]);
         kernel.g = context.at(i.reads[0]);
         for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = context.at(kept[k]);
@@ -47,23 +47,24 @@ void add_outgoing_code(Handlers& handlers, const RankContext& context, const cha
           const std::int64_t t = state.committed + 1;
           apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
             part.c = rule.template coefficients<E>(t, state.learning_rate, decays);
-            part.next = rule.template coefficients<E>(ahead == Ahead::again ? t + 1 : t,
-                                                      state.next_learning_rate, decays);
+            part.next =
+                rule.template coefficients<E>(prediction == Prediction::repeated_update ? t + 1 : t,
+                                              state.next_learning_rate, decays);
           });
         };
       });
 }
 
 /// Adds the code of what OverlappingStep appends.
-template <Ahead ahead, class Handlers, class RankContext, class Rule>
+template <Prediction prediction, class Handlers, class RankContext, class Rule>
 void add_overlapping_code(Handlers& handlers, const RankContext& context, Rule rule,
                           UpdateOptions options) {
   using DeviceLane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
   add_collective_code(handlers, context);
   add_decision_code(handlers, context, options);
-  add_outgoing_code<false, Ahead::nothing>(handlers, context, "Estimate", rule);
-  add_outgoing_code<true, ahead>(handlers, context, "Update", rule);
+  add_outgoing_code<false, Prediction::none>(handlers, context, "Estimate", rule);
+  add_outgoing_code<true, prediction>(handlers, context, "Update", rule);
 
   handlers.on_lane("HandOver", [&context](const schedule::Instruction& i) -> Code {
     const std::span<const run::Value> uses = std::span(i.reads).subspan(1);

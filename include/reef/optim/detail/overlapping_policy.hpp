@@ -12,7 +12,7 @@ namespace reef::inline v0::optim::detail {
 
 /// What the policies whose rounds overlap share: they differ in the number of phases, and in what
 /// the weights are that gradients are taken at.
-template <update_rule UpdateRule, int PhasesPerStep, std::int64_t WarmUp, Ahead ahead>
+template <update_rule UpdateRule, int PhasesPerStep, std::int64_t WarmUp, Prediction prediction>
 struct OverlappingPolicy {
   static_assert(WarmUp >= 0, "reef::optim: WarmUp counts steps, at least 0.");
 
@@ -25,7 +25,7 @@ struct OverlappingPolicy {
   static constexpr bool rounds_gradients = true;
   static constexpr int phases_per_step = PhasesPerStep;
   static constexpr std::int64_t warm_up = WarmUp;
-  static constexpr bool weights_are_committed = ahead == Ahead::nothing;
+  static constexpr bool weights_are_committed = prediction == Prediction::none;
 
   static void reserve(run::StepBuilder& builder) {
     OverlappingStep::reserve(builder, Rule::states);
@@ -39,7 +39,7 @@ struct OverlappingPolicy {
   template <class Handlers, class RankContext>
   static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
                        UpdateOptions options) {
-    add_overlapping_code<ahead>(handlers, context, rule, options);
+    add_overlapping_code<prediction>(handlers, context, rule, options);
   }
 };
 

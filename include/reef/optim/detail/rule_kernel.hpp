@@ -60,19 +60,19 @@ struct RuleKernel {
   }
 };
 
-/// What weights leave an update that others take their gradients at.
+/// Which weights an update sends to the ranks, for the next gradients.
 ///
-/// | nothing  | those that the update commits                                             |
-/// | again    | those after a second update with the same gradient                        |
-/// | momentum | those after another step of the rule's state alone: Rule::predict         |
-enum class Ahead : std::uint8_t { nothing, again, momentum };
+/// | none            | the committed ones                                                     |
+/// | repeated_update | those after a second update with the same gradient                     |
+/// | momentum        | those after another step of the rule's state alone: Rule::predict      |
+enum class Prediction : std::uint8_t { none, repeated_update, momentum };
 
 /// A rule over contiguous master weights whose outcome leaves: as weights, in a place of their own.
 ///
 ///     w, state' = Rule::update(master[i], state[.][i], scale * g[i])
 ///     master[i], state[.][i] = w, state'            if Commits, else nothing is kept
-///     out[i] = w moved ahead, rounded to T
-template <class Rule, real T, bool Commits, Ahead ahead>
+///     out[i] = w as predicted, rounded to T
+template <class Rule, real T, bool Commits, Prediction prediction>
 struct OutgoingKernel {
   using E = sum_t<T>;
   using Coefficients = typename RuleKernel<Rule, T>::Coefficients;
@@ -84,7 +84,7 @@ struct OutgoingKernel {
   E* state[states + 1]{};
   E scale = 1;
   Coefficients c{};
-  Coefficients next{};  ///< of the move ahead
+  Coefficients next{};  ///< of the prediction
 
   [[nodiscard]] OutgoingKernel from(std::int64_t offset) const {
     OutgoingKernel kernel = *this;
@@ -107,8 +107,8 @@ struct OutgoingKernel {
       at.store(master, w);
       for (std::size_t k = 0; k < states; ++k) at.store(state[k], s[k]);
     }
-    if constexpr (ahead == Ahead::again) Rule::update(w, s, gradient, next);
-    if constexpr (ahead == Ahead::momentum) Rule::predict(w, s, next);
+    if constexpr (prediction == Prediction::repeated_update) Rule::update(w, s, gradient, next);
+    if constexpr (prediction == Prediction::momentum) Rule::predict(w, s, next);
     at.store(out, w);
   }
 };

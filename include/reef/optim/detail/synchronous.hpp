@@ -42,7 +42,7 @@ public:
   void add(int states) {
     owned_ = gathered_ = builder_.reduced;
     const bool trains = builder_.trains();
-    const bool checks = plan_.checks;
+    const bool checks = plan_.waits_for_global_norm;
     if (trains && !checks) add_decision(builder_, channel(), {}, {.norms = false, .losses = false});
     for (std::size_t b = buckets(); trains && b-- > 0;) {
       reduce_scatter(b);

@@ -197,7 +197,7 @@ private:
   }
 
   void drop(std::vector<Instruction>& to, Lane lane, int s, int j, std::vector<Value> parts) const {
-    if (!builder_.plan.drops || parts.empty()) return;
+    if (!builder_.plan.poisons_dead_memory || parts.empty()) return;
     to.push_back(drop_of(lane, s, std::move(parts)));
     to.back().micro_batch = j;
   }

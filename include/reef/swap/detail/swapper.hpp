@@ -244,7 +244,7 @@ private:
   }
 
   void drop(int s, std::vector<Value> parts) {
-    if (!builder_.plan.drops || parts.empty()) return;
+    if (!builder_.plan.poisons_dead_memory || parts.empty()) return;
     program_.round.push_back(drop_of(Lane::compute, s, std::move(parts)));
   }
 

@@ -80,9 +80,9 @@ std::vector<comm::Alike> alike_of(const Options& options) {
   add("non_finite", reactions.at(static_cast<std::size_t>(options.non_finite)));
   const auto& accumulation = options.accumulation;
   add("accumulation",
-      !accumulation.adapts     ? concat("fixed")
-      : accumulation.most == 0 ? concat("adaptive")
-                               : concat("capped at ", accumulation.most),
+      !accumulation.adapts                  ? concat("fixed")
+      : accumulation.max_micro_batches == 0 ? concat("adaptive")
+                                            : concat("capped at ", accumulation.max_micro_batches),
       static_cast<int>(accumulation.order) == 0 ? "" : ", in a shared order");
   if constexpr (requires { options.sync.outer; }) {
     const auto& o = options.sync;

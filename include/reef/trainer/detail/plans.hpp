@@ -121,18 +121,19 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   plan.swapping = choice.swapping;
   plan.swapping.resident_segments =
       std::min(plan.swapping.resident_segments, static_cast<int>(plan.segments.size()));
-  if constexpr (requires { options.device.poison_freed; }) plan.drops = options.device.poison_freed;
+  if constexpr (requires { options.device.poison_freed; })
+    plan.poisons_dead_memory = options.device.poison_freed;
   plan.piece_bytes = options.communication.piece_bytes;
   plan.gradient = element_of<Gradient>;
   if constexpr (Swap::offloads_to_host) plan.persistent_place = schedule::Place::host;
   if constexpr (!overlapping && !periodic) {
-    plan.checks = options.non_finite != optim::NonFinite::ignore;
+    plan.waits_for_global_norm = options.non_finite != optim::NonFinite::ignore;
   }
   if constexpr (overlapping) {
     plan.phases_per_step = Optim::phases_per_step;
     plan.own_master = true;
     plan.adapts = options.accumulation.adapts;
-    plan.most = options.accumulation.most;
+    plan.max_micro_batches = options.accumulation.max_micro_batches;
   }
   if constexpr (periodic) Optim::plan(plan, options.sync);
   return plan;
@@ -160,7 +161,7 @@ run::Choice Trainer<Policies...>::choose_swap(
       return plan_of(dag, options, ranks, micro_batches, choice);
     };
     programs.step = [busiest](run::StepPlan plan) {
-      plan.drops = false;  // what a device checks does not take part in the choice
+      plan.poisons_dead_memory = false;  // what a device checks does not take part in the choice
       return run::staged(plan, build(plan, busiest, {run::Purpose::training}).program);
     };
     programs.memory = [](const run::StepPlan& plan) {

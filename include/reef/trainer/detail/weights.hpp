@@ -20,8 +20,8 @@
 
 namespace reef::inline v0 {
 
-/// Any part of a parameter can be made anywhere with the same bits: so it is made by parts, for little
-/// memory, and threads share each.
+/// A parameter's initial values depend on their indices alone. So they are made piece by piece,
+/// which takes little memory, and threads share each piece.
 template <class... Policies>
 void Trainer<Policies...>::initialise_weights() {
   const graph::Dag& dag = model_.dag();
