@@ -29,7 +29,7 @@
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/trace/chrome.hpp>
-#include <reef/trace/exchange.hpp>
+#include <reef/trace/encoding.hpp>
 #include <reef/trace/overlap.hpp>
 
 #include "../support/earlier_files.hpp"

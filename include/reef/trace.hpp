@@ -4,7 +4,7 @@
 /// Everything in trace/: one sink for all lanes, its files, its figures.
 
 #include <reef/trace/chrome.hpp>
-#include <reef/trace/exchange.hpp>
+#include <reef/trace/encoding.hpp>
 #include <reef/trace/nvtx.hpp>
 #include <reef/trace/overlap.hpp>
 #include <reef/trace/report.hpp>

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <reef/trace/exchange.hpp>
+#include <reef/trace/encoding.hpp>
 
 #include "target.hpp"
 

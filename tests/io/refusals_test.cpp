@@ -19,7 +19,7 @@
 #include <reef/io/manifest.hpp>
 #include <reef/io/read_reals.hpp>
 #include <reef/profile/profile_json.hpp>
-#include <reef/trace/exchange.hpp>
+#include <reef/trace/encoding.hpp>
 
 #include "../support/temporary_folder.hpp"
 

@@ -16,7 +16,7 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/trace/chrome.hpp>
-#include <reef/trace/exchange.hpp>
+#include <reef/trace/encoding.hpp>
 #include <support/small_gpt.hpp>
 
 #include "trace_format.hpp"

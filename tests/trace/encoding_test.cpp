@@ -1,4 +1,4 @@
-#include <reef/trace/exchange.hpp>
+#include <reef/trace/encoding.hpp>
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
   return bytes;
 }
 
-TEST(Exchange, decoding_what_was_encoded_gives_the_same_recording) {
+TEST(Encoding, decoding_what_was_encoded_gives_the_same_recording) {
   const trace::Recording before = two_tracks();
   const trace::Recording after = trace::decode(trace::encode(before));
   EXPECT_EQ(after.rank, 2);
@@ -62,7 +62,7 @@ TEST(Exchange, decoding_what_was_encoded_gives_the_same_recording) {
   EXPECT_EQ(trace::encode(after), trace::encode(before));
 }
 
-TEST(Exchange, every_truncation_is_refused) {
+TEST(Encoding, every_truncation_is_refused) {
   const std::vector<std::byte> whole = trace::encode(two_tracks());
   for (std::size_t size = 0; size < whole.size(); ++size) {
     std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
@@ -73,14 +73,14 @@ TEST(Exchange, every_truncation_is_refused) {
   }
 }
 
-TEST(Exchange, bytes_that_follow_are_refused) {
+TEST(Encoding, bytes_that_follow_are_refused) {
   std::vector<std::byte> bytes = trace::encode(two_tracks());
   bytes.push_back(std::byte{0});
   EXPECT_THROW(trace::decode(bytes), DecodeError);
   EXPECT_THROW(trace::decode(sealed(bytes)), DecodeError);
 }
 
-TEST(Exchange, every_flipped_bit_is_refused) {
+TEST(Encoding, every_flipped_bit_is_refused) {
   const std::vector<std::byte> whole = trace::encode(two_tracks());
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
     std::vector<std::byte> bytes = whole;
@@ -89,7 +89,7 @@ TEST(Exchange, every_flipped_bit_is_refused) {
   }
 }
 
-TEST(Exchange, a_message_that_lies_under_a_right_checksum_is_refused_or_stays_within_bounds) {
+TEST(Encoding, a_message_that_lies_under_a_right_checksum_is_refused_or_stays_within_bounds) {
   const std::vector<std::byte> whole = trace::encode(two_tracks());
   int refused = 0;
   for (std::uint64_t trial = 0; trial < 20'000; ++trial) {
@@ -113,7 +113,7 @@ TEST(Exchange, a_message_that_lies_under_a_right_checksum_is_refused_or_stays_wi
   EXPECT_GT(refused, 5'000);
 }
 
-TEST(Exchange, a_time_that_is_no_number_is_refused) {
+TEST(Encoding, a_time_that_is_no_number_is_refused) {
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e300}) {
     trace::Recording recording = two_tracks();
@@ -122,7 +122,7 @@ TEST(Exchange, a_time_that_is_no_number_is_refused) {
   }
 }
 
-TEST(Exchange, shifting_moves_all_spans_to_another_clock) {
+TEST(Encoding, shifting_moves_all_spans_to_another_clock) {
   trace::Recording recording = two_tracks();
   trace::shift(recording, 100);
   EXPECT_EQ(recording.spans[0].begin, 101);
