@@ -26,7 +26,7 @@ Dag with_tied() {
   return dag;
 }
 
-TEST(ParameterLayout, puts_first_uses_where_the_parameters_are_and_further_uses_behind_all) {
+TEST(ParameterLayout, puts_first_uses_where_the_parameters_are_and_tied_uses_behind_all) {
   const ParameterLayout layout = graph::parameter_layout(with_tied());
   EXPECT_EQ(layout.parameters, (std::vector<std::int64_t>{0, 32, 48}));
   EXPECT_EQ(layout.parameter_elements, 64);

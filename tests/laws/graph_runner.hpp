@@ -208,7 +208,7 @@ private:
     check(workspace_, "workspace");
     check(parameters_, "parameters");
     check(uses_, "parameter gradients");
-    for (Piece& piece : saved_) check(piece, "saved blob");
+    for (Piece& piece : saved_) check(piece, "saved activations");
     for (std::size_t id = 0; id < values_.size(); ++id) {
       check(values_[id], "value of " + dag_.tensors[id].name);
       check(gradients_[id], "gradient of " + dag_.tensors[id].name);

@@ -184,7 +184,7 @@ TEST(Single, keeps_one_step_of_state_per_weight_and_less_when_sharded) {
   const auto weights = static_cast<double>(Bytes{3} << 22);
   const Bytes ddp = bytes(program_of<AdamDdp>(plan, 0));
   const Bytes zero1 = bytes(program_of<AdamZero1>(plan, 0));
-  // Three distinct parameters and one further use: weights, gradients and two states of each.
+  // Three distinct parameters and one tied use: weights, gradients and two states of each.
   EXPECT_NEAR(static_cast<double>(ddp), 4 * weights + weights / 3, 1e5);
   EXPECT_NEAR(static_cast<double>(ddp - zero1), 2 * weights * 3 / 4, 1e5);
 }

@@ -367,7 +367,7 @@ private:
                         ".\n  fix: make the Graph with the number of threads of its device.");
     }
     if (saved != 0 && bindings.saved == nullptr)
-      throw missing("saved blob of", format_bytes(saved));
+      throw missing("saved activations of", format_bytes(saved));
     if (workspace != 0 && bindings.workspace == nullptr) {
       throw missing("workspace of", format_bytes(workspace));
     }

@@ -11,11 +11,11 @@ namespace reef::inline v0::graph {
 /// Where parameters and their gradients lie in flat arrays, counted in elements.
 ///
 ///     weights    [ parameter 0 | parameter 1 | ... ]                              parameter_elements
-///     gradients  [ first uses, as the weights | further uses of tied parameters ] gradient_elements
+///     gradients  [ first uses, as the weights | tied uses of parameters ] gradient_elements
 ///
-/// | order     | of first use; each begins at a multiple of 16 elements                      |
-/// | tied      | the first use lies where the parameter lies; each further one behind them all |
-/// | padding   | belongs to no parameter: zero weights, zero gradients                       |
+/// | order   | of first use; each begins at a multiple of 16 elements                     |
+/// | tied    | the first use lies where the parameter lies; each tied use behind them all |
+/// | padding | belongs to no parameter: zero weights, zero gradients                      |
 struct ParameterLayout {
   static constexpr std::int64_t alignment = 16;
 

@@ -10,10 +10,10 @@ namespace reef::inline v0::graph {
 
 /// Where a tensor or a gradient lies while a segment runs.
 ///
-/// | none      | nowhere: it does not exist, or is empty                                 |
-/// | bound     | memory of the caller: SegmentBindings names it                          |
-/// | saved     | `offset` bytes into the saved blob, which lives from forward to backward |
-/// | workspace | `offset` bytes into the workspace, which lives for one call             |
+/// | none      | nowhere: it does not exist, or is empty                             |
+/// | bound     | memory of the caller: SegmentBindings names it                      |
+/// | saved     | `offset` bytes into the saved activations, from forward to backward |
+/// | workspace | `offset` bytes into the workspace, which lives for one call         |
 struct Location {
   enum class Place : std::uint8_t { none, bound, saved, workspace };
   Place place = Place::none;
@@ -36,7 +36,7 @@ enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 struct NodePlan {
   bool active = false;          ///< backward runs it: a gradient arrives at it and leaves it
   bool recomputed = false;      ///< what backward reads comes from it, directly or not
-  std::vector<Location> saved;  ///< what forward keeps: in the blob, or workspace if not active
+  std::vector<Location> saved;  ///< what forward keeps: saved, or workspace if not active
   std::vector<Location> inference_saved;  ///< the same where nothing is kept
   Location forward_workspace;
   Location inference_workspace;
@@ -49,16 +49,19 @@ struct NodePlan {
 /// Nodes [first, last) of a Dag as a unit that runs alone: what crosses its boundary, and where
 /// everything inside it lies. Plain data; equal on every rank.
 ///
-/// | forward    | reads `boundary_inputs`, writes `boundary_outputs` and the saved blob                   |
-/// | backward   | reads `backward_reads`, the blob and `output_gradients`; writes `input_gradients`; it   |
-/// |            | uses the blob and the output gradients up (but not that of a result, such as the loss)  |
-/// | inference  | forward that keeps nothing: needs no blob, writes `boundary_outputs` alone              |
-/// | recompute  | after one that kept nothing: reads `recompute_reads`, writes the blob and those         |
-/// |            | boundary outputs that it passes by, `recompute_writes`; skips what backward can do without |
-/// | order      | a gradient's contributions are added in reverse topological order, so that the bits do  |
-/// |            | not depend on where a Dag is cut: `input_gradient_accumulates` says that a later        |
-/// |            | segment has written its own before, and this one adds to it                            |
-/// | alignment  | every offset and every size is a multiple of 64                                         |
+/// | forward   | reads `boundary_inputs`, writes `boundary_outputs` and the saved activations     |
+/// | backward  | reads `backward_reads`, the saved activations and `output_gradients`; writes     |
+/// |           | `input_gradients`; it overwrites the saved activations and the output gradients  |
+/// |           | (except that of a result, such as the loss)                                      |
+/// | inference | forward that keeps nothing: needs no saved activations, writes                   |
+/// |           | `boundary_outputs` alone                                                         |
+/// | recompute | after one that kept nothing: reads `recompute_reads`, writes the saved           |
+/// |           | activations and those boundary outputs that it passes by, `recompute_writes`;    |
+/// |           | skips what backward can do without                                               |
+/// | order     | a gradient's contributions are added in reverse topological order, so that the   |
+/// |           | bits do not depend on where a Dag is cut: `input_gradient_accumulates` says that |
+/// |           | a later segment has written its own before, and this one adds to it              |
+/// | alignment | every offset and every size is a multiple of 64                                  |
 struct Segment {
   int first = 0;
   int last = 0;

@@ -230,7 +230,7 @@ inline std::vector<Value> gradients_of(const StepBuilder& builder, const Instruc
   return {values.end() - count, values.end()};
 }
 
-/// Appends what ends a rank's fold: the further uses of tied parameters are added to the first, in
+/// Appends what ends a rank's fold: the tied uses of parameters are added to the first, in
 /// the order of use (`FoldUses`), and where the process stands for several ranks, this one's
 /// gradient to the ranks' before (`FoldRank`). Nothing where each fold keeps its gradients: they are
 /// folded when they are handed over.
@@ -243,7 +243,7 @@ inline void add_folds(StepBuilder& builder, int fold) {
     uses.kind = "FoldUses";
     uses.index = static_cast<int>(b);
     const StepBuilder::Accumulators& sums = builder.accumulators_of(fold);
-    for (const int use : builder.further_uses(b)) {
+    for (const int use : builder.tied_uses(b)) {
       const StorageId addend = sums.uses[static_cast<std::size_t>(use)];
       uses.reads.push_back({addend, builder.phase.gradients});
       uses.cost.bytes += 3 * program.storages[addend].bytes;  // both are read, and one written

@@ -112,7 +112,7 @@ struct RankContext {
     };
   }
 
-  /// Code that adds the gradients of further uses of tied parameters, as StepBuilder::further_uses lists
+  /// Code that adds the gradients of tied uses of parameters, as StepBuilder::tied_uses lists
   /// them for bucket b, to where the bucket's gradient is.
   [[nodiscard]] typename Handlers<Device>::Code adds_uses(int b, Value gradient,
                                                           std::span<const Value> uses) const {
@@ -124,7 +124,7 @@ struct RankContext {
     std::vector<Addition> additions;
     const auto bucket = static_cast<std::size_t>(b);
     std::size_t next = 0;
-    for (const int use : builder.further_uses(bucket)) {
+    for (const int use : builder.tied_uses(bucket)) {
       const auto p = static_cast<std::size_t>(plan().dag->use_at(use).parameter);
       additions.push_back(
           {at<Gradient>(gradient) + (plan().layout.parameters[p] - plan().buckets[bucket].begin),

@@ -193,7 +193,7 @@ struct StepBuilder {
 
   /// The uses, beyond the first, of the tied parameters of bucket b: in the order in which their
   /// gradients are added to the first's.
-  [[nodiscard]] std::vector<int> further_uses(std::size_t b) const {
+  [[nodiscard]] std::vector<int> tied_uses(std::size_t b) const {
     std::vector<int> uses;
     for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
       if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;

@@ -81,7 +81,8 @@ private:
     std::size_t at = 0;
   };
 
-  /// Of what computes a segment's values: weights, tensors, the blob if there is one, workspace.
+  /// The operands of a segment's forward: weights, tensors, saved activations if it keeps them,
+  /// workspace.
   graph::SegmentBindings bound(const Instruction& computes, const std::vector<int>& inputs,
                                const std::vector<int>& outputs, bool saves) {
     Cursor reads{computes.reads};

@@ -10,7 +10,7 @@
 
 namespace reef::inline v0::graph::detail {
 
-/// Finds a place for every gradient of a segment whose boundary and saved blob are planned.
+/// Finds a place for every gradient of a segment whose boundary and saved activations are planned.
 ///
 /// A buffer holds gradients one after another, or equal ones at once: what an addition passes on to
 /// both its inputs lies in one place until one of them is added to, after the other's last reader.

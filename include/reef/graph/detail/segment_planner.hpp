@@ -114,7 +114,7 @@ private:
     return location;
   }
 
-  /// The blob holds what forward makes in the order in which it makes it.
+  /// The saved activations lie in the order in which the forward makes them.
   void lay_out_saved() {
     for (int n = segment_.first; n < segment_.last; ++n) {
       const Node& node = dag_.node_at(n);
@@ -197,7 +197,8 @@ private:
     return total;
   }
 
-  /// Nodes that fill the blob or make a value which backward reads, and what those need.
+  /// Nodes that write a saved activation or make a value that the backward reads, and the nodes
+  /// that those need.
   void find_recomputed() {
     std::vector<bool> needed = kept_;
     for (int n = segment_.last - 1; n >= segment_.first; --n) {

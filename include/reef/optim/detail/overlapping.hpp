@@ -39,7 +39,7 @@ namespace reef::inline v0::optim::detail {
 ///     gather_committed  Publish(b): C = committed weights of the own shard; GatherWeights(b)
 ///
 /// Code finds its operands by their place: HandOver reads a fold's gradient of the bucket, then those of
-/// further uses, and writes their sum; Install reads the source and writes the target; Estimate reads
+/// tied uses, and writes their sum; Install reads the source and writes the target; Estimate reads
 /// gradient, verdict, and what the rule and the master weights keep, and writes the outgoing weights;
 /// Update has the same, with what is kept among its accumulates.
 class OverlappingStep {
@@ -77,7 +77,7 @@ public:
       for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
         ranges.push_back({sums.buckets[b], concat("pending.", fold), plan.buckets[b].begin,
                           plan.buckets[b].size(), plan.gradient, Kept::pending});
-        for (const int use : builder.further_uses(b)) {
+        for (const int use : builder.tied_uses(b)) {
           const graph::Parameter& parameter =
               plan.dag->parameter_at(plan.dag->use_at(use).parameter);
           ranges.push_back({sums.uses[static_cast<std::size_t>(use)],
@@ -230,7 +230,7 @@ private:
     hand.writes = handed_counts_;
   }
 
-  /// The sum over folds, each with the further uses of its tied parameters. What is rounded goes to its
+  /// The sum over folds, each with the tied uses of its parameters. What is rounded goes to its
   /// owner as it would travel.
   void hand_over(std::size_t b, int version) {
     const bool widens = plan_.rounds_gradients() && plan_.ranks == 1;
@@ -243,7 +243,7 @@ private:
       run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
       hand.reads = {{sums.buckets[b], version}};
       hand.cost.bytes = 2 * builder_.gradient_bytes(b);
-      for (const int use : builder_.further_uses(b)) {
+      for (const int use : builder_.tied_uses(b)) {
         const run::StorageId addend = sums.uses[static_cast<std::size_t>(use)];
         hand.reads.push_back({addend, version});
         hand.cost.bytes += 3 * program_.storages[addend].bytes;

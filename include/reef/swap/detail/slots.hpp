@@ -132,7 +132,7 @@ struct SwapSlots {
   Slots weights;
   Slots gradients;                       ///< where something is trained
   Slots crossing;                        ///< where what crosses bounds is stashed: for that,
-  Slots blobs;                           ///< for what is kept of segments,
+  Slots saved;                           ///< for saved activations,
   Slots restored;                        ///< and for both on their way back
   std::map<StorageId, Value> stashed{};  ///< of a storage: where it goes
 };

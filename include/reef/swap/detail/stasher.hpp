@@ -14,19 +14,22 @@
 namespace reef::inline v0::swap::detail {
 
 /// Brings what is kept of segments that stash to host memory, between their forward and their backward:
-/// the saved blob, or where it is recomputed what that reads.
+/// the saved activations, or where it is recomputed what that reads.
 ///
 ///     Forward(s, j)  Stash(s, j)      ...      Restore(s, j)  [Recompute(s, j)]  Backward(s, j)
 ///
 /// A tensor that crosses bounds stays on the device if the backward of a segment reads it that does not
 /// stash. For others there are slots, as many as are read at once and SwapSchedule::stash_slots
-/// more, which leave meanwhile; and stash_slots each for blobs and for what has come back. Who
-/// writes a slot waits for what is copied out of it, so that memory does not grow with the number
-/// of segments.
+/// more, which leave meanwhile; and stash_slots each for saved activations and for what has come
+/// back. Who writes a slot waits for what is copied out of it, so that memory does not grow with
+/// the number of segments.
 ///
-/// | Stash    | reads what the forward has written and a backward reads, writes as many bytes of the host |
-/// | Restore  | the other way, for one backward. The first of a segment come ahead of the next weights    |
-/// | Drop     | where the plan has them: of blobs behind their Stash, of what came back behind a backward |
+/// | Stash   | reads what the forward has written and a backward reads, writes as many bytes of |
+/// |         | the host                                                                         |
+/// | Restore | the other way, for one backward. The first of a segment come ahead of the next   |
+/// |         | weights                                                                          |
+/// | Drop    | where the plan has them: of saved activations behind their Stash, of what came   |
+/// |         | back behind a backward                                                           |
 class Stasher {
 public:
   Stasher(run::StepBuilder& builder, SwapSlots& slots)
@@ -71,7 +74,7 @@ private:
   [[nodiscard]] bool stashes(int s) const {
     return builder_.plan.stashes_segment(static_cast<std::size_t>(s));
   }
-  [[nodiscard]] bool blob_leaves(int s) const {
+  [[nodiscard]] bool saved_leaves(int s) const {
     return stashes(s) && !recomputes(s) && segment(s).saved_bytes > 0;
   }
   [[nodiscard]] const MicroBatch& batch(int j) const {
@@ -92,13 +95,14 @@ private:
     return {tensors.begin(), tensors.end()};
   }
 
-  /// The same as storages of a micro-batch, but what stays; with the saved blob where that is kept.
+  /// The same as storages of a micro-batch, but what stays; with the saved storage where that is
+  /// kept.
   [[nodiscard]] std::vector<Value> kept(int s, const MicroBatch& of) const {
     std::vector<Value> values;
     for (const int t : needs(s)) {
       if (!staying_.contains(t)) values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
     }
-    if (blob_leaves(s)) values.push_back({of.saved[static_cast<std::size_t>(s)], 0});
+    if (saved_leaves(s)) values.push_back({of.saved[static_cast<std::size_t>(s)], 0});
     return values;
   }
   [[nodiscard]] std::vector<Value> outputs(int s, const MicroBatch& of) const {
@@ -129,11 +133,11 @@ private:
 
   void reserve() {
     const MicroBatch& any = builder_.micro_batches.front();
-    std::vector<std::vector<Value>> crossing, blobs, restored;
+    std::vector<std::vector<Value>> crossing, saved, restored;
     for (int s = 0; s < last(); ++s) {
       crossing.push_back(outputs(s, any));
-      blobs.emplace_back();
-      if (blob_leaves(s)) blobs.back().push_back({any.saved[static_cast<std::size_t>(s)], 0});
+      saved.emplace_back();
+      if (saved_leaves(s)) saved.back().push_back({any.saved[static_cast<std::size_t>(s)], 0});
       restored.push_back(stashes(s) ? kept(s, any) : std::vector<Value>{});
     }
     const run::StepPlan& plan = builder_.plan;
@@ -146,7 +150,7 @@ private:
     if (plan.swapping.per_micro_batch) together = 1;
     const int under_way = std::min(plan.swapping.stash_slots, last() * together);
     slots_.crossing = Slots(program_, reach() * together + under_way, "what crosses", crossing);
-    slots_.blobs = Slots(program_, under_way, "what is kept", blobs);
+    slots_.saved = Slots(program_, under_way, "what is kept", saved);
     slots_.restored = Slots(program_, under_way, "what has come back", restored);
   }
 
@@ -211,9 +215,9 @@ private:
     for (std::size_t k = 0; k < made.size(); ++k) {
       crossing_[made[k].storage] = slots_.crossing.parts()[k];
     }
-    if (blob_leaves(s)) {
-      slots_.blobs.take(s);
-      crossing_[of.saved[static_cast<std::size_t>(s)]] = slots_.blobs.parts()[0];
+    if (saved_leaves(s)) {
+      slots_.saved.take(s);
+      crossing_[of.saved[static_cast<std::size_t>(s)]] = slots_.saved.parts()[0];
     }
     replace(forward.writes, crossing_);
   }
@@ -240,11 +244,11 @@ private:
       const bool leaves = stashed_.contains(t) && !staying_.contains(t);
       if (leaves) add(batch(j).tensors[static_cast<std::size_t>(t)]);
     }
-    const StorageId blob = batch(j).saved[static_cast<std::size_t>(s)];
-    if (blob_leaves(s)) add(blob);
+    const StorageId saved = batch(j).saved[static_cast<std::size_t>(s)];
+    if (saved_leaves(s)) add(saved);
     const Lane lane = stash.lane;
     push(to, std::move(stash), s, j);
-    if (blob_leaves(s)) drop(to, lane, s, j, {crossing_.at(blob)});
+    if (saved_leaves(s)) drop(to, lane, s, j, {crossing_.at(saved)});
   }
 
   void restore(std::vector<Instruction>& to, int s, int j) {
