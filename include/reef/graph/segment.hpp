@@ -51,13 +51,13 @@ struct NodePlan {
 ///
 /// | forward   | reads `boundary_inputs`, writes `boundary_outputs` and the saved activations     |
 /// | backward  | reads `backward_reads`, the saved activations and `output_gradients`; writes     |
-/// |           | `input_gradients`; it overwrites the saved activations and the output gradients  |
+/// |           | `input_gradients`; it may overwrite saved activations and output gradients       |
 /// |           | (except that of a result, such as the loss)                                      |
 /// | inference | forward that keeps nothing: needs no saved activations, writes                   |
 /// |           | `boundary_outputs` alone                                                         |
 /// | recompute | after one that kept nothing: reads `recompute_reads`, writes the saved           |
-/// |           | activations and those boundary outputs that it passes by, `recompute_writes`;    |
-/// |           | skips what backward can do without                                               |
+/// |           | activations, and `recompute_writes`: the boundary outputs that it computes on    |
+/// |           | the way; skips what backward can do without                                      |
 /// | order     | a gradient's contributions are added in reverse topological order, so that the   |
 /// |           | bits do not depend on where a Dag is cut: `input_gradient_accumulates` says that |
 /// |           | a later segment has written its own before, and this one adds to it              |
