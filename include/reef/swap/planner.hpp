@@ -25,18 +25,20 @@ namespace reef::inline v0::swap {
 
 /// Chooses cuts, activations and swap schedule for a device: of candidates, the fastest that fits.
 ///
-/// | cuts        | the best partitions of plan::partition_chain for this and for smaller          |
-/// |             | capacities, since its rules do not count what is kept between forward and      |
-/// |             | backward; cuts behind as many parameters each; and, but to stream, the fastest |
-/// |             | of these without some of the bounds that much crosses                          |
-/// | stays       | none (as few as there must be, where else nothing fits); then, of the fastest  |
-/// |             | cuts, as many as there is memory for; then as make it faster                   |
-/// | activations | the same for all segments; then, of the four fastest that differ in cuts,      |
-/// |             | stays or slots of stashes, other ones for some: late ones, whose are needed    |
-/// |             | soonest, or spread ones, which share link and processor out evenly; and last,  |
-/// |             | one at a time. As many more of those with the most segments, of those with     |
-/// |             | fewer bounds, and of what streams. Of the fastest of all and of those that     |
-/// |             | stream, two at a time, and one more or less that stays                         |
+/// | cuts        | the best partitions of plan::partition_chain, for this capacity and for        |
+/// |             | smaller ones, since its rules do not count activations between forward and     |
+/// |             | backward; cuts behind equal shares of the parameters; and, except to run       |
+/// |             | micro-batch by micro-batch, the fastest of these without some of the cuts that |
+/// |             | many bytes cross                                                               |
+/// | resident    | no segment (as few as must be, where nothing else fits); then, with the        |
+/// |             | fastest cuts, as many as there is memory for; then as many as make it faster   |
+/// | activations | the same for all segments; then other ones for some, in the four fastest that  |
+/// |             | differ in cuts, resident segments or slots of stashes: for late segments,      |
+/// |             | whose activations are needed soonest, or for spread ones, which share link and |
+/// |             | processor out evenly; and last for each segment by itself. The same with as    |
+/// |             | many candidates of the most segments, of fewer cuts, and of those that run     |
+/// |             | micro-batch by micro-batch. In the fastest of all and the fastest of the       |
+/// |             | latter two segments change at once, or one more or less is resident            |
 /// | slots       | those of the schedules; where something is stashed, then more or fewer for     |
 /// |             | that                                                                           |
 ///
@@ -98,10 +100,10 @@ public:
     std::vector<Candidate> streaming = uniform(partitions, true);
     std::vector<Candidate> all = uniform(partitions, false);
     all.insert(all.begin(), streaming.begin(), streaming.end());
-    if (all.empty()) all = with_some_that_stay(partitions);
+    if (all.empty()) all = with_some_resident(partitions);
     std::vector<Candidate> thinned = uniform(thinned_to_try(all), false);
-    add_staying(all);
-    add_staying(thinned);
+    add_resident(all);
+    add_resident(thinned);
     refine({fastest_of(finest_of(all)), fastest_of(std::move(all)), fastest_of(std::move(thinned))},
            fastest_of(std::move(streaming)));
     if (std::optional<run::Choice> best = evaluator_.best()) return *std::move(best);
@@ -198,14 +200,14 @@ private:
 
   /// Where nothing fits: a segment that lives on the device needs no slot, which the largest may then be too
   /// large for.
-  std::vector<Candidate> with_some_that_stay(const std::set<std::vector<int>>& partitions) {
+  std::vector<Candidate> with_some_resident(const std::set<std::vector<int>>& partitions) {
     std::vector<Candidate> found;
     if (!limits_.allows_resident_segments) return found;
     most_ = evaluator_.work() + most_uniform_work;
     for (const std::vector<int>& cuts : partitions) {
       for (const run::SwapSchedule& swapping : limits_.schedules) {
         if (swapping.slots > limits_.schedules.front().slots) continue;  // takes more memory
-        const Candidate fewest = fewest_staying(cuts, swapping);
+        const Candidate fewest = fewest_resident(cuts, swapping);
         if (fewest.step < detail::never) found.push_back(fewest);
       }
     }
@@ -213,10 +215,10 @@ private:
   }
 
   /// With as many first segments as must live on the device, and the rest as modest as may be.
-  Candidate fewest_staying(const std::vector<int>& cuts, const run::SwapSchedule& swapping) {
+  Candidate fewest_resident(const std::vector<int>& cuts, const run::SwapSchedule& swapping) {
     Candidate next{{cuts, activations_to_try(cuts.size() - 1).back(), swapping}};
-    int& stays = next.choice.swapping.resident_segments;
-    for (stays = 1; stays + 1 < static_cast<int>(cuts.size()) && may_work(); ++stays) {
+    int& resident = next.choice.swapping.resident_segments;
+    for (resident = 1; resident + 1 < static_cast<int>(cuts.size()) && may_work(); ++resident) {
       next.step = evaluator_.step_of(next.choice);
       if (next.step < detail::never) break;
     }
@@ -265,13 +267,13 @@ private:
 
   /// Of the fastest of these, as many segments as there is memory for live on the device: with few slots, or
   /// with less that is kept, they are more.
-  void add_staying(std::vector<Candidate>& candidates) {
+  void add_resident(std::vector<Candidate>& candidates) {
     if (!limits_.allows_resident_segments) return;
     for (const Candidate& fast : fastest_of(candidates)) {
       most_ = evaluator_.work() + detail::LocalSearch::most_work;
       for (const run::SwapSchedule& swapping : limits_.schedules) {
         for (const auto& activations : activations_to_try(fast.choice.activations.size())) {
-          const Candidate most = most_staying({fast.choice.cuts, activations, swapping});
+          const Candidate most = most_resident({fast.choice.cuts, activations, swapping});
           if (most.step < detail::never) candidates.push_back(most);
         }
       }
@@ -279,7 +281,7 @@ private:
   }
 
   /// With the most first segments that there is memory for.
-  Candidate most_staying(const run::Choice& choice) {
+  Candidate most_resident(const run::Choice& choice) {
     Candidate most{choice};
     int low = 0;
     int high = static_cast<int>(choice.cuts.size()) - 2;

@@ -28,7 +28,7 @@ public:
   /// What may be changed.
   struct Open {
     bool activations = false;
-    bool stays = false;
+    bool resident = false;
   };
 
   /// Instructions of programs that are judged to change one candidate: about a second's worth.
@@ -38,19 +38,19 @@ public:
   /// `evaluator` outlives it.
   LocalSearch(PlanEvaluator& evaluator, Open open) : evaluator_(evaluator), open_(open) {}
 
-  /// Changes what some segments keep, and how many stay on the device: what stays first, or last, since both
-  /// take memory. Returns the faster of the two.
+  /// Changes what some segments keep and how many are resident: the latter first, or last, since
+  /// both take memory. Returns the faster of the two.
   Candidate refine(const Candidate& from) {
     Candidate fastest = from;
-    for (const bool stays_first : {true, false}) {
+    for (const bool resident_first : {true, false}) {
       most_ = evaluator_.work() + most_work;
       Candidate now = from;
       for (Seconds before = never; before > PlanEvaluator::alike * now.step;) {
         before = now.step;
-        if (stays_first) stay(now);
+        if (resident_first) make_resident(now);
         mix(now);
         let_more_leave(now);
-        if (!stays_first) stay(now);
+        if (!resident_first) make_resident(now);
       }
       polish(now);
       fastest = faster(fastest, now);
@@ -103,8 +103,8 @@ private:
   }
 
   [[nodiscard]] bool may_be_resident(const run::Choice& choice) const {
-    const int stays = choice.swapping.resident_segments;
-    return open_.stays && 0 <= stays && stays < segments_of(choice);
+    const int resident = choice.swapping.resident_segments;
+    return open_.resident && 0 <= resident && resident < segments_of(choice);
   }
 
   /// Something is open, and not all is kept, than which nothing computes or moves less, but where more may stay.
@@ -113,7 +113,7 @@ private:
     if (!open_.activations || segments == 0) return false;
     const auto begin = choice.activations.begin();
     const auto kept = std::count(begin, begin + segments, run::Activations::keep);
-    return kept < segments || (open_.stays && choice.swapping.resident_segments < segments);
+    return kept < segments || (open_.resident && choice.swapping.resident_segments < segments);
   }
 
   /// Whether there are two segments that together keep something else that is faster.
@@ -167,12 +167,12 @@ private:
   }
 
   /// The first segments live on the device.
-  void stay(Candidate& fastest) {
-    if (!open_.stays) return;
+  void make_resident(Candidate& fastest) {
+    if (!open_.resident) return;
     const run::Choice from = fastest.choice;
-    improve(fastest, segments_of(from) - 1, [&](int stays) {
+    improve(fastest, segments_of(from) - 1, [&](int resident) {
       run::Choice changed = from;
-      changed.swapping.resident_segments = stays;
+      changed.swapping.resident_segments = resident;
       return changed;
     });
   }

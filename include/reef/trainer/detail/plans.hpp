@@ -19,10 +19,10 @@ namespace detail {
 template <class Swap>
 void require_schedule_of(const run::SwapSchedule& given) {
   constexpr auto schedules = Swap::schedules();
-  bool stays = false;
+  bool allowed = false;
   if constexpr (requires { Swap::allows_resident_segments; })
-    stays = Swap::allows_resident_segments;
-  if (!stays && given.resident_segments > 0) {
+    allowed = Swap::allows_resident_segments;
+  if (!allowed && given.resident_segments > 0) {
     throw OptionError(
         "reef::Trainer: swapping has ", given.resident_segments,
         " segments that stay, but of this policy none does.\n  why: all that it has passes through "
