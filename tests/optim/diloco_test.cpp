@@ -52,7 +52,7 @@ TEST(DiLoCo, a_run_leaves_out_the_steps_since_the_oldest_of_the_last_outer_steps
   EXPECT_EQ(unsynchronised({10, 1, Overlap::none}, 43, 43), 0);
 }
 
-TEST(DiLoCo, what_is_left_out_follows_the_last_turns_of_all_fragments) {
+TEST(DiLoCo, what_is_left_out_follows_the_last_outer_steps_of_all_fragments) {
   for (const Overlap overlap : {Overlap::none, Overlap::mix, Overlap::eager}) {
     for (int every = 1; every <= 7; ++every) {
       for (int fragments = 1; fragments <= every; ++fragments) {

@@ -358,7 +358,7 @@ TEST(DiLoCo, gives_the_known_answer_where_the_outer_step_blocks) {
   follows_the_reference(1, 1, Overlap::none);
 }
 
-TEST(DiLoCo, gives_the_known_answer_where_fragments_take_turns) {
+TEST(DiLoCo, gives_the_known_answer_where_fragments_step_one_after_another) {
   follows_the_reference(4, 2, Overlap::none);
   follows_the_reference(3, 3, Overlap::none);
 }

@@ -102,7 +102,7 @@ auto left_by_ranks(Activations activations = Activations::recompute) {
   return left_by<TrainerType>(options, 0.2F);
 }
 
-TEST(SwapAtom, gives_its_bits_in_every_manner) {
+TEST(SwapAtom, gives_its_bits_under_every_schedule) {
   const auto expected = left_by_ranks<Resident>(Activations::keep);
   for (const Activations activations : run::all_activations) {
     using Rule = optim::Ddp<optim::AdamW>;
@@ -407,7 +407,7 @@ TEST_F(SwapAlone, programs_say_each_copy_and_what_folds_move) {
   EXPECT_TRUE(some_have_runs);
 }
 
-TEST_F(SwapAlone, a_policy_of_one_manner_takes_no_other) {
+TEST_F(SwapAlone, a_policy_with_one_schedule_takes_no_other) {
   const auto model = nn::gpt<device::Host, float>(deep(0), 1);
   using Streaming = Trainer<swap::LayerStreaming, optim::Ddp<optim::AdamW>>;
   using Three = Trainer<swap::Atom<3>, optim::Ddp<optim::AdamW>>;
