@@ -76,7 +76,8 @@ reef::io::Json Commands::answer() const {
       throw reef::OptionError(output.name, ": ", *why, ".");
   }
   PlanCase read = case_;
-  read.json = reef::io::read_json(read.file);
+  // A file of a million devices is refused before it is read to its end.
+  read.json = reef::io::read_json(read.file, {.nested = 100'000});
   reef::io::require_object(read.json, "", read.file);
   return chosen_(read);
 }

@@ -81,6 +81,11 @@ TEST(Json, refuses_nesting_and_size_beyond_the_limits) {
   EXPECT_NE(parse_error(nested(1'000'000)), "no error");
   EXPECT_NE(parse_error("[1,2]", {.bytes = 4, .depth = 4}).find("limit"), std::string::npos);
   EXPECT_EQ(parse_error("[1,2]", {.bytes = 5, .depth = 1}), "no error");
+  EXPECT_EQ(parse_error(R"({"servers":[{},[]],"edges":[1,2,3]})", {.nested = 2}), "no error");
+  EXPECT_EQ(
+      parse_error(R"({"L":1,"servers":[{},[],{}]})", {.nested = 2}),
+      "reef::io: case.json: 'servers.2' is more than 2 in one list or object.\n  fix: check that "
+      "it is the file you meant.");
 }
 
 TEST(Json, any_bytes_give_a_value_or_an_error_of_ours) {

@@ -81,6 +81,8 @@ TEST_F(ReefPlan, blocks_and_route_name_the_field_that_cannot_be) {
   const io::Json move = case_of("petals_block_selection.json", 5);
   refused("blocks", with(move, "/me", "nobody"), "no server 'nobody'");
   refused("blocks", with(move, "/L", 1'000'000'000), "'L' is 1000000000");
+  refused("blocks", with(move, "/servers", io::Json(150'000, io::Json::object())),
+          "'servers.100000' is more than 100000");
   refused("blocks", with(move, "/servers/1/thr", -3), "servers[1]: 'thr' is -3");
   refused("blocks", with(move, "/servers/1/end", 7), "servers[1]: 'end' is 7");
   refused("blocks", with(move, "/servers/1/state", "ASLEEP"), "servers[1].state is \"ASLEEP\"");

@@ -28,6 +28,8 @@ using Json = nlohmann::json;
 struct JsonLimits {
   Bytes bytes = 64_MiB;
   int depth = 64;
+  std::size_t nested =
+      std::numeric_limits<std::size_t>::max();  ///< lists and objects in one of either
 };
 
 /// Where JSON came from: what errors call it, and their fix. Without one, errors tell how to mend the
@@ -61,7 +63,7 @@ inline std::string place_of(std::string_view text, std::string_view source, std:
 /// Builds a value, and refuses what JSON leaves open: a key that comes twice, and any depth.
 class StrictSax : public nlohmann::json_sax<Json> {
 public:
-  StrictSax(Json& root, int depth) : root_(root), depth_(depth) {}
+  StrictSax(Json& root, JsonLimits limits) : root_(root), limits_(limits) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool x) override { return add(x); }
@@ -116,15 +118,20 @@ private:
     return &(parent[key_] = std::move(value));
   }
   bool open(Json container) {
-    if (static_cast<int>(open_.size()) == depth_) {
-      why_ = concat("it nests deeper than ", depth_);
-      fix_ = "check that it is the file you meant.";
-      return false;
-    }
+    if (static_cast<int>(open_.size()) == limits_.depth)
+      return refuse(concat("it nests deeper than ", limits_.depth));
+    if (!open_.empty() && open_.back()->size() >= limits_.nested)
+      return refuse(
+          concat("'", path(), "' is more than ", limits_.nested, " in one list or object"));
     keys_.push_back(key_);
     open_.push_back(place(std::move(container)));
     key_.clear();
     return true;
+  }
+  bool refuse(std::string why) {
+    why_ = std::move(why);
+    fix_ = "check that it is the file you meant.";
+    return false;
   }
   bool close() {
     open_.pop_back();
@@ -148,7 +155,7 @@ private:
   }
 
   Json& root_;
-  int depth_;
+  JsonLimits limits_;
   std::vector<Json*> open_;        // a container is not moved while one inside it is open
   std::vector<std::string> keys_;  // under which each of them was opened
   std::string key_;
@@ -170,7 +177,7 @@ inline Json parse_json(std::string_view text, JsonSource source, JsonLimits limi
                       ".\n  fix: check that it is the file you meant.");
   }
   Json value;
-  detail::StrictSax sax(value, limits.depth);
+  detail::StrictSax sax(value, limits);
   if (!Json::sax_parse(text.begin(), text.end(), &sax)) {
     const std::string place = sax.byte().has_value()
                                   ? detail::place_of(text, source.name, *sax.byte())
