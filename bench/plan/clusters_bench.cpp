@@ -33,7 +33,6 @@ void register_all() {
       std::iota(order.begin(), order.end(), 0);
       const auto once = graph.run(order, graph.singletons());
       plan::Clusters found;
-      reef_bench::Notes notes;
       reef_bench::compare(
           state, reef_bench::repeated(1, [&] { found = plan::clusters(weights, devices); }),
           {{"once",

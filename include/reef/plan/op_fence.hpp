@@ -275,7 +275,7 @@ inline std::string why_infeasible(const PipelineProblem& problem, bool proven) {
 /// it is with up to a dozen devices, and often with more.
 ///
 /// | order  | deterministic by seed and effort; devices in another order have the same T            |
-/// | cost   | the starts, then about half a second a round of a few dozen devices, more of hundreds  |
+/// | cost   | the starts, some seconds of a thousand devices; then about half a second a round, or more |
 /// | budget | the last whole round within it; the starts are always finished                        |
 /// | errors | OptionError, naming the figure, for a problem that cannot be                           |
 ///
