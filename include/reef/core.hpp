@@ -9,6 +9,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/first_fit.hpp>
+#include <reef/core/group.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/language.hpp>
 #include <reef/core/numbers.hpp>
