@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include <reef/comm/shards.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/core/element.hpp>
+#include <reef/core/group.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
@@ -30,23 +32,28 @@ namespace detail {
 /// What the three collectives share: the plan, and the transport that carries it.
 class ExchangeTask : public Task {
 protected:
-  ExchangeTask(Kind kind, std::string name, ExchangePlan plan)
-      : Task(kind, std::move(name)), plan_(std::move(plan)) {}
+  ExchangeTask(Kind kind, std::string name, ExchangePlan plan, std::optional<Group> group)
+      : Task(kind, std::move(name), std::move(group)), plan_(std::move(plan)) {
+    if (this->group()) {
+      check_ranks(this->name(), std::ssize(plan_.offsets) - 1, this->group()->size());
+    }
+  }
   ~ExchangeTask() override = default;
 
   ExchangePlan plan_;
 
 private:
   void start(const Station& station) final {
-    check_ranks(name(), plan_.ranks(), station.size);
-    place(station.rank);
+    check_ranks(name(), plan_.ranks(), station.size());
+    place(station.position);
     station_.emplace(station);
     exchange_ = &chosen(station);
     exchange_->start(*station_, plan_, header(station, 0, 0), kind(),
-                     concat(name_of(kind()), " '", name(), "'"));
+                     concat(name_of(kind()), " '", name(), "'",
+                            group() ? concat(" of group '", group()->name, "'") : ""));
   }
   Exchange& chosen(const Station& station) {
-    if (station.window == nullptr) return by_messages_;
+    if (station.window == nullptr) return by_messages_;  // also where one rank is alone
     // Copying what fits into a slot takes less time than the system calls of reading.
     const bool small = payload() <= station.window->slot_bytes() / 2;
     if (station.window->peers().usable() && !small) return by_reading_;
@@ -61,7 +68,7 @@ private:
   }
 
   /// Sets the plan's pointers: only now is it known which shard is the own.
-  virtual void place(int rank) = 0;
+  virtual void place(int position) = 0;
 
   std::optional<Station> station_;
   MessageExchange by_messages_;
@@ -89,31 +96,36 @@ inline void check_length(const std::string& name, std::size_t have, std::int64_t
 
 }  // namespace detail
 
-/// Sums arrays of all ranks; each rank gets its own shard of the sum.
+/// Sums arrays of all ranks, or of a group; each rank gets its own shard of the sum.
 ///
 ///     output = (...((x_0 + x_1) + x_2) + ... + x_{P-1})  on [offsets[r], offsets[r+1])
 ///
 /// | who      | all ranks, in the same order in a queue of the same name, with the same offsets      |
+/// | group    | its members alone, in the same order among the collectives of that name of a group   |
+/// |          | in that queue; P is then its size, r a position, and the group the same on all       |
 /// | shape    | input: (n) = (offsets[P]); output: own shard, (offsets[r+1] - offsets[r]), may be empty |
 /// | order    | the owner folds the chunks in rank order: the same bits on every run and transport   |
 /// | rounding | every addition to Sum; of Sum = T = bf16 P - 1 times. With Sum = float, chunks of bf16  |
 /// |          | travel and are summed in fp32                                                        |
 /// | in place | output may be the own shard inside input, if Sum is T; otherwise they must not overlap |
 /// | life     | input unchanged and both alive until complete                                         |
+/// | errors   | OptionError, at once: wrong lengths or offsets, a bad group; when it is submitted: this |
+/// |          | rank is no member. MpiError on members: their offsets, order or members differ        |
 /// | wire     | cost(): every rank sends each owner its chunk: n - own shard elements, as a ring does |
 template <real T, real Sum = T>
   requires std::same_as<Sum, T> || std::same_as<Sum, sum_t<T>>
 class ReduceScatterTask final : public detail::ExchangeTask {
 public:
   ReduceScatterTask(std::string name, std::span<const T> input, std::span<Sum> output,
-                    std::vector<std::int64_t> offsets)
+                    std::vector<std::int64_t> offsets, std::optional<Group> group = {})
       : ExchangeTask(Kind::reduce_scatter, std::move(name),
                      {.offsets = std::move(offsets),
                       .reduce = true,
                       .gather = false,
                       .element = sizeof(T),
                       .fold = &detail::fold<T, Sum>,
-                      .widening = sizeof(Sum) / sizeof(T)}) {
+                      .widening = sizeof(Sum) / sizeof(T)},
+                     std::move(group)) {
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(input.size()));
     bind(input, output);
   }
@@ -133,27 +145,27 @@ public:
     plan_.on_folded = std::move(call);
   }
 
-  /// What rank `rank` sends.
+  /// What rank `rank` of `ranks` sends: in a group the position, of its size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece);
   }
 
 private:
-  void place(int rank) override {
-    detail::check_length(name(), output_.size(), plan_.length(rank), "output");
+  void place(int position) override {
+    detail::check_length(name(), output_.size(), plan_.length(position), "output");
     plan_.input = detail::readable(input_);
     plan_.output = detail::writable(output_);
-    plan_.output_begin = plan_.begin(rank) * plan_.widening;
+    plan_.output_begin = plan_.begin(position) * plan_.widening;
   }
 
   std::span<const T> input_;
   std::span<Sum> output_;
 };
 
-/// Gives every rank the shards of all.
+/// Gives every rank, or every member of a group, the shards of all of them.
 ///
-/// | who      | as ReduceScatterTask                                                                |
+/// | who      | as ReduceScatterTask, of a group too                                                |
 /// | shape    | input: own shard; output: (n) = (offsets[P])                                         |
 /// | in place | input may be the own shard inside output; otherwise they must not overlap           |
 /// | life     | both alive, input unchanged, until complete                                          |
@@ -162,12 +174,11 @@ template <movable_element T>
 class AllGatherTask final : public detail::ExchangeTask {
 public:
   AllGatherTask(std::string name, std::span<const T> input, std::span<T> output,
-                std::vector<std::int64_t> offsets)
-      : ExchangeTask(Kind::all_gather, std::move(name),
-                     {.offsets = std::move(offsets),
-                      .reduce = false,
-                      .gather = true,
-                      .element = sizeof(T)}) {
+                std::vector<std::int64_t> offsets, std::optional<Group> group = {})
+      : ExchangeTask(
+            Kind::all_gather, std::move(name),
+            {.offsets = std::move(offsets), .reduce = false, .gather = true, .element = sizeof(T)},
+            std::move(group)) {
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(output.size()));
     bind(input, output);
   }
@@ -180,17 +191,17 @@ public:
     output_ = output;
   }
 
-  /// What rank `rank` sends.
+  /// What rank `rank` of `ranks` sends: in a group the position, of its size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::gather_cost(ranks, rank, offsets, element, transport, piece);
   }
 
 private:
-  void place(int rank) override {
-    detail::check_length(name(), input_.size(), plan_.length(rank), "input");
+  void place(int position) override {
+    detail::check_length(name(), input_.size(), plan_.length(position), "input");
     plan_.input = detail::readable(input_);
-    plan_.input_begin = plan_.begin(rank);
+    plan_.input_begin = plan_.begin(position);
     plan_.output = detail::writable(output_);
   }
 
@@ -198,22 +209,24 @@ private:
   std::span<T> output_;
 };
 
-/// Replaces the array of every rank by the sum over all ranks: the bits of a ReduceScatterTask and
-/// an AllGatherTask over the same offsets, with both under way at once.
+/// Replaces the array of every rank, or member of a group, by the sum over all of them: the bits of a
+/// ReduceScatterTask and an AllGatherTask over the same offsets, with both under way at once.
 ///
-/// | who   | as ReduceScatterTask                                                              |
+/// | who   | as ReduceScatterTask, of a group too                                              |
 /// | shape | data: (n) = (offsets[P]), in place                                                 |
 /// | wire  | cost(): both of the above                                                          |
 template <real T>
 class AllReduceTask final : public detail::ExchangeTask {
 public:
-  AllReduceTask(std::string name, std::span<T> data, std::vector<std::int64_t> offsets)
+  AllReduceTask(std::string name, std::span<T> data, std::vector<std::int64_t> offsets,
+                std::optional<Group> group = {})
       : ExchangeTask(Kind::all_reduce, std::move(name),
                      {.offsets = std::move(offsets),
                       .reduce = true,
                       .gather = true,
                       .element = sizeof(T),
-                      .fold = &detail::fold<T>}) {
+                      .fold = &detail::fold<T>},
+                     std::move(group)) {
     detail::check_offsets(this->name(), plan_.offsets, static_cast<std::int64_t>(data.size()));
     bind(data);
   }
@@ -229,7 +242,7 @@ public:
     data_ = data;
   }
 
-  /// What rank `rank` sends.
+  /// What rank `rank` of `ranks` sends: in a group the position, of its size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                    Transport transport = Transport::messages, Bytes piece = default_piece_bytes) {
     return detail::reduce_cost(ranks, rank, offsets, element, transport, piece) +

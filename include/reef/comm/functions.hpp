@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,22 +14,33 @@
 #include <vector>
 
 #include <reef/comm/collectives.hpp>
+#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/comm/shards.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/group.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
 namespace detail {
 
-/// Throws OptionError unless the root is a rank.
-inline void check_root(std::string_view name, int root, int ranks) {
-  if (root >= 0 && root < ranks) return;
-  throw OptionError("reef::comm: the root of '", name, "' is rank ", root, ".\n  why: there are ",
-                    ranks, " ranks, numbered from 0.\n  fix: a root from 0 to ", ranks - 1, ".");
+/// Who takes part: the group, or all ranks as one without a name. Throws OptionError if this rank does not,
+/// or the root does not.
+inline Group members_of(const Progress& progress, std::string_view name, int root,
+                        const std::optional<Group>& group) {
+  if (group) {
+    group->check();
+    check_member(name, *group, progress.rank(), progress.size());
+  }
+  Group members = group ? *group : all_of(progress.size());
+  if (members.has(root)) return members;
+  throw OptionError("reef::comm: the root of '", name, "' is rank ", root, ".\n  why: ",
+                    group ? concat("the group '", group->name, "' has ") : "the job has ",
+                    name_ranks(members.members), ".\n  fix: one of these.");
 }
 
 }  // namespace detail
@@ -39,11 +53,17 @@ inline void run(Progress& progress, Task& task) {
   progress.run(progress.queue(default_queue), task);
 }
 
+// Of a group, the members alone call these, with the same group; P is then its size, and shards are in the
+// order of its members.
+
 /// Replaces `data` by its sum over all ranks, folded in rank order: the same bits on every rank, in
 /// every run, over every transport. All ranks call it, with the same name and size. Blocks.
 template <real T>
-void all_reduce(Progress& progress, std::string name, std::span<T> data) {
-  AllReduceTask<T> task(std::move(name), data, progress.size());
+void all_reduce(Progress& progress, std::string name, std::span<T> data,
+                std::optional<Group> group = {}) {
+  const int ranks = group ? group->size() : progress.size();
+  AllReduceTask<T> task(std::move(name), data, even_offsets(std::ssize(data), ranks),
+                        std::move(group));
   run(progress, task);
 }
 
@@ -51,16 +71,19 @@ void all_reduce(Progress& progress, std::string name, std::span<T> data) {
 /// with the same name and offsets. Blocks. See ReduceScatterTask.
 template <real T>
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
-                    std::span<T> output, std::vector<std::int64_t> offsets) {
-  ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets));
+                    std::span<T> output, std::vector<std::int64_t> offsets,
+                    std::optional<Group> group = {}) {
+  ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
   run(progress, task);
 }
 /// The same of chunks narrower than their sum: of bf16, summed in fp32.
 template <real T, real Sum>
   requires(!std::same_as<T, Sum> && std::same_as<Sum, sum_t<T>>)
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,
-                    std::span<Sum> output, std::vector<std::int64_t> offsets) {
-  ReduceScatterTask<T, Sum> task(std::move(name), input, output, std::move(offsets));
+                    std::span<Sum> output, std::vector<std::int64_t> offsets,
+                    std::optional<Group> group = {}) {
+  ReduceScatterTask<T, Sum> task(std::move(name), input, output, std::move(offsets),
+                                 std::move(group));
   run(progress, task);
 }
 
@@ -68,27 +91,29 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
 /// Blocks. See AllGatherTask.
 template <movable_element T>
 void all_gather(Progress& progress, std::string name, std::span<const T> input, std::span<T> output,
-                std::vector<std::int64_t> offsets) {
-  AllGatherTask<T> task(std::move(name), input, output, std::move(offsets));
+                std::vector<std::int64_t> offsets, std::optional<Group> group = {}) {
+  AllGatherTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
   run(progress, task);
 }
 
 /// Returns on every rank after every rank has called it, with the same name. Blocks.
-inline void barrier(Progress& progress, std::string name) {
-  std::vector<float> one(static_cast<std::size_t>(progress.size()), 0.0F);
-  all_reduce(progress, std::move(name), std::span(one));
+inline void barrier(Progress& progress, std::string name, std::optional<Group> group = {}) {
+  const int ranks = group ? group->size() : progress.size();
+  std::vector<float> one(static_cast<std::size_t>(ranks), 0.0F);
+  all_reduce(progress, std::move(name), std::span(one), std::move(group));
 }
 
 /// Gives every rank the `data` of rank `root`. All ranks call it, with the same name, root and size.
 /// Blocks. An all-gather in which the root owns everything: P - 1 times the array leaves it.
-/// Throws OptionError if there is no such root.
+/// The root is a rank also in a group. Throws OptionError if it does not take part.
 template <movable_element T>
-void broadcast(Progress& progress, std::string name, int root, std::span<T> data) {
-  detail::check_root(name, root, progress.size());
-  std::vector<std::int64_t> offsets(static_cast<std::size_t>(progress.size()) + 1, 0);
-  std::fill(offsets.begin() + root + 1, offsets.end(), static_cast<std::int64_t>(data.size()));
+void broadcast(Progress& progress, std::string name, int root, std::span<T> data,
+               std::optional<Group> group = {}) {
+  const Group members = detail::members_of(progress, name, root, group);
+  std::vector<std::int64_t> offsets(members.members.size() + 1, 0);
+  std::fill(offsets.begin() + members.position_of(root) + 1, offsets.end(), std::ssize(data));
   const std::span<const T> own = progress.rank() == root ? data : data.first(0);
-  all_gather<T>(progress, std::move(name), own, data, std::move(offsets));
+  all_gather<T>(progress, std::move(name), own, data, std::move(offsets), std::move(group));
 }
 
 /// Sends `data` to rank `peer`, which calls receive with the same name and size. Blocks until
@@ -108,24 +133,25 @@ void receive(Progress& progress, std::string name, int peer, std::span<T> data) 
 
 /// Leaves the shards of all ranks in `output` of rank `root`; the others' output may be empty. The own
 /// `input` may be its place in `output`. All ranks call it, with the same name, root and offsets.
-/// Blocks until `input` may be changed, on the root until all is there. Throws OptionError if the
-/// root or the offsets make no sense.
+/// Blocks until `input` may be changed, on the root until all is there. The root is a rank also in a
+/// group. Throws OptionError if the root or the offsets make no sense.
 template <movable_element T>
 void gather(Progress& progress, const std::string& name, int root, std::span<const T> input,
-            std::span<T> output, std::span<const std::int64_t> offsets) {
-  detail::check_root(name, root, progress.size());
-  detail::check_ranks(name, std::ssize(offsets) - 1, progress.size());
+            std::span<T> output, std::span<const std::int64_t> offsets,
+            const std::optional<Group>& group = {}) {
+  const Group members = detail::members_of(progress, name, root, group);
+  detail::check_ranks(name, std::ssize(offsets) - 1, members.size());
   detail::check_offsets(name, offsets, offsets.back());
-  const auto rank = static_cast<std::size_t>(progress.rank());
-  detail::check_length(name, input.size(), offsets[rank + 1] - offsets[rank], "input");
+  const auto own = static_cast<std::size_t>(members.position_of(progress.rank()));
+  detail::check_length(name, input.size(), offsets[own + 1] - offsets[own], "input");
   if (progress.rank() != root) {
     if (!input.empty()) send(progress, name, root, input);
     return;
   }
   detail::check_length(name, output.size(), offsets.back(), "output");
   std::vector<std::unique_ptr<ReceiveTask>> tasks;
-  for (int peer = 0; peer < progress.size(); ++peer) {
-    const auto at = static_cast<std::size_t>(peer);
+  for (std::size_t at = 0; at < members.members.size(); ++at) {
+    const int peer = members.members[at];
     const auto begin = static_cast<std::size_t>(offsets[at]);
     const std::span<T> place =
         output.subspan(begin, static_cast<std::size_t>(offsets[at + 1]) - begin);

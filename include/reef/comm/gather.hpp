@@ -3,22 +3,26 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <reef/comm/functions.hpp>
+#include <reef/core/group.hpp>
 
 namespace reef::inline v0::comm {
 
-/// One number of every rank, by rank. All ranks call it, with the same name. Blocks.
+/// One number of every rank, by rank. All ranks call it, with the same name; of a group its members do, and get
+/// theirs by position. Blocks.
 template <movable_element T>
-std::vector<T> gather_numbers(Progress& progress, std::string name, T mine) {
-  const int ranks = progress.size();
+std::vector<T> gather_numbers(Progress& progress, std::string name, T mine,
+                              std::optional<Group> group = {}) {
+  const int ranks = group ? group->size() : progress.size();
   std::vector<T> all(static_cast<std::size_t>(ranks));
   all_gather<T>(progress, std::move(name), std::span<const T>(&mine, 1), all,
-                even_offsets(ranks, ranks));
+                even_offsets(ranks, ranks), std::move(group));
   return all;
 }
 

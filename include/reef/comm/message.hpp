@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <reef/comm/meter.hpp>
+#include <reef/core/group.hpp>
 #include <reef/core/hash.hpp>
 
 namespace reef::inline v0::comm {
@@ -14,8 +15,9 @@ namespace reef::inline v0::comm {
 /// What stands in front of every payload, in the same MPI message.
 ///
 /// | magic     | "RFM1"; anything else is not from this version of Reef                    |
-/// | sequence  | which use of the operation (point to point) or of the queue (collectives) |
-/// | operation | operation_id(kind, name)                                                   |
+/// | sequence  | which use of the operation (point to point), or of the queue, there of the
+/// |           | group (collectives)                                                       |
+/// | operation | operation_id(kind, name), or (kind, name, group)                            |
 /// | bytes     | of the payload that follows                                                |
 /// | piece     | which piece of the operation                                               |
 /// | arrival   | on a shaped link: when it arrives, ns of the machine's steady clock; else 0 |
@@ -58,6 +60,14 @@ constexpr std::string_view role_of(Kind kind) {
 /// The same number on every rank for the same operation. A send and its receive are one operation.
 constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
   return Hash().add(role_of(kind)).add(name).value();
+}
+
+/// That of a collective of a group: its lower half says which group of which members.
+inline std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group) {
+  Hash members;
+  members.add(group.name);
+  for (const int rank : group.members) members.add(rank);
+  return (operation_id(kind, name) >> 32 << 32) | (detail::mix(members.value()) >> 32);
 }
 
 /// "all-reduce 'loss' number 3": how every text names an operation.

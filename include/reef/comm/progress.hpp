@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 
 #include <reef/comm/communicator.hpp>
 #include <reef/comm/detail/aside.hpp>
+#include <reef/comm/detail/circle.hpp>
 #include <reef/comm/detail/claims.hpp>
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
@@ -30,6 +32,7 @@
 #include <reef/comm/options.hpp>
 #include <reef/comm/queue.hpp>
 #include <reef/comm/task.hpp>
+#include <reef/core/group.hpp>
 #include <reef/core/thread.hpp>
 
 namespace reef::inline v0::comm {
@@ -82,16 +85,7 @@ public:
   [[nodiscard]] Bytes piece_bytes() const { return options_.piece_bytes; }
 
   /// The queue of that name, made when first asked for; lives as long as this. Any thread.
-  Queue& queue(const std::string& name) {
-    const std::scoped_lock lock(mutex_);
-    for (const auto& queue : queues_) {
-      if (queue->name_ == name) return *queue;
-    }
-    trace::Track* const track =
-        options_.trace != nullptr ? &options_.trace->track("comm." + name) : nullptr;
-    queues_.push_back(std::unique_ptr<Queue>(new Queue(name, names_.queue(name), track)));
-    return *queues_.back();
-  }
+  Queue& queue(const std::string& name);
 
   /// Appends `task` to the queue. Returns at once; any thread.
   ///
@@ -100,8 +94,9 @@ public:
   /// Where it is `told`, whoever makes it true calls wake() after that, and until then this naps for
   /// longer, up to 8 ms: so late it is where nobody calls.
   /// `completed` is called there when the task is done, before wait() returns. Both are short, never
-  /// block, and may submit other tasks, but not run() them or wait for them. Throws OptionError if the task is in flight, or sends to a rank
-  /// that is not there.
+  /// block, and may submit other tasks, but not run() them or wait for them. Throws OptionError if the task is in flight, sends to a rank
+  /// that is not there, or is a collective of a group that does not have this rank, or other members than before on
+  /// this queue.
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
               std::function<void()> completed = {}, Readiness readiness = Readiness::polled) {
     const bool first = append(queue, task, std::move(ready), std::move(completed), readiness);
@@ -246,60 +241,17 @@ private:
     return size;
   }
 
+  // Who submits: detail/progress_submission.hpp.
   /// True if it is the first of its queue.
   bool append(Queue& queue, Task& task, std::function<bool()> ready,
-              std::function<void()> completed, Readiness readiness) {
-    check_submission(task);
-    bool first = false;
-    {
-      const std::scoped_lock lock(mutex_);
-      rethrow();
-      task.progress_ = this;
-      task.ready_ = std::move(ready);
-      task.completed_ = std::move(completed);
-      task.readiness_ = readiness;
-      task.awake_until_ = 0;
-      task.next_ = nullptr;
-      first = queue.head_ == nullptr;
-      task.asked_ = first && !task.ready_ ? detail::now_ns() : 0;
-      task.state_.store(Task::State::queued, std::memory_order_release);
-      (first ? queue.head_ : queue.tail_->next_) = &task;
-      queue.tail_ = &task;
-      ++tasks_;
-    }
-    tick();
-    return first;
-  }
-
-  void check_submission(Task& task) {
-    if (task.in_flight()) {
-      throw OptionError("reef::comm: '", task.name(),
-                        "' is in flight already.\n  fix: wait for it, or make a second task.");
-    }
-    const int peer = task.peer();
-    if (peer != -1 || task.kind() == Kind::send || task.kind() == Kind::receive) {
-      if (peer < 0 || peer >= size() || peer == rank()) {
-        throw OptionError("reef::comm: '", task.name(), "' names rank ", peer,
-                          " as its peer; this is rank ", rank(), " of ", size(), ".");
-      }
-      task.tag_ = names_.transfer(task.operation_, task.kind(), task.name());
-    } else {
-      names_.collective(task.operation_, task.kind(), task.name());
-    }
-  }
-
+              std::function<void()> completed, Readiness readiness);
+  void check_submission(Task& task);
+  /// What the queue has for the group, or for all ranks: made when first asked for. Under the lock. Throws
+  /// OptionError if the name was another group's.
+  detail::Circle& circle(Queue& queue, const std::optional<Group>& group);
   /// The half of rank 0 of the shared counter of that name, made when first asked for; lives as long
   /// as this, so that it answers until all ranks are done.
-  detail::ClaimDesk& claim_desk(const std::string& name) {
-    const std::uint64_t operation = operation_id(Kind::claim, name);
-    const std::scoped_lock lock(mutex_);
-    for (const auto& desk : desks_) {
-      if (desk->operation() == operation) return *desk;
-    }
-    const int tag = names_.transfer(operation, Kind::claim, name);
-    desks_.push_back(std::make_unique<detail::ClaimDesk>(size(), operation, tag));
-    return *desks_.back();
-  }
+  detail::ClaimDesk& claim_desk(const std::string& name);
 
   /// Blocks until the task is complete or failed, for who cannot throw. Any thread but the progress
   /// thread.
@@ -334,13 +286,13 @@ private:
   /// What numbers the uses of a transfer or a call.
   static std::uint64_t own_key(const Task& task);
   /// The same number for a send and its receive; 0 for collectives.
-  [[nodiscard]] trace::Links links_of(const Queue& queue, const Task& task) const;
+  [[nodiscard]] trace::Links links_of(const Task& task) const;
   void beat(std::int64_t now);
   void forgive();
   void hear(int peer, detail::Signal signal, const std::string& text);
   /// Throws Overdue when a running task waits for somebody who does not come.
   void watch(std::int64_t now);
-  [[nodiscard]] std::string overdue(const Queue& queue, const Task& task, std::int64_t now) const;
+  [[nodiscard]] std::string overdue(const Task& task, std::int64_t now) const;
   enum class Why : std::uint8_t { mismatch, deadline, thrown, reported, unwinding };
   /// Makes this object unusable: gathers what the ranks did last, tells everyone, wakes who waits.
   void fail(std::string text, Why why) noexcept;
@@ -416,4 +368,5 @@ private:
 }  // namespace reef::inline v0::comm
 
 #include <reef/comm/detail/progress_end.hpp>
+#include <reef/comm/detail/progress_submission.hpp>
 #include <reef/comm/detail/progress_thread.hpp>

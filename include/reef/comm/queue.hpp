@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/circle.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/trace/sink.hpp>
 
@@ -14,8 +15,12 @@ namespace reef::inline v0::comm {
 /// Tasks in order: one starts when the one before it is complete. Made by Progress::queue.
 ///
 /// Queues run side by side. Collectives meet by the queue's name: all ranks submit the same
-/// collectives in the same order to the queue of that name. Point-to-point tasks meet by their own
-/// name, whatever the queue.
+/// collectives in the same order to the queue of that name. Those of a Group meet by its name too: its
+/// members submit the same ones of it in the same order, others as many of theirs as they like. Point-to-point
+/// tasks meet by their own name, whatever the queue.
+///
+/// A queue waits for the other members of each group by turns, so ranks that are in several groups submit
+/// collectives of these in an order in which none waits for itself: that of one list of them all does.
 class Queue {
 public:
   Queue(const Queue&) = delete;
@@ -26,18 +31,15 @@ public:
 private:
   friend class Progress;
 
-  Queue(std::string name, int tag, trace::Track* track)
-      : name_(std::move(name)), tag_(tag), track_(track) {}
+  Queue(std::string name, trace::Track* track) : name_(std::move(name)), track_(track) {}
 
   std::string name_;
-  int tag_;
   trace::Track* track_;
   // Guarded by the Progress object's lock.
   Task* head_ = nullptr;
   Task* tail_ = nullptr;
+  std::vector<std::unique_ptr<detail::Circle>> circles_;  // the first: of all ranks
   // Progress thread only.
-  std::uint32_t collectives_ = 0;
-  detail::WindowChannel* window_ = nullptr;
   std::vector<std::byte> staging_;
 };
 

@@ -37,11 +37,11 @@ inline void check_offsets(std::string_view task, std::span<const std::int64_t> o
   }
 }
 
-/// Throws OptionError unless there are shards for all ranks.
+/// Throws OptionError unless there are shards for all ranks that take part.
 inline void check_ranks(std::string_view task, std::int64_t shards, int ranks) {
   if (shards == ranks) return;
   throw OptionError("reef::comm: '", task, "' has shards for ", shards, " ranks, but there are ",
-                    ranks, ".\n  fix: P + 1 offsets.");
+                    ranks, ".\n  fix: P + 1 offsets, P being the ranks that take part.");
 }
 
 /// Elements of a piece: as many as fit, at least one.
@@ -57,7 +57,7 @@ constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
   return {messages, count * element + messages * header_bytes, 0};
 }
 
-/// What rank `rank` sends when it gives each owner its chunk.
+/// What rank `rank`, in a group the position, sends when it gives each owner its chunk.
 inline Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                         Transport transport, Bytes piece) {
   Cost cost;
@@ -74,7 +74,7 @@ inline Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offse
   return cost;
 }
 
-/// What rank `rank` sends when it gives all others its shard.
+/// What rank `rank`, in a group the position, sends when it gives all others its shard.
 inline Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
                         Transport transport, Bytes piece) {
   const auto at = static_cast<std::size_t>(rank);

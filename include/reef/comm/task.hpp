@@ -3,14 +3,17 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/circle.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
+#include <reef/core/group.hpp>
 #include <reef/trace/span.hpp>
 
 namespace reef::inline v0::comm {
@@ -39,6 +42,8 @@ public:
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] Kind kind() const { return kind_; }
+  /// The ranks that take part in a collective; nothing: all of them.
+  [[nodiscard]] const std::optional<Group>& group() const { return group_; }
 
   /// Queued or running: neither the task nor its buffers may be touched.
   [[nodiscard]] bool in_flight() const {
@@ -57,8 +62,13 @@ public:
   void trace_cause(std::uint32_t cause) { links_.cause = cause; }
 
 protected:
-  Task(Kind kind, std::string name)
-      : name_(std::move(name)), kind_(kind), operation_(operation_id(kind, name_)) {}
+  Task(Kind kind, std::string name) : Task(kind, std::move(name), {}) {}
+  /// Of a group, if there is one; throws OptionError if that is none of ranks.
+  Task(Kind kind, std::string name, std::optional<Group> group)
+      : name_(std::move(name)), kind_(kind), group_(std::move(group)) {
+    if (group_) group_->check();
+    operation_ = group_ ? operation_id(kind, name_, *group_) : operation_id(kind, name_);
+  }
   virtual ~Task() = default;
 
   /// Every final class calls this first in its destructor: a task that dies in flight takes the
@@ -97,7 +107,9 @@ private:
 
   std::string name_;
   Kind kind_;
-  std::uint64_t operation_;
+  std::optional<Group> group_;
+  std::uint64_t operation_ = 0;
+  detail::Circle* circle_ = nullptr;  // the queue's, for its group
   std::atomic<State> state_{State::idle};
   Progress* progress_ = nullptr;
   Task* next_ = nullptr;

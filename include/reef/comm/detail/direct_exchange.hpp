@@ -35,15 +35,15 @@ public:
     kind_ = kind;
     channel_ = station.window;
     pieces_ = {&plan, std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / plan.element))};
-    own_ = pieces_.of(station.rank);
+    own_ = pieces_.of(station.position);
     rounds_ = pieces_.most();
     base_ = channel_->rounds;
     channel_->rounds += static_cast<std::uint64_t>(rounds_);
     announced_ = together_ = read_ = false;
     unreadable_ = -1;
     folded_ = 0;
-    gathered_.assign(static_cast<std::size_t>(station.size), 0);
-    sources_.resize(static_cast<std::size_t>(station.size));
+    gathered_.assign(static_cast<std::size_t>(station.size()), 0);
+    sources_.resize(static_cast<std::size_t>(station.size()));
     if (rounds_ == 0) return;
     prepare_staging();
     label_ = label_of(prototype, plan, name);
@@ -60,15 +60,15 @@ public:
     }
     if (!together_) {
       if (!channel_->all_at(&WindowBoard::arrived, base_ + 1)) return false;
-      for (int rank = 0; rank < station_->size; ++rank) {
-        channel_->check_label(rank, 0, label_, kind_);
+      for (int position = 0; position < station_->size(); ++position) {
+        channel_->check_label(position, 0, label_, kind_);
       }
       together_ = true;
     }
     bool moved = plan_->reduce ? fold() : keep();
     // Starting behind oneself spreads the readers over the owners.
-    for (int step = 1; plan_->gather && step < station_->size; ++step) {
-      moved = gather((station_->rank + step) % station_->size) || moved;
+    for (int step = 1; plan_->gather && step < station_->size(); ++step) {
+      moved = gather((station_->position + step) % station_->size()) || moved;
     }
     if (folded_ == own_ && all_gathered() && all_still_there() && nobody_withdrew()) {
       read_ = moved = true;
@@ -83,15 +83,15 @@ public:
 
   void missing(std::vector<int>& ranks) const override {
     if (unreadable_ >= 0) {
-      ranks.assign(1, unreadable_);  // whatever its counters say
+      ranks.assign(1, station_->rank_of(unreadable_));  // whatever its counters say
       return;
     }
     if (!announced_) {
-      channel_->behind(ranks, station_->rank, &WindowBoard::done, base_);
+      channel_->behind(ranks, station_->position, &WindowBoard::done, base_);
       return;
     }
-    channel_->behind(ranks, station_->rank, &WindowBoard::arrived, base_ + 1);
-    if (ranks.empty()) channel_->behind(ranks, station_->rank, &WindowBoard::done, end());
+    channel_->behind(ranks, station_->position, &WindowBoard::arrived, base_ + 1);
+    if (ranks.empty()) channel_->behind(ranks, station_->position, &WindowBoard::done, end());
   }
 
 private:
@@ -100,7 +100,7 @@ private:
   static constexpr Bytes line = 64;
   static constexpr Bytes page = 4096;
 
-  [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->rank); }
+  [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->position); }
   [[nodiscard]] std::uint64_t end() const { return base_ + static_cast<std::uint64_t>(rounds_); }
 
   void announce() {
@@ -109,8 +109,8 @@ private:
     label_.chunks = input;
     label_.shard = plan_->reduce ? output : input;
     Bytes given = 0;
-    for (int shard = 0; shard < station_->size; ++shard) {
-      const bool own = shard == station_->rank;
+    for (int shard = 0; shard < station_->size(); ++shard) {
+      const bool own = shard == station_->position;
       if (own ? plan_->gather : plan_->reduce) {
         given += static_cast<Bytes>(plan_->length(shard)) * plan_->element;
       }
@@ -124,57 +124,60 @@ private:
   /// fold, else one.
   void prepare_staging() {
     std::int64_t longest = 0;
-    for (int shard = 0; shard < station_->size; ++shard) {
+    for (int shard = 0; shard < station_->size(); ++shard) {
       longest = std::max(longest, plan_->length(shard));
     }
     longest = std::min(longest, pieces_.elements);
     stride_ = round_up(static_cast<Bytes>(longest) * plan_->element + line, page);
-    const Bytes wanted = (plan_->reduce ? static_cast<Bytes>(station_->size) : 1) * stride_ + page;
+    const Bytes wanted =
+        (plan_->reduce ? static_cast<Bytes>(station_->size()) : 1) * stride_ + page;
     if (station_->staging->size() < wanted) station_->staging->resize(wanted);
     const auto address = reinterpret_cast<std::uintptr_t>(station_->staging->data());
     staging_ = station_->staging->data() + (round_up(address, page) - address);
   }
 
-  /// Reads of that rank. False if it is gone or failed: then the deadline, or the failure that it
+  /// Reads of the rank at that position. False if it is gone or failed: then the deadline, or the failure that it
   /// reports, comes. Throws MpiError if it can be neither.
-  bool read(int rank, std::byte* to, std::uintptr_t from, Bytes bytes) {
-    return readable(rank, channel_->peers().read(rank, to, from, bytes));
+  bool read(int position, std::byte* to, std::uintptr_t from, Bytes bytes) {
+    return readable(position, channel_->peers().read(station_->rank_of(position), to, from, bytes));
   }
 
-  bool readable(int rank, int code) {
+  bool readable(int position, int code) {
     if (code == 0) {
-      if (unreadable_ == rank) unreadable_ = -1;
+      if (unreadable_ == position) unreadable_ = -1;
       return true;
     }
-    unreadable_ = rank;
+    unreadable_ = position;
     // It withdraws before it frees anything.
-    if (code == ESRCH || channel_->board(rank).withdrawn.load() != 0) return false;
-    throw MpiError("reef::comm: rank ", station_->rank, " cannot read the memory of rank ", rank,
+    if (code == ESRCH || channel_->board(position).withdrawn.load() != 0) return false;
+    throw MpiError("reef::comm: rank ", station_->rank_of(station_->position),
+                   " cannot read the memory of rank ", station_->rank_of(position),
                    " any more: ", std::generic_category().message(code), " (errno ", code,
                    ").\n  why: its process changed its rights or its memory in the middle of a "
                    "collective.\n  fix: keep buffers until their task is complete, or set "
                    "ProgressOptions::read_peers to false.");
   }
 
-  /// Reads into the staging of that rank, at the same place of a cache line, which is what makes it
+  /// Reads into the staging of that position, at the same place of a cache line, which is what makes it
   /// fast. Null where read() is false.
-  [[nodiscard]] const std::byte* stage(int rank, std::uintptr_t from, Bytes bytes) {
-    const Bytes row = plan_->reduce ? static_cast<Bytes>(rank) : 0;
+  [[nodiscard]] const std::byte* stage(int position, std::uintptr_t from, Bytes bytes) {
+    const Bytes row = plan_->reduce ? static_cast<Bytes>(position) : 0;
     std::byte* const to = staging_ + row * stride_ + from % line;
-    return read(rank, to, from, bytes) ? to : nullptr;
+    return read(position, to, from, bytes) ? to : nullptr;
   }
 
   bool fold() {
     if (folded_ == own_) return false;
-    const int own = station_->rank;
+    const int own = station_->position;
     const Bytes place = pieces_.at(own, folded_);
     const Bytes size = pieces_.bytes(own, folded_);
-    for (int rank = 0; rank < station_->size; ++rank) {
+    for (int position = 0; position < station_->size(); ++position) {
       const std::byte* const chunk =
-          rank == own ? plan_->input_at(place)
-                      : stage(rank, channel_->board(rank).labels[0].chunks + place, size);
+          position == own
+              ? plan_->input_at(place)
+              : stage(position, channel_->board(position).labels[0].chunks + place, size);
       if (chunk == nullptr) return false;
-      sources_[static_cast<std::size_t>(rank)] = chunk;
+      sources_[static_cast<std::size_t>(position)] = chunk;
     }
     const std::int64_t count = pieces_.count(own, folded_);
     plan_->fold(plan_->output_at(place), sources_, count);
@@ -188,12 +191,12 @@ private:
   /// Without a reduction the own shard is there already: it is only put into the output.
   bool keep() {
     if (folded_ == own_) return false;
-    const Bytes place = pieces_.at(station_->rank, 0);
+    const Bytes place = pieces_.at(station_->position, 0);
     std::byte* const to = plan_->output_at(place);
     const std::byte* const from = plan_->input_at(place);
     if (to != from) {
       std::memcpy(to, from,
-                  static_cast<std::size_t>(plan_->length(station_->rank)) * plan_->element);
+                  static_cast<std::size_t>(plan_->length(station_->position)) * plan_->element);
     }
     folded_ = own_;
     return true;
@@ -224,26 +227,26 @@ private:
 
   [[nodiscard]] bool all_gathered() const {
     if (!plan_->gather) return true;
-    for (int rank = 0; rank < station_->size; ++rank) {
-      const std::int64_t read = gathered_[static_cast<std::size_t>(rank)];
-      if (rank != station_->rank && read < pieces_.of(rank)) return false;
+    for (int position = 0; position < station_->size(); ++position) {
+      const std::int64_t read = gathered_[static_cast<std::size_t>(position)];
+      if (position != station_->position && read < pieces_.of(position)) return false;
     }
     return true;
   }
 
   /// What was read is of the ranks, not of processes that took the number of one that died.
   [[nodiscard]] bool all_still_there() {
-    for (int rank = 0; rank < station_->size; ++rank) {
-      if (rank == station_->rank) continue;
-      if (!readable(rank, channel_->peers().probe(rank))) return false;
+    for (int position = 0; position < station_->size(); ++position) {
+      if (position == station_->position) continue;
+      if (!readable(position, channel_->peers().probe(station_->rank_of(position)))) return false;
     }
     return true;
   }
 
   /// What was read before this is what its owners had there: an exchange comes after all reads.
   [[nodiscard]] bool nobody_withdrew() const {
-    for (int rank = 0; rank < station_->size; ++rank) {
-      if (channel_->board(rank).withdrawn.fetch_add(0) != 0) return false;
+    for (int position = 0; position < station_->size(); ++position) {
+      if (channel_->board(position).withdrawn.fetch_add(0) != 0) return false;
     }
     return true;
   }
@@ -262,7 +265,7 @@ private:
   bool announced_ = false;              // this rank said where its array is
   bool together_ = false;               // all ranks said where their arrays are
   bool read_ = false;                   // nothing is left to read
-  int unreadable_ = -1;                 // the rank of which the last read failed
+  int unreadable_ = -1;                 // the position of which the last read failed
   std::vector<const void*> sources_;
   std::byte* staging_ = nullptr;
   Bytes stride_ = 0;

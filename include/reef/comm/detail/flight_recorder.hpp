@@ -20,11 +20,11 @@ public:
 
   /// Notes a start and returns the number under which `ended` knows it.
   std::uint64_t started(Kind kind, std::string_view name, std::uint64_t sequence,
-                        std::string_view queue, Bytes bytes) {
+                        std::string_view place, Bytes bytes) {
     Entry& entry = entries_[count_ % capacity];
     entry.kind = kind;
     entry.name.assign(name);
-    entry.queue.assign(queue);
+    entry.place.assign(place);
     entry.sequence = sequence;
     entry.bytes = bytes;
     entry.begin = now_ns();
@@ -43,8 +43,8 @@ public:
     const std::int64_t now = now_ns();
     for (std::uint64_t i = 0; i < capacity && i < count_; ++i) {
       const Entry& entry = entries_[(count_ - 1 - i) % capacity];
-      lines += concat("    ", describe(entry.kind, entry.name, entry.sequence), " in queue '",
-                      entry.queue, "', ", format_bytes(entry.bytes));
+      lines += concat("    ", describe(entry.kind, entry.name, entry.sequence), " in ", entry.place,
+                      ", ", format_bytes(entry.bytes));
       if (entry.end == 0) {
         lines += concat(": in flight for ", format_seconds(to_seconds(now - entry.begin)), "\n");
       } else {
@@ -59,7 +59,7 @@ private:
   struct Entry {
     Kind kind = Kind::control;
     std::string name;
-    std::string queue;
+    std::string place;
     std::uint64_t sequence = 0;
     Bytes bytes = 0;
     std::int64_t begin = 0;

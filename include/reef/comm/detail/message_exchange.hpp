@@ -19,7 +19,7 @@ namespace reef::inline v0::comm::detail {
 ///
 /// Chunks leave the input and folded shards enter the output without a copy; chunks that come in
 /// wait in the queue's staging, (P - 1) * depth pieces, until those of all ranks are there and the
-/// owner folds them in rank order. An all-reduce sends a piece on as soon as it is folded.
+/// owner folds them in the order of the ranks. An all-reduce sends a piece on as soon as it is folded.
 class MessageExchange final : public Exchange, private Receiver {
 public:
   void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
@@ -29,16 +29,16 @@ public:
     prototype_ = prototype;
     kind_ = kind;
     pieces_ = {&plan, piece_elements(station.piece_bytes, plan.element)};
-    own_ = pieces_.of(station.rank);
+    own_ = pieces_.of(station.position);
     produced_ = 0;
     remaining_ = 0;
     moved_ = false;
     // A shaped link must see everything that is to go over it, or it would idle for a latency.
     send_limit_ = station.wire.shaped() ? std::numeric_limits<std::int64_t>::max() / 2 : 16;
-    peers_.resize(static_cast<std::size_t>(station.size));
-    sources_.resize(static_cast<std::size_t>(station.size));
-    for (int rank = 0; rank < station.size; ++rank) {
-      if (rank != station.rank) prepare(rank);
+    peers_.resize(static_cast<std::size_t>(station.size()));
+    sources_.resize(static_cast<std::size_t>(station.size()));
+    for (int position = 0; position < station.size(); ++position) {
+      if (position != station.position) prepare(position);
     }
     if (plan.reduce) prepare_staging();
     pump_all();
@@ -65,11 +65,11 @@ public:
   void missing(std::vector<int>& ranks) const override {
     ranks.clear();
     for (const bool absent : {true, false}) {
-      for (int rank = 0; rank < station_->size; ++rank) {
-        if (rank == station_->rank) continue;
-        const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+      for (int position = 0; position < station_->size(); ++position) {
+        if (position == station_->position) continue;
+        const Peer& peer = peers_[static_cast<std::size_t>(position)];
         const bool owes = peer.to_receive > 0 && (!absent || !peer.seen);
-        if (owes || (!absent && peer.to_send > 0)) ranks.push_back(rank);
+        if (owes || (!absent && peer.to_send > 0)) ranks.push_back(station_->rank_of(position));
       }
       if (!ranks.empty()) return;
     }
@@ -97,9 +97,9 @@ private:
            static_cast<std::uint64_t>(piece);
   }
 
-  void prepare(int rank) {
-    Peer& peer = peers_[index(rank)];
-    const std::int64_t theirs = pieces_.of(rank);
+  void prepare(int position) {
+    Peer& peer = peers_[index(position)];
+    const std::int64_t theirs = pieces_.of(position);
     peer.chunk_out = peer.chunk_in = peer.shard_out = peer.shard_in = 0;
     peer.chunk_out_done = peer.shard_out_done = peer.shard_in_done = 0;
     peer.to_send = (plan_->reduce ? theirs : 0) + (plan_->gather ? own_ : 0);
@@ -117,22 +117,22 @@ private:
 
   /// Slots of [32 bytes unused][header][payload], each payload on a cache line of its own.
   void prepare_staging() {
-    const std::int64_t longest = std::min(pieces_.elements, plan_->length(station_->rank));
+    const std::int64_t longest = std::min(pieces_.elements, plan_->length(station_->position));
     slot_bytes_ = 64 + round_up(static_cast<Bytes>(longest) * plan_->element, 64);
-    const auto slots = static_cast<Bytes>(station_->size - 1) * static_cast<Bytes>(depth);
+    const auto slots = static_cast<Bytes>(station_->size() - 1) * static_cast<Bytes>(depth);
     const Bytes wanted = own_ == 0 ? 0 : slots * slot_bytes_ + 64;
     if (station_->staging->size() < wanted) station_->staging->resize(wanted);
     const auto address = reinterpret_cast<std::uintptr_t>(station_->staging->data());
     staging_ = station_->staging->data() + (round_up(address, 64) - address);
   }
 
-  [[nodiscard]] Header& slot_header(int rank, std::int64_t piece) const {
-    const auto row = static_cast<Bytes>(rank < station_->rank ? rank : rank - 1);
+  [[nodiscard]] Header& slot_header(int position, std::int64_t piece) const {
+    const auto row = static_cast<Bytes>(position < station_->position ? position : position - 1);
     const Bytes slot = row * static_cast<Bytes>(depth) + static_cast<Bytes>(piece % depth);
     return *reinterpret_cast<Header*>(staging_ + slot * slot_bytes_ + header_bytes);
   }
-  [[nodiscard]] std::byte* slot_payload(int rank, std::int64_t piece) const {
-    return reinterpret_cast<std::byte*>(&slot_header(rank, piece)) + header_bytes;
+  [[nodiscard]] std::byte* slot_payload(int position, std::int64_t piece) const {
+    return reinterpret_cast<std::byte*>(&slot_header(position, piece)) + header_bytes;
   }
 
   [[nodiscard]] Header header(int shard, std::int64_t piece) const {
@@ -144,44 +144,46 @@ private:
 
   void pump_all() {
     // Starting behind oneself spreads the first messages over all receivers.
-    for (int step = 1; step < station_->size; ++step)
-      pump((station_->rank + step) % station_->size);
+    for (int step = 1; step < station_->size(); ++step)
+      pump((station_->position + step) % station_->size());
   }
 
-  void pump(int rank) {
-    Peer& peer = peers_[index(rank)];
-    const std::int64_t theirs = pieces_.of(rank);
-    const int mine = station_->rank;
+  void pump(int position) {
+    Peer& peer = peers_[index(position)];
+    const std::int64_t theirs = pieces_.of(position);
+    const int rank = station_->rank_of(position);
+    const int mine = station_->position;
     const int chunks = station_->tag;
     const int shards = station_->tag + 1;
     if (plan_->reduce) {
       for (; peer.chunk_in < own_ && peer.chunk_in < produced_ + depth; ++peer.chunk_in) {
-        station_->wire.receive(*this, token(Part::chunk_in, rank, peer.chunk_in), rank, chunks,
-                               kind_, header(mine, peer.chunk_in), slot_header(rank, peer.chunk_in),
-                               slot_payload(rank, peer.chunk_in));
+        station_->wire.receive(*this, token(Part::chunk_in, position, peer.chunk_in), rank, chunks,
+                               kind_, header(mine, peer.chunk_in),
+                               slot_header(position, peer.chunk_in),
+                               slot_payload(position, peer.chunk_in));
       }
       for (; peer.chunk_out < theirs && peer.chunk_out < peer.chunk_out_done + send_limit_;
            ++peer.chunk_out) {
         Header& head = peer.chunk_out_headers[index(peer.chunk_out)];
-        head = header(rank, peer.chunk_out);
-        station_->wire.send(*this, token(Part::chunk_out, rank, peer.chunk_out), rank, chunks,
-                            kind_, head, plan_->input_at(pieces_.at(rank, peer.chunk_out)));
+        head = header(position, peer.chunk_out);
+        station_->wire.send(*this, token(Part::chunk_out, position, peer.chunk_out), rank, chunks,
+                            kind_, head, plan_->input_at(pieces_.at(position, peer.chunk_out)));
       }
     }
     if (plan_->gather) {
       // In place, a result may only come in where the chunk that made it has left.
       const std::int64_t open = plan_->reduce ? peer.chunk_out_done : theirs;
       for (; peer.shard_in < open && peer.shard_in < peer.shard_in_done + 16; ++peer.shard_in) {
-        station_->wire.receive(*this, token(Part::shard_in, rank, peer.shard_in), rank, shards,
-                               kind_, header(rank, peer.shard_in),
+        station_->wire.receive(*this, token(Part::shard_in, position, peer.shard_in), rank, shards,
+                               kind_, header(position, peer.shard_in),
                                peer.shard_in_headers[index(peer.shard_in)],
-                               plan_->output_at(pieces_.at(rank, peer.shard_in)));
+                               plan_->output_at(pieces_.at(position, peer.shard_in)));
       }
       for (; peer.shard_out < produced_ && peer.shard_out < peer.shard_out_done + send_limit_;
            ++peer.shard_out) {
         Header& head = peer.shard_out_headers[index(peer.shard_out)];
         head = header(mine, peer.shard_out);
-        station_->wire.send(*this, token(Part::shard_out, rank, peer.shard_out), rank, shards,
+        station_->wire.send(*this, token(Part::shard_out, position, peer.shard_out), rank, shards,
                             kind_, head, plan_->output_at(pieces_.at(mine, peer.shard_out)));
       }
     }
@@ -215,23 +217,23 @@ private:
 
   [[nodiscard]] bool all_chunks_here() const {
     if (!plan_->reduce) return true;
-    for (int rank = 0; rank < station_->size; ++rank) {
-      if (rank == station_->rank) continue;
-      if (peers_[index(rank)].chunk_here[index(produced_)] == 0) return false;
+    for (int position = 0; position < station_->size(); ++position) {
+      if (position == station_->position) continue;
+      if (peers_[index(position)].chunk_here[index(produced_)] == 0) return false;
     }
     return true;
   }
 
   /// Makes the next piece of the own shard: by folding, or by copying what is already folded.
   void produce(std::int64_t piece) {
-    const int mine = station_->rank;
+    const int mine = station_->position;
     const Bytes place = pieces_.at(mine, piece);
     const std::byte* const input = plan_->input_at(place);
     std::byte* const output = plan_->output_at(place);
-    if (plan_->reduce && (station_->size > 1 || plan_->widening > 1)) {
-      for (int rank = 0; rank < station_->size; ++rank) {
-        sources_[index(rank)] =
-            rank == mine ? input : static_cast<const void*>(slot_payload(rank, piece));
+    if (plan_->reduce && (station_->size() > 1 || plan_->widening > 1)) {
+      for (int position = 0; position < station_->size(); ++position) {
+        sources_[index(position)] =
+            position == mine ? input : static_cast<const void*>(slot_payload(position, piece));
       }
       plan_->fold(output, sources_, pieces_.count(mine, piece));
     } else if (output != input) {

@@ -7,11 +7,12 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/detail/circle.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/hash.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -26,7 +27,7 @@ inline int largest_tag(const Communicator& communicator) {
 /// The operations that this rank knows, and the MPI tags that they use. Any thread.
 class Names {
 public:
-  /// Half of the tags for point-to-point names, half for queues, two each.
+  /// Half of the tags for point-to-point names, half for queues and groups on them, two each.
   explicit Names(int largest_tag) : tags_(static_cast<std::uint64_t>(largest_tag) / 4) {}
 
   /// Remembers the operation between two ranks and returns the tag of its messages. Throws OptionError
@@ -39,17 +40,19 @@ public:
     return tag;
   }
 
-  void collective(std::uint64_t operation, Kind kind, std::string_view name) {
+  /// Of all ranks: no group.
+  void collective(std::uint64_t operation, Kind kind, std::string_view name,
+                  std::string_view group) {
     const std::scoped_lock lock(mutex_);
-    remember(operation, kind, name);
+    remember(operation, kind, name, group);
   }
 
-  /// The first of the two tags of a queue's collectives.
-  int queue(std::string_view name) {
+  /// The first of the two tags of a queue's collectives of all ranks, or of groups of that name.
+  int queue(std::string_view name, std::string_view group) {
     const std::scoped_lock lock(mutex_);
-    const std::uint64_t hash = Hash().add(name).value();
-    const int tag = static_cast<int>(2 * tags_ + 2 * (mix(hash) % (tags_ - 1)));
-    claim(tag, hash, name);
+    const std::uint64_t meeting = meeting_id(name, group);
+    const int tag = static_cast<int>(2 * tags_ + 2 * (mix(meeting) % (tags_ - 1)));
+    claim(tag, meeting, group.empty() ? name : group);
     return tag;
   }
 
@@ -72,9 +75,12 @@ private:
                       " tags, and names share them by their hash.\n"
                       "  fix: change the name a little.");
   }
-  void remember(std::uint64_t operation, Kind kind, std::string_view name) {
+  void remember(std::uint64_t operation, Kind kind, std::string_view name,
+                std::string_view group = {}) {
     if (texts_.find(operation) != texts_.end()) return;
-    texts_.emplace(operation, concat(role_of(kind), " '", name, "'"));
+    std::string text = concat(role_of(kind), " '", name, "'");
+    if (!group.empty()) text += concat(" of group '", group, "'");
+    texts_.emplace(operation, std::move(text));
   }
 
   std::uint64_t tags_;

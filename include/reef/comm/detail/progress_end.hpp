@@ -67,13 +67,13 @@ inline void Progress::watch(std::int64_t now) {
       const bool silent =
           detail::to_seconds(now - std::max(heard, task->begin_)) > options_.deadline;
       if (silent || detail::to_seconds(now - active) > options_.operation_deadline) {
-        throw Overdue{overdue(*queue, *task, now)};
+        throw Overdue{overdue(*task, now)};
       }
     }
   }
 }
 
-inline std::string Progress::overdue(const Queue& queue, const Task& task, std::int64_t now) const {
+inline std::string Progress::overdue(const Task& task, std::int64_t now) const {
   std::vector<detail::Absent> absent;
   for (const int peer : missing_) {
     const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
@@ -81,8 +81,8 @@ inline std::string Progress::overdue(const Queue& queue, const Task& task, std::
                       detail::to_seconds(now - control_.active_since(peer)), control_.left(peer)});
   }
   return concat("reef::comm: rank ", rank(), " waits at ",
-                describe(task.kind(), task.name(), task.sequence_), " in queue '", queue.name_,
-                "', since ", format_seconds(detail::to_seconds(now - task.begin_)), ": ",
+                describe(task.kind(), task.name(), task.sequence_), " in ", task.circle_->place,
+                ", since ", format_seconds(detail::to_seconds(now - task.begin_)), ": ",
                 detail::name_ranks(missing_), " did not arrive.",
                 detail::list_absent(absent, options_.deadline, options_.operation_deadline));
 }
@@ -126,7 +126,9 @@ inline void Progress::fail(std::string text, Why why) noexcept {
   const std::scoped_lock lock(mutex_);
   told_ = told_ || static_cast<bool>(options_.on_failure);
   for (const auto& queue : queues_) {
-    if (queue->window_ != nullptr) queue->window_->board(rank()).withdrawn.store(1);
+    for (const auto& circle : queue->circles_) {
+      if (circle->window != nullptr) circle->window->board(circle->position).withdrawn.store(1);
+    }
     for (Task* task = queue->head_; task != nullptr; task = task->next_) {
       task->state_.store(Task::State::failed, std::memory_order_release);
     }

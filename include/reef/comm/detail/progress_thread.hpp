@@ -200,18 +200,20 @@ inline std::int64_t Progress::call_ahead() {
 
 inline void Progress::start(Queue& queue, Task& task) {
   const bool collective = is_collective(task);
-  if (collective && window_ != nullptr && queue.window_ == nullptr) {
-    queue.window_ = &window_->channel(queue.name_);
+  detail::Circle& circle = *task.circle_;
+  const bool alone = circle.group.size() == 1;  // what one rank does needs no channel
+  if (collective && !alone && window_ != nullptr && circle.window == nullptr) {
+    circle.window = &window_->channel(queue.name_, circle.group);
   }
-  task.sequence_ = collective ? queue.collectives_++ : own_[own_key(task)]++;
+  task.sequence_ = collective ? circle.collectives++ : own_[own_key(task)]++;
   task.begin_ = task.moved_ = detail::now_ns();
   task.record_ =
-      recorder_.started(task.kind(), task.name(), task.sequence_, queue.name_, task.payload());
+      recorder_.started(task.kind(), task.name(), task.sequence_, circle.place, task.payload());
   task.state_.store(Task::State::running, std::memory_order_release);
   wire_.asked_at(task.asked_);
-  task.start({wire_, meter_, rank(), size(), options_.piece_bytes,
-              collective ? queue.tag_ : task.tag_, task.sequence_,
-              collective ? queue.window_ : nullptr, &queue.staging_, &aside_});
+  task.start({wire_, meter_, circle.group.members, circle.position, options_.piece_bytes,
+              collective ? circle.tag : task.tag_, task.sequence_,
+              collective ? circle.window : nullptr, &queue.staging_, &aside_});
   wire_.asked_at(0);
 }
 
@@ -220,7 +222,7 @@ inline void Progress::complete(Queue& queue, Task& task) {
   if (queue.track_ != nullptr) {
     queue.track_->span(is_transfer(task) ? trace::Activity::communication : trace::Activity::other,
                        task.name(), detail::to_seconds(task.begin_),
-                       detail::to_seconds(detail::now_ns()), task.payload(), links_of(queue, task));
+                       detail::to_seconds(detail::now_ns()), task.payload(), links_of(task));
   }
   tick();
   if (task.completed_) task.completed_();
@@ -245,13 +247,13 @@ inline std::uint64_t Progress::own_key(const Task& task) {
                      (task.kind() == Kind::send ? 1 : 0));
 }
 
-inline trace::Links Progress::links_of(const Queue& queue, const Task& task) const {
+inline trace::Links Progress::links_of(const Task& task) const {
   trace::Links links = task.links_;
   if (!is_transfer(task)) return links;
   const std::uint64_t use = detail::mix(task.operation_ ^ task.sequence_);
   if (is_collective(task)) {
     links.role = trace::Role::meets;
-    links.message = detail::mix(use ^ static_cast<std::uint64_t>(queue.tag_)) | 1;
+    links.message = detail::mix(use ^ static_cast<std::uint64_t>(task.circle_->tag)) | 1;
     return links;
   }
   const bool sends = task.kind() == Kind::send;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,12 @@ inline std::string describe(const Mismatch& mismatch, int rank, Names& names) {
   std::string text = concat("reef::comm: rank ", rank, " and rank ", mismatch.peer,
                             " do not do the same thing.\n  rank ", rank, " is at ",
                             one(mismatch.expected, {}), ";\n  rank ", mismatch.peer, " sent ");
+  const std::uint64_t apart = mismatch.found.operation ^ mismatch.expected.operation;
   if (mismatch.found.magic != Header::magic_number) {
     text += concat(mismatch.received, " bytes that are no message of this Reef");
+  } else if (apart != 0 && apart >> 32 == 0) {
+    text += one(mismatch.found, names.text(mismatch.expected.operation)) +
+            ", with other members of the group";
   } else {
     text += one(mismatch.found, mismatch.name);
     if (mismatch.shards) text += ", with other offsets of the shards, or another root";
@@ -62,7 +67,8 @@ inline std::string describe(const Mismatch& mismatch, int rank, Names& names) {
   return text +
          ".\n  fix: submit the same collectives, with the same sizes and offsets, in the same "
          "order to the "
-         "queue of\n  the same name on every rank, and give each transfer a name of its own.";
+         "queue of\n  the same name on every rank, or every member of the group, and give each "
+         "transfer a name of its own.";
 }
 
 /// The last operations of every rank that answered.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <reef/comm/detail/wire.hpp>
@@ -22,14 +23,17 @@ struct Awaited {
 struct Station {
   Wire& wire;
   LiveMeter& meter;
-  int rank;
-  int size;
+  std::span<const int> members;  ///< the ranks that take part, by position
+  int position;                  ///< of this rank
   Bytes piece_bytes;
   int tag;  ///< collectives use tag and tag + 1
   std::uint32_t sequence;
   WindowChannel* window;            ///< null: messages
   std::vector<std::byte>* staging;  ///< the queue's, grown once
   Aside* aside;
+
+  [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
+  [[nodiscard]] int rank_of(int at) const { return members[static_cast<std::size_t>(at)]; }
 };
 
 }  // namespace reef::inline v0::comm::detail

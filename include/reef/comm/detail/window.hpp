@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
+#include <reef/comm/detail/circle.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/peer_memory.hpp>
 #include <reef/comm/detail/shared_memory.hpp>
@@ -25,6 +26,7 @@
 #include <reef/comm/message.hpp>
 #include <reef/comm/options.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/group.hpp>
 #include <reef/core/hash.hpp>
 
 namespace reef::inline v0::comm::detail {
@@ -63,44 +65,54 @@ inline WindowBoard::Label label_of(const Header& prototype, const ExchangePlan& 
   return label;
 }
 
-/// One queue's part of the shared memory: a board and two slots of every rank.
+/// The part of the shared memory that one queue has for a family of groups, as one group of it sees it: a
+/// board and two slots of each of its members, by position.
 class WindowChannel {
 public:
-  WindowChannel(std::vector<std::byte*> ranks, Bytes slot_bytes, const PeerMemory& peers)
-      : ranks_(std::move(ranks)), slot_bytes_(slot_bytes), peers_(&peers) {}
+  WindowChannel(std::vector<int> members, std::vector<std::byte*> places, Bytes slot_bytes,
+                const PeerMemory& peers)
+      : members_(std::move(members)),
+        places_(std::move(places)),
+        slot_bytes_(slot_bytes),
+        peers_(&peers) {}
 
-  [[nodiscard]] WindowBoard& board(int rank) const {
-    return *std::launder(reinterpret_cast<WindowBoard*>(ranks_[static_cast<std::size_t>(rank)]));
+  [[nodiscard]] WindowBoard& board(int position) const {
+    return *std::launder(
+        reinterpret_cast<WindowBoard*>(places_[static_cast<std::size_t>(position)]));
   }
-  [[nodiscard]] std::byte* slot(int rank, std::uint64_t round) const {
-    return ranks_[static_cast<std::size_t>(rank)] + sizeof(WindowBoard) + (round % 2) * slot_bytes_;
+  [[nodiscard]] std::byte* slot(int position, std::uint64_t round) const {
+    return places_[static_cast<std::size_t>(position)] + sizeof(WindowBoard) +
+           (round % 2) * slot_bytes_;
   }
   [[nodiscard]] Bytes slot_bytes() const { return slot_bytes_; }
   /// How to read the others' arrays where they are: without slots, if it is usable.
   [[nodiscard]] const PeerMemory& peers() const { return *peers_; }
 
-  /// True if the counter of every rank has come to `wanted`.
+  /// True if the counter of every member has come to `wanted`.
   [[nodiscard]] bool all_at(std::atomic<std::uint64_t> WindowBoard::*counter,
                             std::uint64_t wanted) const {
-    return std::all_of(ranks_.begin(), ranks_.end(), [&](const std::byte* base) {
+    return std::all_of(places_.begin(), places_.end(), [&](const std::byte* base) {
       const auto* board = std::launder(reinterpret_cast<const WindowBoard*>(base));
       return (board->*counter).load(std::memory_order_acquire) >= wanted;
     });
   }
 
-  /// The ranks but `own` whose counter has not come to `wanted`.
+  /// The ranks but the one at `own` whose counter has not come to `wanted`.
   void behind(std::vector<int>& ranks, int own, std::atomic<std::uint64_t> WindowBoard::*counter,
               std::uint64_t wanted) const {
     ranks.clear();
-    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-      if (rank == own) continue;
-      if ((board(rank).*counter).load(std::memory_order_acquire) < wanted) ranks.push_back(rank);
+    for (int position = 0; position < static_cast<int>(members_.size()); ++position) {
+      if (position == own) continue;
+      if ((board(position).*counter).load(std::memory_order_acquire) < wanted) {
+        ranks.push_back(members_[static_cast<std::size_t>(position)]);
+      }
     }
   }
 
-  /// Throws Mismatch unless the label of `rank` for that slot is of the same operation as `mine`.
-  void check_label(int rank, std::size_t slot, const WindowBoard::Label& mine, Kind kind) const {
-    const WindowBoard::Label& found = board(rank).labels[slot];
+  /// Throws Mismatch unless the label at `position` for that slot is of the same operation as `mine`.
+  void check_label(int position, std::size_t slot, const WindowBoard::Label& mine,
+                   Kind kind) const {
+    const WindowBoard::Label& found = board(position).labels[slot];
     const Header& want = mine.header;
     const bool same = found.header.magic == want.magic &&
                       found.header.operation == want.operation &&
@@ -109,19 +121,27 @@ public:
     if (same && found.offsets == mine.offsets) return;
     std::array<char, 96> name = found.name;
     name.back() = '\0';
-    throw Mismatch{rank, kind, want, found.header, 0, name.data(), same};
+    throw Mismatch{members_[static_cast<std::size_t>(position)],
+                   kind,
+                   want,
+                   found.header,
+                   0,
+                   name.data(),
+                   same};
   }
 
-  /// Rounds of all collectives so far: where the next one starts. The same on all ranks.
+  /// Rounds of all collectives so far: where the next one starts. The same on all members.
   std::uint64_t rounds = 0;
 
 private:
-  std::vector<std::byte*> ranks_;
+  std::vector<int> members_;
+  std::vector<std::byte*> places_;
   Bytes slot_bytes_;
   const PeerMemory* peers_;
 };
 
-/// Memory that all ranks of one node share, cut into channels that queues claim by name.
+/// Memory that all ranks of one node share, cut into channels that queues claim by their name and that of
+/// a family of groups.
 ///
 /// | who    | constructor: all ranks of the communicator, collective, blocks                          |
 /// | memory | (board + 2 slots) * channels a rank; pages that no queue uses are never touched         |
@@ -150,18 +170,21 @@ public:
   /// Whether the ranks have it; if not, nothing else here can be used.
   [[nodiscard]] const SharedMemory& memory() const { return memory_; }
 
-  /// The channel of the queue of that name: the first to ask claims it, for all ranks.
-  WindowChannel& channel(std::string_view queue) {
-    const std::uint64_t key = Hash().add(queue).value() | 1;
+  /// The channel of the queue of that name for groups of that name: the first to ask claims it, for all
+  /// ranks. This rank asks for it with the same members each time; a group without a name is all ranks.
+  WindowChannel& channel(std::string_view queue, const Group& group) {
+    const std::uint64_t key = meeting_id(queue, group.name) | 1;
     Directory& directory = *std::launder(reinterpret_cast<Directory*>(bases_.front()));
     for (std::size_t i = 0; i < channel_count; ++i) {
       std::uint64_t found = 0;
-      if (directory[i].compare_exchange_strong(found, key) || found == key) return open(i);
+      if (directory[i].compare_exchange_strong(found, key) || found == key)
+        return open(i, group.members);
     }
     throw OptionError("reef::comm: more than ", channel_count,
-                      " queues use collectives in shared memory, at '", queue,
-                      "'.\n  fix: share queues, or set ProgressOptions::transport to "
-                      "Transport::messages.");
+                      " queues, and names of groups on them, use collectives in shared memory, at ",
+                      place_of(queue, group.name),
+                      ".\n  fix: share queues, give groups without common members one name, or set "
+                      "ProgressOptions::transport to Transport::messages.");
   }
 
   /// Whether collectives read the others' arrays where they are; if not, they go through slots.
@@ -187,13 +210,15 @@ private:
     peers_.use(usable != 0);
   }
 
-  WindowChannel& open(std::size_t number) {
+  WindowChannel& open(std::size_t number, const std::vector<int>& members) {
     if (channels_[number] == nullptr) {
       std::vector<std::byte*> places;
-      for (std::byte* const base : bases_) {
+      for (const int rank : members) {
+        std::byte* const base = bases_[static_cast<std::size_t>(rank)];
         places.push_back(base + directory_bytes + number * channel_bytes);
       }
-      channels_[number] = std::make_unique<WindowChannel>(std::move(places), slot_bytes, peers_);
+      channels_[number] =
+          std::make_unique<WindowChannel>(members, std::move(places), slot_bytes, peers_);
     }
     return *channels_[number];
   }

@@ -30,13 +30,13 @@ public:
     channel_ = station.window;
     const auto room = static_cast<std::int64_t>(channel_->slot_bytes() / plan.element);
     // Parts begin on cache lines, also of fp32.
-    const std::int64_t part = plan.reduce ? room / station.size : room;
+    const std::int64_t part = plan.reduce ? room / station.size() : room;
     pieces_ = {&plan, std::max<std::int64_t>(1, part >= 16 ? part / 16 * 16 : part)};
     rounds_ = static_cast<std::uint64_t>(pieces_.most());
     base_ = channel_->rounds;
     channel_->rounds += rounds_;
     in_ = folded_ = out_ = 0;
-    sources_.resize(static_cast<std::size_t>(station.size));
+    sources_.resize(static_cast<std::size_t>(station.size()));
     label_ = label_of(prototype, plan, name);
   }
 
@@ -62,7 +62,7 @@ public:
 
   void missing(std::vector<int>& ranks) const override {
     const auto behind = [&](Counter counter, std::uint64_t wanted) {
-      channel_->behind(ranks, station_->rank, counter, wanted);
+      channel_->behind(ranks, station_->position, counter, wanted);
     };
     behind(&WindowBoard::arrived, base_ + (plan_->reduce ? folded_ : out_) + 1);
     if (ranks.empty() && plan_->reduce) behind(&WindowBoard::folded, base_ + out_ + 1);
@@ -73,10 +73,10 @@ private:
   using Counter = std::atomic<std::uint64_t> WindowBoard::*;
 
   [[nodiscard]] std::uint64_t finished() const { return plan_->gather ? out_ : folded_; }
-  [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->rank); }
-  [[nodiscard]] std::byte* part(int rank, std::uint64_t round, int shard) const {
+  [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->position); }
+  [[nodiscard]] std::byte* part(int position, std::uint64_t round, int shard) const {
     const Bytes stride = static_cast<Bytes>(pieces_.elements) * plan_->element;
-    return channel_->slot(rank, base_ + round) +
+    return channel_->slot(position, base_ + round) +
            (plan_->reduce ? static_cast<Bytes>(shard) * stride : 0);
   }
 
@@ -89,8 +89,8 @@ private:
   /// Every rank's counter is past `round`, and its slot holds this very operation.
   [[nodiscard]] bool all_at(Counter counter, std::uint64_t round) const {
     if (!channel_->all_at(counter, base_ + round + 1)) return false;
-    for (int rank = 0; rank < station_->size; ++rank) {
-      channel_->check_label(rank, (base_ + round) % 2, label_, kind_);
+    for (int position = 0; position < station_->size(); ++position) {
+      channel_->check_label(position, (base_ + round) % 2, label_, kind_);
     }
     return true;
   }
@@ -98,12 +98,12 @@ private:
   void copy_in() {
     Bytes bytes = 0;
     const auto round = static_cast<std::int64_t>(in_);
-    for (int shard = 0; shard < station_->size; ++shard) {
+    for (int shard = 0; shard < station_->size(); ++shard) {
       // To reduce, what the others own; to gather, what I own.
-      if ((shard == station_->rank) == plan_->reduce) continue;
+      if ((shard == station_->position) == plan_->reduce) continue;
       const Bytes size = pieces_.bytes(shard, round);
       if (size == 0) continue;
-      std::memcpy(part(station_->rank, in_, shard), plan_->input_at(pieces_.at(shard, round)),
+      std::memcpy(part(station_->position, in_, shard), plan_->input_at(pieces_.at(shard, round)),
                   size);
       bytes += size;
     }
@@ -114,15 +114,15 @@ private:
   }
 
   void fold() {
-    const int own = station_->rank;
+    const int own = station_->position;
     const auto round = static_cast<std::int64_t>(folded_);
     const std::int64_t count = pieces_.count(own, round);
     if (count > 0) {
       const Bytes place = pieces_.at(own, round);
-      for (int rank = 0; rank < station_->size; ++rank) {
-        sources_[static_cast<std::size_t>(rank)] =
-            rank == own ? static_cast<const void*>(plan_->input_at(place))
-                        : static_cast<const void*>(part(rank, folded_, own));
+      for (int position = 0; position < station_->size(); ++position) {
+        sources_[static_cast<std::size_t>(position)] =
+            position == own ? static_cast<const void*>(plan_->input_at(place))
+                            : static_cast<const void*>(part(position, folded_, own));
       }
       plan_->fold(plan_->output_at(place), sources_, count);
       if (plan_->gather) {
@@ -141,9 +141,9 @@ private:
 
   void copy_out() {
     const auto round = static_cast<std::int64_t>(out_);
-    for (int shard = 0; shard < station_->size; ++shard) {
+    for (int shard = 0; shard < station_->size(); ++shard) {
       const Bytes size = pieces_.bytes(shard, round);
-      const bool own = shard == station_->rank;
+      const bool own = shard == station_->position;
       if (size == 0 || (own && plan_->reduce)) continue;
       std::byte* const to = plan_->output_at(pieces_.at(shard, round));
       if (own && to == plan_->input_at(pieces_.at(shard, round))) continue;

@@ -1,0 +1,112 @@
+#pragma once
+
+// The private half of Progress: its queues, and how tasks get onto them. Included by progress.hpp, by nobody
+// else.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/detail/circle.hpp>
+#include <reef/comm/detail/ranks.hpp>
+#include <reef/comm/progress.hpp>
+#include <reef/core/group.hpp>
+
+namespace reef::inline v0::comm {
+
+inline Queue& Progress::queue(const std::string& name) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& queue : queues_) {
+    if (queue->name_ == name) return *queue;
+  }
+  trace::Track* const track =
+      options_.trace != nullptr ? &options_.trace->track("comm." + name) : nullptr;
+  std::unique_ptr<Queue> made(new Queue(name, track));
+  circle(*made, {});
+  queues_.push_back(std::move(made));
+  return *queues_.back();
+}
+
+inline detail::Circle& Progress::circle(Queue& queue, const std::optional<Group>& group) {
+  const std::string_view name = group ? std::string_view(group->name) : std::string_view();
+  for (const auto& circle : queue.circles_) {
+    if (circle->group.name != name) continue;
+    if (group && circle->group != *group) {
+      throw OptionError("reef::comm: the group '", name, "' has ",
+                        detail::name_ranks(group->members), ", and had ",
+                        detail::name_ranks(circle->group.members), " on queue '", queue.name_,
+                        "' before.\n  fix: another name for other members.");
+    }
+    return *circle;
+  }
+  Group members = group ? *group : detail::all_of(size());
+  const int position = members.position_of(rank());
+  queue.circles_.push_back(std::make_unique<detail::Circle>(
+      detail::Circle{std::move(members), position, names_.queue(queue.name_, name),
+                     detail::place_of(queue.name_, name)}));
+  return *queue.circles_.back();
+}
+
+inline bool Progress::append(Queue& queue, Task& task, std::function<bool()> ready,
+                             std::function<void()> completed, Readiness readiness) {
+  check_submission(task);
+  bool first = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    rethrow();
+    task.circle_ = &circle(queue, task.group_);
+    task.progress_ = this;
+    task.ready_ = std::move(ready);
+    task.completed_ = std::move(completed);
+    task.readiness_ = readiness;
+    task.awake_until_ = 0;
+    task.next_ = nullptr;
+    first = queue.head_ == nullptr;
+    task.asked_ = first && !task.ready_ ? detail::now_ns() : 0;
+    task.state_.store(Task::State::queued, std::memory_order_release);
+    (first ? queue.head_ : queue.tail_->next_) = &task;
+    queue.tail_ = &task;
+    ++tasks_;
+  }
+  tick();
+  return first;
+}
+
+inline void Progress::check_submission(Task& task) {
+  if (task.in_flight()) {
+    throw OptionError("reef::comm: '", task.name(),
+                      "' is in flight already.\n  fix: wait for it, or make a second task.");
+  }
+  const int peer = task.peer();
+  if (peer != -1 || task.kind() == Kind::send || task.kind() == Kind::receive) {
+    if (peer < 0 || peer >= size() || peer == rank()) {
+      throw OptionError("reef::comm: '", task.name(), "' names rank ", peer,
+                        " as its peer; this is rank ", rank(), " of ", size(), ".");
+    }
+    task.tag_ = names_.transfer(task.operation_, task.kind(), task.name());
+    return;
+  }
+  const auto& group = task.group();
+  if (group) detail::check_member(task.name(), *group, rank(), size());
+  names_.collective(task.operation_, task.kind(), task.name(),
+                    group ? std::string_view(group->name) : std::string_view());
+}
+
+inline detail::ClaimDesk& Progress::claim_desk(const std::string& name) {
+  const std::uint64_t operation = operation_id(Kind::claim, name);
+  const std::scoped_lock lock(mutex_);
+  for (const auto& desk : desks_) {
+    if (desk->operation() == operation) return *desk;
+  }
+  const int tag = names_.transfer(operation, Kind::claim, name);
+  desks_.push_back(std::make_unique<detail::ClaimDesk>(size(), operation, tag));
+  return *desks_.back();
+}
+
+}  // namespace reef::inline v0::comm
