@@ -43,7 +43,7 @@ struct OneShot {
   /// Rank r's copy of bucket b's gradient is [offsets[r], offsets[r + 1]) of all (P, n).
   static std::vector<std::int64_t> copies(const run::StepPlan& plan, std::size_t b) {
     std::vector<std::int64_t> offsets;
-    for (int r = 0; r <= plan.ranks; ++r) offsets.push_back(r * plan.buckets[b].size());
+    for (int r = 0; r <= plan.ranks(); ++r) offsets.push_back(r * plan.buckets[b].size());
     return offsets;
   }
 
@@ -61,7 +61,9 @@ struct OneShot {
       auto& share = builder.program.add("Share", run::Lane::reduce, static_cast<int>(b));
       share.reads = {gradient};
       share.writes = {all};
-      run::add_all_gather_messages(share, builder, plan.sum_bytes(), channel++, offsets);
+      share.traffic = schedule::Traffic::gradient;
+      run::add_all_gather_messages(share, builder, plan.sum_bytes(), channel++,
+                                   plan.buckets[b].group, offsets);
 
       auto& fold = builder.program.add("Fold", run::Lane::compute, static_cast<int>(b));
       fold.reads = {all};
@@ -75,24 +77,22 @@ struct OneShot {
   }
 
   template <class Handlers, class RankContext>
-  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
-                       optim::UpdateOptions o) {
+  static void add_code(Handlers& handlers, const RankContext& context,
+                       const optim::CodeOptions<OneShot>& options) {
     using T = typename RankContext::sum_type;
     using Kernels = nn::Kernels<typename RankContext::device_type>;
     handlers.on_wire("Share", [&context](const schedule::Instruction& i) {
-      return context.template all_gather<T>(
-          i.text(), context.span(i.reads[0]), context.span(i.writes[0]),
-          copies(context.plan(), static_cast<std::size_t>(i.index)));
+      return context.template all_gather<T>(i.text(), i);
     });
     handlers.on_lane("Fold", [&context](const schedule::Instruction& i) {
       return [all = context.at(i.reads[0]), sum = context.at(i.writes[0]),
-              n = context.elements(i.writes[0]), P = context.plan().ranks](auto& lane) {
+              n = context.elements(i.writes[0]), P = context.plan().ranks()](auto& lane) {
         for (int r = 0; r < P; ++r)
           Kernels::template copy_or_add<T>(lane, sum, all + r * n, n, r > 0);
       };
     });
-    optim::add_decision_code(handlers, context, o);
-    optim::add_update_code(handlers, context, rule);
+    optim::add_decision_code(handlers, context, options.update);
+    optim::add_update_code(handlers, context, options.rule);
   }
 };
 

@@ -38,10 +38,10 @@ private:
   TrainerType trainer_;
 };
 
-/// The body of every recipe_NAME.cpp. `sync` are the options of the optimizer policy, where it has any.
-template <class Optim, class Sync = reef::optim::NoOptions>
+/// The body of every recipe_NAME.cpp. `own` are the options of the optimizer policy, where it has any.
+template <class Optim>
 std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Communicator& ranks,
-                                        Sync sync = {}) {
+                                        reef::options_of<Optim> own = {}) {
   using Tested = reef::Trainer<Optim>;
   constexpr bool overlaps = reef::optim::overlapping_policy<Optim>;
   int phases = 1;
@@ -53,7 +53,7 @@ std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Commu
   typename Tested::Options options;
   options.micro_batches = {setting.micro_batches / phases};
   options.seed = setting.seed;
-  options.sync = std::move(sync);
+  options.optim = std::move(own);
   options.learning_rate = setting.learning_rate;
   options.clip_norm = setting.clip_norm;
   options.bucket_bytes = overlaps ? 0 : setting.bucket_bytes;

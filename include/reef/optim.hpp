@@ -15,6 +15,7 @@
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/momentum.hpp>
 #include <reef/optim/nesterov.hpp>
+#include <reef/optim/own_decision.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/optim/update.hpp>
 #include <reef/optim/verdict.hpp>

@@ -3,9 +3,12 @@
 /// \file
 /// Everything in run/: what executes programs on devices and communicators.
 
+#include <reef/run/bucket.hpp>
+#include <reef/run/choice.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/executable.hpp>
 #include <reef/run/executor.hpp>
+#include <reef/run/fold.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/lanes.hpp>
@@ -14,6 +17,8 @@
 #include <reef/run/placed_program.hpp>
 #include <reef/run/rank_context.hpp>
 #include <reef/run/staging.hpp>
+#include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_code.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/run/topology.hpp>

@@ -1,4 +1,4 @@
-// expect: reef P3: this optimizer policy has no add_code(handlers, context, rule, options).
+// expect: reef P3: this optimizer policy has no add_code(handlers, context, options).
 
 #include <reef/optim/decision.hpp>
 #include <reef/optim/sgd.hpp>
@@ -33,10 +33,10 @@ struct Alone {
 
 struct AloneWithCode : Alone {
   template <class Handlers, class RankContext>
-  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
-                       reef::optim::UpdateOptions options) {
-    reef::optim::add_decision_code(handlers, context, options);
-    reef::optim::add_update_code(handlers, context, rule);
+  static void add_code(Handlers& handlers, const RankContext& context,
+                       const reef::optim::CodeOptions<Alone>& options) {
+    reef::optim::add_decision_code(handlers, context, options.update);
+    reef::optim::add_update_code(handlers, context, options.rule);
   }
 };
 

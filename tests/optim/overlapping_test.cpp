@@ -41,7 +41,7 @@ run::StepPlan overlapping_plan(const graph::Dag& dag, int ranks, std::vector<int
 template <class Optim>
 std::vector<Program> programs_of(const run::StepPlan& plan, Purpose purpose = Purpose::training) {
   std::vector<Program> programs;
-  for (int rank = 0; rank < plan.ranks; ++rank) {
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
     run::StepBuilder builder(plan, rank, purpose);
     Optim::reserve(builder);
     Optim::add(builder, pipeline::Single::add);

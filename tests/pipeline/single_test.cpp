@@ -37,7 +37,7 @@ template <class Optim>
 std::vector<schedule::Program> programs_of(const run::StepPlan& plan,
                                            Purpose purpose = Purpose::training) {
   std::vector<schedule::Program> programs;
-  for (int rank = 0; rank < plan.ranks; ++rank)
+  for (int rank = 0; rank < plan.ranks(); ++rank)
     programs.push_back(program_of<Optim>(plan, rank, purpose));
   return programs;
 }

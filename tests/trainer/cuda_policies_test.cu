@@ -39,7 +39,7 @@ protected:
   static auto options() {
     auto options = uneven_options<Tested>();
     options.device.poison_freed = true;
-    if constexpr (is_diloco) options.sync.every = 2;
+    if constexpr (is_diloco) options.optim.every = 2;
     return options;
   }
 };

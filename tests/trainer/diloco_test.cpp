@@ -113,10 +113,10 @@ typename TrainerType::Options options() {
 template <class Inner>
 typename Tested<Inner>::Options every(int steps, int fragments, Overlap overlap) {
   auto result = options<Tested<Inner>>();
-  result.sync.every = steps;
-  result.sync.fragments = fragments;
-  result.sync.overlap = overlap;
-  result.sync.mix = 0.25;
+  result.optim.every = steps;
+  result.optim.fragments = fragments;
+  result.optim.overlap = overlap;
+  result.optim.mix = 0.25;
   return result;
 }
 
@@ -394,8 +394,8 @@ using Ddp = Trainer<optim::Ddp<optim::Sgd>, precision::Fp64>;
 TEST(DiLoCo, with_plain_steps_inside_and_outside_and_an_outer_step_after_each_is_ddp) {
   // Equal weights of ranks: Ddp's mean counts micro-batches, the outer step counts ranks.
   auto local = options<Plain>();
-  local.sync.every = 1;
-  local.sync.outer_learning_rate = 1;
+  local.optim.every = 1;
+  local.optim.outer_learning_rate = 1;
   local.clip_norm = 0;
   auto ddp = options<Ddp>();
   ddp.clip_norm = 0;
@@ -409,9 +409,9 @@ TEST(DiLoCo, with_plain_steps_inside_and_outside_and_an_outer_step_after_each_is
 
 TEST(DiLoCo, of_one_rank_that_goes_all_the_way_is_the_inner_rule) {
   auto local = options<Plain>();
-  local.sync.every = 2;
-  local.sync.fragments = 2;
-  local.sync.outer_learning_rate = 1;
+  local.optim.every = 2;
+  local.optim.fragments = 2;
+  local.optim.outer_learning_rate = 1;
   const auto tested = trained<Plain>(local, 6, Samples::own, MPI_COMM_SELF);
   const auto expected = trained<Ddp>(options<Ddp>(), 6, Samples::own, MPI_COMM_SELF);
   for (std::size_t step = 0; step < 6; ++step) {
@@ -601,7 +601,7 @@ TEST(DiLoCo, begins_anew_at_the_outer_weights_where_they_are_synchronised_in_ano
     EXPECT_EQ(weights_of(trainer), saved);
     trainer.step();
     EXPECT_EQ(weights_of(trainer), saved) << "nothing that was under way arrives";
-    for (int step = 0; step < 4 * other.sync.every; ++step) trainer.step();
+    for (int step = 0; step < 4 * other.optim.every; ++step) trainer.step();
     EXPECT_NE(weights_of(trainer), saved);
   }
 }
@@ -700,12 +700,12 @@ TEST(DiLoCo, refuses_what_cannot_be) {
       EXPECT_THAT(error.what(), testing::HasSubstr(text));
     }
   };
-  refused([](auto& o) { o.sync.every = 0; }, "2 fragments every 0 steps");
-  refused([](auto& o) { o.sync.fragments = 5; }, "5 fragments every 4 steps");
-  refused([](auto& o) { o.sync.mix = 1; }, "mix is 1");
-  refused([](auto& o) { o.sync.outer_learning_rate = -1; }, "outer_learning_rate is -1");
-  refused([](auto& o) { o.sync.outer.options.momentum = 1; }, "momentum is 1");
-  refused([](auto& o) { o.sync.outer.options.weight_decay = 0.1; }, "weight_decay = 0.1");
+  refused([](auto& o) { o.optim.every = 0; }, "2 fragments every 0 steps");
+  refused([](auto& o) { o.optim.fragments = 5; }, "5 fragments every 4 steps");
+  refused([](auto& o) { o.optim.mix = 1; }, "mix is 1");
+  refused([](auto& o) { o.optim.outer_learning_rate = -1; }, "outer_learning_rate is -1");
+  refused([](auto& o) { o.optim.outer.options.momentum = 1; }, "momentum is 1");
+  refused([](auto& o) { o.optim.outer.options.weight_decay = 0.1; }, "weight_decay = 0.1");
   refused([](auto& o) { o.virtual_ranks = 2; }, "virtual_ranks is 2");
 }
 

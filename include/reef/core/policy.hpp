@@ -39,6 +39,27 @@ concept policy_axis = std::is_same_v<Tag, SwapTag> || std::is_same_v<Tag, Pipeli
 template <class P>
 concept policy = policy_axis<policy_tag_of<P>>;
 
+/// The options of a policy that has none.
+struct NoOptions {};
+
+namespace detail {
+
+template <class P>
+struct OptionsOf {
+  using type = NoOptions;
+};
+template <class P>
+  requires requires { typename P::Options; }
+struct OptionsOf<P> {
+  using type = typename P::Options;
+};
+
+}  // namespace detail
+
+/// P::Options, or NoOptions: the type of a policy's member of TrainerOptions.
+template <class P>
+using options_of = typename detail::OptionsOf<P>::type;
+
 namespace detail {
 
 template <class Tag>

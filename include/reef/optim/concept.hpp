@@ -11,6 +11,7 @@
 #include <reef/core/units.hpp>
 #include <reef/device/transform.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::optim {
@@ -44,49 +45,16 @@ concept predicting_rule = update_rule<R> && requires(const R& rule, float w, con
   R::predict(w, state, rule.template coefficients<float>(1, 0.1, true));
 };
 
-/// A part of an optimizer's state that a rank keeps, in a storage of its own: what is named, for the
-/// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
-/// so that a run with others can take it over.
-struct StateRange {
-  /// | shard   | the rank's part; the ranks' parts together are the whole                       |
-  /// | whole   | every rank has all of it                                                       |
-  /// | pending | of the gradient that a round begins with: a fold's own, while there is one; or |
-  /// |         | what a rank has of its own between outer steps                                 |
-  /// | ahead   | the weights that the next gradients are taken at: whole, while they are others |
-  enum class Kept : std::uint8_t { shard, whole, pending, ahead };
+using run::StateRange;
 
-  run::StorageId storage = run::no_storage;
-  std::string name;
-  std::int64_t begin = 0;
-  std::int64_t elements = 0;
-  Element element = Element::float32;
-  Kept kept = Kept::shard;
-  bool master = false;  ///< the weights that those of the model are rounded from
-  bool own = false;     ///< of what is ahead: other weights on each rank, named after it
-
-  [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }
-};
-
-/// Of an optimizer policy that has no options beside its rule's.
-struct NoOptions {};
-
-namespace detail {
-
+/// What the code of an optimizer policy is given: the rule with its constants, what bounds an update, and
+/// the policy's own options.
 template <class O>
-struct OptionsOf {
-  using type = NoOptions;
+struct CodeOptions {
+  typename O::Rule rule{};
+  UpdateOptions update{};
+  options_of<O> own{};
 };
-template <class O>
-  requires requires { typename O::Options; }
-struct OptionsOf<O> {
-  using type = typename O::Options;
-};
-
-}  // namespace detail
-
-/// What TrainerOptions::sync is of an optimizer policy.
-template <class O>
-using options_of = typename detail::OptionsOf<O>::type;
 
 /// Says how gradients of all ranks become weights of all ranks.
 ///
@@ -95,8 +63,10 @@ using options_of = typename detail::OptionsOf<O>::type;
 ///                           builder.phase; the policy the reduction, the scalars, the update and the
 ///                           gathering. Sets builder.verdict to where a Verdict is at the end, also
 ///                           of an evaluation, which is the model's phase and a verdict
-///     add_code(handlers, context, rule, options)   adds the code of what `add` has appended (P3)
-///     state(builder)     the ranges of state that a checkpoint keeps
+///     add_code(handlers, context, options)   adds the code of what `add` has appended (P3); options:
+///                           CodeOptions
+///     state(builder)        the ranges of state that a checkpoint keeps
+///     plan, hash, Options   optional, as of every axis: trainer/detail/hooks.hpp
 ///
 /// | facts  | `name`: its own, by which a resume knows what was pending; `sharded`: a rank keeps   |
 /// |        | the state of its shards alone; `accepts`: the payloads that its reduction combines;  |
@@ -172,12 +142,12 @@ concept periodic_policy =
 /// proved and simulated without code.
 template <class O, class Handlers, class RankContext>
 concept brings_code = requires(Handlers& handlers, const RankContext& context,
-                               const typename O::Rule& rule, UpdateOptions options) {
-  O::add_code(handlers, context, rule, options);
+                               const CodeOptions<O>& options) {
+  O::add_code(handlers, context, options);
 };
 
 #define REEF_P3_BRINGS_CODE                                                                   \
-  "reef P3: this optimizer policy has no add_code(handlers, context, rule, options).\n"          \
+  "reef P3: this optimizer policy has no add_code(handlers, context, options).\n"                \
   "  why: add writes instructions, and each kind of them needs the code that runs it.\n"      \
   "  fix: a static template add_code that calls handlers.on_lane and on_wire for each kind, " \
   "or inherit it from a policy with the same kinds.\n"                                        \

@@ -80,7 +80,7 @@ struct DiLoCo {
   static constexpr bool supports_offload = true;
   static constexpr bool weights_are_committed = false;
 
-  /// TrainerOptions::sync.
+  /// TrainerOptions::optim.
   struct Options {
     int every = 50;     ///< H
     int fragments = 1;  ///< F
@@ -144,10 +144,9 @@ struct DiLoCo {
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return detail::OuterProgram::state(builder, Inner::states, Outer::states);
   }
-  template <class Handlers, class RankContext>
-  static void add_code(Handlers& handlers, const RankContext& context, Inner rule,
-                       UpdateOptions update, const Options& options = {}) {
-    detail::add_outer_code(handlers, context, rule, update, options);
+  template <class Handlers, class RankContext, class CodeOptions>
+  static void add_code(Handlers& handlers, const RankContext& context, const CodeOptions& options) {
+    detail::add_outer_code(handlers, context, options.rule, options.update, options.own);
   }
 };
 

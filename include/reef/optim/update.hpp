@@ -9,6 +9,7 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/run/instructions.hpp>
 #include <reef/run/step_builder.hpp>
 
 /// \file
@@ -46,7 +47,7 @@ inline run::StorageId find(const schedule::Program& program, const std::string& 
 /// Reserves what a rule keeps from step to step: of the weights in this rank's shards, or of all.
 /// Where the plan keeps master weights, for bf16 in fp32, they are beside the rule's states.
 inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) {
-  for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+  for (const std::size_t b : builder.held()) {
     const run::Bucket& bucket = builder.plan.buckets[b];
     const std::int64_t elements = sharded ? bucket.shard_size(builder.rank()) : bucket.size();
     for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
@@ -62,12 +63,11 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
                                             bool sharded) {
   std::vector<StateRange> ranges;
   for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
-    for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+    for (const std::size_t b : builder.held()) {
       const run::Bucket& bucket = builder.plan.buckets[b];
-      const auto rank = static_cast<std::size_t>(builder.rank());
       ranges.push_back(
           {detail::find(builder.program, detail::storage_name(kept, states, b)),
-           detail::kept_name(kept, states), bucket.begin + (sharded ? bucket.shards[rank] : 0),
+           detail::kept_name(kept, states), bucket.begin + (sharded ? bucket.shard_begin(builder.rank()) : 0),
            sharded ? bucket.shard_size(builder.rank()) : bucket.size(),
            sum_of(builder.plan.dag->element),
            sharded ? StateRange::Kept::shard : StateRange::Kept::whole, kept == states});
@@ -81,8 +81,9 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
   return builder.plan.place_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
 }
 
-/// Appends `Update(b)`. `target` is the storage of the bucket's weights, or a part of it, this rank's
-/// shard; `gradient` holds the summed gradient of the whole bucket or of that shard.
+/// Appends `Update(b)`, of the whole bucket or of this rank's shard (Instruction::elements). `target` is
+/// the storage of the bucket's weights, or a part of it, the shard; `gradient` holds the summed gradient
+/// of the same elements.
 ///
 ///     reads        gradient, builder.verdict, weights as of builder.phase
 ///     writes       target, the version after that
@@ -94,6 +95,13 @@ inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value grad
       program.add("Update", update_lane(builder, b), static_cast<int>(b));
   update.reads = {gradient, {builder.verdict, 0}, {builder.weights[b], builder.phase.weights}};
   update.writes = {{target, builder.phase.weights + 1}};
+  update.elements = run::elements_in(builder, b, target, builder.plan.element_bytes());
+  if (run::elements_in(builder, b, gradient.storage, builder.plan.sum_bytes()) != update.elements) {
+    throw ScheduleError("reef::optim: the update of bucket ", b, " has a gradient '",
+                        program.name(gradient), "' of other elements than its weights '",
+                        program.storages[target].name,
+                        "'.\n  fix: both of the whole bucket, or both of this rank's shard.");
+  }
   const int numbers = detail::kept_numbers(builder.plan, states);
   for (int kept = 0; kept < numbers; ++kept) {
     update.accumulates.push_back({detail::find(program, detail::storage_name(kept, states, b)), 0});
@@ -168,11 +176,8 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
       "Update", [&context, rule](const schedule::Instruction& i) -> typename Handlers::Code {
         const run::StepPlan& plan = context.plan();
         const auto* const verdict = context.memory.template at<const Verdict>(i.reads[1].storage);
-        const std::int64_t n =
-            std::min(context.elements(i.reads[0]), context.template elements<T>(i.writes[0]));
-        const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
-        const std::int64_t begin =
-            n == bucket.size() ? 0 : bucket.shards[static_cast<std::size_t>(context.rank())];
+        const std::int64_t begin = i.elements.first;
+        const std::int64_t n = i.elements.second - begin;
         detail::RuleKernel<Rule, T> kernel;
         kernel.weight = context.template at<T>(i.writes[0]);
         kernel.g = context.at(i.reads[0]);

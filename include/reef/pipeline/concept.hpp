@@ -12,6 +12,8 @@ namespace reef::inline v0::pipeline {
 ///
 /// | laws   | every segment of every micro-batch runs once; gradients are folded in ascending        |
 /// |        | micro-batch order; a pure function of plan, rank and purpose                           |
+/// | facts  | `spans_stages`, if it is there and true: a rank runs the segments of its stage alone   |
+/// |        | (run::Topology), and add() writes what goes from stage to stage; else each runs all    |
 /// | models | Single                                                                                 |
 template <class P>
 concept pipeline_policy = std::is_same_v<policy_tag_of<P>, PipelineTag> &&

@@ -42,7 +42,10 @@ public:
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
 
-  void run() { executor_->run(); }
+  void run() {
+    context_.number_micro_batches();
+    executor_->run();
+  }
 
   /// Executor::trip_counts and Executor::replay.
   [[nodiscard]] std::span<const int> trip_counts() const { return executor_->trip_counts(); }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
 
@@ -14,8 +16,147 @@
 
 namespace reef::inline v0::run {
 
-/// Adds the storages of this rank's micro-batches of a phase and the `Receive`-lane instruction
-/// that fills each micro-batch's inputs and loss weight: `Batch(j)`. Returns the first j.
+/// How an instruction that adds to sums begins: `Instruction::mode` of Backward, AddGradients, FoldRank
+/// and Count.
+///
+/// | continues | its sums are among what it accumulates into      |
+/// | begins    | they are among what it writes: it is their first |
+enum class SumMode : std::uint8_t { continues, begins };
+
+inline bool begins_sum(const Instruction& instruction) {
+  return instruction.mode == static_cast<std::uint8_t>(SumMode::begins);
+}
+
+/// The sums of an instruction, and only those, go where its mode says.
+inline void add_sums(Instruction& instruction, SumMode mode, const std::vector<Value>& values) {
+  instruction.mode = static_cast<std::uint8_t>(mode);
+  auto& to = mode == SumMode::begins ? instruction.writes : instruction.accumulates;
+  to.insert(to.end(), values.begin(), values.end());
+}
+
+/// The elements of bucket b that a storage of `element` bytes each holds: all, or this rank's shard.
+inline std::pair<std::int64_t, std::int64_t> elements_in(const StepBuilder& builder,
+                                                         std::size_t b, StorageId storage,
+                                                         Bytes element) {
+  const Bucket& bucket = builder.plan.buckets[b];
+  const auto elements =
+      static_cast<std::int64_t>(builder.program.storages[storage].bytes / element);
+  if (elements == bucket.size()) return {0, elements};
+  const std::int64_t begin = bucket.shard_begin(builder.rank());
+  if (elements == bucket.shard_size(builder.rank())) return {begin, begin + elements};
+  throw ScheduleError("reef::run: '", builder.program.storages[storage].name, "' has ", elements,
+                      " elements of bucket ", b, ", which has ", bucket.size(), ", this rank's shard ",
+                      bucket.shard_size(builder.rank()),
+                      ".\n  fix: a storage of the whole bucket, or of the shard.");
+}
+
+/// This rank fills micro-batches itself: it runs a segment that reads an input of the model, or the loss,
+/// which it weighs.
+inline bool reads_batches(const StepBuilder& builder) {
+  const graph::Dag& dag = *builder.plan.dag;
+  if (builder.reports_loss()) return true;
+  for (const int s : builder.segments()) {
+    for (const int id : builder.plan.segments[static_cast<std::size_t>(s)].boundary_inputs) {
+      if (std::find(dag.inputs.begin(), dag.inputs.end(), id) != dag.inputs.end()) return true;
+    }
+  }
+  return false;
+}
+
+namespace detail {
+
+/// Storages of a micro-batch for what comes in: inputs in one region, the loss's place and its weight.
+struct BatchStorages {
+  StorageId losses = no_storage;        ///< of all micro-batches of the phase
+  StorageId loss_weights = no_storage;
+};
+
+inline void add_batch_storages(StepBuilder& builder, StepBuilder::MicroBatch& storages,
+                               const BatchStorages& of_phase, int k, const std::string& suffix) {
+  const graph::Dag& dag = *builder.plan.dag;
+  schedule::Program& program = builder.program;
+  const Bytes element = builder.plan.sum_bytes();
+  Bytes batch_bytes = 0;
+  for (const int input : dag.inputs) batch_bytes += round_up(dag.tensor_at(input).spec.bytes(), 64);
+  storages.batch = program.add_storage("batch" + suffix, batch_bytes, Place::device);
+  Bytes offset = 0;
+  for (const int input : dag.inputs) {
+    const graph::Tensor& tensor = dag.tensor_at(input);
+    storages.tensors[static_cast<std::size_t>(input)] =
+        program.add_part(tensor.name + suffix, storages.batch, offset, tensor.spec.bytes());
+    offset += round_up(tensor.spec.bytes(), 64);
+  }
+  if (builder.reports_loss()) {
+    storages.loss = program.add_part("loss" + suffix, of_phase.losses,
+                                     static_cast<Bytes>(k) * element, element);
+  }
+  storages.loss_weight = program.add_part("loss weight" + suffix, of_phase.loss_weights,
+                                          static_cast<Bytes>(k) * element, element);
+  const auto loss = static_cast<std::size_t>(dag.loss);
+  if (builder.reports_loss()) {
+    storages.tensors[loss] = storages.loss;
+    storages.gradients[loss] = storages.loss_weight;
+  }
+}
+
+/// Storages of a micro-batch for what segment s reads, writes and keeps.
+inline void add_segment_storages(StepBuilder& builder, StepBuilder::MicroBatch& storages, int s,
+                                 const std::string& suffix) {
+  const StepPlan& plan = builder.plan;
+  const graph::Dag& dag = *plan.dag;
+  schedule::Program& program = builder.program;
+  const auto index = static_cast<std::size_t>(s);
+  const graph::Segment& segment = plan.segments[index];
+  const auto add_tensors = [&](const std::vector<int>& ids) {
+    for (const int id : ids) {
+      StorageId& storage = storages.tensors[static_cast<std::size_t>(id)];
+      const graph::Tensor& tensor = dag.tensor_at(id);
+      if (storage != no_storage) continue;
+      storage = program.add_storage(tensor.name + suffix, tensor.spec.bytes(), Place::device);
+    }
+  };
+  // Of a tensor between stages each side has a gradient of its own: the one who computes the tensor, and the one
+  // who reads it.
+  const auto add_gradients = [&](const std::vector<int>& ids) {
+    for (const int id : ids) {
+      StorageId& storage = storages.gradients[static_cast<std::size_t>(id)];
+      const graph::Tensor& tensor = dag.tensor_at(id);
+      if (storage != no_storage) continue;
+      storage = program.add_storage(concat("gradient of ", tensor.name, suffix),
+                                    tensor.spec.bytes(), Place::device);
+    }
+  };
+  add_tensors(segment.boundary_inputs);
+  add_tensors(segment.boundary_outputs);
+  add_gradients(segment.output_gradients);
+  add_gradients(segment.input_gradients);
+  const std::string where = concat(" of segment ", s, suffix);
+  const bool trains = builder.trains();
+  const bool again = trains && plan.recomputes_segment(index);
+  const auto add = [&](const char* what, Bytes bytes) {
+    return program.add_storage(what + where, bytes, Place::device);
+  };
+  for (const int id : segment.recompute_writes) {
+    const graph::Tensor& tensor = dag.tensor_at(id);
+    if (!again) break;
+    storages.recomputed[static_cast<std::size_t>(id)] = program.add_storage(
+        tensor.name + " recomputed" + suffix, tensor.spec.bytes(), Place::device);
+  }
+  storages.saved[index] = add("saved", trains ? segment.saved_bytes : 0);
+  storages.forward_workspace[index] =
+      add("forward workspace", trains && !again ? segment.forward_workspace_bytes
+                                                : segment.inference_workspace_bytes);
+  storages.recompute_workspace[index] =
+      add("recompute workspace", again ? segment.forward_workspace_bytes : 0);
+  storages.backward_workspace[index] =
+      add("backward workspace", trains ? segment.backward_workspace_bytes : 0);
+}
+
+}  // namespace detail
+
+/// Adds the storages of this rank's micro-batches of a phase, for the segments of its stage, and where
+/// it reads batches (`reads_batches`) the instruction that fills each micro-batch's inputs and loss
+/// weight: `Batch(j)`. Returns the first j.
 ///
 /// Called by every pipeline policy, before its own instructions.
 inline int add_micro_batches(StepBuilder& builder) {
@@ -26,78 +167,31 @@ inline int add_micro_batches(StepBuilder& builder) {
   const int first = static_cast<int>(builder.micro_batches.size());
   const int before = builder.phase.before * plan.micro_batches_in_all() +
                      plan.micro_batches_before(builder.rank());
-  const Bytes element = plan.sum_bytes();
-  const StorageId losses =
-      program.add_storage("losses", static_cast<Bytes>(count) * element, Place::device);
-  const StorageId loss_weights =
-      program.add_storage("loss weights", static_cast<Bytes>(count) * element, Place::device);
+  const bool fills = reads_batches(builder);
+  const Bytes element = static_cast<Bytes>(count) * plan.sum_bytes();
+  detail::BatchStorages of_phase;
+  if (builder.reports_loss())
+    of_phase.losses = program.add_storage("losses", element, Place::device);
+  if (fills) of_phase.loss_weights = program.add_storage("loss weights", element, Place::device);
 
   for (int k = 0; k < count; ++k) {
     const std::string suffix = concat(" of micro-batch ", first + k);
     StepBuilder::MicroBatch storages;
     storages.number = before + k;
-    storages.tensors.assign(dag.tensors.size(), no_storage);
-    storages.gradients.assign(dag.tensors.size(), no_storage);
-    storages.recomputed.assign(dag.tensors.size(), no_storage);
-
-    Bytes batch_bytes = 0;
-    for (const int input : dag.inputs)
-      batch_bytes += round_up(dag.tensor_at(input).spec.bytes(), 64);
-    storages.batch = program.add_storage("batch" + suffix, batch_bytes, Place::device);
-    Bytes offset = 0;
-    for (const int input : dag.inputs) {
-      const graph::Tensor& tensor = dag.tensor_at(input);
-      storages.tensors[static_cast<std::size_t>(input)] =
-          program.add_part(tensor.name + suffix, storages.batch, offset, tensor.spec.bytes());
-      offset += round_up(tensor.spec.bytes(), 64);
+    for (auto* const by_tensor : {&storages.tensors, &storages.gradients, &storages.recomputed}) {
+      by_tensor->assign(dag.tensors.size(), no_storage);
     }
-    storages.loss =
-        program.add_part("loss" + suffix, losses, static_cast<Bytes>(k) * element, element);
-    storages.loss_weight = program.add_part("loss weight" + suffix, loss_weights,
-                                            static_cast<Bytes>(k) * element, element);
-    const auto loss = static_cast<std::size_t>(dag.loss);
-    storages.tensors[loss] = storages.loss;
-    storages.gradients[loss] = storages.loss_weight;
-
-    for (const graph::Segment& segment : plan.segments) {
-      for (const int id : segment.boundary_outputs) {
-        const auto t = static_cast<std::size_t>(id);
-        if (storages.tensors[t] != no_storage) continue;
-        const graph::Tensor& tensor = dag.tensor_at(id);
-        storages.tensors[t] =
-            program.add_storage(tensor.name + suffix, tensor.spec.bytes(), Place::device);
-      }
-      for (const int id : segment.output_gradients) {
-        const auto t = static_cast<std::size_t>(id);
-        if (storages.gradients[t] != no_storage) continue;
-        const graph::Tensor& tensor = dag.tensor_at(id);
-        storages.gradients[t] = program.add_storage(concat("gradient of ", tensor.name, suffix),
-                                                    tensor.spec.bytes(), Place::device);
-      }
-      const std::string where = concat(" of segment ", storages.saved.size(), suffix);
-      const bool trains = builder.trains();
-      const bool again = trains && plan.recomputes_segment(storages.saved.size());
-      const auto add = [&](const char* what, Bytes bytes) {
-        return program.add_storage(what + where, bytes, Place::device);
-      };
-      for (const int id : segment.recompute_writes) {
-        const graph::Tensor& tensor = dag.tensor_at(id);
-        if (!again) break;
-        storages.recomputed[static_cast<std::size_t>(id)] = program.add_storage(
-            tensor.name + " recomputed" + suffix, tensor.spec.bytes(), Place::device);
-      }
-      storages.saved.push_back(add("saved", trains ? segment.saved_bytes : 0));
-      storages.forward_workspace.push_back(
-          add("forward workspace", trains && !again ? segment.forward_workspace_bytes
-                                                    : segment.inference_workspace_bytes));
-      storages.recompute_workspace.push_back(
-          add("recompute workspace", again ? segment.forward_workspace_bytes : 0));
-      storages.backward_workspace.push_back(
-          add("backward workspace", trains ? segment.backward_workspace_bytes : 0));
+    for (auto* const by_segment : {&storages.saved, &storages.forward_workspace,
+                                   &storages.recompute_workspace, &storages.backward_workspace}) {
+      by_segment->assign(plan.segments.size(), no_storage);
+    }
+    if (fills) detail::add_batch_storages(builder, storages, of_phase, k, suffix);
+    for (const int s : builder.segments()) {
+      detail::add_segment_storages(builder, storages, s, suffix);
     }
     builder.micro_batches.push_back(std::move(storages));
   }
-  for (int j = first; j < first + count; ++j) {
+  for (int j = first; fills && j < first + count; ++j) {
     const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
     Instruction& batch = program.add("Batch", Lane::receive, -1, j);
     for (const int input : dag.inputs) {
@@ -188,11 +282,10 @@ inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool firs
   }
   backward.writes.push_back({storages.backward_workspace[static_cast<std::size_t>(s)], 0});
   backward.cost.flops = segment.backward_flops;
-  const bool overwrites = first_of_fold && !builder.phase.continues;
+  const SumMode mode = first_of_fold && !builder.phase.continues ? SumMode::begins : SumMode::continues;
   const std::vector<Value> gradients = builder.gradients_of(s, fold);
   if (!builder.plan.rounds_gradients()) {
-    auto& to = overwrites ? backward.writes : backward.accumulates;
-    to.insert(to.end(), gradients.begin(), gradients.end());
+    add_sums(backward, mode, gradients);
     return;
   }
   Instruction add;
@@ -201,31 +294,22 @@ inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool firs
   add.index = s;
   add.micro_batch = j;
   for (const Value value : gradients) {
-    const schedule::Storage sum = builder.program.storages[value.storage];
-    const Bytes bytes = sum.bytes / builder.plan.gradient_bytes() * builder.plan.sum_bytes();
+    const schedule::Storage storage = builder.program.storages[value.storage];
+    const Bytes bytes = storage.bytes / builder.plan.gradient_bytes() * builder.plan.sum_bytes();
     add.reads.push_back(
-        {builder.program.add_storage(concat(sum.name, " of micro-batch ", j), bytes, Place::device),
+        {builder.program.add_storage(concat(storage.name, " of micro-batch ", j), bytes, Place::device),
          0});
-    add.cost.bytes += bytes + (overwrites ? 1 : 2) * sum.bytes;
+    add.cost.bytes += bytes + (mode == SumMode::begins ? 1 : 2) * storage.bytes;
   }
-  backward.writes.insert(backward.writes.end(), add.reads.begin(), add.reads.end());
-  (overwrites ? add.writes : add.accumulates) = gradients;
+  add_sums(backward, SumMode::begins, add.reads);
+  add_sums(add, mode, gradients);
   builder.program.round.push_back(std::move(add));
 }
 
-/// The Backward writes its gradients, since it begins a fold, or has places of its own for them.
-inline bool overwrites_gradients(const StepBuilder& builder, const Instruction& backward) {
-  const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(backward.index)];
-  const auto added = std::count(segment.input_gradient_accumulates.begin(),
-                                segment.input_gradient_accumulates.end(), true);
-  return backward.accumulates.size() <
-         static_cast<std::size_t>(added) + builder.gradients_of(backward.index).size();
-}
-
-/// The gradients that a Backward writes or adds to, in the order of StepBuilder::gradients_of.
+/// The gradients that a Backward writes or adds to, in the order of StepBuilder::gradients_of: the last of
+/// its writes, or of what it accumulates into.
 inline std::vector<Value> gradients_of(const StepBuilder& builder, const Instruction& backward) {
-  const auto& values =
-      overwrites_gradients(builder, backward) ? backward.writes : backward.accumulates;
+  const auto& values = begins_sum(backward) ? backward.writes : backward.accumulates;
   const auto count = static_cast<std::ptrdiff_t>(builder.gradients_of(backward.index).size());
   return {values.end() - count, values.end()};
 }
@@ -238,7 +322,8 @@ inline void add_folds(StepBuilder& builder, int fold) {
   if (builder.keeps_gradients()) return;
   const StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
-  for (std::size_t b = plan.buckets.size(); b-- > 0;) {
+  for (auto held = builder.held().rbegin(); held != builder.held().rend(); ++held) {
+    const std::size_t b = *held;
     Instruction uses;
     uses.kind = "FoldUses";
     uses.index = static_cast<int>(b);
@@ -258,7 +343,7 @@ inline void add_folds(StepBuilder& builder, int fold) {
     rank.reads = {gradient};
     rank.cost.bytes = (fold == 0 ? 1 : 2) * program.storages[builder.reduced[b]].bytes +
                       program.storages[gradient.storage].bytes;
-    (fold == 0 ? rank.writes : rank.accumulates) = {{builder.reduced[b], 0}};
+    add_sums(rank, fold == 0 ? SumMode::begins : SumMode::continues, {{builder.reduced[b], 0}});
   }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include <reef/comm/shards.hpp>
 #include <reef/run/step_builder.hpp>
@@ -9,54 +11,66 @@
 namespace reef::inline v0::run {
 
 /// Who numbers the channels of messages from where: a pass takes numbers that no other pass has, and
-/// every rank takes the same for the same exchange. A channel stays on one lane.
+/// every rank takes the same for the same exchange. A channel stays on one lane. What all ranks exchange is
+/// numbered apart from what a stage's do, since stages differ in how much that is.
 ///
-/// | [0, 2^30)    | pipelines                                                                  |
-/// | [2^30, 2^31) | optimizers                                                                 |
-/// | [2^31, 2^32) | what wraps an optimizer or rewrites its instructions, such as a compressor |
+/// | [0, 2^30)                | pipelines                                                      |
+/// | [2^30, 2^30 + 2^29)      | optimizers, among the holders of a stage                       |
+/// | [2^30 + 2^29, 2^31)      | optimizers, among all ranks: scalars                           |
+/// | [2^31, 2^32)             | what wraps an optimizer or rewrites its instructions, such as  |
+/// |                          | a compressor                                                   |
 inline constexpr std::uint32_t first_pipeline_channel = 0;
 inline constexpr std::uint32_t first_optimizer_channel = 1U << 30;
+inline constexpr std::uint32_t first_scalars_channel = first_optimizer_channel + (1U << 29);
 inline constexpr std::uint32_t first_wrapper_channel = 1U << 31;
 
-/// States the messages of a direct exchange: `sent(peer)` elements of `element` bytes go to each other
-/// rank, `received(peer)` come from it, cut into pieces as the collectives cut them.
+/// States the messages of a direct exchange in a group: `sent(position)` elements of `element` bytes go to
+/// each other member, `received(position)` come from it, cut into pieces as the collectives cut them.
 template <class Sent, class Received>
 void add_messages(Instruction& instruction, const StepBuilder& builder, Bytes element,
-                  std::uint32_t channel, const Sent& sent, const Received& received) {
+                  std::uint32_t channel, const Group& group, const Sent& sent,
+                  const Received& received) {
   const auto add = [&](std::vector<schedule::Message>& to, int peer, std::int64_t elements) {
     const comm::Cost cost = comm::detail::shard_cost(elements, element, builder.plan.piece_bytes);
     if (cost.messages > 0) to.push_back({peer, cost.bytes, channel, cost.messages});
   };
-  for (int peer = 0; peer < builder.plan.ranks; ++peer) {
+  for (int position = 0; position < group.size(); ++position) {
+    const int peer = group.members[static_cast<std::size_t>(position)];
     if (peer == builder.rank()) continue;
-    add(instruction.sends, peer, sent(peer));
-    add(instruction.receives, peer, received(peer));
+    add(instruction.sends, peer, sent(position));
+    add(instruction.receives, peer, received(position));
   }
 }
 
-/// States what RankContext::reduce_scatter sends and receives with the same P + 1 offsets: to each
-/// rank the chunk that it owns, from each this rank's.
+/// Makes an instruction the reduce-scatter of a group, for RankContext::reduce_scatter: to each member
+/// goes the chunk that it owns, from each comes this rank's. `offsets` has one entry more than the group
+/// members.
 inline void add_reduce_scatter_messages(Instruction& instruction, const StepBuilder& builder,
-                                        Bytes element, std::uint32_t channel,
-                                        std::span<const std::int64_t> offsets) {
-  const auto shard = [&](int r) {
-    return offsets[static_cast<std::size_t>(r) + 1] - offsets[static_cast<std::size_t>(r)];
+                                        Bytes element, std::uint32_t channel, const Group& group,
+                                        std::vector<std::int64_t> offsets) {
+  const auto shard = [&](int position) {
+    return offsets[static_cast<std::size_t>(position) + 1] -
+           offsets[static_cast<std::size_t>(position)];
   };
-  add_messages(instruction, builder, element, channel, shard,
-               [&](int /*peer*/) { return shard(builder.rank()); });
+  const std::int64_t own = shard(group.position_of(builder.rank()));
+  add_messages(instruction, builder, element, channel, group, shard, [own](int) { return own; });
+  instruction.collective = std::make_shared<const schedule::Collective>(
+      schedule::Collective{group, std::move(offsets)});
 }
 
-/// States what RankContext::all_gather sends and receives with the same P + 1 offsets: this rank's
-/// shard to each, from each its own.
+/// Makes an instruction the all-gather of a group, for RankContext::all_gather: this rank's shard goes to
+/// each member, from each comes its own.
 inline void add_all_gather_messages(Instruction& instruction, const StepBuilder& builder,
-                                    Bytes element, std::uint32_t channel,
-                                    std::span<const std::int64_t> offsets) {
-  const auto shard = [&](int r) {
-    return offsets[static_cast<std::size_t>(r) + 1] - offsets[static_cast<std::size_t>(r)];
+                                    Bytes element, std::uint32_t channel, const Group& group,
+                                    std::vector<std::int64_t> offsets) {
+  const auto shard = [&](int position) {
+    return offsets[static_cast<std::size_t>(position) + 1] -
+           offsets[static_cast<std::size_t>(position)];
   };
-  add_messages(
-      instruction, builder, element, channel, [&](int /*peer*/) { return shard(builder.rank()); },
-      shard);
+  const std::int64_t own = shard(group.position_of(builder.rank()));
+  add_messages(instruction, builder, element, channel, group, [own](int) { return own; }, shard);
+  instruction.collective = std::make_shared<const schedule::Collective>(
+      schedule::Collective{group, std::move(offsets)});
 }
 
 }  // namespace reef::inline v0::run

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,9 +11,10 @@
 
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/collectives.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/graph/graph.hpp>
-#include <reef/nn/kernels.hpp>
+#include <reef/run/fold.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/step_builder.hpp>
@@ -79,20 +81,29 @@ struct RankContext {
             static_cast<std::size_t>(storage(value).bytes / sizeof(U))};
   }
 
-  /// The owner of each shard folds all ranks' chunks of it: comm::ReduceScatterTask.
-  [[nodiscard]] Communication reduce_scatter(std::string name, Value whole, Value shard,
-                                             std::vector<std::int64_t> offsets) const {
+  /// The owner of each shard of what the instruction reads folds the chunks of its group's members:
+  /// comm::ReduceScatterTask. It reads the whole, and writes this rank's shard; run::
+  /// add_reduce_scatter_messages has said who takes part.
+  [[nodiscard]] Communication reduce_scatter(std::string name, const Instruction& instruction) const {
+    const schedule::Collective& all = collective_of(instruction);
     return {std::make_shared<comm::ReduceScatterTask<Gradient, sum_type>>(
-        std::move(name), span<Gradient>(whole), span(shard), std::move(offsets))};
+        std::move(name), span<Gradient>(instruction.reads[0]), span(instruction.writes[0]),
+        all.offsets, group_of(all))};
   }
 
-  /// Every rank gets the shards of all: comm::AllGatherTask.
+  /// Every member of the instruction's group gets the shards of all: comm::AllGatherTask. It reads this
+  /// rank's shard, and writes the whole; run::add_all_gather_messages has said who takes part.
   template <class U>
-  [[nodiscard]] static Communication all_gather(std::string name, std::span<const U> shard,
-                                                std::span<U> whole,
-                                                std::vector<std::int64_t> offsets) {
-    return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole,
-                                                     std::move(offsets))};
+  [[nodiscard]] Communication all_gather(std::string name, const Instruction& instruction) const {
+    return all_gather<U>(std::move(name), instruction, span<U>(instruction.reads[0]),
+                         span<U>(instruction.writes[0]));
+  }
+  template <class U>
+  [[nodiscard]] Communication all_gather(std::string name, const Instruction& instruction,
+                                         std::span<const U> shard, std::span<U> whole) const {
+    const schedule::Collective& all = collective_of(instruction);
+    return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole, all.offsets,
+                                                     group_of(all))};
   }
 
   /// A function of this rank alone, between its messages: comm::CallTask.
@@ -132,24 +143,50 @@ struct RankContext {
     }
     return [additions = std::move(additions)](typename Device::Lane& lane) {
       for (const Addition& a : additions) {
-        nn::Kernels<Device>::template copy_or_add<Gradient>(lane, a.to, a.from, a.elements, true);
+        detail::fold_into(lane, a.to, a.from, a.elements, true);
       }
     };
   }
 
-  /// Numbers micro-batch j of this rank among those of the job, for its Batch.
-  void take(int j) const {
-    const auto index = static_cast<std::size_t>(j);
-    const auto planned = static_cast<std::uint64_t>(builder.micro_batches[index].number);
-    numbers[index] = own_order ? own_order() : state.micro_batch + planned;
+  /// Numbers this rank's micro-batches among those of the job, before a round: as the plan says, also
+  /// on a rank that fills none itself.
+  void number_micro_batches() const {
+    for (std::size_t j = 0; j < numbers.size(); ++j) {
+      numbers[j] =
+          state.micro_batch + static_cast<std::uint64_t>(builder.micro_batches[j].number);
+    }
   }
 
-  /// The global index of the first sample of micro-batch j of this rank, once its Batch has run.
+  /// Where ranks take micro-batches in an order of their own, j gets its number with its Batch: in each
+  /// iteration of a loop another.
+  void claim(int j) const {
+    if (own_order) numbers[static_cast<std::size_t>(j)] = own_order();
+  }
+
+  /// The global index of the first sample of micro-batch j of this rank.
   [[nodiscard]] std::uint64_t first_sample(int j) const {
     const graph::Tensor& input = plan().dag->tensor_at(plan().dag->inputs.at(0));
     const auto samples =
         static_cast<std::uint64_t>(input.spec.shape.rank() == 0 ? 1 : input.spec.shape[0]);
     return numbers[static_cast<std::size_t>(j)] * samples;
+  }
+
+private:
+  /// None stands for all ranks.
+  [[nodiscard]] std::optional<Group> group_of(const schedule::Collective& all) const {
+    if (all.group.size() == plan().ranks()) return std::nullopt;
+    return all.group;
+  }
+
+  static const schedule::Collective& collective_of(const Instruction& instruction) {
+    if (instruction.collective && !instruction.reads.empty() && !instruction.writes.empty()) {
+      return *instruction.collective;
+    }
+    throw ScheduleError(
+        "reef::run: ", instruction.text(), " is to be a collective, but ",
+        instruction.collective ? "reads or writes nothing" : "does not say whose, nor its messages",
+        ".\n  fix: what it reads and writes, and run::add_reduce_scatter_messages or "
+        "run::add_all_gather_messages, when it is written.");
   }
 };
 

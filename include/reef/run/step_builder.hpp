@@ -1,9 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <any>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,23 +100,27 @@ struct StepBuilder {
   std::vector<StorageId> comm_buffer{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
-  std::any swap_state{};           ///< what the swap policy keeps from phase to phase
 
-  /// Reserves weights and gradients. The other storages come with the passes.
+  /// Reserves weights and gradients of this rank's stage. The other storages come with the passes.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0)
-      : plan(step_plan), purpose(step_purpose), variant(step_variant) {
+      : plan(step_plan),
+        purpose(step_purpose),
+        variant(step_variant),
+        stage_(plan.topology.stage_of(rank)),
+        segments_(plan.segments_of(stage_)),
+        held_(plan.buckets_of(stage_)) {
     program.rank = rank;
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    weights.assign(plan.buckets.size(), no_storage);
+    for (const std::size_t b : held_) {
       const std::string name = std::to_string(b);
       const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
-      weights.push_back(
-          program.add_storage("weights " + name, bytes, plan.place_of(b), Life::persistent));
+      weights[b] = program.add_storage("weights " + name, bytes, plan.place_of(b), Life::persistent);
     }
     add_accumulators("", Life::reserved);
     reduced = accumulators[0].buckets;
     // Gradients that are rounded are folded as they would travel.
-    const bool folds = plan.virtual_ranks > 1 && !plan.rounds_gradients();
-    for (std::size_t b = 0; folds && b < plan.buckets.size(); ++b) {
+    if (plan.virtual_ranks == 1 || plan.rounds_gradients()) return;
+    for (const std::size_t b : held_) {
       reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
                                        plan.place_of(b), Life::reserved);
     }
@@ -136,6 +141,15 @@ struct StepBuilder {
   [[nodiscard]] bool keeps_gradients() const { return keeps_gradients_; }
 
   [[nodiscard]] int rank() const { return program.rank; }
+
+  /// The stage of this rank, its segments, and the buckets that it holds, ascending. What belongs to
+  /// other segments and buckets is no_storage here.
+  [[nodiscard]] int stage() const { return stage_; }
+  [[nodiscard]] const std::vector<int>& segments() const { return segments_; }
+  [[nodiscard]] const std::vector<std::size_t>& held() const { return held_; }
+  /// This rank computes losses. Others count nothing of their micro-batches.
+  [[nodiscard]] bool reports_loss() const { return stage_ == plan.loss_stage(); }
+
   /// There is a backward.
   [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }
   /// Of the gradients of bucket b, as they are computed, and as they are kept and sent.
@@ -150,7 +164,7 @@ struct StepBuilder {
     return accumulators[accumulators.size() > 1 ? static_cast<std::size_t>(fold) : 0];
   }
 
-  /// The micro-batches of a rank, or of a virtual rank, in the phase.
+  /// The micro-batches of a replica, or of a virtual rank, in the phase.
   [[nodiscard]] int micro_batches_of(int fold) const {
     return phase.one_micro_batch ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
   }
@@ -205,17 +219,29 @@ struct StepBuilder {
     return uses;
   }
 
+  /// What a pass keeps from phase to phase while it writes the program: one State of each type, made
+  /// when it is first asked for.
+  template <class State>
+  [[nodiscard]] State& scratch() {
+    static const char key = 0;
+    std::shared_ptr<void>& state = scratch_[&key];
+    if (!state) state = std::make_shared<State>();
+    return *static_cast<State*>(state.get());
+  }
+
 private:
   void add_accumulators(const std::string& whose, Life life) {
     Accumulators sums;
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-      sums.buckets.push_back(program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
-                                                 plan.place_of(b), life));
+    sums.buckets.assign(plan.buckets.size(), no_storage);
+    for (const std::size_t b : held_) {
+      sums.buckets[b] = program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
+                                            plan.place_of(b), life);
     }
     sums.uses.assign(plan.dag->uses.size(), no_storage);
     for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
       const graph::Parameter& parameter = plan.dag->parameters[p];
       const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
+      if (plan.buckets[b].stage != stage_) continue;
       for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
         sums.uses[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
             concat("gradient of use ", i, " of ", parameter.name, whose),
@@ -226,7 +252,11 @@ private:
     accumulators.push_back(std::move(sums));
   }
 
+  int stage_;
+  std::vector<int> segments_;
+  std::vector<std::size_t> held_;
   bool keeps_gradients_ = false;
+  std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< by type
 };
 
 /// Writes a part of a program.

@@ -9,8 +9,8 @@
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/tensor_view.hpp>
-#include <reef/device/transform.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/run/fold.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/rank_context.hpp>
@@ -25,52 +25,62 @@ namespace detail {
 template <device::device Device, real T, real Gradient>
 class Operands {
 public:
-  Operands(const RankContext<Device, T, Gradient>& context, int segment)
-      : context_(context), s_(segment), bindings_(*context.plan().dag) {}
+  Operands(const RankContext<Device, T, Gradient>& context, const Instruction& instruction)
+      : context_(context),
+        instruction_(instruction),
+        s_(instruction.index),
+        bindings_(*context.plan().dag) {}
 
   /// The addresses of a Forward.
   static graph::SegmentBindings of_forward(const RankContext<Device, T, Gradient>& context,
                                            const Instruction& forward) {
-    Operands operands(context, forward.index);
+    Operands operands(context, forward);
     const graph::Segment& segment = operands.segment();
-    return operands.bound(forward, segment.boundary_inputs, segment.boundary_outputs,
-                          keeps(context.builder, forward.index));
+    const bool kept = keeps(context.builder, forward.index);
+    return operands.bound(
+        forward, segment.boundary_inputs, segment.boundary_outputs, kept,
+        kept ? segment.forward_workspace_bytes : segment.inference_workspace_bytes);
   }
 
   /// The addresses of a Recompute.
   static graph::SegmentBindings of_recompute(const RankContext<Device, T, Gradient>& context,
                                              const Instruction& recompute) {
-    Operands operands(context, recompute.index);
+    Operands operands(context, recompute);
     const graph::Segment& segment = operands.segment();
-    return operands.bound(recompute, segment.recompute_reads, segment.recompute_writes, true);
+    return operands.bound(recompute, segment.recompute_reads, segment.recompute_writes, true,
+                          segment.forward_workspace_bytes);
   }
 
   /// The addresses of a Backward.
   static graph::SegmentBindings of_backward(const RankContext<Device, T, Gradient>& context,
                                             const Instruction& backward) {
-    Operands operands(context, backward.index);
+    Operands operands(context, backward);
     const graph::Segment& segment = operands.segment();
-    Cursor reads{backward.reads};
-    Cursor writes{backward.writes};
-    Cursor sums{backward.accumulates};
+    Cursor reads{backward.reads, "reads"};
+    Cursor writes{backward.writes, "writes"};
+    Cursor sums{backward.accumulates, "accumulates into"};
     operands.weights(reads);
     operands.bind(operands.bindings_.tensors, segment.backward_reads, reads);
-    operands.bindings_.saved = operands.next(reads);
+    operands.bindings_.saved = operands.next(reads, operands.segment().saved_bytes);
     operands.bind(operands.bindings_.gradients, segment.output_gradients, reads);
     for (std::size_t i = 0; i < segment.input_gradients.size(); ++i) {
       operands.bindings_.gradient(segment.input_gradients[i]) =
-          operands.next(segment.input_gradient_accumulates[i] ? sums : writes);
+          operands.next(segment.input_gradient_accumulates[i] ? sums : writes,
+                        operands.bytes_of(segment.input_gradients[i]));
     }
-    operands.bindings_.workspace = operands.next(writes);
-    operands.gradients(overwrites_gradients(context.builder, backward) ? writes : sums);
+    operands.bindings_.workspace = operands.next(writes, segment.backward_workspace_bytes);
+    operands.gradients(begins_sum(backward) ? writes : sums);
+    operands.require_end(writes);
+    operands.require_end(sums);
     return std::move(operands.bindings_);
   }
 
-  /// The addresses of the gradients of a segment's uses, from operands as `gradients_of` lists them.
+  /// The addresses of the gradients of a segment's uses, which an instruction reads as `gradients_of`
+  /// lists them.
   static std::vector<void*> of_gradients(const RankContext<Device, T, Gradient>& context,
-                                         int segment, const std::vector<Value>& values) {
-    Operands operands(context, segment);
-    Cursor cursor{values};
+                                         const Instruction& instruction) {
+    Operands operands(context, instruction);
+    Cursor cursor{instruction.reads, "reads"};
     operands.gradients(cursor);
     return std::move(operands.bindings_.uses);
   }
@@ -78,20 +88,23 @@ public:
 private:
   struct Cursor {
     const std::vector<Value>& values;
+    const char* verb;
     std::size_t at = 0;
   };
 
   /// The operands of a segment's forward: weights, tensors, saved activations if it keeps them,
   /// workspace.
   graph::SegmentBindings bound(const Instruction& computes, const std::vector<int>& inputs,
-                               const std::vector<int>& outputs, bool saves) {
-    Cursor reads{computes.reads};
-    Cursor writes{computes.writes};
+                               const std::vector<int>& outputs, bool saves,
+                               Bytes workspace_bytes) {
+    Cursor reads{computes.reads, "reads"};
+    Cursor writes{computes.writes, "writes"};
     weights(reads);
     bind(bindings_.tensors, inputs, reads);
     bind(bindings_.tensors, outputs, writes);
-    if (saves) bindings_.saved = next(writes);
-    bindings_.workspace = next(writes);
+    if (saves) bindings_.saved = next(writes, segment().saved_bytes);
+    bindings_.workspace = next(writes, workspace_bytes);
+    require_end(writes);
     return std::move(bindings_);
   }
 
@@ -99,17 +112,34 @@ private:
     return context_.plan().segments[static_cast<std::size_t>(s_)];
   }
 
-  void* next(Cursor& cursor) const {
+  /// The address of the next operand, which has so many bytes.
+  void* next(Cursor& cursor, Bytes bytes) const {
     if (cursor.at == cursor.values.size()) {
-      throw ScheduleError(
-          "reef::run: an instruction of segment ", s_,
-          " has too few operands.\n  fix: a pass replaces operands in their places.");
+      throw ScheduleError("reef::run: ", instruction_.text(), " ", cursor.verb, " ",
+                          cursor.values.size(), " values, and needs more", remedy);
     }
-    return context_.memory.at(cursor.values[cursor.at++].storage);
+    const Value value = cursor.values[cursor.at++];
+    const schedule::Storage& storage = context_.storage(value);
+    if (storage.bytes != bytes) {
+      throw ScheduleError("reef::run: ", instruction_.text(), " ", cursor.verb, " '", storage.name,
+                          "', its operand ", cursor.at - 1, " there, which has ", storage.bytes,
+                          " bytes and should have ", bytes, remedy);
+    }
+    return context_.memory.at(value.storage);
+  }
+
+  void require_end(const Cursor& cursor) const {
+    if (cursor.at == cursor.values.size()) return;
+    throw ScheduleError("reef::run: ", instruction_.text(), " ", cursor.verb, " ",
+                        cursor.values.size(), " values, and has a use for ", cursor.at, remedy);
+  }
+
+  [[nodiscard]] Bytes bytes_of(int tensor) const {
+    return context_.plan().dag->tensor_at(tensor).spec.bytes();
   }
 
   void bind(std::vector<void*>& table, const std::vector<int>& ids, Cursor& cursor) const {
-    for (const int id : ids) table[static_cast<std::size_t>(id)] = next(cursor);
+    for (const int id : ids) table[static_cast<std::size_t>(id)] = next(cursor, bytes_of(id));
   }
 
   /// Where a parameter lies in the memory of its bucket.
@@ -122,7 +152,8 @@ private:
   void weights(Cursor& reads) {
     const StepPlan& plan = context_.plan();
     for (const std::size_t b : context_.builder.buckets_of(segment())) {
-      void* const bucket = next(reads);
+      const auto elements = static_cast<Bytes>(plan.buckets[b].size());
+      void* const bucket = next(reads, elements * plan.element_bytes());
       for (const int id : segment().parameters) {
         const auto p = static_cast<std::size_t>(id);
         if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
@@ -134,43 +165,32 @@ private:
   void gradients(Cursor& cursor) {
     const StepPlan& plan = context_.plan();
     const int own = plan.bucket_of_segment[static_cast<std::size_t>(s_)];
-    void* const bucket = own >= 0 ? next(cursor) : nullptr;
+    const auto bytes = [](std::int64_t elements) {
+      return static_cast<Bytes>(elements) * sizeof(sum_t<T>);
+    };
+    void* const bucket =
+        own >= 0 ? next(cursor, bytes(plan.buckets[static_cast<std::size_t>(own)].size()))
+                 : nullptr;
     for (const int use : segment().uses) {
       const auto p = static_cast<std::size_t>(plan.dag->use_at(use).parameter);
       const bool further =
           context_.builder.accumulators[0].uses[static_cast<std::size_t>(use)] != no_storage;
       bindings_.use(use) =
-          further ? next(cursor) : in_bucket<sum_t<T>>(bucket, static_cast<std::size_t>(own), p);
+          further ? next(cursor, bytes(plan.dag->parameters[p].spec.shape.size()))
+                  : in_bucket<sum_t<T>>(bucket, static_cast<std::size_t>(own), p);
     }
   }
 
+  static constexpr const char* remedy =
+      ".\n  why: its code finds operands by their places.\n"
+      "  fix: a pass that rewrites an instruction replaces operands where they are, by storages of "
+      "their size.";
+
   const RankContext<Device, T, Gradient>& context_;
+  const Instruction& instruction_;
   int s_;
   graph::SegmentBindings bindings_;
 };
-
-/// to[i] = from[i], or to[i] + from[i], rounded to what `to` is of.
-template <bool adds, class To, class From>
-struct FoldKernel {
-  To* to;
-  const From* from;
-
-  REEF_RULE template <class At>
-  REEF_HOST_DEVICE void operator()(const At& at) const {
-    auto sum = at.load(from);
-    if constexpr (adds) sum = at.load(to) + sum;
-    at.store(to, sum);
-  }
-};
-
-template <class To, class From, class DeviceLane>
-void fold_into(DeviceLane& lane, To* to, const From* from, std::int64_t n, bool adds) {
-  if (adds) {
-    transform_vectors<To>(lane, n, FoldKernel<true, To, From>{to, from});
-  } else {
-    transform_vectors<To>(lane, n, FoldKernel<false, To, From>{to, from});
-  }
-}
 
 /// Adds the code of AddGradients: what a Backward has written becomes, or is added to, gradients of a
 /// narrower type. Padding between parameters belongs to nobody, and stays as it is.
@@ -186,7 +206,7 @@ void add_rounding_code(Handlers<Device>& handlers,
         };
         const StepPlan& plan = context.plan();
         const auto s = static_cast<std::size_t>(add.index);
-        const bool adds = !add.accumulates.empty();
+        const bool adds = !begins_sum(add);
         const std::vector<Value>& targets = adds ? add.accumulates : add.writes;
         std::vector<Range> ranges;
         std::size_t next = 0;
@@ -227,7 +247,7 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
     }
     Sum* const weight = context.at(batch.writes.back());
     return context.call("batch", [&context, inputs, weight, j = batch.micro_batch] {
-      context.take(j);
+      context.claim(j);
       const double given = context.source(context.first_sample(j), inputs);
       if (!is_finite(given) || given < 0) {
         throw OptionError("reef::run: the source of rank ", context.rank(), " gives micro-batch ",
@@ -262,7 +282,7 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
     using Operands = detail::Operands<Device, T, Gradient>;
     const auto& segment = context.plan().segments[static_cast<std::size_t>(backward.index)];
     return [&context, &segment, j = backward.micro_batch,
-            accumulate = !overwrites_gradients(context.builder, backward),
+            accumulate = !begins_sum(backward),
             bindings = Operands::of_backward(context, backward)](DeviceLane& lane) {
       context.graph.backward(segment, bindings, lane,
                              {context.state.seed, context.first_sample(j), 0, 0}, accumulate);
@@ -276,7 +296,7 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
   });
 
   handlers.on_lane("FoldRank", [&context](const Instruction& fold) -> Code {
-    const bool accumulate = !fold.accumulates.empty();
+    const bool accumulate = !begins_sum(fold);
     const Value target = accumulate ? fold.accumulates[0] : fold.writes[0];
     return [to = context.at(target), from = context.template at<Gradient>(fold.reads[0]),
             n = context.elements(target),

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,77 +19,12 @@
 #include <reef/graph/dag.hpp>
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/graph/segment.hpp>
+#include <reef/run/bucket.hpp>
+#include <reef/run/choice.hpp>
+#include <reef/run/topology.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::run {
-
-/// The elements of a parameter whose squares are summed together; its last block may be short. A shard is
-/// a whole number of blocks, so the sums depend neither on the number of ranks nor on where a model is cut.
-inline constexpr std::int64_t norm_block = 4096;
-
-/// The parameters that are first used in one segment: what is reduced, updated and gathered at once.
-struct Bucket {
-  int segment = 0;
-  std::int64_t begin = 0;  ///< elements of the flat parameter layout
-  std::int64_t end = 0;
-  std::vector<std::int64_t> parameters;  ///< where they begin, from begin on: 0 first, ascending
-  std::vector<std::int64_t>
-      shards;  ///< P + 1 offsets from begin: rank r owns [shards[r], shards[r+1])
-
-  [[nodiscard]] std::int64_t size() const { return end - begin; }
-  [[nodiscard]] std::int64_t shard_size(int rank) const {
-    const auto r = static_cast<std::size_t>(rank);
-    return shards[r + 1] - shards[r];
-  }
-
-  /// Elements [first, last) of the bucket, parameter by parameter: [begin, end) of each, with the padding
-  /// behind it.
-  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> pieces(std::int64_t first,
-                                                                          std::int64_t last) const {
-    std::vector<std::pair<std::int64_t, std::int64_t>> result;
-    for (std::size_t p = 0; p < parameters.size(); ++p) {
-      const std::int64_t next = p + 1 < parameters.size() ? parameters[p + 1] : size();
-      const std::int64_t from = std::max(first, parameters[p]);
-      const std::int64_t to = std::min(last, next);
-      if (from < to) result.emplace_back(from, to);
-    }
-    return result;
-  }
-  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of(int rank) const {
-    const auto r = static_cast<std::size_t>(rank);
-    return pieces(shards[r], shards[r + 1]);
-  }
-};
-
-/// The blocks of a piece of a parameter that begins with one.
-constexpr std::int64_t norm_blocks(std::int64_t elements) {
-  return (elements + norm_block - 1) / norm_block;
-}
-
-/// The blocks of some pieces.
-inline std::int64_t norm_blocks(std::span<const std::pair<std::int64_t, std::int64_t>> pieces) {
-  std::int64_t blocks = 0;
-  for (const auto& [begin, end] : pieces) blocks += norm_blocks(end - begin);
-  return blocks;
-}
-
-/// P + 1 offsets that give each of P ranks a share of n elements in whole blocks, which begin anew at each
-/// of `parameters`: shares differ from n / P by at most a block.
-inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
-                                               std::span<const std::int64_t> parameters = {}) {
-  std::vector<std::int64_t> offsets;
-  for (int r = 0; r <= ranks; ++r) {
-    const std::int64_t share = n / ranks * r + n % ranks * r / ranks;
-    const auto behind = std::upper_bound(parameters.begin(), parameters.end(), share);
-    const std::int64_t begin = behind == parameters.begin() ? 0 : *(behind - 1);
-    const std::int64_t below = begin + (share - begin) / norm_block * norm_block;
-    const std::int64_t above =
-        std::min(below + norm_block, behind == parameters.end() ? n : *behind);
-    offsets.push_back(share - below < above - share ? below : above);
-  }
-  offsets.back() = n;
-  return offsets;
-}
 
 /// When ranks that step on their own take an outer step, fragment by fragment.
 ///
@@ -113,73 +46,12 @@ struct OuterSchedule {
   }
 };
 
-/// What there is of a segment of the model between its forward and its backward.
-///
-/// | keep                | all that its backward reads                                                      |
-/// | stash               | as much, in host memory: it leaves after the forward, and comes back before the  |
-/// |                     | backward. To stash, a policy has to swap                                         |
-/// | recompute           | what crosses its bounds; the rest is computed again, with the same random        |
-/// |                     | numbers and bits, before its backward                                            |
-/// | recompute_and_stash | what crosses its bounds, in host memory                                          |
-///
-/// The last segment keeps, since its backward comes at once.
-///
-/// Source of recomputation: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
-enum class Activations : std::uint8_t { keep, stash, recompute, recompute_and_stash };
-
-inline constexpr std::array<Activations, 4> all_activations{Activations::keep, Activations::stash,
-                                                            Activations::recompute,
-                                                            Activations::recompute_and_stash};
-
-constexpr bool recomputes(Activations choice) {
-  return choice == Activations::recompute || choice == Activations::recompute_and_stash;
-}
-constexpr bool stashes(Activations choice) {
-  return choice == Activations::stash || choice == Activations::recompute_and_stash;
-}
-
-/// When segments of a model that is swapped are on the device.
-///
-/// | per_micro_batch        | each micro-batch runs through all segments by itself; else all of a |
-/// |                        | fold through each                                                   |
-/// | copies_on_compute_lane | copies to host memory take the compute lane's time; else they have  |
-/// |                        | a lane of their own                                                 |
-/// | writes_back            | weights leave, too, after forwards and after backwards, though they |
-/// |                        | have not changed                                                    |
-/// | resident_segments      | how many first segments stay on the device, with gradients and      |
-/// |                        | optimizer state: no step waits for their load, nor for their        |
-/// |                        | gradients to leave                                                  |
-/// | stash_slots            | for what is stashed of segments, on its way out, and as many on its |
-/// |                        | way back: with more of them the link goes on with much of one       |
-/// |                        | segment beside others that stash little                             |
-struct SwapSchedule {
-  int slots = 2;  ///< on the device for weights; for gradients 3 at most
-  bool per_micro_batch = false;
-  bool copies_on_compute_lane = false;
-  bool writes_back = false;
-  int resident_segments = 0;
-  int stash_slots = 2;
-
-  friend constexpr bool operator==(const SwapSchedule&, const SwapSchedule&) = default;
-  friend constexpr auto operator<=>(const SwapSchedule&, const SwapSchedule&) = default;
-};
-
-/// The parameters of a plan that a planner may choose.
-struct Choice {
-  std::vector<int> cuts;  ///< 0, the first nodes of further segments, the number of nodes
-  std::vector<Activations> activations{};  ///< by segment; empty: all are kept
-  SwapSchedule swapping{};
-
-  friend bool operator==(const Choice&, const Choice&) = default;
-  friend auto operator<=>(const Choice&, const Choice&) = default;
-};
-
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.
 struct StepPlan {
   const graph::Dag* dag = nullptr;  ///< outlives the plan
-  int ranks = 1;
+  Topology topology{};
   int virtual_ranks = 1;  ///< how many ranks one process stands for; more than 1 only alone
-  std::vector<int> micro_batches;  ///< of a phase, by rank, or by virtual rank
+  std::vector<int> micro_batches;  ///< of a phase, by replica, or by virtual rank
   bool discrete = false;           ///< messages cannot be made of the device's memory
   schedule::Place persistent_place =
       schedule::Place::device;  ///< of storages that outlive a step; place_of: by bucket
@@ -203,6 +75,8 @@ struct StepPlan {
   std::vector<Bucket> buckets{};
   std::vector<int> bucket_of_parameter{};
   std::vector<int> bucket_of_segment{};  ///< -1: the segment is the first to use no parameter
+  std::vector<int> stage_of_segment{};
+  std::vector<int> position_in_stage{};  ///< by segment: how many of its stage come before it
 
   /// Of a weight, and of what is summed: gradients of weights, losses, optimizer state.
   [[nodiscard]] Bytes element_bytes() const { return size_of(dag->element); }
@@ -212,15 +86,49 @@ struct StepPlan {
   [[nodiscard]] Bytes gradient_bytes() const { return size_of(gradient); }
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
 
-  /// Where the weights of a bucket live, with their gradients and the optimizer's state.
-  [[nodiscard]] schedule::Place place_of(std::size_t bucket) const {
-    return buckets[bucket].segment < swapping.resident_segments ? schedule::Place::device
-                                                                : persistent_place;
+  [[nodiscard]] int ranks() const { return topology.ranks(); }
+
+  /// The segments of a stage, and the buckets, ascending.
+  [[nodiscard]] std::vector<int> segments_of(int stage) const {
+    std::vector<int> result;
+    for (std::size_t s = 0; s < stage_of_segment.size(); ++s) {
+      if (stage_of_segment[s] == stage) result.push_back(static_cast<int>(s));
+    }
+    return result;
+  }
+  [[nodiscard]] std::vector<std::size_t> buckets_of(int stage) const {
+    std::vector<std::size_t> result;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      if (buckets[b].stage == stage) result.push_back(b);
+    }
+    return result;
   }
 
-  /// The last segment's backward comes at once.
+  /// Nothing of the same stage comes behind that segment.
+  [[nodiscard]] bool is_last_of_stage(std::size_t segment) const {
+    const auto at = stage_of_segment.begin() + static_cast<std::ptrdiff_t>(segment);
+    return std::find(at + 1, stage_of_segment.end(), *at) == stage_of_segment.end();
+  }
+
+  /// The stage whose segments compute the loss.
+  [[nodiscard]] int loss_stage() const {
+    const int producer = dag->tensor_at(dag->loss).producer;
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      if (producer < segments[s].last) return stage_of_segment[s];
+    }
+    return stage_of_segment.back();
+  }
+
+  /// Where the weights of a bucket live, with their gradients and the optimizer's state.
+  [[nodiscard]] schedule::Place place_of(std::size_t bucket) const {
+    const auto segment = static_cast<std::size_t>(buckets[bucket].segment);
+    return position_in_stage[segment] < swapping.resident_segments ? schedule::Place::device
+                                                                   : persistent_place;
+  }
+
+  /// The backward of a stage's last segment comes at once.
   [[nodiscard]] Activations activations_of(std::size_t segment) const {
-    const bool keeps = activations.empty() || segment + 1 == segments.size();
+    const bool keeps = activations.empty() || is_last_of_stage(segment);
     return keeps ? Activations::keep : activations[segment];
   }
   [[nodiscard]] bool recomputes_segment(std::size_t segment) const {
@@ -256,9 +164,12 @@ struct StepPlan {
     return runs;
   }
 
-  /// The virtual ranks that a process runs: [first, last) of micro_batches.
+  /// The replicas that a process works for, its own or those that it stands for: [first, last) of
+  /// micro_batches.
   [[nodiscard]] std::pair<int, int> folds_of(int rank) const {
-    return virtual_ranks > 1 ? std::pair{0, virtual_ranks} : std::pair{rank, rank + 1};
+    if (virtual_ranks > 1) return {0, virtual_ranks};
+    const int replica = topology.replica_of(rank);
+    return {replica, replica + 1};
   }
 
   /// The micro-batches that a process runs in a phase.
@@ -267,7 +178,7 @@ struct StepPlan {
     return std::accumulate(micro_batches.begin() + first, micro_batches.begin() + last, 0);
   }
 
-  /// The micro-batches of all ranks in a phase, and in a step.
+  /// The micro-batches of all replicas in a phase, and in a step.
   [[nodiscard]] int micro_batches_in_all() const {
     return std::accumulate(micro_batches.begin(), micro_batches.end(), 0);
   }
@@ -275,7 +186,7 @@ struct StepPlan {
     return phases_per_step * micro_batches_in_all();
   }
 
-  /// How many micro-batches of a phase come before the first of this process.
+  /// How many micro-batches of a phase come before the first of this rank's replica.
   [[nodiscard]] int micro_batches_before(int rank) const {
     const int first = folds_of(rank).first;
     return std::accumulate(micro_batches.begin(), micro_batches.begin() + first, 0);
@@ -316,11 +227,34 @@ inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) 
   return cuts;
 }
 
-/// Plans the segments between the cuts and the buckets of their parameters.
+namespace detail {
+
+/// Throws OptionError where a segment reads a parameter that another stage holds.
+inline void require_own_parameters(const StepPlan& plan) {
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    for (const int id : plan.segments[s].parameters) {
+      const auto parameter = static_cast<std::size_t>(id);
+      const int b = plan.bucket_of_parameter[parameter];
+      const int holder = plan.buckets[static_cast<std::size_t>(b)].stage;
+      if (holder == plan.stage_of_segment[s]) continue;
+      throw OptionError("reef::run: parameter '", plan.dag->parameters[parameter].name,
+                        "' is used in stage ", plan.stage_of_segment[s], " and held by stage ",
+                        holder, ".\n  why: a stage reads its own weights.\n"
+                        "  fix: give the segments that share a parameter one stage, or the "
+                        "operators parameters of their own.");
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Plans the segments between the cuts and the buckets of their parameters. `micro_batches`: of each
+/// replica, or of each rank that a lone process stands for.
 ///
-/// Throws OptionError when cuts, ranks or counts make no sense.
-inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts, int ranks,
-                               int virtual_ranks, std::vector<int> micro_batches, bool discrete) {
+/// Throws OptionError when cuts, topology or counts make no sense.
+inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts,
+                               Topology topology, int virtual_ranks, std::vector<int> micro_batches,
+                               bool discrete) {
   if (dag.loss < 0) {
     throw OptionError(
         "reef::run: the graph has no loss to train on.\n  fix: call graph.loss(tensor).");
@@ -330,16 +264,19 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
                       ".\n  why: a step reads micro-batches and trains parameters.\n"
                       "  fix: call graph.input(), and add operators that have parameters.");
   }
-  if (virtual_ranks < 1 || (virtual_ranks > 1 && ranks > 1)) {
+  topology.validate(static_cast<int>(cuts.size()) - 1);
+  if (virtual_ranks < 1 || (virtual_ranks > 1 && topology.ranks() > 1)) {
     throw OptionError(
-        "reef::run: virtual_ranks is ", virtual_ranks, " on ", ranks,
+        "reef::run: virtual_ranks is ", virtual_ranks, " on ", topology.ranks(),
         " ranks.\n  why: one process stands for several ranks only when it is alone.\n"
         "  fix: virtual_ranks = 1, or one rank.");
   }
-  const auto folds = static_cast<std::size_t>(std::max(ranks, virtual_ranks));
+  const auto folds = static_cast<std::size_t>(std::max(topology.replicas, virtual_ranks));
   if (micro_batches.size() != folds) {
     throw OptionError("reef::run: ", micro_batches.size(), " counts of micro-batches for ", folds,
-                      " ranks.");
+                      folds == 1 ? " replica" : " replicas",
+                      ".\n  fix: one count for each replica of the model, or for each rank that a "
+                      "process stands for.");
   }
   constexpr std::int64_t most = std::int64_t{1} << 24;  // each has instructions and storages
   std::int64_t all = 0;
@@ -358,7 +295,16 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
                       " nodes: ", cuts[i], " comes before ", cuts[i + 1],
                       ".\n  fix: ascending numbers of nodes from 1 to ", dag.node_count() - 1, ".");
   }
-  StepPlan plan{&dag, ranks, virtual_ranks, std::move(micro_batches), discrete};
+  StepPlan plan{&dag, std::move(topology), virtual_ranks, std::move(micro_batches), discrete};
+  plan.stage_of_segment = plan.topology.stages_of(static_cast<int>(cuts.size()) - 1);
+  std::vector<Group> holders;
+  for (int stage = 0; stage < plan.topology.stages; ++stage) {
+    holders.push_back(plan.topology.holders(stage));
+  }
+  std::vector<int> so_far(holders.size(), 0);
+  for (const int stage : plan.stage_of_segment) {
+    plan.position_in_stage.push_back(so_far[static_cast<std::size_t>(stage)]++);
+  }
   plan.gradient = sum_of(dag.element);
   plan.layout = graph::parameter_layout(dag);
   plan.bucket_of_parameter.assign(dag.parameters.size(), -1);
@@ -380,9 +326,12 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
     for (std::int64_t& begin : bucket.parameters) begin -= bucket.begin;
     plan.bucket_of_segment.push_back(bucket.end > 0 ? static_cast<int>(plan.buckets.size()) : -1);
     if (bucket.end == 0) continue;
-    bucket.shards = shard_offsets(bucket.size(), ranks, bucket.parameters);
+    bucket.stage = plan.stage_of_segment[i];
+    bucket.group = holders[static_cast<std::size_t>(bucket.stage)];
+    bucket.shards = shard_offsets(bucket.size(), bucket.group.size(), bucket.parameters);
     plan.buckets.push_back(std::move(bucket));
   }
+  detail::require_own_parameters(plan);
   return plan;
 }
 

@@ -23,6 +23,13 @@ inline std::uint64_t hash_of(std::span<const Program> programs) {
     }
     for (const Instruction& i : program.round) {
       hash.add(i.kind).add(i.lane).add(i.index).add(i.micro_batch);
+      hash.add(i.mode).add(i.traffic).add(i.elements.first).add(i.elements.second);
+      hash.add(i.collective ? i.collective->group.size() : 0);
+      if (i.collective) {
+        hash.add(i.collective->group.name);
+        for (const int member : i.collective->group.members) hash.add(member);
+        for (const std::int64_t offset : i.collective->offsets) hash.add(offset);
+      }
       for (const auto* values : {&i.reads, &i.writes, &i.accumulates}) {
         hash.add(values->size());
         for (const Value value : *values) hash.add(value.storage).add(value.version);

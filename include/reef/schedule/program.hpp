@@ -4,12 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/group.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::schedule {
@@ -72,6 +74,40 @@ struct Message {
   std::uint64_t pieces = 1;  ///< how many messages of the transport that is
 };
 
+/// What an instruction's messages carry: for meters, and for codecs, which choose by it.
+///
+/// | activation          | a tensor between stages, on its way forward                               |
+/// | activation_gradient | its gradient, on its way back                                             |
+/// | gradient            | gradients of parameters, on their way to those who sum them, and back     |
+/// | parameter           | weights                                                                   |
+/// | pseudo_gradient     | weights or their differences that an outer step averages                  |
+/// | scalars             | counts, losses and norms, in doubles                                      |
+enum class Traffic : std::uint8_t {
+  none,
+  activation,
+  activation_gradient,
+  gradient,
+  parameter,
+  pseudo_gradient,
+  scalars
+};
+
+inline constexpr std::size_t traffic_count = 7;
+
+constexpr std::string_view name_of(Traffic traffic) {
+  constexpr std::array<std::string_view, traffic_count> names{
+      "none",      "activation",      "activation gradient", "gradient",
+      "parameter", "pseudo-gradient", "scalars"};
+  return names[static_cast<std::size_t>(traffic)];
+}
+
+/// Who takes part in a collective, and which elements of the whole each member has: member p those of
+/// [offsets[p], offsets[p + 1]).
+struct Collective {
+  Group group{};
+  std::vector<std::int64_t> offsets{};
+};
+
 /// What an instruction takes: measured seconds, or operations and bytes to divide by a rate.
 struct Cost {
   Seconds seconds = -1;  ///< negative: not measured
@@ -81,6 +117,11 @@ struct Cost {
 };
 
 /// One step of a program, as plain data. `kind` names the code that runs it.
+///
+/// What its code has to know and cannot ask anybody else, the instruction says: `mode`, which of the
+/// ways of its kind its operands are listed in, as the writer of the kind defines; `elements`, those
+/// of a bucket that it works on; `collective`. Nothing is to be inferred from how many operands
+/// there are.
 ///
 /// Dependencies are derived from reads, writes and accumulates. An accumulation reads and writes:
 /// accumulations into one storage keep the program's order, so sums have one order of terms.
@@ -95,6 +136,10 @@ struct Instruction {
   std::vector<Message> sends{};
   std::vector<Message> receives{};
   Cost cost{};
+  std::uint8_t mode = 0;
+  Traffic traffic = Traffic::none;
+  std::pair<std::int64_t, std::int64_t> elements{0, 0};   ///< [first, second) of what `index` names
+  std::shared_ptr<const Collective> collective{};         ///< of one; else null
 
   /// "Backward(3, micro-batch 1)".
   [[nodiscard]] std::string text() const {

@@ -23,7 +23,7 @@ struct Swapped {
   static void add(run::StepBuilder& builder) { Swapper(builder).run(); }
 
   template <class Handlers, class RankContext>
-  static void add_code(Handlers& handlers, const RankContext& context) {
+  static void add_code(Handlers& handlers, const RankContext& context, const NoOptions& /*none*/) {
     add_swap_code(handlers, context);
   }
 };

@@ -16,6 +16,7 @@
 #include <reef/profile/profile.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/trace/sink.hpp>
+#include <reef/trainer/detail/hooks.hpp>
 
 namespace reef::inline v0 {
 
@@ -54,12 +55,24 @@ struct Accumulation {
 using run::Activations;
 
 /// How a Trainer trains, beyond its policies. The defaults train a small GPT.
-template <class Device, class Rule, class Sync = optim::NoOptions>
+///
+/// | Device           | TrainerOptions::device is Device::Options                                      |
+/// | Optim            | its Rule, and optim::options_of it                                             |
+/// | Swap, Pipeline,  | options_of each: empty where a policy has none                                 |
+/// | Compress         |                                                                                |
+template <class Device, class Optim, class Swap, class Pipeline, class Compress>
 struct TrainerOptions {
-  /// Micro-batches of a step on this rank; with virtual_ranks V > 1 one count for each, or one for all.
+  using Rule = typename Optim::Rule;
+
+  /// Micro-batches of a step of this rank's replica; with virtual_ranks V > 1 one count for each, or one for
+  /// all.
   std::vector<int> micro_batches{1};
 
   Accumulation accumulation{};
+
+  /// Which rank holds which stage of which replica. Not given: every rank has the whole model. More than one
+  /// stage takes a pipeline policy that spans them.
+  std::optional<run::Topology> topology{};
 
   /// How many ranks this process stands for, when it is alone: V ranks with the same counts give the
   /// same bits.
@@ -68,7 +81,10 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
 
   Rule rule{};
-  Sync sync{};  ///< options of the optimizer policy, if it has any: optim::DiLoCo
+  options_of<Optim> optim{};  ///< of the policy of that axis, as the next three: optim::DiLoCo
+  options_of<Swap> swap{};
+  options_of<Pipeline> pipeline{};
+  options_of<Compress> compress{};
   optim::LearningRate learning_rate{};
   double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;
@@ -162,7 +178,10 @@ struct TrainerOptions {
             "nothing can be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
     learning_rate.validate();
     if constexpr (requires { rule.validate(); }) rule.validate();
-    if constexpr (requires { sync.validate(); }) sync.validate();
+    detail::hooks::validate(optim);
+    detail::hooks::validate(swap);
+    detail::hooks::validate(pipeline);
+    detail::hooks::validate(compress);
     if constexpr (requires { device.validate(); }) device.validate();
     static_cast<void>(comm::checked(communication, 1));
   }

@@ -83,8 +83,8 @@ concept composable =
 ///     Trainer<optim::Zero1<optim::AdamW>> trainer(model, source, options);
 ///     while (...) trainer.step();
 ///
-/// A step is a program that the policies have written as passes: reserve, pipeline, swap, optim,
-/// compress. Before the first, every rank builds the programs of all ranks, verifies them together
+/// A step is a program that the policies have written as passes: all reserve; the optimizer composes the
+/// step, for which pipeline and swap write the model's part; the compressor rewrites transfers. Before the first, every rank builds the programs of all ranks, verifies them together
 /// and compares their hash with the others'.
 ///
 /// | who    | all ranks construct it, call its members in the same order, and destroy it; one at a time  |
@@ -114,7 +114,7 @@ public:
   using Gradient = precision::gradient_t<typename Composition::Precision>;  ///< as kept and sent
   using Rule = typename Optim::Rule;
   using Model = graph::Graph<Device, T>;
-  using Options = TrainerOptions<Device, Rule, optim::options_of<Optim>>;
+  using Options = TrainerOptions<Device, Optim, Swap, Pipeline, Compress>;
 
   static_assert(swap::swap_policy<Swap>);
   static_assert(pipeline::pipeline_policy<Pipeline>);
@@ -289,7 +289,7 @@ public:
                     std::int64_t began = 0) {
     state_.committed = committed;
     state_.micro_batch = micro_batches.next;
-    taken_ = divide_up(micro_batches.next, static_cast<std::uint64_t>(ranks()));
+    taken_ = divide_up(micro_batches.next, replicas());
     if constexpr (periodic) state_.began = pending_ ? began : committed;
     if (counter_) counter_->reset(micro_batches);
   }
@@ -300,7 +300,7 @@ public:
     if (counter_) return counter_->state();
     if (!plan_.adapts) return {state_.micro_batch};
     const auto taken = comm::gather_numbers(*progress_, "micro-batches taken", taken_);
-    return {*std::max_element(taken.begin(), taken.end()) * static_cast<std::uint64_t>(ranks())};
+    return {*std::max_element(taken.begin(), taken.end()) * replicas()};
   }
 
   /// The directory that checkpoint::claim and save have made this job's own.
@@ -371,12 +371,16 @@ private:
       std::move(step.program.round.begin(), step.program.round.end(), std::back_inserter(round));
       step.program.round = std::move(round);
     };
-    Optim::reserve(builder);
+    detail::hooks::reserve<Optim>(builder);
+    detail::hooks::reserve<Swap>(builder);
+    detail::hooks::reserve<Pipeline>(builder);
+    detail::hooks::reserve<Compress>(builder);
     if (purpose == run::Purpose::diagnosis) {
       detail::add_diagnosis(builder, model);
       return builder;
     }
     Optim::add(builder, model);
+    detail::require_verdict(builder, Optim::name);
     Compress::add(builder);
     return builder;
   }
@@ -400,6 +404,7 @@ private:
   Executable& run_step();
   void swap_with_comm_buffer();
 
+  static run::Topology topology_of(const Options& options, int ranks);
   /// Without counts, those of the options.
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches);
@@ -427,6 +432,14 @@ private:
   [[nodiscard]] std::uint64_t micro_batches_of(const optim::Verdict& verdict) const {
     return static_cast<std::uint64_t>(periodic ? plan_.micro_batches_of_step()
                                                : verdict.micro_batches);
+  }
+  [[nodiscard]] std::uint64_t replicas() const {
+    return static_cast<std::uint64_t>(plan_.topology.replicas);
+  }
+  /// This rank has the weights of a parameter.
+  [[nodiscard]] bool holds(std::size_t parameter) const {
+    const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[parameter]);
+    return builder().weights[b] != run::no_storage;
   }
   [[nodiscard]] bool updates_with(double learning_rate, std::int64_t committed) const;
   [[nodiscard]] double next_learning_rate() const;

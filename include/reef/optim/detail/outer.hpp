@@ -10,6 +10,7 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/decision.hpp>
 #include <reef/optim/detail/outer_schedule.hpp>
+#include <reef/optim/own_decision.hpp>
 #include <reef/optim/update.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
@@ -22,31 +23,36 @@ struct Piece {
   std::size_t bucket = 0;
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::vector<std::int64_t> shards{};  ///< P + 1 offsets from begin, as of a Bucket
+  std::vector<std::int64_t> shards{};  ///< offsets from begin, as of a Bucket
+  Group group{};                       ///< the bucket's
 
   [[nodiscard]] std::int64_t size() const { return end - begin; }
-  [[nodiscard]] std::int64_t shard_begin(int rank) const {
-    return shards[static_cast<std::size_t>(rank)];
-  }
+  [[nodiscard]] std::int64_t shard_begin(int rank) const { return shards[position(rank)]; }
   [[nodiscard]] std::int64_t shard_size(int rank) const {
-    return shards[static_cast<std::size_t>(rank) + 1] - shard_begin(rank);
+    return shards[position(rank) + 1] - shard_begin(rank);
+  }
+  [[nodiscard]] bool alone() const { return group.size() == 1; }
+
+private:
+  [[nodiscard]] std::size_t position(int rank) const {
+    return static_cast<std::size_t>(group.position_of(rank));
   }
 };
 
-/// The pieces of all fragments, fragment after fragment: equal shares of the flat parameter layout, in
+/// The pieces of all fragments that a stage holds, fragment after fragment: equal shares of the flat parameter layout, in
 /// whole norm blocks, wherever the buckets end.
-inline std::vector<Piece> pieces_of(const run::StepPlan& plan) {
+inline std::vector<Piece> pieces_of(const run::StepPlan& plan, int stage) {
   const std::int64_t n = plan.layout.parameter_elements;
   const std::vector<std::int64_t> bounds = run::shard_offsets(n, plan.outer_schedule.fragments);
   std::vector<Piece> pieces;
   for (std::size_t f = 0; f + 1 < bounds.size(); ++f) {
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    for (const std::size_t b : plan.buckets_of(stage)) {
       const run::Bucket& bucket = plan.buckets[b];
       const std::int64_t begin = std::max(bounds[f], bucket.begin) - bucket.begin;
       const std::int64_t end = std::min(bounds[f + 1], bucket.end) - bucket.begin;
       if (begin >= end) continue;
-      pieces.push_back(
-          {static_cast<int>(f), b, begin, end, run::shard_offsets(end - begin, plan.ranks)});
+      pieces.push_back({static_cast<int>(f), b, begin, end,
+                        run::shard_offsets(end - begin, bucket.group.size()), bucket.group});
     }
   }
   return pieces;
@@ -86,14 +92,14 @@ public:
       : builder_(builder),
         program_(builder.program),
         plan_(builder.plan),
-        pieces_(pieces_of(builder.plan)),
+        pieces_(pieces_of(builder.plan, builder.stage())),
         inner_states_(inner_states),
         outer_states_(outer_states) {}
 
   /// What outlives a round.
   static void reserve(run::StepBuilder& builder, int inner_states, int outer_states) {
     reserve_states(builder, inner_states, false);
-    const std::vector<Piece> pieces = pieces_of(builder.plan);
+    const std::vector<Piece> pieces = pieces_of(builder.plan, builder.stage());
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto elements = static_cast<Bytes>(pieces[p].shard_size(builder.rank()));
       const run::Place place = builder.plan.place_of(pieces[p].bucket);
@@ -110,7 +116,7 @@ public:
                                   static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
                                   builder.plan.place_of(b), run::Life::persistent);
     };
-    for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
+    for (const std::size_t b : builder.held()) {
       for (int kept = 0; kept <= outer_states; ++kept) {
         keep(own_storage(kept, outer_states, b), builder.plan.buckets[b].size(), b);
       }
@@ -131,11 +137,11 @@ public:
       range.name = own + range.name;
       range.kept = Kept::pending;
     }
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    for (const std::size_t b : builder.held()) {
       ranges.push_back({builder.comm_buffer[b], own + "weights", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead, false, true});
     }
-    const std::vector<Piece> pieces = pieces_of(plan);
+    const std::vector<Piece> pieces = pieces_of(plan, builder.stage());
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const Piece& piece = pieces[p];
       const std::int64_t begin = plan.buckets[piece.bucket].begin + piece.begin;
@@ -147,7 +153,7 @@ public:
       }
     }
     if (plan.outer_schedule.overlap != run::OuterSchedule::Overlap::eager) return ranges;
-    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    for (const std::size_t b : builder.held()) {
       for (int kept = 0; kept <= outer_states; ++kept) {
         const bool start = kept == outer_states;
         ranges.push_back({find(builder.program, own_storage(kept, outer_states, b)),
@@ -168,7 +174,7 @@ public:
   void add(const run::Pass& model) {
     if (builder_.purpose == run::Purpose::evaluation) {
       model(builder_);
-      add_decision(builder_, channel(), {});
+      add_decision(builder_, run::first_scalars_channel, {});
       return;
     }
     if (builder_.purpose == run::Purpose::gather_committed) {
@@ -177,14 +183,14 @@ public:
     }
     const bool overlaps = plan_.outer_schedule.overlap != run::OuterSchedule::Overlap::none;
     if (eager() && builder_.variant == 1) {
-      for (std::size_t b = 0; b < plan_.buckets.size(); ++b) begin_outer_round(b);
+      for (const std::size_t b : builder_.held()) begin_outer_round(b);
       leaving_version_ = own_version_ = 1;
     }
     if (overlaps) step_outer();
     builder_.phase = {.weights = own_version_};
     model(builder_);
     add_own_decision(builder_);
-    for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
+    for (const std::size_t b : builder_.held()) {
       add_update(builder_, b, {builder_.reduced[b], 0}, builder_.weights[b], inner_states_);
     }
     ++own_version_;
@@ -229,10 +235,10 @@ private:
       name_storages(p);
       if (!eager()) hand_out(p);
     });
-    if (plan_.ranks > 1) each_piece([&](std::size_t p) { reduce(p); });
+    each_piece([&](std::size_t p) { reduce(p); });
     each_piece([&](std::size_t p) {
       update(p);
-      if (plan_.ranks > 1) gather(p);
+      gather(p);
     });
   }
 
@@ -250,8 +256,8 @@ private:
         break;
       case Overlap::eager: leaving_[p] = find(program_, leaving_name(p)); break;
     }
-    shards_[p] = plan_.ranks == 1 ? leaving_[p]
-                                  : program_.add_part(concat("shard of piece ", p), leaving_[p],
+    shards_[p] = piece.alone() ? leaving_[p]
+                               : program_.add_part(concat("shard of piece ", p), leaving_[p],
                                                       bytes_of(piece.shard_begin(builder_.rank())),
                                                       bytes_of(piece.shard_size(builder_.rank())));
   }
@@ -283,11 +289,13 @@ private:
   }
 
   void reduce(std::size_t p) {
+    if (pieces_[p].alone()) return;
     run::Instruction& reduce = add("ReduceWeights", run::Lane::reduce, p);
+    reduce.traffic = schedule::Traffic::pseudo_gradient;
     reduce.reads = {{leaving_[p], leaving_version_}};
     reduce.writes = {{shards_[p], leaving_version_}};
     run::add_reduce_scatter_messages(reduce, builder_, plan_.sum_bytes(), channel(),
-                                     pieces_[p].shards);
+                                     pieces_[p].group, pieces_[p].shards);
   }
 
   void update(std::size_t p) {
@@ -302,10 +310,13 @@ private:
   }
 
   void gather(std::size_t p) {
+    if (pieces_[p].alone()) return;
     run::Instruction& gather = add("GatherOuter", run::Lane::reduce, p);
+    gather.traffic = schedule::Traffic::parameter;
     gather.reads = {{shards_[p], leaving_version_ + 1}};
     gather.writes = {{leaving_[p], leaving_version_ + 1}};
-    run::add_all_gather_messages(gather, builder_, plan_.sum_bytes(), channel(), pieces_[p].shards);
+    run::add_all_gather_messages(gather, builder_, plan_.sum_bytes(), channel(), pieces_[p].group,
+                                 pieces_[p].shards);
   }
 
   void merge(std::size_t p) {
@@ -328,19 +339,20 @@ private:
       };
       const run::StorageId whole = part("committed piece ", piece.begin, piece.size());
       const run::StorageId shard =
-          plan_.ranks == 1
+          piece.alone()
               ? whole
               : part("committed shard of piece ", piece.begin + piece.shard_begin(builder_.rank()),
                      piece.shard_size(builder_.rank()));
       run::Instruction& publish = add("Publish", run::Lane::update, p);
       publish.reads = {{find(program_, outer_storage(outer_states_, outer_states_, p)), 0}};
       publish.writes = {{shard, 0}};
-      if (plan_.ranks == 1) continue;
+      if (piece.alone()) continue;
       run::Instruction& gather = add("GatherCommitted", run::Lane::reduce, p);
+      gather.traffic = schedule::Traffic::parameter;
       gather.reads = {{shard, 0}};
       gather.writes = {{whole, 0}};
       run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(),
-                                   piece.shards);
+                                   piece.group, piece.shards);
     }
   }
 

@@ -13,6 +13,7 @@
 #include <reef/optim/detail/outer.hpp>
 #include <reef/optim/detail/outer_schedule.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
+#include <reef/optim/own_decision.hpp>
 #include <reef/optim/update.hpp>
 
 namespace reef::inline v0::optim::detail {
@@ -127,7 +128,7 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
   add_decision_code(handlers, context, update);
   add_own_decision_code(handlers, context, update);
   add_update_code(handlers, context, rule);
-  const auto pieces = std::make_shared<const std::vector<Piece>>(pieces_of(context.plan()));
+  const auto pieces = std::make_shared<const std::vector<Piece>>(pieces_of(context.plan(), context.builder.stage()));
   const auto piece_of = [pieces](const Instruction& i) -> const Piece& {
     return (*pieces)[static_cast<std::size_t>(i.index)];
   };
@@ -139,15 +140,12 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
                                static_cast<Bytes>(piece.size()) * sizeof(E));
   });
 
-  handlers.on_wire("ReduceWeights", [&context, piece_of](const Instruction& i) -> Communication {
-    return context.reduce_scatter(concat("weights of piece ", i.index), i.reads[0], i.writes[0],
-                                  piece_of(i).shards);
+  handlers.on_wire("ReduceWeights", [&context](const Instruction& i) -> Communication {
+    return context.reduce_scatter(concat("weights of piece ", i.index), i);
   });
   const auto gather = [&]<class U>(const char* kind, const char* what, U) {
-    handlers.on_wire(kind, [&context, piece_of, what](const Instruction& i) -> Communication {
-      return context.template all_gather<U>(
-          concat(what, i.index), context.template span<U>(i.reads[0]),
-          context.template span<U>(i.writes[0]), piece_of(i).shards);
+    handlers.on_wire(kind, [&context, what](const Instruction& i) -> Communication {
+      return context.template all_gather<U>(concat(what, i.index), i);
     });
   };
   gather("GatherOuter", "outer weights of piece ", E{});
@@ -158,7 +156,7 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
     kernel.sum = context.at(i.writes[0]);
     for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = context.at(i.accumulates[k]);
     kernel.theta = context.at(i.accumulates.back());
-    kernel.ranks = static_cast<E>(context.plan().ranks);
+    kernel.ranks = static_cast<E>(piece_of(i).group.size());
     kernel.of_weights = context.plan().outer_schedule.overlap != run::OuterSchedule::Overlap::eager;
     return
         [kernel, n = context.elements(i.writes[0]), options, fragment = piece_of(i).fragment,
@@ -200,7 +198,7 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
       if constexpr (OuterBeginKernel<Outer, T>::has_master) {
         kernel.master = context.at(i.accumulates.back()) + piece.begin;
       }
-      kernel.ranks = static_cast<E>(context.plan().ranks);
+      kernel.ranks = static_cast<E>(piece.group.size());
       parts.push_back({kernel, piece.size()});
     }
     return [parts, options, &state = context.state,

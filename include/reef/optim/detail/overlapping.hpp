@@ -55,10 +55,11 @@ public:
   static void reserve(run::StepBuilder& builder, int states) {
     builder.keep_gradients();
     reserve_states(builder, states, true);
-    for (std::size_t b = 0; b < builder.plan.buckets.size(); ++b) {
-      builder.comm_buffer.push_back(
+    builder.comm_buffer.assign(builder.plan.buckets.size(), run::no_storage);
+    for (const std::size_t b : builder.held()) {
+      builder.comm_buffer[b] =
           builder.program.add_storage(concat("comm buffer ", b), comm_buffer_bytes(builder, b),
-                                      builder.plan.place_of(b), run::Life::reserved));
+                                      builder.plan.place_of(b), run::Life::reserved);
     }
     for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
       builder.program.add_storage(counts_name(fold), counts_bytes, run::Place::device,
@@ -74,7 +75,7 @@ public:
     const auto [first, last] = plan.folds_of(builder.rank());
     for (int fold = first; fold < last; ++fold) {
       const auto& sums = builder.accumulators_of(fold - first);
-      for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      for (const std::size_t b : builder.held()) {
         ranges.push_back({sums.buckets[b], concat("pending.", fold), plan.buckets[b].begin,
                           plan.buckets[b].size(), plan.gradient, Kept::pending});
         for (const int use : builder.tied_uses(b)) {
@@ -89,7 +90,8 @@ public:
       ranges.push_back({find(builder.program, counts_name(fold - first)), "counts", counts * fold,
                         counts, Element::float64, Kept::pending});
     }
-    for (std::size_t b = 0; !weights_are_committed && b < plan.buckets.size(); ++b) {
+    for (const std::size_t b : builder.held()) {
+      if (weights_are_committed) break;
       ranges.push_back({builder.comm_buffer[b], "ahead", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead});
     }
@@ -100,7 +102,7 @@ public:
     using run::Purpose;
     if (builder_.purpose == Purpose::evaluation) {
       model(builder_);
-      add_decision(builder_, channel(), {});
+      add_decision(builder_, scalars_channel(), {});
       return;
     }
     name_storages();
@@ -155,7 +157,7 @@ private:
     const auto sent = static_cast<std::uint32_t>(program_.round.size() - 1);
     run_phase(model, phase);
     const int extra =
-        plan_.max_micro_batches == 0 ? 0 : plan_.max_micro_batches - plan_.micro_batches[rank()];
+        plan_.max_micro_batches == 0 ? 0 : plan_.max_micro_batches - builder_.micro_batches_of(plan_.folds_of(builder_.rank()).first);
     if (!plan_.adapts || (plan_.max_micro_batches > 0 && extra <= 0)) return;
     const auto begin = static_cast<std::uint32_t>(program_.round.size());
     phase.continues = phase.one_micro_batch = true;
@@ -166,7 +168,7 @@ private:
 
   template <class F>
   void each_bucket(const F& f) const {
-    for (std::size_t b = 0; b < plan_.buckets.size(); ++b) f(b);
+    for (const std::size_t b : builder_.held()) f(b);
   }
 
   void run_phase(const run::Pass& model, run::AccumulationPhase phase) {
@@ -192,32 +194,35 @@ private:
                                                      counts_bytes, run::Place::device),
                                 0});
     }
+    for (auto* const by_bucket : {&arrived_, &outgoing_, &shards_, &handed_}) {
+      by_bucket->assign(plan_.buckets.size(), run::no_storage);
+    }
     each_bucket([&](std::size_t b) {
       const run::Bucket& bucket = plan_.buckets[b];
       const run::StorageId all = builder_.comm_buffer[b];
-      const auto begin = static_cast<Bytes>(bucket.shards[rank()]);
+      const auto begin = static_cast<Bytes>(bucket.shard_begin(builder_.rank()));
       const auto elements = static_cast<Bytes>(bucket.shard_size(builder_.rank()));
       const auto part = [&](const char* what, Bytes from, Bytes count, Bytes element) {
         return program_.add_part(concat(what, b), all, from * element, count * element);
       };
       const auto size = static_cast<Bytes>(bucket.size());
-      arrived_.push_back(part("arriving weights ", 0, size, plan_.element_bytes()));
-      outgoing_.push_back(plan_.ranks == 1
-                              ? arrived_[b]
-                              : part("outgoing weights ", begin, elements, plan_.element_bytes()));
+      arrived_[b] = part("arriving weights ", 0, size, plan_.element_bytes());
+      outgoing_[b] = bucket.alone()
+                         ? arrived_[b]
+                         : part("outgoing weights ", begin, elements, plan_.element_bytes());
       if (own_shards_) {
-        shards_.push_back(program_.add_storage(concat("gradient shard ", b),
-                                               elements * plan_.sum_bytes(), plan_.place_of(b)));
+        shards_[b] = program_.add_storage(concat("gradient shard ", b),
+                                          elements * plan_.sum_bytes(), plan_.place_of(b));
       } else {
-        shards_.push_back(
-            plan_.ranks == 1 ? all : part("gradient shard ", begin, elements, plan_.sum_bytes()));
+        shards_[b] =
+            bucket.alone() ? all : part("gradient shard ", begin, elements, plan_.sum_bytes());
       }
-      if (plan_.ranks == 1) {
-        handed_.push_back(shards_[b]);
+      if (bucket.alone()) {
+        handed_[b] = shards_[b];
       } else if (plan_.rounds_gradients()) {
-        handed_.push_back(part("leaving gradients ", 0, size, plan_.gradient_bytes()));
+        handed_[b] = part("leaving gradients ", 0, size, plan_.gradient_bytes());
       } else {
-        handed_.push_back(all);
+        handed_[b] = all;
       }
     });
   }
@@ -233,7 +238,7 @@ private:
   /// The sum over folds, each with the tied uses of its parameters. What is rounded goes to its
   /// owner as it would travel.
   void hand_over(std::size_t b, int version) {
-    const bool widens = plan_.rounds_gradients() && plan_.ranks == 1;
+    const bool widens = plan_.rounds_gradients() && plan_.buckets[b].alone();
     for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
       const auto& sums = builder_.accumulators_of(fold);
       const run::StorageId rounded =
@@ -255,22 +260,24 @@ private:
       add.reads = {target};
       add.cost.bytes = (fold == 0 ? 1 : 2) * program_.storages[handed_[b]].bytes +
                        program_.storages[target.storage].bytes;
-      (fold == 0 ? add.writes : add.accumulates) = {{handed_[b], 0}};
+      run::add_sums(add, fold == 0 ? run::SumMode::begins : run::SumMode::continues, {{handed_[b], 0}});
     }
   }
 
   /// The owner of a shard gets its sum over ranks; then all ranks come to a Verdict.
   void reduce() {
     each_bucket([&](std::size_t b) {
-      if (plan_.ranks == 1) return;
+      const run::Bucket& bucket = plan_.buckets[b];
+      if (bucket.alone()) return;
       run::Instruction& scatter =
           program_.add("ReduceScatter", run::Lane::reduce, static_cast<int>(b));
+      scatter.traffic = schedule::Traffic::gradient;
       scatter.reads = {{handed_[b], 0}};
       scatter.writes = {{shards_[b], 0}};
       run::add_reduce_scatter_messages(scatter, builder_, plan_.gradient_bytes(), channel(),
-                                       plan_.buckets[b].shards);
+                                       bucket.group, bucket.shards);
     });
-    add_decision(builder_, channel(), shards_, {.beside = true, .counts = handed_counts_});
+    add_decision(builder_, scalars_channel(), shards_, {.beside = true, .counts = handed_counts_});
   }
 
   /// What the rule makes of the own shard, an Estimate or an Update, goes to all ranks.
@@ -278,6 +285,7 @@ private:
     run::Instruction& update = program_.add(kind, run::Lane::update, static_cast<int>(b));
     update.reads = {{shards_[b], 0}, {builder_.verdict, 0}};
     update.writes = {{outgoing_[b], version}};
+    update.elements = run::elements_in(builder_, b, outgoing_[b], plan_.element_bytes());
     const int numbers = kept_numbers(plan_, states_);
     const bool commits = update.kind == "Update";
     for (int kept = 0; kept < numbers; ++kept) {
@@ -299,13 +307,15 @@ private:
   }
 
   void gather(std::size_t b, int version) {
-    if (plan_.ranks == 1) return;
+    const run::Bucket& bucket = plan_.buckets[b];
+    if (bucket.alone()) return;
     run::Instruction& gather =
         program_.add("GatherWeights", run::Lane::reduce, static_cast<int>(b));
+    gather.traffic = schedule::Traffic::parameter;
     gather.reads = {{outgoing_[b], version}};
     gather.writes = {{arrived_[b], version}};
     run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(),
-                                 plan_.buckets[b].shards);
+                                 bucket.group, bucket.shards);
   }
 
   void install(std::size_t b, int version) {
@@ -315,8 +325,8 @@ private:
     install.cost.bytes = 2 * program_.storages[arrived_[b]].bytes;
   }
 
-  [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(builder_.rank()); }
   std::uint32_t channel() { return run::first_optimizer_channel + next_channel_++; }
+  std::uint32_t scalars_channel() { return run::first_scalars_channel + next_scalars_++; }
 
   run::StepBuilder& builder_;
   schedule::Program& program_;
@@ -329,7 +339,8 @@ private:
   std::vector<run::StorageId> outgoing_;   ///< this rank's shard of them
   std::vector<run::StorageId> shards_;     ///< this rank's shard of the sum
   std::vector<run::StorageId> handed_;     ///< where gradients leave
-  std::uint32_t next_channel_ = 0;
+  std::uint32_t next_channel_ = 0;  ///< of what the holders of a stage exchange
+  std::uint32_t next_scalars_ = 0;  ///< of what all ranks do
 };
 
 }  // namespace reef::inline v0::optim::detail

@@ -26,8 +26,8 @@ void add_outgoing_code(Handlers& handlers, const RankContext& context, const cha
   handlers.on_lane(
       kind, [&context, rule](const schedule::Instruction& i) -> typename Handlers::Code {
         const run::StepPlan& plan = context.plan();
-        const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(i.index)];
-        const std::int64_t n = bucket.shard_size(context.rank());
+        const std::int64_t begin = i.elements.first;
+        const std::int64_t n = i.elements.second - begin;
         const std::span<const run::Value> kept =
             Commits ? std::span(i.accumulates) : std::span(i.reads).subspan(2);
         OutgoingKernel<Rule, T, Commits, prediction> kernel;
@@ -36,7 +36,6 @@ void add_outgoing_code(Handlers& handlers, const RankContext& context, const cha
         for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = context.at(kept[k]);
         kernel.master = context.at(kept[Rule::states]);
         const auto* const verdict = context.memory.template at<const Verdict>(i.reads[1].storage);
-        const std::int64_t begin = bucket.shards[static_cast<std::size_t>(context.rank())];
         return [runs = runs_of(plan, i.index, begin, n), kernel, n, verdict, &state = context.state,
                 rule](DeviceLane& lane) mutable {
           if (!verdict->commit) {

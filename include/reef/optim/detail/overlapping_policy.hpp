@@ -27,6 +27,10 @@ struct OverlappingPolicy {
   static constexpr std::int64_t warm_up = WarmUp;
   static constexpr bool weights_are_committed = prediction == Prediction::none;
 
+  static void plan(run::StepPlan& plan, const NoOptions& /*none*/) {
+    plan.phases_per_step = phases_per_step;
+    plan.own_master = true;
+  }
   static void reserve(run::StepBuilder& builder) {
     OverlappingStep::reserve(builder, Rule::states);
   }
@@ -36,10 +40,9 @@ struct OverlappingPolicy {
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return OverlappingStep::state(builder, Rule::states, weights_are_committed);
   }
-  template <class Handlers, class RankContext>
-  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
-                       UpdateOptions options) {
-    add_overlapping_code<prediction>(handlers, context, rule, options);
+  template <class Handlers, class RankContext, class Options>
+  static void add_code(Handlers& handlers, const RankContext& context, const Options& options) {
+    add_overlapping_code<prediction>(handlers, context, options.rule, options.update);
   }
 };
 

@@ -43,14 +43,19 @@ public:
     owned_ = gathered_ = builder_.reduced;
     const bool trains = builder_.trains();
     const bool checks = plan_.waits_for_global_norm;
-    if (trains && !checks) add_decision(builder_, channel(), {}, {.norms = false, .losses = false});
-    for (std::size_t b = buckets(); trains && b-- > 0;) {
-      reduce_scatter(b);
-      if (!sharded_) all_gather_gradients(b);
-      if (!checks) renew(b, states);
+    if (trains && !checks) {
+      add_decision(builder_, scalars_channel(), {}, {.norms = false, .losses = false});
     }
-    add_decision(builder_, channel(), owned_, {.norms = checks});
-    for (std::size_t b = 0; trains && checks && b < buckets(); ++b) renew(b, states);
+    const std::vector<std::size_t> held = trains ? builder_.held() : std::vector<std::size_t>{};
+    for (auto b = held.rbegin(); b != held.rend(); ++b) {
+      reduce_scatter(*b);
+      if (!sharded_) all_gather_gradients(*b);
+      if (!checks) renew(*b, states);
+    }
+    add_decision(builder_, scalars_channel(), owned_, {.norms = checks});
+    for (const std::size_t b : held) {
+      if (checks) renew(b, states);
+    }
   }
 
 private:
@@ -60,26 +65,26 @@ private:
     const auto bytes = [&](std::int64_t elements) {
       return static_cast<Bytes>(elements) * element;
     };
-    return program_.add_part(name, whole, bytes(bucket.shards[static_cast<std::size_t>(rank())]),
+    return program_.add_part(name, whole, bytes(bucket.shard_begin(rank())),
                              bytes(bucket.shard_size(rank())));
   }
 
-  [[nodiscard]] std::size_t buckets() const { return plan_.buckets.size(); }
-
   /// The owner of a shard folds the ranks' chunks of it, in place.
   void reduce_scatter(std::size_t b) {
-    if (plan_.ranks == 1) return;
     const run::Bucket& bucket = plan_.buckets[b];
+    if (bucket.alone()) return;
     owned_[b] = shard_of(concat("gradient shard ", b), gathered_[b], bucket, plan_.sum_bytes());
     Instruction& scatter = program_.add("ReduceScatter", Lane::reduce, static_cast<int>(b));
+    scatter.traffic = schedule::Traffic::gradient;
     scatter.reads = {{gathered_[b], 0}};
     scatter.writes = {{owned_[b], 0}};
     run::add_reduce_scatter_messages(scatter, builder_, plan_.sum_bytes(), channel(),
-                                     bucket.shards);
+                                     bucket.group, bucket.shards);
   }
 
   void all_gather_gradients(std::size_t b) {
-    all_gather("GatherGradients", b, {owned_[b], 0}, {gathered_[b], 0}, plan_.sum_bytes());
+    all_gather("GatherGradients", schedule::Traffic::gradient, b, {owned_[b], 0},
+               {gathered_[b], 0}, plan_.sum_bytes());
     owned_[b] = gathered_[b];  // the shard is a part of what is whole again
   }
 
@@ -92,7 +97,7 @@ private:
     const run::Bucket& bucket = plan_.buckets[b];
     const StorageId weights = builder_.weights[b];
     const StorageId target =
-        sharded_ && plan_.ranks > 1
+        sharded_ && !bucket.alone()
             ? shard_of(concat("weight shard ", b), weights, bucket, plan_.element_bytes())
             : weights;
     add_update(builder_, b, {sharded_ ? owned_[b] : gathered_[b], 0}, target, states);
@@ -100,20 +105,24 @@ private:
   }
 
   void all_gather_weights(std::size_t b) {
-    all_gather("GatherWeights", b, {updated_, 1}, {builder_.weights[b], 1}, plan_.element_bytes());
+    all_gather("GatherWeights", schedule::Traffic::parameter, b, {updated_, 1},
+               {builder_.weights[b], 1}, plan_.element_bytes());
   }
 
-  void all_gather(const char* kind, std::size_t b, run::Value shard, run::Value whole,
-                  Bytes element) {
-    if (plan_.ranks == 1) return;
+  void all_gather(const char* kind, schedule::Traffic traffic, std::size_t b, run::Value shard,
+                  run::Value whole, Bytes element) {
     const run::Bucket& bucket = plan_.buckets[b];
+    if (bucket.alone()) return;
     Instruction& gather = program_.add(kind, Lane::reduce, static_cast<int>(b));
+    gather.traffic = traffic;
     gather.reads = {shard};
     gather.writes = {whole};
-    run::add_all_gather_messages(gather, builder_, element, channel(), bucket.shards);
+    run::add_all_gather_messages(gather, builder_, element, channel(), bucket.group,
+                                 bucket.shards);
   }
 
   std::uint32_t channel() { return run::first_optimizer_channel + next_channel_++; }
+  std::uint32_t scalars_channel() { return run::first_scalars_channel + next_scalars_++; }
 
   run::StepBuilder& builder_;
   schedule::Program& program_;
@@ -122,7 +131,8 @@ private:
   std::vector<StorageId> gathered_;  ///< by bucket: the whole gradient, of this process or of all
   std::vector<StorageId> owned_;  ///< by bucket: where this rank's shard of the reduced gradient is
   StorageId updated_ = run::no_storage;
-  std::uint32_t next_channel_ = 0;
+  std::uint32_t next_channel_ = 0;  ///< of what the holders of a stage exchange
+  std::uint32_t next_scalars_ = 0;  ///< of what all ranks do
 };
 
 }  // namespace reef::inline v0::optim::detail

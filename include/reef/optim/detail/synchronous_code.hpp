@@ -10,21 +10,13 @@ namespace reef::inline v0::optim::detail {
 template <class Handlers, class RankContext>
 void add_collective_code(Handlers& handlers, const RankContext& context) {
   using Communication = typename Handlers::Communication;
-  const auto shards = [&context](const schedule::Instruction& i) {
-    return context.plan().buckets[static_cast<std::size_t>(i.index)].shards;
-  };
-  handlers.on_wire("ReduceScatter",
-                   [&context, shards](const schedule::Instruction& i) -> Communication {
-                     return context.reduce_scatter(concat("gradients ", i.index), i.reads[0],
-                                                   i.writes[0], shards(i));
-                   });
+  handlers.on_wire("ReduceScatter", [&context](const schedule::Instruction& i) -> Communication {
+    return context.reduce_scatter(concat("gradients ", i.index), i);
+  });
   const auto gather = [&]<class T>(const char* kind, const char* what, T) {
-    handlers.on_wire(
-        kind, [&context, shards, what](const schedule::Instruction& i) -> Communication {
-          return context.template all_gather<T>(concat(what, i.index),
-                                                context.template span<T>(i.reads[0]),
-                                                context.template span<T>(i.writes[0]), shards(i));
-        });
+    handlers.on_wire(kind, [&context, what](const schedule::Instruction& i) -> Communication {
+      return context.template all_gather<T>(concat(what, i.index), i);
+    });
   };
   gather("GatherGradients", "gradients ", typename RankContext::sum_type{});
   gather("GatherWeights", "weights ", typename RankContext::element_type{});

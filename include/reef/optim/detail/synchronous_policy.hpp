@@ -28,10 +28,9 @@ struct SynchronousPolicy {
   static std::vector<StateRange> state(const run::StepBuilder& builder) {
     return state_ranges(builder, Rule::states, sharded);
   }
-  template <class Handlers, class RankContext>
-  static void add_code(Handlers& handlers, const RankContext& context, Rule rule,
-                       UpdateOptions options) {
-    add_synchronous_code(handlers, context, rule, options);
+  template <class Handlers, class RankContext, class Options>
+  static void add_code(Handlers& handlers, const RankContext& context, const Options& options) {
+    add_synchronous_code(handlers, context, options.rule, options.update);
   }
 };
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <any>
 #include <cstddef>
 #include <iterator>
 #include <utility>
@@ -67,7 +66,7 @@ public:
 
 private:
   [[nodiscard]] int segments() const { return static_cast<int>(builder_.plan.segments.size()); }
-  SwapSlots& slots() { return std::any_cast<SwapSlots&>(builder_.swap_state); }
+  SwapSlots& slots() { return builder_.scratch<SwapSlots>(); }
 
   static bool is_of_model(const Instruction& i) {
     return i.kind == "Forward" || i.kind == "Recompute" || i.kind == "Backward" ||
@@ -96,20 +95,19 @@ private:
 
   /// The slots are those of all phases.
   void reserve() {
-    if (builder_.swap_state.has_value()) return;
+    if (!slots().weights.empty()) return;
     std::vector<std::vector<Value>> weights;
     std::vector<std::vector<Value>> gradients;
     for (int s = 0; s < segments(); ++s) {
       weights.push_back(weights_of(s));
       gradients.push_back(that_swap(builder_.gradients_of(s)));
     }
-    SwapSlots made;
+    SwapSlots& made = slots();
     const int count = std::min(schedule_.slots, segments());
     made.weights = Slots(program_, count, "weights", weights);
     // One is summed in, one is copied out of, and of three slots one more.
     const int sums = std::min(count, 3);
     if (builder_.trains()) made.gradients = Slots(program_, sums, "gradients", gradients);
-    builder_.swap_state = std::move(made);
   }
 
   /// Where an instruction comes: forwards ascending, all of the last segment, backwards descending.
@@ -176,7 +174,7 @@ private:
   /// The gradients that an instruction writes or adds to.
   [[nodiscard]] std::vector<Value> sums_of(const Instruction& i) const {
     if (i.kind == "AddGradients")
-      return that_swap(i.accumulates.empty() ? i.writes : i.accumulates);
+      return that_swap(run::begins_sum(i) ? i.writes : i.accumulates);
     if (i.kind != "Backward" || builder_.plan.rounds_gradients()) return {};
     return that_swap(run::gradients_of(builder_, i));
   }
@@ -206,7 +204,7 @@ private:
   void begin_sums(const Instruction& first) {
     sums_ = sums_of(first);
     slots().gradients.take(first.index);
-    goes_on_ = !overwrites(first);
+    goes_on_ = !run::begins_sum(first);
     if (goes_on_) {
       move("LoadGradients", Lane::load, first.index, sums_, slots().gradients.parts());
     }
@@ -219,11 +217,6 @@ private:
     // What lies between parameters of a bucket stays where it is.
     const int b = builder_.plan.bucket_of_segment[static_cast<std::size_t>(s)];
     if (b >= 0) evict.cost.copies += static_cast<int>(builder_.plan.parameters_in(b).size()) - 1;
-  }
-
-  [[nodiscard]] bool overwrites(const Instruction& i) const {
-    return i.kind == "AddGradients" ? i.accumulates.empty()
-                                    : run::overwrites_gradients(builder_, i);
   }
 
   [[nodiscard]] Lane leaving() const {
@@ -258,7 +251,7 @@ private:
   /// Gradients come last among what a Backward writes, or accumulates into; nothing else comes with them
   /// in an AddGradients.
   void replace_gradients(Instruction& i) {
-    std::vector<Value>& values = overwrites(i) ? i.writes : i.accumulates;
+    std::vector<Value>& values = run::begins_sum(i) ? i.writes : i.accumulates;
     const std::size_t count = builder_.gradients_of(i.index).size();
     replace(values.end() - static_cast<std::ptrdiff_t>(count), values.end(),
             slots().gradients.parts());

@@ -84,15 +84,15 @@ std::vector<comm::Alike> alike_of(const Options& options) {
       : accumulation.max_micro_batches == 0 ? concat("adaptive")
                                             : concat("capped at ", accumulation.max_micro_batches),
       static_cast<int>(accumulation.order) == 0 ? "" : ", in a shared order");
-  if constexpr (requires { options.sync.outer; }) {
-    const auto& o = options.sync;
+  if constexpr (requires { options.optim.outer; }) {
+    const auto& o = options.optim;
     constexpr std::array<std::string_view, 3> overlaps{"none", "mix", "eager"};
-    add("sync.every", o.every);
-    add("sync.fragments", o.fragments);
-    add("sync.overlap", overlaps.at(static_cast<std::size_t>(o.overlap)));
-    add("sync.mix", o.mix);
-    add("sync.outer_learning_rate", o.outer_learning_rate);
-    all.push_back(alike_of_rule("sync.outer", o.outer));
+    add("optim.every", o.every);
+    add("optim.fragments", o.fragments);
+    add("optim.overlap", overlaps.at(static_cast<std::size_t>(o.overlap)));
+    add("optim.mix", o.mix);
+    add("optim.outer_learning_rate", o.outer_learning_rate);
+    all.push_back(alike_of_rule("optim.outer", o.outer));
   }
   add("communication.deadline", options.communication.deadline, " s");
   add("communication.operation_deadline", options.communication.operation_deadline, " s");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,7 +49,12 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
     std::vector<run::Value> gradients;
     if (backward) gradients = run::gradients_of(builder, instruction);
     program.round.push_back(std::move(instruction));
-    if (forward && s + 1 == static_cast<int>(plan.segments.size())) {
+    const bool computes_loss = forward && std::any_of(
+        program.round.back().writes.begin(), program.round.back().writes.end(),
+        [loss = builder.micro_batches[static_cast<std::size_t>(j)].loss](const run::Value& value) {
+          return value.storage == loss;
+        });
+    if (computes_loss) {
       schedule::Instruction& report = program.add("Report", run::Lane::reduce, -1, j);
       report.reads = {{builder.micro_batches[static_cast<std::size_t>(j)].loss, 0}};
     }
@@ -98,7 +104,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
       [&context, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
         const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
         const auto uses =
-            run::detail::Operands<Device, T, Gradient>::of_gradients(context, i.index, i.reads);
+            run::detail::Operands<Device, T, Gradient>::of_gradients(context, i);
         auto* const sums = context.memory.template at<double>(i.writes[0].storage);
         return [&segment, elements, uses, sums](Lane& lane) {
           double* next = sums;

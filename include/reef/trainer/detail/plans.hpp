@@ -72,6 +72,38 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
   return choice;
 }
 
+/// Throws OptionError for a topology that is not of so many ranks, or that the policies cannot run on.
+template <class... Policies>
+run::Topology Trainer<Policies...>::topology_of(const Options& options, int ranks) {
+  if (!options.topology) return ranks;
+  const run::Topology& given = *options.topology;
+  if (given.ranks() != ranks) {
+    throw OptionError("reef::Trainer: the topology has ", given.replicas, " replicas of ",
+                      given.stages, " stages, but there are ", ranks,
+                      " ranks.\n  fix: replicas x stages = ranks, or as many ranks.");
+  }
+  bool spans_stages = false;
+  if constexpr (requires { Pipeline::spans_stages; }) spans_stages = Pipeline::spans_stages;
+  if (given.stages > 1 && !spans_stages) {
+    throw OptionError("reef::Trainer: the topology has ", given.stages,
+                      " stages, but this pipeline policy runs the whole model on every rank.\n"
+                      "  fix: stages = 1, or a pipeline policy that spans stages.");
+  }
+  if (given.stages > 1 && Swap::offloads_to_host) {
+    throw OptionError("reef::Trainer: the topology has ", given.stages,
+                      " stages, but this swap policy sorts the instructions of a whole model.\n"
+                      "  fix: stages = 1, or swap::Resident.");
+  }
+  if (given.stages > 1 && (periodic || options.accumulation.adapts)) {
+    throw OptionError(
+        "reef::Trainer: the topology has ", given.stages, " stages, but ",
+        periodic ? "this optimizer decides on each rank alone" : "accumulation adapts",
+        ".\n  why: the stages of a replica would part.\n  fix: stages = 1, or ",
+        periodic ? "an optimizer whose ranks step together." : "Accumulation::fixed().");
+  }
+  return given;
+}
+
 template <class... Policies>
 auto Trainer<Policies...>::planned(const Model& model, Options options, int ranks,
                                    std::vector<int> micro_batches) -> Options {
@@ -94,7 +126,8 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   if (micro_batches.empty()) {
     micro_batches = options.counts();
     if (options.virtual_ranks == 1) {
-      micro_batches.assign(static_cast<std::size_t>(ranks), micro_batches.front());
+      const auto replicas = static_cast<std::size_t>(topology_of(options, ranks).replicas);
+      micro_batches.assign(replicas, micro_batches.front());
     }
   }
   const run::Choice choice = choice_of(dag, options, ranks, micro_batches);
@@ -106,8 +139,8 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
                                             int ranks, std::vector<int> micro_batches,
                                             const run::Choice& choice) {
   run::StepPlan plan =
-      run::make_step_plan(dag, choice.cuts, ranks, options.virtual_ranks, std::move(micro_batches),
-                          Device::discrete(options.device));
+      run::make_step_plan(dag, choice.cuts, topology_of(options, ranks), options.virtual_ranks,
+                          std::move(micro_batches), Device::discrete(options.device));
   plan.activations = choice.activations;
   if (plan.activations.size() == 1) {
     plan.activations.assign(plan.segments.size(), choice.activations.front());
@@ -130,12 +163,13 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
     plan.waits_for_global_norm = options.non_finite != optim::NonFinite::ignore;
   }
   if constexpr (overlapping) {
-    plan.phases_per_step = Optim::phases_per_step;
-    plan.own_master = true;
     plan.adapts = options.accumulation.adapts;
     plan.max_micro_batches = options.accumulation.max_micro_batches;
   }
-  if constexpr (periodic) Optim::plan(plan, options.sync);
+  detail::hooks::plan<Optim>(plan, options.optim);
+  detail::hooks::plan<Swap>(plan, options.swap);
+  detail::hooks::plan<Pipeline>(plan, options.pipeline);
+  detail::hooks::plan<Compress>(plan, options.compress);
   return plan;
 }
 
@@ -166,7 +200,7 @@ run::Choice Trainer<Policies...>::choose_swap(
     };
     programs.memory = [](const run::StepPlan& plan) {
       Bytes bytes = 0;
-      for (int rank = 0; rank < plan.ranks; ++rank) {  // shards differ
+      for (int rank = 0; rank < plan.ranks(); ++rank) {  // shards differ
         for (const ProgramKey key : programs_in(plan)) {
           const run::PlacedProgram placed(build(plan, rank, key));
           bytes = std::max(bytes, placed.placement.device_bytes);
@@ -225,7 +259,20 @@ void Trainer<Policies...>::plan_step() {
   model_.enlarge_workspaces(comm::largest_of_ranks(*progress_, "workspaces", model_.workspaces()));
   std::vector<int> counts = options_.counts();
   if (options_.virtual_ranks == 1) {
-    counts = comm::gather_numbers(*progress_, "micro-batches", counts.front());
+    const std::vector<int> all =
+        comm::gather_numbers(*progress_, "micro-batches", counts.front());
+    const run::Topology topology = topology_of(options_, ranks());
+    counts.clear();
+    for (int replica = 0; replica < topology.replicas; ++replica) {
+      counts.push_back(all[static_cast<std::size_t>(topology.rank(replica, 0))]);
+      for (const int member : topology.pipeline(replica).members) {
+        const int count = all[static_cast<std::size_t>(member)];
+        if (count == counts.back()) continue;
+        throw OptionError("reef::Trainer: rank ", topology.rank(replica, 0), " has micro_batches ",
+                          counts.back(), ", rank ", member, " of the same replica ", count,
+                          ".\n  fix: one count for all stages of a replica.");
+      }
+    }
   }
   plan_ = plan_of(model_.dag(), agreed_options(), ranks(), std::move(counts));
 }
@@ -249,7 +296,7 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
     placements.push_back(placed.placement);
     if (key.variant > 0) detail::add_work(work, placed.program, 1);
   }
-  return detail::estimate_of(training, Optim::state(training.builder), placements, work);
+  return detail::estimate_of(training, detail::hooks::state_of<Composition>(training.builder), placements, work);
 }
 
 /// The programs of all ranks, staged where messages are made of host memory.
@@ -257,7 +304,7 @@ template <class... Policies>
 std::vector<schedule::Program> Trainer<Policies...>::programs_of(const run::StepPlan& plan,
                                                                  ProgramKey key) {
   std::vector<schedule::Program> programs;
-  for (int rank = 0; rank < plan.ranks; ++rank) {
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
     programs.push_back(run::staged(plan, build(plan, rank, key).program));
   }
   return programs;

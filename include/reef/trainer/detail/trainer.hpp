@@ -111,6 +111,11 @@ void Trainer<Policies...>::verify_together() {
   limits.device_bytes = options_.device.memory_bytes;
   Hash plan;
   plan.add(graph::hash_of(model_.dag()));
+  plan_.topology.add_to(plan);
+  detail::hooks::add_to<Optim>(plan, options_.optim);
+  detail::hooks::add_to<Swap>(plan, options_.swap);
+  detail::hooks::add_to<Pipeline>(plan, options_.pipeline);
+  detail::hooks::add_to<Compress>(plan, options_.compress);
   for (const ProgramKey key : programs_in(plan_)) {
     const std::vector<schedule::Program> programs = programs_of(plan_, key);
     schedule::verify(programs, limits);
@@ -143,15 +148,14 @@ auto Trainer<Policies...>::make_executable(const run::PlacedProgram& program, ru
     -> std::unique_ptr<Executable> {
   using RankContext = run::RankContext<Device, T, Gradient>;
   const auto add_code = [this](run::Handlers<Device>& handlers, const RankContext& context) {
-    [[maybe_unused]] const optim::UpdateOptions update{
-        options_.clip_norm, options_.non_finite != optim::NonFinite::ignore};
-    if constexpr (periodic) {
-      Optim::add_code(handlers, context, options_.rule, update, options_.sync);
-    } else if constexpr (optim::brings_code<Optim, run::Handlers<Device>, RankContext>) {
-      Optim::add_code(handlers, context, options_.rule, update);
-    }
-    if constexpr (requires { Swap::add_code(handlers, context); })
-      Swap::add_code(handlers, context);
+    const optim::CodeOptions<Optim> of_optim{
+        options_.rule,
+        {options_.clip_norm, options_.non_finite != optim::NonFinite::ignore},
+        options_.optim};
+    detail::hooks::add_code<Optim>(handlers, context, of_optim);
+    detail::hooks::add_code<Swap>(handlers, context, options_.swap);
+    detail::hooks::add_code<Pipeline>(handlers, context, options_.pipeline);
+    detail::hooks::add_code<Compress>(handlers, context, options_.compress);
     detail::add_diagnosis_code(handlers, context, finding_);
   };
   return std::make_unique<Executable>(program, *arenas_, model_, std::move(source), std::move(next),
@@ -159,13 +163,13 @@ auto Trainer<Policies...>::make_executable(const run::PlacedProgram& program, ru
                                       add_code);
 }
 
-/// Where a rank decides alone how many it takes: every P-th, or the next of all.
+/// Where a rank decides alone how many it takes: every D_DP-th, or the next of all.
 template <class... Policies>
 run::NextMicroBatch Trainer<Policies...>::next_micro_batch() {
   if (!plan_.adapts) return {};
   return [this] {
     const std::uint64_t own =
-        taken_++ * static_cast<std::uint64_t>(ranks()) + static_cast<std::uint64_t>(rank());
+        taken_++ * replicas() + static_cast<std::uint64_t>(plan_.topology.replica_of(rank()));
     const std::uint64_t number = counter_ ? counter_->next() : own;
     numbers_[0].push_back(number);
     return number;
@@ -309,6 +313,7 @@ template <class... Policies>
 auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
   std::vector<T> values;
   for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
+    if (!holds(p)) continue;
     const Located at = locate(plan_.dag->parameters[p].name, builder().weights);
     for (std::int64_t begin = 0; begin < at.elements; begin += staged_elements) {
       values.resize(static_cast<std::size_t>(std::min(staged_elements, at.elements - begin)));

@@ -27,6 +27,7 @@ void Trainer<Policies...>::initialise_weights() {
   const graph::Dag& dag = model_.dag();
   std::vector<Sum> values;
   for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+    if (!holds(p)) continue;
     const graph::Parameter& parameter = dag.parameters[p];
     const DrawKey key{options_.seed, 0, 0, static_cast<std::uint32_t>(p)};
     const std::int64_t size = parameter.spec.shape.size();
@@ -54,7 +55,8 @@ void Trainer<Policies...>::initialise_weights() {
 template <class... Policies>
 void Trainer<Policies...>::require_same_weights() {
   const bool here = weights_are_committed || !pending_ || ahead_in_buffer_;
-  if (ranks() > 1 && here) {
+  // Of stages each has weights of its own, so that there is no one list to compare.
+  if (ranks() > 1 && here && plan_.topology.stages == 1) {
     constexpr Bytes piece = Bytes{1} << 20;
     std::vector<std::byte> room;
     const auto checksum = [&](Bytes all, const auto& part) {
@@ -92,7 +94,7 @@ void Trainer<Policies...>::require_same_weights() {
 template <class... Policies>
 void Trainer<Policies...>::swap_with_comm_buffer() {
   auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
-  for (std::size_t b = 0; b < plan_.buckets.size(); ++b) {
+  for (const std::size_t b : builder().held()) {
     const optim::detail::SwapKernel<T> kernel{memory().template at<T>(builder().weights[b]),
                                               memory().template at<T>(builder().comm_buffer[b])};
     lane.submit([kernel, n = plan_.buckets[b].size()](typename Device::Lane& self) {
@@ -108,6 +110,11 @@ auto Trainer<Policies...>::locate(std::string_view name,
                                   const std::vector<run::StorageId>& buckets) const -> Located {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[p]);
+  if (!holds(p)) {
+    throw OptionError("reef::Trainer::parameter: '", name, "' is not on rank ", rank(),
+                      ", but on those of stage ", plan_.buckets[b].stage,
+                      ".\n  fix: ask one of them; Trainer::plan() says which.");
+  }
   T* const bucket = memory().template at<T>(buckets[b]);
   return {buckets[b], bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin),
           plan_.dag->parameters[p].spec.shape.size()};
@@ -203,7 +210,7 @@ void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
 template <class... Policies>
 void Trainer<Policies...>::set_master(std::int64_t begin, std::span<const Sum> values) {
   const auto end = begin + static_cast<std::int64_t>(values.size());
-  for (const StateRange& range : Optim::state(builder())) {
+  for (const StateRange& range : detail::hooks::state_of<Composition>(builder())) {
     const std::int64_t from = std::max(begin, range.begin);
     const std::int64_t to = std::min(end, range.begin + range.elements);
     if (!range.master || from >= to) continue;
@@ -216,7 +223,7 @@ void Trainer<Policies...>::set_master(std::int64_t begin, std::span<const Sum> v
 template <class... Policies>
 std::vector<optim::StateRange> Trainer<Policies...>::state_ranges(bool pending,
                                                                   bool ahead_in_buffer) const {
-  std::vector<StateRange> ranges = Optim::state(builder());
+  std::vector<StateRange> ranges = detail::hooks::state_of<Composition>(builder());
   std::erase_if(ranges, [pending, ahead_in_buffer](const StateRange& range) {
     return (range.kept == StateRange::Kept::pending && !pending) ||
            (range.kept == StateRange::Kept::ahead && !ahead_in_buffer);

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reef/core/config.hpp>
+#include <reef/device/transform.hpp>
+
+namespace reef::inline v0::run::detail {
+
+/// to[i] = from[i], or to[i] + from[i], rounded to what `to` is of.
+template <bool adds, class To, class From>
+struct FoldKernel {
+  To* to;
+  const From* from;
+
+  REEF_RULE template <class At>
+  REEF_HOST_DEVICE void operator()(const At& at) const {
+    auto sum = at.load(from);
+    if constexpr (adds) sum = at.load(to) + sum;
+    at.store(to, sum);
+  }
+};
+
+/// to[i] = from[i], or to[i] + from[i] where it adds, for n elements, on a lane.
+template <class To, class From, class DeviceLane>
+void fold_into(DeviceLane& lane, To* to, const From* from, std::int64_t n, bool adds) {
+  if (adds) {
+    transform_vectors<To>(lane, n, FoldKernel<true, To, From>{to, from});
+  } else {
+    transform_vectors<To>(lane, n, FoldKernel<false, To, From>{to, from});
+  }
+}
+
+}  // namespace reef::inline v0::run::detail

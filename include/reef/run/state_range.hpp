@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <reef/core/element.hpp>
+#include <reef/core/units.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::run {
+
+/// A part of a policy's state that a rank keeps, in a storage of its own: what is named, for the
+/// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
+/// so that a run with others can take it over.
+struct StateRange {
+  /// | shard   | the rank's part; the ranks' parts together are the whole                       |
+  /// | whole   | every rank has all of it                                                       |
+  /// | pending | of the gradient that a round begins with: a fold's own, while there is one; or |
+  /// |         | what a rank has of its own between outer steps                                 |
+  /// | ahead   | the weights that the next gradients are taken at: whole, while they are others |
+  enum class Kept : std::uint8_t { shard, whole, pending, ahead };
+
+  StorageId storage = no_storage;
+  std::string name;
+  std::int64_t begin = 0;
+  std::int64_t elements = 0;
+  Element element = Element::float32;
+  Kept kept = Kept::shard;
+  bool master = false;  ///< the weights that those of the model are rounded from
+  bool own = false;     ///< of what is ahead: other weights on each rank, named after it
+
+  [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }
+};
+
+}  // namespace reef::inline v0::run

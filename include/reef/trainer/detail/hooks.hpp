@@ -1,0 +1,137 @@
+#pragma once
+
+#include <iterator>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/core/policy.hpp>
+#include <reef/optim/verdict.hpp>
+#include <reef/run/state_range.hpp>
+#include <reef/run/step_builder.hpp>
+#include <reef/run/step_plan.hpp>
+
+/// \file
+/// What a policy of any of the four axes (swap, pipeline, compress, optim) may have beside its `add`. All
+/// are static, and each may be absent:
+///
+/// | Options                              | a type: the policy's member of TrainerOptions, made by default;  |
+/// |                                      | `validate()`, if it has one, throws OptionError                  |
+/// | plan(plan, options)                  | fills in or refuses a run::StepPlan, of all ranks                |
+/// | reserve(builder)                     | storages that outlive a round, the same for every purpose        |
+/// | add_code(handlers, context, options) | the code of the kinds of instructions that it adds               |
+/// | state(builder)                       | run::StateRanges that a checkpoint keeps                         |
+/// | hash(hash, options)                  | what ranks must have alike and programs do not show              |
+///
+/// They are called in the order optim, swap, pipeline, compress; `reserve` and `add` of all axes with one
+/// builder. An optimizer's add_code gets optim::CodeOptions, since its rule and bounds are options of every
+/// Trainer.
+
+namespace reef::inline v0::detail::hooks {
+
+#define REEF_P4_HOOK_IS_CALLED                                                                   \
+  "reef P4: a policy has a hook of that name which cannot be called as hooks are.\n"             \
+  "  why: it would never be called, and nobody would notice.\n"                                  \
+  "  fix: static, and with the parameters in the table of reef/trainer/detail/hooks.hpp.\n"      \
+  "  see: docs/rules.md#p4"
+
+template <class P>
+void plan(run::StepPlan& plan, const options_of<P>& options) {
+  if constexpr (requires { P::plan(plan, options); }) {
+    P::plan(plan, options);
+  } else {
+    static_assert(!requires { &P::plan; }, REEF_P4_HOOK_IS_CALLED);
+  }
+}
+
+template <class P>
+void reserve(run::StepBuilder& builder) {
+  if constexpr (requires { P::reserve(builder); }) {
+    P::reserve(builder);
+  } else {
+    static_assert(!requires { &P::reserve; }, REEF_P4_HOOK_IS_CALLED);
+  }
+}
+
+template <class P, class Handlers, class RankContext, class Options>
+void add_code(Handlers& handlers, const RankContext& context, const Options& options) {
+  if constexpr (requires { P::add_code(handlers, context, options); }) {
+    P::add_code(handlers, context, options);
+  } else {
+    static_assert(!requires { &P::template add_code<Handlers, RankContext>; },
+                  REEF_P4_HOOK_IS_CALLED);
+  }
+}
+
+template <class P>
+void add_state(std::vector<run::StateRange>& ranges, const run::StepBuilder& builder) {
+  if constexpr (requires { P::state(builder); }) {
+    std::vector<run::StateRange> own = P::state(builder);
+    std::move(own.begin(), own.end(), std::back_inserter(ranges));
+  } else {
+    static_assert(!requires { &P::state; }, REEF_P4_HOOK_IS_CALLED);
+  }
+}
+
+template <class P>
+void add_to(Hash& hash, const options_of<P>& options) {
+  if constexpr (requires { P::hash(hash, options); }) {
+    P::hash(hash, options);
+  } else {
+    static_assert(!requires { &P::hash; }, REEF_P4_HOOK_IS_CALLED);
+  }
+}
+
+template <class Options>
+void validate(const Options& options) {
+  if constexpr (requires { options.validate(); }) options.validate();
+}
+
+/// The state of a composition.
+template <class Composition>
+std::vector<run::StateRange> state_of(const run::StepBuilder& builder) {
+  std::vector<run::StateRange> ranges;
+  add_state<typename Composition::Optim>(ranges, builder);
+  add_state<typename Composition::Swap>(ranges, builder);
+  add_state<typename Composition::Pipeline>(ranges, builder);
+  add_state<typename Composition::Compress>(ranges, builder);
+  return ranges;
+}
+
+}  // namespace reef::inline v0::detail::hooks
+
+namespace reef::inline v0::detail {
+
+/// Throws ScheduleError where an optimizer has written a step, or an evaluation, that comes to nothing.
+inline void require_verdict(const run::StepBuilder& builder, std::string_view optimizer) {
+  using run::Purpose;
+  if (builder.purpose == Purpose::prologue || builder.purpose == Purpose::gather_committed) return;
+  const bool evaluates = builder.purpose == Purpose::evaluation;
+  const auto refuse = [&](const auto&... what) {
+    throw ScheduleError("reef::Trainer: the optimizer policy '", optimizer, "' has written ",
+                        evaluates ? "an evaluation" : "a step", " that ", what...,
+                        ".\n  why: loss, norm and whether the step counts are read from a Verdict in "
+                        "host memory.\n  fix: optim::add_decision in add(), also of an evaluation; or "
+                        "an instruction whose code fills the storage that builder.verdict names.");
+  };
+  const run::StorageId verdict = builder.verdict;
+  if (verdict == run::no_storage) refuse("has no decision: builder.verdict is not set");
+  const schedule::Storage& storage = builder.program.storages.at(verdict);
+  if (storage.place != schedule::Place::host || storage.bytes < sizeof(optim::Verdict)) {
+    refuse("has its verdict in '", storage.name, "', which has ", storage.bytes, " bytes of ",
+           storage.place == schedule::Place::host ? "host" : "device", " memory");
+  }
+  for (const schedule::Instruction& i : builder.program.round) {
+    for (const auto* values : {&i.writes, &i.accumulates}) {
+      for (const run::Value value : *values) {
+        if (value.storage == verdict) return;
+      }
+    }
+  }
+  refuse("never writes its verdict");
+}
+
+}  // namespace reef::inline v0::detail
