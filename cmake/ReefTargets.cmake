@@ -2,7 +2,7 @@
 #
 #   reef_test(NAME folder.name SOURCES x.cpp... [RANKS 1 2 3 4] [LIBRARIES t...] [LABELS l...]
 #             [TIMEOUT seconds] [PROCESSORS n] [ENVIRONMENT "A=1"...] [ARGUMENTS a...] [DEFINITIONS D=1...]
-#             [MPI mpich] [CORE] [CUDA] [UNITY | TOGETHER])
+#             [MPI mpich] [CORE] [HEADER_ONLY] [CUDA] [UNITY | TOGETHER])
 #   reef_test_under_instruction_sets(NAME folder.name [RANKS 2] [ARGUMENTS a...])   of a test that is there
 #   reef_cuda_test(NAME folder.name SOURCES x.cu... [ALSO 80] [the same options])
 #   reef_compile_fail(NAME rule SOURCE rule.cpp [HEADER a.hpp] [LIBRARIES t...])
@@ -243,6 +243,9 @@ macro(reef_test_together)
   if(arg_CORE)
     list(APPEND target core)
   endif()
+  if(arg_HEADER_ONLY)
+    list(APPEND target header_only)
+  endif()
   if(arg_RANKS)
     list(APPEND target ranks)
   endif()
@@ -260,7 +263,8 @@ endmacro()
 # With RANKS: one program with an MPI-aware main (tests/support/mpi_main.cpp), and one ctest entry
 # `folder.name.p3` per rank count. Only these link MPI, unless LIBRARIES names reef::reef.
 #
-#   LIBRARIES    further libraries. The base is reef::reef; with CORE it is reef::core alone.
+#   LIBRARIES    further libraries. The base is reef::compiled; with CORE it is reef::compiled_core alone.
+#   HEADER_ONLY  the base is reef::reef or reef::core. So it is of CUDA and of MPI mpich
 #   LABELS       added to the folder's name and, with RANKS, to `mpi`
 #   TIMEOUT      seconds, default 60 (three times that under a sanitizer)
 #   PROCESSORS   that ctest is to keep for it, default its ranks; fewer where they mostly wait for the clock
@@ -271,12 +275,12 @@ endmacro()
 #   CUDA         links reef::cuda; left out where there is no toolkit
 #   UNITY        its sources are compiled as few (reef_unite)
 #   TOGETHER     its one source shares a program with the folder's others that say so and agree in CORE,
-#                RANKS or not, MPI and optimisation: compiled as one unit, which parses headers, and makes
+#                HEADER_ONLY, RANKS or not, MPI and optimisation: compiled as one unit, which parses headers, and makes
 #                code for what is inline, once for all. An entry runs the tests of its own source
 #                (tests/support/only.hpp). Not for laws, whose tests are in a header, nor for a source
 #                that puts functions in others' place. A name is used by one source only.
 function(reef_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;CUDA;UNITY;TOGETHER" "NAME;TIMEOUT;PROCESSORS;MPI"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "CORE;HEADER_ONLY;CUDA;UNITY;TOGETHER" "NAME;TIMEOUT;PROCESSORS;MPI"
     "SOURCES;RANKS;LIBRARIES;LABELS;ENVIRONMENT;ARGUMENTS;DEFINITIONS")
   reef_check_arguments(reef_test)
   if(arg_CUDA AND NOT REEF_HAS_CUDA_LANGUAGE)
@@ -300,6 +304,10 @@ function(reef_test)
   endif()
   if("reef::reef" IN_LIST base AND NOT TARGET reef::reef)
     return()
+  endif()
+  if(NOT arg_HEADER_ONLY AND NOT arg_CUDA AND NOT arg_MPI)
+    list(TRANSFORM base REPLACE "^reef::core$" reef::compiled_core)
+    list(TRANSFORM base REPLACE "^reef::reef$" reef::compiled)
   endif()
   if(arg_RANKS AND NOT launcher)
     message(STATUS "Reef: no mpiexec, ${arg_NAME} is left out")

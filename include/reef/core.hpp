@@ -11,6 +11,7 @@
 #include <reef/core/first_fit.hpp>
 #include <reef/core/group.hpp>
 #include <reef/core/hash.hpp>
+#include <reef/core/inline.hpp>
 #include <reef/core/language.hpp>
 #include <reef/core/numbers.hpp>
 #include <reef/core/policy.hpp>

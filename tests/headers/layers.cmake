@@ -11,7 +11,8 @@ set(axes swap pipeline compress optim)
 set(plain profile schedule plan)
 set(base core io trace)
 
-file(GLOB_RECURSE headers RELATIVE "${INCLUDE}" "${INCLUDE}/*.hpp" "${INCLUDE}/*.cuh")
+file(GLOB_RECURSE headers RELATIVE "${INCLUDE}" "${INCLUDE}/*.hpp" "${INCLUDE}/*.ipp"
+  "${INCLUDE}/*.cuh")
 set(checked 0)
 set(wrong "")
 foreach(header IN LISTS headers)

@@ -1,3 +1,4 @@
+#include <reef/schedule/detail/last_writers.hpp>
 #include <reef/schedule/verify.hpp>
 
 #include <gmock/gmock.h>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <reef/core/random.hpp>
+#include <reef/io/checksum.hpp>
 #include <reef/trace/sink.hpp>
 
 namespace {

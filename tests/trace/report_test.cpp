@@ -13,6 +13,9 @@
 #include <vector>
 
 #include <reef/io/file.hpp>
+#include <reef/trace/detail/boxes.hpp>
+#include <reef/trace/detail/html.hpp>
+#include <reef/trace/detail/residency.hpp>
 #include <reef/trace/sink.hpp>
 #include <support/temporary_folder.hpp>
 

@@ -11,10 +11,7 @@ namespace reef::inline v0 {
 namespace detail {
 
 /// A zero byte, out of a file that is quoted, would end what(), and the fix is said last.
-inline std::string without_zeros(std::string text) {
-  for (char& c : text) c = c == '\0' ? '?' : c;
-  return text;
-}
+std::string without_zeros(std::string text);
 
 }  // namespace detail
 
@@ -77,3 +74,7 @@ public:
 };
 
 }  // namespace reef::inline v0
+
+#ifndef REEF_COMPILED
+#include <reef/core/error.ipp>
+#endif

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include <reef/core/units.hpp>
@@ -17,15 +16,10 @@ struct ByteRange {
 };
 
 /// The lowest offset at which so many bytes lie beside all taken ranges, which may overlap.
-inline Bytes first_fit(std::vector<ByteRange> taken, Bytes bytes) {
-  std::sort(taken.begin(), taken.end(),
-            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
-  Bytes offset = 0;
-  for (const ByteRange& range : taken) {
-    if (offset + bytes <= range.begin) break;
-    offset = std::max(offset, round_up(range.end, arena_alignment));
-  }
-  return offset;
-}
+Bytes first_fit(std::vector<ByteRange> taken, Bytes bytes);
 
 }  // namespace reef::inline v0
+
+#ifndef REEF_COMPILED
+#include <reef/core/first_fit.ipp>
+#endif

@@ -60,14 +60,7 @@ public:
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
 
   /// "(8, 64, 128)".
-  [[nodiscard]] std::string text() const {
-    std::string result = "(";
-    for (std::size_t axis = 0; axis < rank_; ++axis) {
-      if (axis != 0) result += ", ";
-      result += std::to_string(extents_[axis]);
-    }
-    return result + ")";
-  }
+  [[nodiscard]] std::string text() const;
 
 private:
   constexpr void check() const {
@@ -87,3 +80,7 @@ private:
 };
 
 }  // namespace reef::inline v0
+
+#ifndef REEF_COMPILED
+#include <reef/core/shape.ipp>
+#endif

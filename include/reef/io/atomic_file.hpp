@@ -4,31 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cerrno>
+#include <reef/core/error.hpp>
+
 #include <cstddef>
 #include <filesystem>
 #include <span>
-#include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
-
-#include <reef/core/error.hpp>
-#include <reef/core/text.hpp>
 
 namespace reef::inline v0::io {
 
 namespace detail {
 
-[[noreturn]] inline void throw_file_error(std::string_view verb, const std::filesystem::path& path,
-                                          int code, std::string_view fix) {
-  std::string text = "reef::io: cannot ";
-  text.append(verb).append(" '").append(path.string()).append("': ");
-  text.append(std::error_code(code, std::generic_category()).message()).append(".\n  fix: ");
-  text.append(fix);
-  throw FileError(text);
-}
+[[noreturn]] void throw_file_error(std::string_view verb, const std::filesystem::path& path,
+                                   int code, std::string_view fix);
 
 /// A file descriptor that closes itself.
 class Descriptor {
@@ -39,63 +27,26 @@ public:
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    if (this != &other) {
-      close();
-      value_ = other.release();
-    }
-    return *this;
-  }
+  Descriptor& operator=(Descriptor&& other) noexcept;
 
   [[nodiscard]] int get() const { return value_; }
   [[nodiscard]] explicit operator bool() const { return value_ >= 0; }
-  int release() {
-    const int value = value_;
-    value_ = -1;
-    return value;
-  }
+  int release();
   /// 0, or the error that closing met: on some file systems a write fails only here.
-  int close() {
-    const int value = release();
-    return value >= 0 && ::close(value) != 0 ? errno : 0;
-  }
+  int close();
 
 private:
   int value_ = -1;
 };
 
 /// 0, or the error that making a folder's names durable met.
-inline int sync_folder(const std::filesystem::path& folder) {
-  const Descriptor directory(
-      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return errno;
-  // Some network file systems cannot sync a folder and say EINVAL: their names are durable at once
-  // or nothing is.
-  return ::fsync(directory.get()) != 0 && errno != EINVAL ? errno : 0;
-}
+int sync_folder(const std::filesystem::path& folder);
 
 /// Opens a file of any kind to write to. A pipe that nobody reads is not waited for, but ENXIO.
-inline Descriptor open_to_write(const std::filesystem::path& path, int flags) {
-  Descriptor file(::open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
-  if (file) ::fcntl(file.get(), F_SETFL, ::fcntl(file.get(), F_GETFL) & ~O_NONBLOCK);
-  return file;
-}
+Descriptor open_to_write(const std::filesystem::path& path, int flags);
 
 /// Throws what open_to_write, or making a file, failed of.
-[[noreturn]] inline void throw_write_error(const std::filesystem::path& path, int code) {
-  std::error_code ignored;
-  if (code == ENXIO && std::filesystem::is_fifo(path, ignored)) {
-    throw FileError("reef::io: cannot write to '", path.string(),
-                    "': it is a pipe that nobody reads.\n  fix: start who reads it first.");
-  }
-  const std::filesystem::path folder = path.parent_path();
-  if (code == ENOENT && !folder.empty() && !std::filesystem::exists(folder, ignored)) {
-    throw_file_error("write to", path, code,
-                     concat("create the folder '", folder.string(), "' first."));
-  }
-  throw_file_error("write to", path, code,
-                   "a file in a folder that is there, is writable, and has space left.");
-}
+[[noreturn]] void throw_write_error(const std::filesystem::path& path, int code);
 
 }  // namespace detail
 
@@ -104,21 +55,7 @@ inline Descriptor open_to_write(const std::filesystem::path& path, int flags) {
 /// | cost   | an fsync of the folder above, also where the folder is there already: whoever made |
 /// |        | it may have died before its own                                                    |
 /// | errors | FileError with the path and the system's reason                                    |
-inline void create_folders(const std::filesystem::path& folder) {
-  const std::filesystem::path above = folder.parent_path();
-  std::error_code ignored;
-  if (!above.empty() && !std::filesystem::is_directory(above, ignored)) create_folders(above);
-  if (::mkdir(folder.c_str(), 0777) != 0) {
-    const int code = errno;
-    if (code != EEXIST || !std::filesystem::is_directory(folder, ignored)) {
-      detail::throw_file_error("make the folder", folder, code,
-                               "the folder above must be writable, and no file have its name.");
-    }
-  }
-  if (const int code = detail::sync_folder(above); code != 0) {
-    detail::throw_file_error("make durable the name of", folder, code, "check the disk.");
-  }
-}
+void create_folders(const std::filesystem::path& folder);
 
 /// A file that appears under its name whole, or not at all.
 ///
@@ -133,84 +70,25 @@ inline void create_folders(const std::filesystem::path& folder) {
 /// |        | rename: then the new file stands, but a power cut may still take it back          |
 class AtomicFile {
 public:
-  explicit AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
-    std::error_code ignored;
-    const auto status = std::filesystem::status(path_, ignored);
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-      file_ = detail::open_to_write(path_, 0);
-      if (!file_) detail::throw_write_error(path_, errno);
-      return;
-    }
-    static std::atomic<unsigned> count{0};
-    do {  // in a container numbers of processes come again, and with them what a crash has left
-      temporary_ = path_;
-      temporary_ += concat(".tmp.", ::getpid(), ".", count.fetch_add(1));
-      file_ = detail::Descriptor(
-          ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    } while (!file_ && errno == EEXIST);
-    if (!file_) {
-      const int code = errno;
-      temporary_.clear();
-      detail::throw_write_error(path_, code);
-    }
-  }
+  explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile() { discard(); }
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   /// Appends bytes.
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ::ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-      if (written < 0) {
-        if (errno == EINTR) continue;
-        fail("write", errno);
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-      start_writeback(written);
-    }
-  }
+  void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
   /// Makes the bytes durable and gives them their name. Once; nothing can be written afterwards.
-  void commit() {
-    if (temporary_.empty()) {
-      if (const int code = file_.close(); code != 0) fail("close", code);
-      return;
-    }
-    if (::fsync(file_.get()) != 0) fail("make durable", errno);
-    if (const int code = file_.close(); code != 0) fail("close", code);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename to", errno);
-    temporary_.clear();
-    if (const int code = detail::sync_folder(path_.parent_path()); code != 0) {
-      detail::throw_file_error("make durable the name of", path_, code,
-                               "check the disk; the file itself is written.");
-    }
-  }
+  void commit();
 
 private:
   // The disk works while the next bytes are made, and commit has less to wait for. A hint: what it does
   // not start, commit does.
-  void start_writeback([[maybe_unused]] ::ssize_t written) {
-#if defined(__linux__)
-    constexpr ::off_t portion = ::off_t{8} << 20;
-    written_ += written;
-    if (temporary_.empty() || written_ - started_ < portion) return;
-    ::sync_file_range(file_.get(), started_, written_ - started_, SYNC_FILE_RANGE_WRITE);
-    started_ = written_;
-#endif
-  }
+  void start_writeback([[maybe_unused]] ::ssize_t written);
 
-  void discard() {
-    file_.close();
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    temporary_.clear();
-  }
-  [[noreturn]] void fail(std::string_view verb, int code) {
-    discard();
-    detail::throw_file_error(
-        verb, path_, code, "check space and permissions; an older file of that name is unchanged.");
-  }
+  void discard();
+  [[noreturn]] void fail(std::string_view verb, int code);
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
@@ -220,13 +98,13 @@ private:
 };
 
 /// Writes a whole file atomically: AtomicFile in one call.
-inline void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  AtomicFile file(path);
-  file.write(bytes);
-  file.commit();
-}
+void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
 inline void write_atomically(const std::filesystem::path& path, std::string_view text) {
   write_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
 }
 
 }  // namespace reef::inline v0::io
+
+#ifndef REEF_COMPILED
+#include <reef/io/atomic_file.ipp>
+#endif

@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -15,10 +12,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
-#include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
-#include <reef/io/atomic_file.hpp>
-#include <reef/io/file.hpp>
 #include <reef/io/manifest.hpp>
 
 namespace reef::inline v0::io {
@@ -29,49 +23,17 @@ inline std::string optimizer_stem(int rank) { return concat("optimizer-", rank);
 
 /// Whether a checkpoint's shard may have this name: that of such a stem, or of one in its place
 /// (free_shard_name).
-inline bool is_shard_name(std::string_view name) {
-  constexpr std::string_view optimizer = "optimizer-";
-  constexpr std::string_view end = ".safetensors";
-  if (!name.ends_with(end)) return false;
-  name.remove_suffix(end.size());
-  if (name.ends_with(".1")) name.remove_suffix(2);
-  if (name == model_stem) return true;
-  if (!name.starts_with(optimizer)) return false;
-  const auto rank = parse_number<int>(name.substr(optimizer.size()));
-  return rank && *rank >= 0 && name == optimizer_stem(*rank);
-}
+bool is_shard_name(std::string_view name);
 
 /// STEM.safetensors, or STEM.1.safetensors where the folder's manifest names the former: a file that
 /// can be written while the checkpoint that the folder holds stays whole. FileError for a manifest that is
 /// there and cannot be read.
-inline std::string free_shard_name(const std::filesystem::path& folder, const std::string& stem) {
-  const std::string name = stem + ".safetensors";
-  std::error_code code;
-  if (!std::filesystem::exists(folder / Manifest::file, code) && !code) return name;
-  try {
-    const std::vector<Shard> taken = read_manifest(folder).shards;
-    const bool is_taken = std::any_of(taken.begin(), taken.end(),
-                                      [&](const Shard& shard) { return shard.file == name; });
-    return is_taken ? stem + ".1.safetensors" : name;
-  } catch (const DecodeError&) {
-    return name;  // it is damaged: there is nothing to spare
-  }
-}
+std::string free_shard_name(const std::filesystem::path& folder, const std::string& stem);
 
 namespace detail {
 
 /// Whether AtomicFile gives this name to what becomes a shard or a manifest: NAME.tmp.PROCESS.NUMBER.
-inline bool is_temporary(std::string_view name) {
-  constexpr std::string_view mark = ".tmp.";
-  const std::size_t at = name.find(mark);
-  if (at == std::string_view::npos) return false;
-  const std::string_view target = name.substr(0, at);
-  const std::string_view numbers = name.substr(at + mark.size());
-  const std::size_t dot = numbers.find('.');
-  return (target == Manifest::file || is_shard_name(target)) && dot != std::string_view::npos &&
-         parse_number<std::uint64_t>(numbers.substr(0, dot)) &&
-         parse_number<std::uint64_t>(numbers.substr(dot + 1));
-}
+bool is_temporary(std::string_view name);
 
 /// Removes the files of a folder whose name is one of `ours`; returns how many it removed.
 template <class Ours>
@@ -90,113 +52,39 @@ std::size_t remove_files(const std::filesystem::path& folder, const Ours& ours) 
 }  // namespace detail
 
 /// The folder of a checkpoint at that step: DIR/step-000001000.
-inline std::filesystem::path checkpoint_folder(const std::filesystem::path& directory,
-                                               std::uint64_t step) {
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "step-%09llu", static_cast<unsigned long long>(step));
-  return directory / name.data();
-}
-
-namespace detail {
-
-/// The steps of the checkpoint folders of a directory, ascending; none if it does not exist.
-inline std::vector<std::uint64_t> checkpoint_steps(const std::filesystem::path& directory) {
-  std::vector<std::uint64_t> steps;
-  std::error_code code;
-  for (std::filesystem::directory_iterator entry(directory, code), end; !code && entry != end;
-       entry.increment(code)) {
-    const std::string name = entry->path().filename().string();
-    constexpr std::string_view prefix = "step-";
-    if (!name.starts_with(prefix)) continue;
-    const auto step = parse_number<std::uint64_t>(std::string_view(name).substr(prefix.size()));
-    if (step && entry->path() == checkpoint_folder(directory, *step)) steps.push_back(*step);
-  }
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
-}  // namespace detail
+std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::uint64_t step);
 
 /// The steps of all complete checkpoints of a directory, ascending; none if it does not exist.
-inline std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory) {
-  std::vector<std::uint64_t> steps = detail::checkpoint_steps(directory);
-  std::erase_if(steps, [&](std::uint64_t step) {
-    std::error_code ignored;
-    return !std::filesystem::is_regular_file(checkpoint_folder(directory, step) / Manifest::file,
-                                             ignored);
-  });
-  return steps;
-}
+std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory);
 
 /// Removes the temporary files that jobs which were ended have left in the checkpoint folders of a directory, and
 /// folders that are empty then; whole shards stay, also where no manifest names them yet: they may be on
 /// their way from elsewhere. For who alone writes checkpoints there (DirectoryLock).
-inline void remove_temporaries(const std::filesystem::path& directory) {
-  for (const std::uint64_t step : detail::checkpoint_steps(directory)) {
-    const std::filesystem::path folder = checkpoint_folder(directory, step);
-    const auto removed = detail::remove_files(folder, detail::is_temporary);
-    if (removed > 0) ::rmdir(folder.c_str());  // unless something else is in it
-  }
-}
+void remove_temporaries(const std::filesystem::path& directory);
 
 /// Removes from a folder what a save of this very step has written and the manifest does not name: shards of a
 /// checkpoint that was replaced, those of a save that failed, and temporary files. Files of other names stay, and so
 /// does what cannot be removed.
-inline void remove_unnamed_shards(const std::filesystem::path& folder, const Manifest& manifest) {
-  detail::remove_files(folder, [&](std::string_view name) {
-    return detail::is_temporary(name) ||
-           (is_shard_name(name) &&
-            std::none_of(manifest.shards.begin(), manifest.shards.end(),
-                         [&](const Shard& shard) { return shard.file == name; }));
-  });
-}
+void remove_unnamed_shards(const std::filesystem::path& folder, const Manifest& manifest);
 
 /// The same after a save that failed, and the folder too where it has no manifest and nothing else is in it. A manifest
 /// that is there and cannot be read keeps all.
-inline void remove_failed_save(const std::filesystem::path& folder) {
-  std::error_code code;
-  const bool complete = std::filesystem::exists(folder / Manifest::file, code) || code;
-  try {
-    remove_unnamed_shards(folder, complete ? read_manifest(folder) : Manifest{});
-  } catch (const Error&) {
-    return;
-  }
-  if (!complete) ::rmdir(folder.c_str());  // unless it is a file, or something of others is in it
-}
+void remove_failed_save(const std::filesystem::path& folder);
 
 /// Removes a checkpoint: its manifest, with which it ends to be one, then the shards that this named,
 /// then its folder, if nothing of anybody else is in there. Throws FileError or DecodeError where the
 /// manifest cannot be read or removed; then nothing is removed.
-inline void remove_checkpoint(const std::filesystem::path& folder) {
-  const Manifest manifest = read_manifest(folder);
-  if (::unlink((folder / Manifest::file).c_str()) != 0) {
-    detail::throw_file_error("remove", folder / Manifest::file, errno,
-                             "make its folder writable, or remove it yourself.");
-  }
-  // A crash leaves shards that nobody names rather than a manifest that names what is gone.
-  detail::sync_folder(folder);
-  for (const Shard& shard : manifest.shards) ::unlink((folder / shard.file).c_str());
-  ::rmdir(folder.c_str());
-}
+void remove_checkpoint(const std::filesystem::path& folder);
 
 /// Removes all complete checkpoints of a directory but the newest `keep`, the oldest first; returns
 /// the steps of those that it removed. A checkpoint whose manifest cannot be read is not counted, and
 /// stays, as does every file that is not a checkpoint's. One process calls it, after it has written the
 /// newest. Throws FileError for one that cannot be removed.
-inline std::vector<std::uint64_t> remove_old_checkpoints(const std::filesystem::path& directory,
-                                                         std::uint64_t keep) {
-  std::vector<std::uint64_t> readable;
-  for (const std::uint64_t step : complete_checkpoints(directory)) {
-    try {
-      read_manifest(checkpoint_folder(directory, step));
-      readable.push_back(step);
-    } catch (const Error&) {  // of nobody knows what
-    }
-  }
-  if (readable.size() <= keep) return {};
-  readable.resize(readable.size() - keep);
-  for (const std::uint64_t step : readable) remove_checkpoint(checkpoint_folder(directory, step));
-  return readable;
-}
+std::vector<std::uint64_t> remove_old_checkpoints(const std::filesystem::path& directory,
+                                                  std::uint64_t keep);
 
 }  // namespace reef::inline v0::io
+
+#ifndef REEF_COMPILED
+#include <reef/io/checkpoint_folders.ipp>
+#endif

@@ -3,17 +3,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <utility>
 
-#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
-#include <reef/io/atomic_file.hpp>
-#include <reef/io/file.hpp>
 
 namespace reef::inline v0::io {
 
@@ -28,19 +24,7 @@ namespace reef::inline v0::io {
 /// | errors | FileError with the path and the system's reason                                  |
 class MappedFile {
 public:
-  explicit MappedFile(std::filesystem::path path) : path_(std::move(path)) {
-    const auto [file, size] = detail::open_regular(path_, "map");
-    size_ = static_cast<std::size_t>(size);
-    if (::fstat(file.get(), &opened_) != 0)
-      detail::throw_file_error("look at", path_, errno, "check the file system.");
-    if (size_ == 0) return;  // nothing to map: mmap refuses a length of 0
-    void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
-    if (data == MAP_FAILED) {
-      detail::throw_file_error("map", path_, errno,
-                               "copy it to a local disk, or raise the limit of address space.");
-    }
-    data_ = static_cast<const std::byte*>(data);
-  }
+  explicit MappedFile(std::filesystem::path path);
   ~MappedFile() { unmap(); }
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -49,16 +33,7 @@ public:
         data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)),
         opened_(other.opened_) {}
-  MappedFile& operator=(MappedFile&& other) noexcept {
-    if (this != &other) {
-      unmap();
-      path_ = std::move(other.path_);
-      data_ = std::exchange(other.data_, nullptr);
-      size_ = std::exchange(other.size_, 0);
-      opened_ = other.opened_;
-    }
-    return *this;
-  }
+  MappedFile& operator=(MappedFile&& other) noexcept;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] Bytes size() const { return size_; }
@@ -67,25 +42,10 @@ public:
 
   /// What somebody has done to the file since it was opened, such as "it was cut from 100 to 40 bytes"; empty
   /// where its bytes are still those that were opened, also under another name. One stat of the path.
-  [[nodiscard]] std::string change() const {
-    struct ::stat now {};
-    if (::stat(path_.c_str(), &now) != 0 || now.st_dev != opened_.st_dev ||
-        now.st_ino != opened_.st_ino) {
-      return {};
-    }
-    const auto size = static_cast<Bytes>(now.st_size);
-    if (size < size_) return concat("it was cut from ", size_, " to ", size, " bytes");
-    if (now.st_mtim.tv_sec == opened_.st_mtim.tv_sec &&
-        now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec)
-      return {};
-    return "it was written to";
-  }
+  [[nodiscard]] std::string change() const;
 
 private:
-  void unmap() {
-    if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
-    data_ = nullptr;
-  }
+  void unmap();
 
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
@@ -94,3 +54,7 @@ private:
 };
 
 }  // namespace reef::inline v0::io
+
+#ifndef REEF_COMPILED
+#include <reef/io/mapped_file.ipp>
+#endif

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,24 +9,13 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
-#include <reef/io/safetensors.hpp>
 
 namespace reef::inline v0::io {
 
 namespace detail {
 
 /// An IEEE half: 1 sign, 5 exponent, 10 fraction bits. Every one is a float.
-inline float float_of_f16(std::uint16_t bits) {
-  const std::uint32_t sign = (bits & 0x8000U) << 16;
-  const std::uint32_t exponent = bits >> 10 & 0x1FU;
-  const std::uint32_t fraction = bits & 0x3FFU;
-  if (exponent == 0) {  // zero and denormals: multiples of 2^-24
-    const float value = static_cast<float>(fraction) * 0x1p-24F;
-    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value));
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
+float float_of_f16(std::uint16_t bits);
 
 /// Reads elements of type Stored in pieces and puts what `convert` makes of each into `to`.
 template <class Stored, real T, class Convert>
@@ -89,3 +77,7 @@ void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::sp
 }
 
 }  // namespace reef::inline v0::io
+
+#ifndef REEF_COMPILED
+#include <reef/io/read_reals.ipp>
+#endif

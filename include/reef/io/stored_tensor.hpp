@@ -2,7 +2,6 @@
 
 #include <array>
 #include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -91,20 +90,15 @@ constexpr std::string_view dtype_of(Element element) {
   return "?";
 }
 
-inline std::string shape_text(std::span<const std::int64_t> shape) {
-  std::string text = "(";
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    text += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
-  }
-  return text + ")";
-}
+std::string shape_text(std::span<const std::int64_t> shape);
 
-inline std::span<const std::int64_t> extents_of(const Shape& shape,
-                                                std::array<std::int64_t, Shape::max_rank>& to) {
-  for (std::size_t axis = 0; axis < shape.rank(); ++axis) to[axis] = shape[axis];
-  return std::span(to).first(shape.rank());
-}
+std::span<const std::int64_t> extents_of(const Shape& shape,
+                                         std::array<std::int64_t, Shape::max_rank>& to);
 
 }  // namespace detail
 
 }  // namespace reef::inline v0::io
+
+#ifndef REEF_COMPILED
+#include <reef/io/stored_tensor.ipp>
+#endif

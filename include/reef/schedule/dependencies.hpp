@@ -1,11 +1,8 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include <reef/schedule/detail/deriver.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -30,20 +27,7 @@ using Dependencies = std::vector<std::vector<Dependency>>;
 /// are left out. From outside a loop its last instruction stands for all of its iterations.
 ///
 /// | cost | O(accesses * log storages), and for each the ranges of its bytes that were accessed apart |
-inline Dependencies derive(const Program& program, const Placement& placement) {
-  detail::Deriver deriver(program, placement.addresses(program), 2);
-  const auto count = static_cast<std::int64_t>(program.round.size());
-  Dependencies result(program.round.size());
-  for (std::int64_t i = 0; i < 2 * count; ++i) {
-    const std::vector<std::int64_t> waits = deriver.step(i);
-    if (i < count) continue;
-    for (const std::int64_t wait : waits) {
-      result[static_cast<std::size_t>(i - count)].push_back(
-          {static_cast<std::uint32_t>(wait % count), wait < count});
-    }
-  }
-  return result;
-}
+Dependencies derive(const Program& program, const Placement& placement);
 
 /// An instruction that is complete before another may start.
 struct Precedence {
@@ -57,32 +41,10 @@ struct Precedence {
 
 /// All that orders the instructions of a round and the round before: `dependencies` and the lanes. A
 /// loop starts after all that its body waits for.
-inline std::vector<Precedence> precedences(const Program& program,
-                                           const Dependencies& dependencies) {
-  const std::vector<std::uint32_t> loops = loop_by_instruction(program);
-  std::vector<Precedence> result;
-  const auto order = [&](Dependency wait, std::uint32_t i) {
-    const std::uint32_t before = loops[wait.instruction];
-    const std::uint32_t after = loops[i];
-    const bool in_iteration = before == after && after != no_loop && !wait.previous_round;
-    const bool whole = !in_iteration;
-    result.push_back(
-        {whole && before != no_loop ? program.repeats[before].end - 1 : wait.instruction,
-         whole && after != no_loop ? program.repeats[after].begin : i, wait.previous_round,
-         in_iteration});
-  };
-  std::array<Dependency, lane_count> last;
-  for (std::uint32_t i = 0; i < program.round.size(); ++i) {
-    const auto lane = static_cast<std::size_t>(program.round[i].lane);
-    last[lane] = {i, true};
-  }
-  for (std::uint32_t i = 0; i < program.round.size(); ++i) {
-    const auto lane = static_cast<std::size_t>(program.round[i].lane);
-    order(last[lane], i);
-    last[lane] = {i, false};
-    for (const Dependency wait : dependencies[i]) order(wait, i);
-  }
-  return result;
-}
+std::vector<Precedence> precedences(const Program& program, const Dependencies& dependencies);
 
 }  // namespace reef::inline v0::schedule
+
+#ifndef REEF_COMPILED
+#include <reef/schedule/dependencies.ipp>
+#endif

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -142,17 +141,7 @@ struct Instruction {
   std::shared_ptr<const Collective> collective{};         ///< of one; else null
 
   /// "Backward(3, micro-batch 1)".
-  [[nodiscard]] std::string text() const {
-    std::string result = kind;
-    if (index < 0 && micro_batch < 0) return result;
-    result += '(';
-    if (index >= 0) result += std::to_string(index);
-    if (micro_batch >= 0) {
-      if (index >= 0) result += ", ";
-      result += concat("micro-batch ", micro_batch);
-    }
-    return result + ')';
-  }
+  [[nodiscard]] std::string text() const;
 };
 
 /// A loop in a round, which iterates for as long as there is time: "accumulate until the reduce
@@ -185,43 +174,17 @@ struct Program {
   std::vector<Repeat> repeats{};  ///< ascending; bodies have no instruction in common
 
   /// Adds a region of its own.
-  StorageId add_storage(std::string name, Bytes bytes, Place place, Life life = Life::round) {
-    storages.push_back({std::move(name), bytes, place, life, no_storage, 0});
-    return static_cast<StorageId>(storages.size() - 1);
-  }
+  StorageId add_storage(std::string name, Bytes bytes, Place place, Life life = Life::round);
 
   /// Adds a name for `bytes` at `offset` of another storage. Throws ScheduleError when they do not
   /// lie inside it.
-  StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes) {
-    const Storage& whole = storages.at(parent);
-    if (offset > whole.bytes || bytes > whole.bytes - offset) {
-      throw ScheduleError("reef::schedule::Program::add_part: ", name, " does not lie inside ",
-                          whole.name, ".\n  fix: offset + bytes of at most ", whole.bytes, ".");
-    }
-    storages.push_back({std::move(name), bytes, whole.place, whole.life, parent, offset});
-    return static_cast<StorageId>(storages.size() - 1);
-  }
+  StorageId add_part(std::string name, StorageId parent, Bytes offset, Bytes bytes);
 
   /// Appends an instruction; the reference holds until the next.
-  Instruction& add(std::string kind, Lane lane, int index = -1, int micro_batch = -1) {
-    Instruction instruction;
-    instruction.kind = std::move(kind);
-    instruction.lane = lane;
-    instruction.index = index;
-    instruction.micro_batch = micro_batch;
-    round.push_back(std::move(instruction));
-    return round.back();
-  }
+  Instruction& add(std::string kind, Lane lane, int index = -1, int micro_batch = -1);
 
   /// The region that a storage lies in, and where in it.
-  [[nodiscard]] std::pair<StorageId, Bytes> region_of(StorageId id) const {
-    Bytes offset = 0;
-    while (storages[id].parent != no_storage) {
-      offset += storages[id].offset;
-      id = storages[id].parent;
-    }
-    return {id, offset};
-  }
+  [[nodiscard]] std::pair<StorageId, Bytes> region_of(StorageId id) const;
 
   [[nodiscard]] const std::string& name(Value value) const { return storages[value.storage].name; }
 };
@@ -229,13 +192,10 @@ struct Program {
 inline constexpr std::uint32_t no_loop = ~std::uint32_t{0};
 
 /// By instruction: the place in `repeats` of the loop whose body it is in, or no_loop.
-inline std::vector<std::uint32_t> loop_by_instruction(const Program& program) {
-  std::vector<std::uint32_t> result(program.round.size(), no_loop);
-  for (std::uint32_t loop = 0; loop < program.repeats.size(); ++loop) {
-    const Repeat& repeat = program.repeats[loop];
-    std::fill(result.begin() + repeat.begin, result.begin() + repeat.end, loop);
-  }
-  return result;
-}
+std::vector<std::uint32_t> loop_by_instruction(const Program& program);
 
 }  // namespace reef::inline v0::schedule
+
+#ifndef REEF_COMPILED
+#include <reef/schedule/program.ipp>
+#endif

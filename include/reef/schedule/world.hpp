@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,25 +24,11 @@ inline Seconds over(double amount, double rate) { return rate > 0 ? amount / rat
 }  // namespace detail
 
 /// It copies between device and host: it is on a lane of copies, or says so.
-inline bool copies(const Instruction& instruction) {
-  return instruction.lane == Lane::load || instruction.lane == Lane::evict ||
-         instruction.cost.copies > 0;
-}
+bool copies(const Instruction& instruction);
 
 /// What an instruction takes on its lane: its own seconds, or as fast as the machine is. On the lanes of
 /// copies it is one at least.
-inline Seconds duration_of(const Instruction& instruction, const Machine& machine) {
-  using detail::over;
-  const Cost& cost = instruction.cost;
-  if (cost.seconds >= 0) return cost.seconds;
-  const auto bytes = static_cast<double>(cost.bytes);
-  if (copies(instruction)) {
-    return std::max(cost.copies, 1) * machine.copy_latency +
-           over(bytes, machine.copy_bytes_per_second);
-  }
-  return std::max(over(cost.flops, machine.flops_per_second),
-                  over(bytes, machine.memory_bytes_per_second));
-}
+Seconds duration_of(const Instruction& instruction, const Machine& machine);
 
 /// One ordered pair of ranks: a full-duplex first-in-first-out link.
 struct Link {
@@ -61,10 +46,7 @@ struct World {
   }
 
   /// P equal ranks, every link equal.
-  static World uniform(int ranks, Machine machine, Link link) {
-    const auto count = static_cast<std::size_t>(ranks);
-    return {std::vector<Machine>(count, machine), std::vector<Link>(count * count, link)};
-  }
+  static World uniform(int ranks, Machine machine, Link link);
 };
 
 /// When an instruction ran, in virtual seconds from the start of the first round.
@@ -92,3 +74,7 @@ struct Simulation {
 };
 
 }  // namespace reef::inline v0::schedule
+
+#ifndef REEF_COMPILED
+#include <reef/schedule/world.ipp>
+#endif

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -39,22 +36,9 @@ public:
 
   Names() { texts_.emplace_back("(more names than a sink keeps)"); }
 
-  Entry intern(std::string_view text) {
-    const std::scoped_lock lock(mutex_);
-    if (const auto found = index_.find(text); found != index_.end()) {
-      return {static_cast<Name>(found->second), &texts_[found->second]};
-    }
-    if (texts_.size() == limit) return {Name{0}, nullptr};
-    const auto id = static_cast<std::uint32_t>(texts_.size());
-    const std::string& stored = texts_.emplace_back(text);
-    index_.emplace(stored, id);
-    return {static_cast<Name>(id), &stored};
-  }
+  Entry intern(std::string_view text);
 
-  void append_new(std::vector<std::string>& to) const {
-    const std::scoped_lock lock(mutex_);
-    for (std::size_t id = to.size(); id < texts_.size(); ++id) to.push_back(texts_[id]);
-  }
+  void append_new(std::vector<std::string>& to) const;
 
 private:
   mutable std::mutex mutex_;
@@ -125,12 +109,7 @@ private:
   Name learn(std::string_view text, std::size_t hash, std::size_t slot);
 
   /// Moves out what was written; one reader at a time (the sink's lock).
-  void take(std::vector<Span>& to) {
-    const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-    const std::uint64_t head = head_.load(std::memory_order_acquire);
-    for (std::uint64_t i = tail; i != head; ++i) to.push_back(spans_[i & (capacity_ - 1)]);
-    tail_.store(head, std::memory_order_release);
-  }
+  void take(std::vector<Span>& to);
 
   Sink& sink_;
   std::string lane_;
@@ -162,14 +141,7 @@ public:
 
   explicit Sink(int rank) : Sink(rank, Options()) {}
   /// Throws OptionError for more than 2^32 spans a track.
-  Sink(int rank, Options options) : rank_(rank), capacity_(1), enabled_(options.enabled) {
-    constexpr std::size_t most = std::size_t{1} << 32;
-    if (options.spans_per_track > most) {
-      throw OptionError("reef::trace::Sink: spans_per_track is ", options.spans_per_track,
-                        ".\n  fix: up to ", most, ", and collect() more often.");
-    }
-    capacity_ = std::bit_ceil(options.spans_per_track);
-  }
+  Sink(int rank, Options options);
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
@@ -179,19 +151,7 @@ public:
 
   /// The track of that lane, made when first asked for; it stays where it is. Throws OptionError at
   /// the 65 536th lane.
-  Track& track(std::string lane) {
-    const std::scoped_lock lock(mutex_);
-    for (Track& track : tracks_) {
-      if (track.lane() == lane) return track;
-    }
-    if (tracks_.size() >= std::numeric_limits<std::uint16_t>::max()) {
-      throw OptionError(
-          "reef::trace::Sink: too many lanes, at '", lane,
-          "'.\n  fix: name lanes after what runs in order, not after each thing run.");
-    }
-    return tracks_.emplace_back(*this, static_cast<std::uint16_t>(tracks_.size()), std::move(lane),
-                                capacity_);
-  }
+  Track& track(std::string lane);
 
   /// The first of `count` numbers in a row that no span of this rank has yet, for Links::id. They
   /// come round after 4 Gi spans.
@@ -200,42 +160,17 @@ public:
   }
 
   /// Spans that tracks had no room for, so far: collect more often, or give tracks more room.
-  [[nodiscard]] std::uint64_t dropped() const {
-    const std::scoped_lock lock(mutex_);
-    return count_dropped();
-  }
+  [[nodiscard]] std::uint64_t dropped() const;
 
   /// Moves what was written since the last call to the end of `to`, which must always be the same
   /// recording, or an empty one. Returns what is new, valid until `to` changes. Spans of one track
   /// come in the order in which they were written; a span that has not ended is not there yet.
-  std::span<const Span> collect(Recording& to) {
-    const std::scoped_lock lock(mutex_);
-    if (to.spans.size() > to.limit) {  // forgets here and not below: what is new is always returned
-      const std::size_t over = to.spans.size() - to.limit / 2;
-      to.spans.erase(to.spans.begin(), to.spans.begin() + static_cast<std::ptrdiff_t>(over));
-      to.dropped += over;
-    }
-    to.rank = rank_;
-    const std::size_t first = to.spans.size();
-    for (Track& track : tracks_) track.take(to.spans);
-    for (std::size_t i = to.tracks.size(); i < tracks_.size(); ++i) {
-      to.tracks.push_back(tracks_[i].lane());
-    }
-    names_.append_new(to.names);  // after the spans, so that it has every name that they use
-    const std::uint64_t dropped = count_dropped();
-    to.dropped += dropped - dropped_told_;
-    dropped_told_ = dropped;
-    return std::span<const Span>(to.spans).subspan(first);
-  }
+  std::span<const Span> collect(Recording& to);
 
 private:
   friend class Track;
 
-  [[nodiscard]] std::uint64_t count_dropped() const {
-    std::uint64_t count = 0;
-    for (const Track& track : tracks_) count += track.dropped_.load(std::memory_order_relaxed);
-    return count;
-  }
+  [[nodiscard]] std::uint64_t count_dropped() const;
 
   int rank_;
   std::size_t capacity_;
@@ -256,21 +191,8 @@ inline Track::Track(Sink& sink, std::uint16_t index, std::string lane, std::size
 
 inline bool Track::enabled() const { return sink_.enabled(); }
 
-inline Name Track::learn(std::string_view text, std::size_t hash, std::size_t slot) {
-  const detail::Names::Entry entry = sink_.names_.intern(text);
-  if (entry.text == nullptr) return entry.name;
-  known_[slot] = {hash, entry.text, entry.name};
-  if (++known_count_ * 2 > known_.size()) {
-    std::vector<Known> old(known_.size() * 2);
-    old.swap(known_);
-    for (const Known& known : old) {
-      if (known.text == nullptr) continue;
-      std::size_t place = known.hash & (known_.size() - 1);
-      while (known_[place].text != nullptr) place = (place + 1) & (known_.size() - 1);
-      known_[place] = known;
-    }
-  }
-  return entry.name;
-}
-
 }  // namespace reef::inline v0::trace
+
+#ifndef REEF_COMPILED
+#include <reef/trace/sink.ipp>
+#endif

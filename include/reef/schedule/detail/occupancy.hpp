@@ -1,10 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,12 +23,7 @@ struct Lifetime {
   }
 
   /// Every access to the one is complete when any to the other starts.
-  [[nodiscard]] bool before(const Lifetime& other) const {
-    for (std::size_t l = 0; l < lane_count; ++l) {
-      if (last[l] > other.known[l]) return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool before(const Lifetime& other) const;
 };
 
 /// What lies where in an arena: regions by address, of which many may have the same bytes at different times.
@@ -45,23 +36,9 @@ struct Lifetime {
 class Occupancy {
 public:
   /// The lowest offset at which so many bytes lie beside all that is alive at the same time.
-  [[nodiscard]] Bytes lowest_offset(Bytes bytes, const Lifetime& life) const {
-    Search search{bytes, life};
-    visit(root_, search);
-    looked_at_ += search.looked_at;
-    return search.offset;
-  }
+  [[nodiscard]] Bytes lowest_offset(Bytes bytes, const Lifetime& life) const;
 
-  void insert(ByteRange range, const Lifetime& life) {
-    const auto node = static_cast<Index>(nodes_.size());
-    // Any order that looks random, and is the same in every run, keeps the tree shallow.
-    std::uint64_t order = (node + 1ULL) * 0x9E3779B97F4A7C15ULL;
-    order = (order ^ (order >> 31)) * 0xBF58476D1CE4E5B9ULL;
-    nodes_.push_back(
-        {range.begin, round_up(range.end, arena_alignment), life, order ^ (order >> 29)});
-    update(node);
-    root_ = insert_below(root_, node);
-  }
+  void insert(ByteRange range, const Lifetime& life);
 
   /// Nodes that all searches so far have looked at.
   [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
@@ -97,95 +74,16 @@ private:
     std::uint64_t looked_at = 0;
   };
 
-  static bool any_above(const Clock& a, const Clock& b) {
-    for (std::size_t l = 0; l < lane_count; ++l) {
-      if (a[l] > b[l]) return true;
-    }
-    return false;
-  }
+  static bool any_above(const Clock& a, const Clock& b);
 
-  void visit(Index index, Search& search) const {
-    if (index == none || search.found) return;
-    const Node& node = nodes_[index];
-    const Summary& all = node.all;
-    ++search.looked_at;
-    if (search.offset + search.bytes <= all.begin) {
-      search.found = true;
-      return;
-    }
-    const Lifetime& life = search.life;
-    if (all.end <= search.offset || !any_above(all.most_last, life.known) ||
-        !any_above(life.last, all.least_known)) {
-      return;  // too low, or all of it before, or all after
-    }
-    const bool meets_all =
-        any_above(all.least_last, life.known) && any_above(life.last, all.most_known);
-    if (meets_all && all.hole < search.bytes) {
-      search.offset = std::max(search.offset, all.end);
-      return;
-    }
-    visit(node.left, search);
-    if (search.found) return;
-    if (search.offset + search.bytes <= node.begin) {
-      search.found = true;
-      return;
-    }
-    if (node.end > search.offset && !node.life.before(life) && !life.before(node.life)) {
-      search.offset = node.end;
-    }
-    visit(node.right, search);
-  }
+  void visit(Index index, Search& search) const;
 
-  void update(Index index) {
-    Node& node = nodes_[index];
-    Summary all{node.begin,     node.end,      0, node.life.known, node.life.known,
-                node.life.last, node.life.last};
-    const auto add = [&all](const Summary& behind) {
-      all.hole = std::max(all.hole, behind.hole);
-      if (behind.begin > all.end) all.hole = std::max(all.hole, behind.begin - all.end);
-      all.end = std::max(all.end, behind.end);
-      for (std::size_t l = 0; l < lane_count; ++l) {
-        all.least_known[l] = std::min(all.least_known[l], behind.least_known[l]);
-        all.most_known[l] = std::max(all.most_known[l], behind.most_known[l]);
-        all.least_last[l] = std::min(all.least_last[l], behind.least_last[l]);
-        all.most_last[l] = std::max(all.most_last[l], behind.most_last[l]);
-      }
-    };
-    if (node.left != none) {
-      const Summary own = std::exchange(all, nodes_[node.left].all);
-      add(own);
-    }
-    if (node.right != none) add(nodes_[node.right].all);
-    node.all = all;
-  }
+  void update(Index index);
 
-  Index insert_below(Index at, Index node) {
-    if (at == none) return node;
-    if (nodes_[node].order > nodes_[at].order) {
-      std::tie(nodes_[node].left, nodes_[node].right) = split(at, nodes_[node].key());
-      update(node);
-      return node;
-    }
-    Index& child = nodes_[node].key() < nodes_[at].key() ? nodes_[at].left : nodes_[at].right;
-    child = insert_below(child, node);
-    update(at);
-    return at;
-  }
+  Index insert_below(Index at, Index node);
 
   /// What comes before a key, and the rest.
-  std::pair<Index, Index> split(Index at, const std::pair<Bytes, std::int64_t>& key) {
-    if (at == none) return {none, none};
-    if (key < nodes_[at].key()) {
-      const auto [before, behind] = split(nodes_[at].left, key);
-      nodes_[at].left = behind;
-      update(at);
-      return {before, at};
-    }
-    const auto [before, behind] = split(nodes_[at].right, key);
-    nodes_[at].right = before;
-    update(at);
-    return {at, behind};
-  }
+  std::pair<Index, Index> split(Index at, const std::pair<Bytes, std::int64_t>& key);
 
   std::vector<Node> nodes_;
   Index root_ = none;
@@ -193,3 +91,7 @@ private:
 };
 
 }  // namespace reef::inline v0::schedule::detail
+
+#ifndef REEF_COMPILED
+#include <reef/schedule/detail/occupancy.ipp>
+#endif

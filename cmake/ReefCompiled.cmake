@@ -1,0 +1,41 @@
+# The compiled library: what no template argument changes, out of the .ipp beside the headers.
+#
+#   reef::compiled_core   reef::core, compiled: all folders but comm/ and what stands on it
+#   reef::compiled        reef::reef, compiled: reef::compiled_core, and those
+#
+# Linked in place of reef::core or reef::reef. Built when something links it, or by
+# `cmake --build . --target reef_compiled`; installed if it was built by then.
+
+# A translation unit for each folder includes its .ipp: made here, so that none is forgotten.
+function(reef_add_compiled name base)
+  set(sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
+  foreach(folder IN LISTS ARGN)
+    file(GLOB_RECURSE bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
+      "${PROJECT_SOURCE_DIR}/include/reef/${folder}/*.ipp")
+    if(NOT bodies)
+      continue()
+    endif()
+    list(SORT bodies)
+    list(TRANSFORM bodies REPLACE "(.+)" "#include <\\1>")
+    list(JOIN bodies "\n" bodies)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/compiled/${folder}.cpp" CONTENT "${bodies}\n")
+    list(APPEND sources "${PROJECT_BINARY_DIR}/compiled/${folder}.cpp")
+  endforeach()
+  add_library(reef_${name} STATIC EXCLUDE_FROM_ALL ${sources})
+  add_library(reef::${name} ALIAS reef_${name})
+  target_link_libraries(reef_${name} PUBLIC ${base} PRIVATE $<TARGET_NAME_IF_EXISTS:reef_own>)
+  target_compile_definitions(reef_${name} PUBLIC REEF_COMPILED)
+  # Beside the package files of the build folder, where reef-config.cmake looks first.
+  set_target_properties(reef_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+  if(REEF_INSTALL)
+    install(FILES "$<TARGET_FILE:reef_${name}>" DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
+  endif()
+endfunction()
+
+reef_add_compiled(compiled_core reef::core core io trace profile data schedule plan graph)
+if(TARGET reef::reef)
+  add_library(reef_compiled INTERFACE)
+  add_library(reef::compiled ALIAS reef_compiled)
+  target_link_libraries(reef_compiled INTERFACE reef::compiled_core reef::reef)
+endif()

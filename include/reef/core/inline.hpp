@@ -1,0 +1,44 @@
+#pragma once
+
+/// \file
+/// How Reef is used: from its headers alone, or with the compiled library, reef::compiled.
+///
+/// A header X.hpp whose functions no template argument changes declares them; their bodies are in X.ipp
+/// beside it. Without REEF_COMPILED, the default, X.hpp includes X.ipp at its end. With it (the CMake targets
+/// reef::compiled_core and reef::compiled define it) bodies come from the library, and are not compiled again.
+
+#include <reef/core/language.hpp>
+
+/// Stands before each function of a .ipp.
+#ifdef REEF_COMPILED
+#define REEF_INLINE
+#else
+#define REEF_INLINE inline
+#endif
+
+#ifdef REEF_COMPILED
+#include <cstddef>  // the macros of the standard library
+
+#include <reef/core/version.hpp>
+
+// What containers look like depends on it.
+#ifdef _GLIBCXX_DEBUG
+#define REEF_CONTAINERS _with_GLIBCXX_DEBUG
+#else
+#define REEF_CONTAINERS
+#endif
+#define REEF_PASTE(major, minor, patch, containers) \
+  the_compiled_library_of_reef_##major##_##minor##_##patch##containers
+#define REEF_NAME_OF(major, minor, patch, containers) REEF_PASTE(major, minor, patch, containers)
+#define REEF_COMPILED_CORE \
+  REEF_NAME_OF(REEF_VERSION_MAJOR, REEF_VERSION_MINOR, REEF_VERSION_PATCH, REEF_CONTAINERS)
+
+namespace reef::inline v0::detail {
+
+extern const char REEF_COMPILED_CORE;
+
+/// Asks the linker, in whatever is compiled for the library, for the one that it was compiled for.
+[[gnu::used]] inline const char* const compiled_core = &REEF_COMPILED_CORE;
+
+}  // namespace reef::inline v0::detail
+#endif

@@ -1,0 +1,9 @@
+// What the linker is asked for by all that is compiled for this library: core/inline.hpp says why.
+
+#include <reef/core/inline.hpp>
+
+namespace reef::inline v0::detail {
+
+const char REEF_COMPILED_CORE = 0;
+
+}  // namespace reef::inline v0::detail
