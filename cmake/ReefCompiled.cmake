@@ -35,7 +35,5 @@ endfunction()
 
 reef_add_compiled(compiled_core reef::core core io trace profile data schedule plan graph)
 if(TARGET reef::reef)
-  add_library(reef_compiled INTERFACE)
-  add_library(reef::compiled ALIAS reef_compiled)
-  target_link_libraries(reef_compiled INTERFACE reef::compiled_core reef::reef)
+  reef_add_compiled(compiled "reef::compiled_core;reef::reef" comm)
 endif()

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <reef/data/detail/bpe_files.hpp>
+#include <reef/data/detail/bpe_merger.hpp>
 #include <reef/io/file.hpp>
 
 #include "../support/temporary_folder.hpp"

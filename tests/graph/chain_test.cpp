@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <reef/core/first_fit.hpp>
 #include <reef/device/host.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/nn/gpt.hpp>

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/core/random.hpp>
+#include <reef/graph/detail/placement.hpp>
 
 namespace {
 

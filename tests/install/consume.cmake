@@ -1,10 +1,11 @@
 # cmake -DSOURCE=... -DBINARY=... -DREEF_SOURCE=... -DPREFIX=... -DVERSION=... -DCOMPILER=...
 #       -DGENERATOR=... [-DLAUNCHER=mpiexec;-n;2] [-DNO_MPI=ON] [-DFAILS=REGEX] [-DPRINTS=TEXT]
-#       [-DOPTIONS=a;b] -P consume.cmake
+#       [-DOPTIONS=a;b] [-DREFUSED=TARGET=REGEX;...] -P consume.cmake
 #
 # Configures, builds and runs one consumer from an empty build folder. With NO_MPI it does so as if
 # no MPI and no BLAS were installed, and checks that the program needs neither. With FAILS it must not be
-# configured, for that reason; PRINTS is what it prints beside what all consumers do.
+# configured, for that reason; PRINTS is what it prints beside what all consumers do. Each TARGET of REFUSED must not be
+# built, for that reason.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -49,6 +50,16 @@ string(FIND "${output}" "reef ${VERSION}: (2, 3, 4) holds 24 elements" position)
 if(position EQUAL -1)
   message(FATAL_ERROR "the consumer printed something else:\n${output}")
 endif()
+
+foreach(refused IN LISTS REFUSED)
+  string(REGEX MATCH "^([^=]+)=(.+)$" refused "${refused}")
+  set(reason "${CMAKE_MATCH_2}")
+  execute_process(COMMAND ${CMAKE_COMMAND} --build "${BINARY}" --target ${CMAKE_MATCH_1}
+    RESULT_VARIABLE status OUTPUT_VARIABLE text ERROR_VARIABLE text)
+  if(status EQUAL 0 OR NOT text MATCHES "${reason}")
+    message(FATAL_ERROR "${refused}: it must not be built, for this reason.\n${text}")
+  endif()
+endforeach()
 
 if(PRINTS AND NOT output MATCHES "${PRINTS}")
   message(FATAL_ERROR "the consumer did not print ${PRINTS}:\n${output}")

@@ -18,8 +18,18 @@
 #include <reef/core/error.hpp>
 #include <reef/plan/allocate.hpp>
 #include <reef/plan/allocation_cost.hpp>
+#include <reef/plan/detail/allocation_bound.hpp>
+#include <reef/plan/detail/allocation_branch.hpp>
+#include <reef/plan/detail/allocation_chain.hpp>
+#include <reef/plan/detail/allocation_search.hpp>
+#include <reef/plan/detail/arrangement.hpp>
 #include <reef/plan/detail/bottleneck_matching.hpp>
+#include <reef/plan/detail/cyclic_moves.hpp>
+#include <reef/plan/detail/device_order.hpp>
+#include <reef/plan/detail/draws.hpp>
+#include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/detail/open_path.hpp>
+#include <reef/plan/detail/shape_searches.hpp>
 #include <reef/plan/genetic_allocation.hpp>
 
 #include "support/allocations.hpp"

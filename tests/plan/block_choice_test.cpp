@@ -14,6 +14,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/plan/block_choice.hpp>
+#include <reef/plan/detail/window_order.hpp>
 
 #include "support/swarms.hpp"
 

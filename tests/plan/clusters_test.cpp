@@ -16,6 +16,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/plan/clusters.hpp>
+#include <reef/plan/detail/louvain.hpp>
 
 namespace reef::plan {
 namespace {

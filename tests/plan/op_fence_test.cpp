@@ -15,6 +15,10 @@
 
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
+#include <reef/plan/detail/bottleneck_sweep.hpp>
+#include <reef/plan/detail/free_split.hpp>
+#include <reef/plan/detail/op_fence_search.hpp>
+#include <reef/plan/detail/split_costs.hpp>
 #include <reef/plan/op_fence.hpp>
 #include <reef/plan/pipeline_problem_json.hpp>
 #include <reef/plan/split_in_order.hpp>

@@ -14,6 +14,10 @@
 
 #include <reef/core/error.hpp>
 #include <reef/plan/atom_algorithm_1.hpp>
+#include <reef/plan/detail/chain_partitioner.hpp>
+#include <reef/plan/detail/chain_sums.hpp>
+#include <reef/plan/detail/pair_rules.hpp>
+#include <reef/plan/detail/three_resident.hpp>
 #include <reef/plan/partition_chain.hpp>
 
 #include "support/chains.hpp"

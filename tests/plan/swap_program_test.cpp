@@ -12,6 +12,7 @@
 #include <reef/core/error.hpp>
 #include <reef/plan/swap_program.hpp>
 #include <reef/schedule/recording.hpp>
+#include <reef/schedule/simulate.hpp>
 #include <reef/trace/overlap.hpp>
 
 #include "support/chains.hpp"

@@ -20,3 +20,7 @@
 #endif
 
 #undef REEF_CPLUSPLUS
+
+#ifdef REEF_COMPILED
+#include <reef/core/inline.hpp>  // asks the linker for the library
+#endif

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <ranges>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <reef/core/language.hpp>
@@ -41,52 +39,19 @@ public:
   void append(std::span<const T> tokens) {
     if (!tokens.empty()) add({tokens.data(), size(), size() + tokens.size(), sizeof(T)});
   }
-  void append(const TokenView& tokens) {
-    const std::vector<Piece> added = tokens.pieces_;  // a copy: a view may be added to itself
-    for (const Piece& piece : added) {
-      add({piece.data, size(), size() + (piece.end - piece.begin), piece.width});
-    }
-  }
+  void append(const TokenView& tokens);
 
   [[nodiscard]] std::size_t size() const { return pieces_.empty() ? 0 : pieces_.back().end; }
   [[nodiscard]] bool empty() const { return pieces_.empty(); }
 
-  [[nodiscard]] std::int32_t operator[](std::size_t index) const {
-    std::int32_t token = 0;
-    copy(index, {&token, 1});
-    return token;
-  }
+  [[nodiscard]] std::int32_t operator[](std::size_t index) const;
 
   /// Tokens [first, first + to.size()), which must be there, as int32. One above 2^31 - 1 comes out
   /// negative.
-  void copy(std::size_t first, std::span<std::int32_t> to) const {
-    if (to.empty()) return;
-    auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), first,
-                                  [](std::size_t at, const Piece& p) { return at < p.end; });
-    for (; !to.empty(); ++piece) {
-      const std::size_t count = std::min(to.size(), piece->end - first);
-      piece->visit([&](const auto* tokens) {
-        std::transform(tokens + (first - piece->begin), tokens + (first - piece->begin) + count,
-                       to.data(), [](auto token) { return static_cast<std::int32_t>(token); });
-      });
-      first += count;
-      to = to.subspan(count);
-    }
-  }
+  void copy(std::size_t first, std::span<std::int32_t> to) const;
 
   /// Tokens [first, first + count), which must be there.
-  [[nodiscard]] TokenView part(std::size_t first, std::size_t count) const {
-    TokenView result;
-    for (const Piece& piece : pieces_) {
-      const std::size_t from = std::max(first, piece.begin);
-      const std::size_t to = std::min(first + count, piece.end);
-      if (from >= to) continue;
-      piece.visit([&](const auto* tokens) {
-        result.append(std::span(tokens + (from - piece.begin), to - from));
-      });
-    }
-    return result;
-  }
+  [[nodiscard]] TokenView part(std::size_t first, std::size_t count) const;
 
   /// Calls f(span of std::uint8_t, std::uint16_t or std::uint32_t) for each piece in its order.
   template <class F>
@@ -119,3 +84,7 @@ private:
 };
 
 }  // namespace reef::inline v0::data
+
+#ifndef REEF_COMPILED
+#include <reef/data/token_view.ipp>
+#endif

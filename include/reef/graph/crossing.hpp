@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <vector>
 
 #include <reef/graph/dag.hpp>
@@ -10,16 +8,10 @@ namespace reef::inline v0::graph {
 
 /// What crosses the boundary before each node, and after the last: the bytes of all tensors that a node
 /// before it hands to one behind it, however far. Inputs of the Dag are everywhere and cross nothing.
-inline std::vector<Bytes> crossing_bytes(const Dag& dag) {
-  std::vector<Bytes> crossing(static_cast<std::size_t>(dag.node_count()) + 1, 0);
-  for (const Tensor& tensor : dag.tensors) {
-    if (tensor.producer < 0 || tensor.consumers.empty()) continue;
-    const int last = *std::max_element(tensor.consumers.begin(), tensor.consumers.end());
-    for (int c = tensor.producer + 1; c <= last; ++c) {
-      crossing[static_cast<std::size_t>(c)] += tensor.spec.bytes();
-    }
-  }
-  return crossing;
-}
+std::vector<Bytes> crossing_bytes(const Dag& dag);
 
 }  // namespace reef::inline v0::graph
+
+#ifndef REEF_COMPILED
+#include <reef/graph/crossing.ipp>
+#endif

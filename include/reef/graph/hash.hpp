@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-#include <reef/core/hash.hpp>
 #include <reef/graph/dag.hpp>
 
 namespace reef::inline v0::graph {
@@ -12,20 +10,10 @@ namespace reef::inline v0::graph {
 /// its parameters. The batch and other shapes of activations do not count.
 ///
 /// Ranks compare it before they start, and a checkpoint with the model that takes it over.
-inline std::uint64_t hash_of(const Dag& dag) {
-  Hash hash;
-  for (const Node& node : dag.nodes) {
-    hash.add(node.name).add(node.kind).add(node.signature.attributes).add(node.inputs.size());
-    for (const int input : node.inputs) hash.add(input);
-    for (const int use : node.uses) hash.add(dag.use_at(use).parameter);
-  }
-  for (const Parameter& parameter : dag.parameters) {
-    hash.add(parameter.name).add(parameter.spec.element).add(parameter.decay);
-    for (std::size_t axis = 0; axis < parameter.spec.shape.rank(); ++axis) {
-      hash.add(parameter.spec.shape[axis]);
-    }
-  }
-  return hash.value();
-}
+std::uint64_t hash_of(const Dag& dag);
 
 }  // namespace reef::inline v0::graph
+
+#ifndef REEF_COMPILED
+#include <reef/graph/hash.ipp>
+#endif

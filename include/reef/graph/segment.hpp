@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -118,4 +117,6 @@ inline Segment plan_segment_to(const Dag& dag, int tensor) {
 
 }  // namespace reef::inline v0::graph
 
-#include <reef/graph/detail/segment_planner.hpp>
+#ifndef REEF_COMPILED
+#include <reef/graph/segment.ipp>
+#endif

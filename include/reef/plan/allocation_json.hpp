@@ -1,14 +1,10 @@
 #pragma once
 
-#include <array>
 #include <string_view>
-#include <vector>
 
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
-#include <reef/io/known_keys.hpp>
 #include <reef/plan/allocation.hpp>
-#include <reef/profile/network_json.hpp>
 
 namespace reef::inline v0::plan {
 
@@ -21,27 +17,10 @@ namespace reef::inline v0::plan {
 /// | device_flops                        | what is read where stage_flops is and no speed        |
 /// | cap, stage_bytes                    | memory of each device, and of a stage; optional       |
 /// | errors                              | DecodeError or OptionError, naming the member         |
-inline AllocationProblem allocation_from_json(const io::Json& json, std::string_view source) {
-  constexpr std::array<std::string_view, 11> known{
-      "devices",    "latency_ms", "bandwidth_gbps", "D_PP", "D_DP",       "c_pp_bytes",
-      "c_dp_bytes", "speed",      "stage_flops",    "cap",  "stage_bytes"};
-  io::require_known_keys(json, known, source);
-  AllocationProblem problem;
-  problem.stages = io::require<int>(json, "D_PP", source);
-  problem.pipelines = io::require<int>(json, "D_DP", source);
-  problem.activation_bytes = io::require<double>(json, "c_pp_bytes", source);
-  problem.gradient_bytes = io::require<double>(json, "c_dp_bytes", source);
-  const auto list = [&](const char* key) {
-    return io::value_or<std::vector<double>>(json, key, {}, source);
-  };
-  problem.speeds =
-      list(json.contains("stage_flops") && !json.contains("speed") ? "device_flops" : "speed");
-  problem.stage_flops = io::value_or<double>(json, "stage_flops", 0, source);
-  problem.memories = list("cap");
-  problem.stage_bytes = io::value_or<double>(json, "stage_bytes", 0, source);
-  problem.network = profile::network_from_json(json, source);
-  problem.validate();
-  return problem;
-}
+AllocationProblem allocation_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/allocation_json.ipp>
+#endif

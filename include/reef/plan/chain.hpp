@@ -1,9 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,67 +38,18 @@ struct Chain {
   [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
 
   /// The name of an operator, or its number where it has none.
-  [[nodiscard]] std::string name(int index) const {
-    const std::string& given = operators[static_cast<std::size_t>(index)].name;
-    return given.empty() ? std::to_string(index) : given;
-  }
+  [[nodiscard]] std::string name(int index) const;
 
   /// Throws OptionError unless these cut the chain: 0, the first operators of further sub-models, n.
-  void validate_bounds(std::span<const int> bounds) const {
-    const bool cuts =
-        bounds.size() >= 3 && bounds.front() == 0 && bounds.back() == size() &&
-        std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) == bounds.end();
-    if (cuts) return;
-    std::string given;
-    for (const int bound : bounds) given += (given.empty() ? "" : ", ") + std::to_string(bound);
-    throw OptionError(
-        "reef::plan::Chain: the bounds ", given, " do not cut a chain of ", size(),
-        " operators.\n  why: each sub-model has an operator, and there are two at least.\n"
-        "  fix: ascending cuts from 1 to ",
-        size() - 1, ", between 0 and ", size(), ".");
-  }
+  void validate_bounds(std::span<const int> bounds) const;
 
   /// Throws OptionError unless there is a cut for every boundary, no time is below 0, and sums over
   /// `accumulation` micro-batches are numbers.
-  void validate(std::int64_t accumulation = 1) const {
-    if (operators.empty() || cut.size() != operators.size() + 1) {
-      throw OptionError(
-          "reef::plan::Chain: ", operators.size(), " operators and ", cut.size(),
-          " boundaries.\n  fix: an operator at least, and a cut for every boundary, first "
-          "and last included: one more than operators.");
-    }
-    // Costs are sums of all times, and memory one of all bytes and, for each micro-batch, all cuts.
-    constexpr double largest = 1e18;
-    double ticks = 0;
-    double bytes = 0;
-    for (int i = 0; i < size(); ++i) {
-      const ChainOperator& o = operators[static_cast<std::size_t>(i)];
-      if (std::min({o.forward, o.backward, o.load, o.leave_forward, o.leave_backward}) < 0) {
-        throw OptionError("reef::plan::Chain: operator ", name(i),
-                          " has a time below 0.\n  fix: times of 0 or more.");
-      }
-      ticks += static_cast<double>(o.forward) + static_cast<double>(o.backward) +
-               static_cast<double>(o.load) + static_cast<double>(o.leave_forward) +
-               static_cast<double>(o.leave_backward);
-      bytes += 2 * static_cast<double>(o.weights) + static_cast<double>(o.gradients) +
-               static_cast<double>(o.forward_workspace) + static_cast<double>(o.backward_workspace);
-    }
-    double cuts = 0;
-    for (const Bytes crossing : cut) cuts += static_cast<double>(crossing);
-    if (accumulation < 1) {
-      throw OptionError(
-          "reef::plan::Chain: C is ", accumulation,
-          " micro-batches.\n  why: a sub-model that comes is for some.\n  fix: at least 1.");
-    }
-    const auto times = static_cast<double>(accumulation);
-    if (times * ticks > largest || bytes + times * cuts > largest) {
-      throw OptionError(
-          "reef::plan::Chain: ", accumulation, " micro-batches take ", times * ticks,
-          " units of time and ", bytes + times * cuts,
-          " bytes.\n  why: sums are exact below 1e18.\n  fix: a larger unit of time, or fewer "
-          "micro-batches.");
-    }
-  }
+  void validate(std::int64_t accumulation = 1) const;
 };
 
 }  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/chain.ipp>
+#endif

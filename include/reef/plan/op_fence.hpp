@@ -1,32 +1,13 @@
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <limits>
-#include <numeric>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <reef/core/error.hpp>
-#include <reef/core/hash.hpp>
-#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/plan/clusters.hpp>
-#include <reef/plan/detail/bottleneck_sweep.hpp>
-#include <reef/plan/detail/draws.hpp>
-#include <reef/plan/detail/fence_order.hpp>
-#include <reef/plan/detail/free_split.hpp>
-#include <reef/plan/detail/order_search.hpp>
-#include <reef/plan/detail/split_costs.hpp>
-#include <reef/plan/detail/structural_order.hpp>
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
-#include <reef/plan/split_in_order.hpp>
 
 namespace reef::inline v0::plan {
 
@@ -38,232 +19,11 @@ struct OpFenceOptions {
 };
 
 /// The clusters of a problem's devices by their links, log weights.
-inline Clusters clusters_of(const PipelineProblem& problem) {
-  const int n = problem.devices();
-  std::vector<double> rates = problem.links.rates;
-  for (int i = 0; i < n; ++i)
-    rates[static_cast<std::size_t>(i) * static_cast<std::size_t>(n) + static_cast<std::size_t>(i)] =
-        0;
-  return clusters(cluster_weights(rates, n, ClusterWeights::log), n);
-}
+Clusters clusters_of(const PipelineProblem& problem);
 
 /// OP-Fence's order of devices: clusters one after the other, with the slowest link as fast as can be, for messages
 /// of the median cut.
-inline std::vector<int> fence_order(const PipelineProblem& problem, const Clusters& clusters) {
-  const int n = problem.devices();
-  double bytes = 0;
-  if (problem.cut.size() > 2) {
-    std::vector<double> inner(problem.cut.begin() + 1, problem.cut.end() - 1);
-    const auto middle = inner.begin() + static_cast<std::ptrdiff_t>(inner.size() / 2);
-    std::nth_element(inner.begin(), middle, inner.end());
-    bytes = *middle;
-  }
-  std::vector<double> times;
-  for (int from = 0; from < n; ++from) {
-    for (int to = 0; to < n; ++to)
-      times.push_back(from == to ? 0 : problem.links.time(from, to, bytes));
-  }
-  return detail::FenceOrder(times, clusters.labels, clusters.count).best();
-}
-
-namespace detail {
-
-/// The problem with its devices in that order.
-inline PipelineProblem reordered(const PipelineProblem& problem, const std::vector<int>& order) {
-  PipelineProblem result = problem;
-  const std::size_t n = order.size();
-  result.links.names.clear();
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto from = static_cast<std::size_t>(order[i]);
-    result.speed[i] = problem.speed[from];
-    result.capacity[i] = problem.capacity[from];
-    for (std::size_t j = 0; j < n; ++j) {
-      const auto cell = from * n + static_cast<std::size_t>(order[j]);
-      result.links.latencies[i * n + j] = problem.links.latencies[cell];
-      result.links.rates[i * n + j] = problem.links.rates[cell];
-    }
-  }
-  return result;
-}
-
-/// An order of the devices that does not depend on the one that they came in.
-inline std::vector<int> canonical_devices(const PipelineProblem& problem) {
-  const auto n = static_cast<std::size_t>(problem.devices());
-  std::vector<std::uint64_t> own(n);
-  std::vector<std::uint64_t> links(n * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    own[i] = Hash().add(problem.speed[i]).add(problem.capacity[i]).value();
-    for (std::size_t j = 0; j < n; ++j) {
-      links[i * n + j] = Hash()
-                             .add(problem.links.latencies[i * n + j] + 0.0)
-                             .add(problem.links.rates[i * n + j])
-                             .value();
-    }
-  }
-  return StructuralOrder(own, std::move(links)).order();
-}
-
-/// Order and split together: a search from above, and a bound from below that becomes a proof.
-class OpFenceSearch {
-public:
-  OpFenceSearch(const PipelineProblem& problem, std::uint64_t seed)
-      : problem_(problem), costs_(problem), orders_(costs_, seed), free_(costs_) {
-    add_starts();
-    const Split& best = orders_.best();
-    lower_ = costs_.least_sum() + costs_.more_micro_batches() * costs_.least_bottleneck();
-    lower_ = best.stages.empty() ? lower_ : std::min(lower_, costs_.time(best));
-  }
-
-  [[nodiscard]] bool proven() const { return proven_; }
-  [[nodiscard]] const Split& best() const { return orders_.best(); }
-  [[nodiscard]] Seconds lower_bound() const { return lower_; }
-
-  /// False, and best, bound and proof are as they were, where `stop` ended it; no round may follow.
-  bool round(const std::function<bool()>& stop) {
-    constexpr std::uint64_t work = 50'000'000;  // of either, about a quarter of a second
-    const Split best_before = orders_.best();
-    const Seconds lower_before = lower_;
-    // A proof that ran out of work begins again with twice as much, when so much has been put by.
-    saved_ += work;
-    if (saved_ >= needed_) {
-      prove(std::exchange(saved_, 0), stop);
-      if (!proven_) needed_ = std::max(2 * needed_, 2 * work);
-    }
-    if (proven_ || (!stop() && orders_.round(work, stop))) return true;
-    orders_.reset(best_before);
-    lower_ = lower_before;
-    return false;
-  }
-
-private:
-  void add_starts() {
-    std::vector<int> all(static_cast<std::size_t>(problem_.devices()));
-    std::iota(all.begin(), all.end(), 0);
-    for (const int device : all) orders_.start(std::vector<int>{device});
-    const auto by = [&](const auto& figure) {
-      std::vector<int> order = all;
-      std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-        return figure[static_cast<std::size_t>(a)] > figure[static_cast<std::size_t>(b)];
-      });
-      order.resize(std::min<std::size_t>(order.size(), most_in_start));
-      return order;
-    };
-    orders_.start(by(problem_.speed));
-    orders_.start(by(problem_.capacity));
-    for (std::uint32_t attempt = 0; orders_.best().stages.empty() && attempt < 256; ++attempt)
-      orders_.start(fitting_order(attempt));
-    std::vector<int> fence = fence_order(problem_, clusters_of(problem_));
-    // Of hundreds of devices some dozens of a row are left out at most, so that the start takes seconds.
-    constexpr std::size_t most_states = std::size_t{1} << 25;
-    const std::size_t row = static_cast<std::size_t>(problem_.operators()) * fence.size();
-    orders_.start(fence, std::max<std::size_t>(2, most_states / row));
-    // Of many devices parts, too: they are quick.
-    for (std::size_t first = 0; first < fence.size(); first += most_in_start / 2) {
-      const std::size_t end = std::min(fence.size(), first + most_in_start);
-      std::vector<int> part(fence.begin() + static_cast<std::ptrdiff_t>(first),
-                            fence.begin() + static_cast<std::ptrdiff_t>(end));
-      orders_.start(part);
-      std::reverse(part.begin(), part.end());
-      orders_.start(part);
-    }
-  }
-
-  /// Each next device is one that its operators, as many as fit, leave the least room on: of the first attempt the
-  /// best, of others now and then one of the next.
-  [[nodiscard]] std::vector<int> fitting_order(std::uint32_t attempt) const {
-    detail::Draws draws(0, attempt);
-    std::vector<int> order;
-    std::vector<int> left(static_cast<std::size_t>(problem_.devices()));
-    std::iota(left.begin(), left.end(), 0);
-    for (int at = 0; at < problem_.operators() && !left.empty();) {
-      std::vector<std::pair<double, int>> room;  // as a share, and whose
-      for (const int device : left) {
-        const auto capacity =
-            static_cast<double>(problem_.capacity[static_cast<std::size_t>(device)]);
-        double taken = 0;
-        for (int o = at; o < problem_.operators() && costs_.holds(device, at, o + 1); ++o)
-          taken += static_cast<double>(problem_.memory[static_cast<std::size_t>(o)]);
-        room.emplace_back(capacity > 0 ? 1 - taken / capacity : 1, device);
-      }
-      std::sort(room.begin(), room.end());
-      const int drawn = attempt == 0 ? 0 : draws.below(8);
-      const auto pick = static_cast<std::size_t>(std::max(drawn - 4, 0));  // 1 to 3 of some
-      const int device = room[std::min(pick, room.size() - 1)].second;
-      order.push_back(device);
-      left.erase(std::find(left.begin(), left.end(), device));
-      const int first = at;
-      while (at < problem_.operators() && costs_.holds(device, first, at + 1)) ++at;
-    }
-    return order;
-  }
-
-  /// Raises the bound: devices that a relaxed plan uses twice are counted, until it uses none twice.
-  void prove(std::uint64_t work, const std::function<bool()>& stop) {
-    free_.allow(work, stop);
-    while (!proven_) {
-      const Seconds cutoff = costs_.time(orders_.best());
-      const Swept swept = sweep(costs_, free_, cutoff);
-      if (!swept.complete) return;
-      if (swept.split.stages.empty()) {  // no plan is better, though some devices might come twice
-        lower_ = cutoff;
-        proven_ = true;
-        return;
-      }
-      lower_ = std::max(lower_, costs_.time(swept.split));
-      std::vector<int> order;
-      bool twice = false;
-      for (const Stage& stage : swept.split.stages) {
-        const bool again = std::find(order.begin(), order.end(), stage.device) != order.end();
-        if (!again) order.push_back(stage.device);
-        if (again && !free_.counts(stage.device)) {
-          if (free_.counted() == FreeSplit::most_counted) return;
-          free_.count(stage.device);
-        }
-        twice = twice || again;
-      }
-      if (twice) {
-        orders_.start(order);
-      } else {
-        orders_.start(swept.split);
-        proven_ = true;
-      }
-    }
-  }
-
-  static constexpr std::size_t most_in_start = 64;
-
-  const PipelineProblem& problem_;
-  SplitCosts costs_;
-  OrderSearch orders_;
-  FreeSplit free_;
-  Seconds lower_ = 0;
-  std::uint64_t saved_ = 0;
-  std::uint64_t needed_ = 0;
-  bool proven_ = false;
-};
-
-/// Why nothing fits.
-inline std::string why_infeasible(const PipelineProblem& problem, bool proven) {
-  const Bytes most = *std::max_element(problem.capacity.begin(), problem.capacity.end());
-  Bytes needed = 0;
-  double room = 0;
-  for (std::size_t o = 0; o < problem.memory.size(); ++o) {
-    if (problem.memory[o] > most) {
-      return concat("operator ", o, " needs ", problem.memory[o],
-                    " bytes, and no device has more than ", most);
-    }
-    needed += problem.memory[o];
-  }
-  for (const Bytes capacity : problem.capacity) room += static_cast<double>(capacity);
-  if (static_cast<double>(needed) > room)
-    return concat("the operators need ", needed, " bytes, and all devices together have ", room);
-  if (proven) return "no order of the devices holds the operators in consecutive parts";
-  return "no order of the devices was found that holds the operators in consecutive parts; that "
-         "there is "
-         "none is not proven";
-}
-
-}  // namespace detail
+std::vector<int> fence_order(const PipelineProblem& problem, const Clusters& clusters);
 
 /// Which device runs which operators, and in which order, for the least T: order and split together.
 ///
@@ -281,40 +41,10 @@ inline std::string why_infeasible(const PipelineProblem& problem, bool proven) {
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence): clusters and connected parts. Deviation:
 /// what the paper leaves open, orders and shares, is searched, and devices may be left out.
-inline PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceOptions& options = {}) {
-  problem.validate();
-  if (options.effort < -1 || !within(options.budget, 0, 1e9)) {
-    throw OptionError("reef::plan::op_fence: the effort is ", options.effort, " and the budget ",
-                      options.budget,
-                      " s.\n  fix: an effort of -1 or at least 0, and a budget from 0 to 1e9 s.");
-  }
-  const std::vector<int> canonical = detail::canonical_devices(problem);
-  const PipelineProblem sorted = detail::reordered(problem, canonical);
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();  // what it starts from takes time, too
-  const auto stop = [&] {
-    return options.budget > 0 &&
-           std::chrono::duration<double>(Clock::now() - begin).count() >= options.budget;
-  };
-  constexpr int default_rounds = 4;
-  int wanted = options.effort;
-  if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : default_rounds;
-  detail::OpFenceSearch search(sorted, options.seed);
-  int rounds = 0;
-  while (rounds < wanted && !search.proven() && !stop() && search.round(stop)) ++rounds;
-  PipelinePlan plan;
-  if (search.best().stages.empty()) {
-    plan.why = detail::why_infeasible(problem, search.proven());
-  } else {
-    std::vector<Stage> stages = search.best().stages;
-    for (Stage& stage : stages) stage.device = canonical[static_cast<std::size_t>(stage.device)];
-    plan = plan_of(problem, std::move(stages));
-    plan.lower_bound =
-        search.proven() ? plan.time.pipelined : std::min(search.lower_bound(), plan.time.pipelined);
-  }
-  plan.optimal = search.proven();
-  plan.effort = rounds;
-  return plan;
-}
+PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceOptions& options = {});
 
 }  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/op_fence.ipp>
+#endif

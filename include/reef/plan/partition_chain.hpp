@@ -1,12 +1,8 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <reef/plan/chain.hpp>
-#include <reef/plan/detail/chain_partitioner.hpp>
 #include <reef/plan/partition.hpp>
 
 namespace reef::inline v0::plan {
@@ -28,36 +24,18 @@ namespace reef::inline v0::plan {
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III, Algorithm 1. Deviation: exact, by dynamic
 /// programming, with both directions, accumulation and what is on the device at once.
-inline Partition partition_chain(const Chain& chain, const PartitionOptions& options) {
-  const detail::ChainPartitioner partitioner(chain, options.variant);
-  chain.validate(options.accumulation);
-  Partition result = partitioner.evaluate(partitioner.bounds(options.memory, options.accumulation),
-                                          options.memory, options.accumulation);
-  if (!result.feasible && options.explains)
-    result.why = partitioner.why(options.memory, options.accumulation);
-  return result;
-}
+Partition partition_chain(const Chain& chain, const PartitionOptions& options);
 
 /// The best partition with the smallest accumulation that has one. Loads that need not be hidden need
 /// none. Errors and cost as partition_chain.
-inline Partition smallest_accumulation(const Chain& chain, PartitionOptions options) {
-  const detail::ChainPartitioner partitioner(chain, options.variant);
-  const std::int64_t smallest = partitioner.smallest_accumulation(options.memory);
-  options.accumulation = std::max<std::int64_t>(1, smallest);
-  if (smallest != partitioner.undecided) return partition_chain(chain, options);
-  options.explains = false;
-  Partition result = partition_chain(chain, options);
-  result.why = partitioner.undecided_text();
-  return result;
-}
+Partition smallest_accumulation(const Chain& chain, PartitionOptions options);
 
 /// What user-given bounds come to under the same rules. Throws OptionError unless they cut the chain.
-inline Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
-                                    const PartitionOptions& options) {
-  const detail::ChainPartitioner partitioner(chain, options.variant);
-  chain.validate(options.accumulation);
-  chain.validate_bounds(bounds);
-  return partitioner.evaluate(std::move(bounds), options.memory, options.accumulation);
-}
+Partition evaluate_partition(const Chain& chain, std::vector<int> bounds,
+                             const PartitionOptions& options);
 
 }  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/partition_chain.ipp>
+#endif

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
-#include <reef/core/text.hpp>
 #include <reef/plan/detail/route_cost.hpp>
 #include <reef/plan/route.hpp>
 
@@ -46,78 +45,16 @@ class Router {
   }
 
 public:
-  explicit Router(RouteRequest request, RouteOptions options = {})
-      : request_(request), options_(options) {
-    validate(request_);
-    validate(options_);
-    nodes_.emplace_back();  // the client: from where the request's first block is entered
-    nodes_[client].end = request_.start;
-    order_.push_back(client);
-  }
+  explicit Router(RouteRequest request, RouteOptions options = {});
 
   /// A server that has come, or what it is now.
-  void set(const std::string& name, const RouteServer& server) {
-    validate(server, name);
-    const int id = intern(name);
-    Node& node = nodes_[at(id)];
-    const bool needed = server.start < request_.end && server.end > request_.start;
-    if (node.is_there &&
-        (!needed || server.start != node.server.start || server.end != node.server.end))
-      leave(id);
-    if (!needed) return;
-    const bool is_new = !node.is_there;
-    if (!is_new && node.server == server) return;
-    const RouteServer before = std::exchange(node.server, server);
-    if (is_new) {
-      node.is_there = true;
-      node.end = server.end;
-      order_.insert(
-          std::ranges::lower_bound(order_, std::pair(server.end, id), std::less<>(), by_end()), id);
-    }
-    if (is_new || server.next != before.next) {
-      node.delays.clear();
-      for (const auto& [other, rtt] : server.next) {
-        node.delays.emplace_back(intern(other), detail::picoseconds(detail::delay(rtt, options_)));
-      }
-      std::ranges::sort(node.delays);
-    }
-    prepare(id);
-    if (is_new || server.next != before.next || server.client_rtt != before.client_rtt)
-      look_again(id);
-    node.touched = true;
-    enqueue(id);
-  }
+  void set(const std::string& name, const RouteServer& server);
 
   /// A server that has gone, or is not to be used. One that is not there changes nothing.
-  void remove(std::string_view name) {
-    const auto found = ids_.find(name);
-    if (found != ids_.end() && nodes_[at(found->second)].is_there) leave(found->second);
-  }
+  void remove(std::string_view name);
 
   /// The quickest route as things are.
-  [[nodiscard]] Route route() {
-    settle();
-    Route route;
-    if (nodes_[client].best.cost == none) {
-      route.why = why_not();
-      return route;
-    }
-    route.feasible = true;
-    route.picoseconds = nodes_[client].best.cost;
-    int block = request_.start;
-    for (int from = client; nodes_[at(from)].best.next != client;) {
-      const int to = nodes_[at(from)].best.next;
-      const Node& node = nodes_[at(to)];
-      const int end = std::min(node.end, request_.end);
-      route.path.push_back({names_[at(to)], block, end});
-      route.cost += detail::delay(rtt(from, to), options_) +
-                    detail::entry_time(node.server, end - block, request_, options_);
-      for (; block < end; ++block) route.cost += detail::block_time(node.server, options_);
-      from = to;
-      if (end == request_.end) route.cost += detail::delay(node.server.client_rtt, options_);
-    }
-    return route;
-  }
+  [[nodiscard]] Route route();
 
   /// How many ways from a server to another, or from and to the client, were looked at since it was made.
   [[nodiscard]] std::int64_t looked_at() const { return looked_at_; }
@@ -151,67 +88,22 @@ private:
 
   static std::size_t at(int id) { return static_cast<std::size_t>(id); }
 
-  int intern(const std::string& name) {
-    const auto [found, is_new] = ids_.emplace(name, static_cast<int>(nodes_.size()));
-    if (is_new) {
-      nodes_.emplace_back();
-      names_.resize(nodes_.size());
-      names_.back() = name;
-    }
-    return found->second;
-  }
+  int intern(const std::string& name);
 
-  void prepare(int id) {
-    Node& node = nodes_[at(id)];
-    node.client_delay = detail::picoseconds(detail::delay(node.server.client_rtt, options_));
-    node.block = detail::picoseconds(detail::block_time(node.server, options_));
-    node.entry = detail::picoseconds(
-        detail::entry_time(node.server, node.server.end - node.server.start, request_, options_));
-  }
+  void prepare(int id);
 
-  [[nodiscard]] std::optional<Seconds> rtt(int from, int to) const {
-    if (from == client) return nodes_[at(to)].server.client_rtt;
-    const auto& next = nodes_[at(from)].server.next;
-    const auto found = next.find(names_[at(to)]);
-    if (found == next.end()) return std::nullopt;
-    return found->second;
-  }
+  [[nodiscard]] std::optional<Seconds> rtt(int from, int to) const;
 
-  [[nodiscard]] detail::Picoseconds delay(int from, int to) const {
-    if (from == client) return nodes_[at(to)].client_delay;
-    const auto& delays = nodes_[at(from)].delays;
-    const auto found = std::ranges::lower_bound(delays, to, std::less<>(),
-                                                &std::pair<int, detail::Picoseconds>::first);
-    if (found != delays.end() && found->first == to) return found->second;
-    return detail::picoseconds(options_.unknown_delay);
-  }
+  [[nodiscard]] detail::Picoseconds delay(int from, int to) const;
 
   /// From the end of one to the end of all, through the other.
-  Best through(int from, int to) {
-    ++looked_at_;
-    const Node& node = nodes_[at(to)];
-    if (node.best.cost == none) return {};
-    const int used = std::min(node.end, request_.end) - nodes_[at(from)].end;
-    const detail::Picoseconds entry =
-        options_.cache_of_used_blocks
-            ? detail::picoseconds(detail::entry_time(node.server, used, request_, options_))
-            : node.entry;
-    return {delay(from, to) + entry + used * node.block + node.best.cost, node.best.hops + 1, to};
-  }
+  Best through(int from, int to);
 
-  [[nodiscard]] bool before(const Best& a, const Best& b) const {
-    if (a.cost != b.cost) return a.cost < b.cost;
-    if (a.cost == none) return false;
-    if (a.hops != b.hops) return a.hops < b.hops;
-    return names_[at(a.next)] < names_[at(b.next)];
-  }
+  [[nodiscard]] bool before(const Best& a, const Best& b) const;
 
   void enqueue(int id) { dirty_.emplace(nodes_[at(id)].end, id); }
 
-  void look_again(int id) {
-    nodes_[at(id)].scan = true;
-    enqueue(id);
-  }
+  void look_again(int id);
 
   /// Those that may go on to a server: they end inside its span, and before the request does.
   template <class F>
@@ -224,78 +116,19 @@ private:
     }
   }
 
-  void leave(int id) {
-    Node& node = nodes_[at(id)];
-    for_each_before(node, [&](int from) {
-      if (nodes_[at(from)].best.next == id) look_again(from);
-    });
-    order_.erase(
-        std::ranges::lower_bound(order_, std::pair(node.end, id), std::less<>(), by_end()));
-    dirty_.erase(std::pair(node.end, id));
-    node = {};
-  }
+  void leave(int id);
 
   /// The best of all that can be gone on to.
-  Best scan(int id) {
-    const Node& node = nodes_[at(id)];
-    if (node.end >= request_.end) {
-      ++looked_at_;
-      return {node.client_delay, 0, client};
-    }
-    Best best;
-    for (auto to = std::ranges::lower_bound(order_, std::pair(node.end + 1, client), std::less<>(),
-                                            by_end());
-         to != order_.end(); ++to) {
-      if (nodes_[at(*to)].server.start > node.end) continue;
-      const Best other = through(id, *to);
-      if (before(other, best)) best = other;
-    }
-    return best;
-  }
+  Best scan(int id);
 
   /// A server is another way for one that may go on to it.
-  void offer(int from, int to) {
-    Node& node = nodes_[at(from)];
-    if (node.scan) return;
-    const Best other = through(from, to);
-    if (other == node.best) return;
-    if (node.best.next == to && before(node.best, other)) {
-      look_again(from);  // its way has become longer: another may be the best now
-    } else if (node.best.next == to || before(other, node.best)) {
-      node.best = other;
-      enqueue(from);
-    }
-  }
+  void offer(int from, int to);
 
   /// All that was touched, from the last blocks to the first. What a server is settled from ends later.
-  void settle() {
-    while (!dirty_.empty()) {
-      const int id = dirty_.begin()->second;
-      dirty_.erase(dirty_.begin());
-      Node& node = nodes_[at(id)];
-      if (std::exchange(node.scan, false)) node.best = scan(id);
-      const bool changed =
-          node.best.cost != node.settled.cost || node.best.hops != node.settled.hops;
-      node.settled = node.best;
-      if (!std::exchange(node.touched, false) && !changed) continue;
-      for_each_before(node, [&](int from) { offer(from, id); });
-    }
-  }
+  void settle();
 
   /// There is a way wherever each block is held: from a server's end to any that holds the next block.
-  [[nodiscard]] std::string why_not() const {
-    int held = request_.start;  // all before it are
-    for (bool more = true; more;) {
-      more = false;
-      for (const int id : order_) {
-        if (id == client || nodes_[at(id)].server.start > held || nodes_[at(id)].end <= held)
-          continue;
-        held = nodes_[at(id)].end;
-        more = true;
-      }
-    }
-    return concat("no server holds block ", held);
-  }
+  [[nodiscard]] std::string why_not() const;
 
   RouteRequest request_;
   RouteOptions options_;
@@ -308,3 +141,7 @@ private:
 };
 
 }  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/router.ipp>
+#endif

@@ -1,78 +1,27 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include <reef/plan/chain.hpp>
-#include <reef/plan/detail/chain_sums.hpp>
-#include <reef/plan/detail/swap_writer.hpp>
 #include <reef/plan/swap_schedule.hpp>
 #include <reef/schedule/program.hpp>
-#include <reef/schedule/simulate.hpp>
 
 namespace reef::inline v0::plan {
-
-namespace detail {
-
-/// When the last backward of each round ended.
-inline std::vector<Ticks> ends_of(const schedule::Program& program, const schedule::Simulation& run,
-                                  int rounds) {
-  std::vector<Ticks> ends(static_cast<std::size_t>(rounds), 0);
-  for (const schedule::SimulatedSpan& span : run.spans) {
-    if (program.round[span.instruction].kind != "Backward") continue;
-    Ticks& end = ends[static_cast<std::size_t>(span.round)];
-    end = std::max(end, static_cast<Ticks>(span.end));
-  }
-  return ends;
-}
-
-}  // namespace detail
 
 /// The program of an iteration, of streaming that of one micro-batch; costs in ticks instead of seconds.
 /// `cold`: it begins with nothing on the device. Throws OptionError for bounds that do not cut the chain,
 /// fewer than 2 slots, slots or a turn of lanes that have none, or times too long for a virtual clock.
-inline schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
-                                      const SwapSchedule& schedule, bool cold = false) {
-  detail::check_swap(chain, bounds, schedule);
-  detail::SwapWriter writer(chain, bounds, schedule);
-  return detail::streams(schedule.lanes) ? writer.streaming() : writer.atom(cold);
-}
+schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
+                               const SwapSchedule& schedule, bool cold = false);
 
 /// What a schedule takes: swap_program in the simulator. Errors as swap_program.
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III; two lanes, where loads are hidden, give the time
 /// of partition_chain.
-inline SwapTimes swap_times(const Chain& chain, std::span<const int> bounds,
-                            const SwapSchedule& schedule) {
-  const auto world = schedule::World::uniform(1, {}, {});
-  const auto ends = [&](const schedule::Program& program, int rounds) {
-    const schedule::Simulation run = schedule::simulate(std::span(&program, 1), world, rounds);
-    return std::pair(detail::ends_of(program, run, rounds), static_cast<Ticks>(run.total));
-  };
-  const schedule::Program cold = swap_program(chain, bounds, schedule, true);
-  const detail::ChainSums sums(chain, schedule.accumulation);
-  SwapTimes result;
-  result.compute = sums.forward(0, sums.size()) + sums.backward(0, sums.size());
-  const auto [first, all] = ends(cold, 1);
-  if (detail::streams(schedule.lanes)) {
-    const Ticks one = schedule.lanes == SwapLanes::streaming_sync ? all : first[0];
-    result.iteration = result.first = schedule.accumulation * one;
-    return result;
-  }
-  result.first = first[0];
-  const schedule::Program warm = swap_program(chain, bounds, schedule);
-  const auto size = static_cast<int>(std::min<std::size_t>(warm.round.size(), 1 << 20));
-  const int rounds = std::clamp((1 << 18) / size, 8, detail::most_rounds);
-  const std::vector<Ticks> end = ends(warm, rounds).first;
-  const auto at = [&](int round) { return end[static_cast<std::size_t>(round)]; };
-  const Ticks last = at(rounds - 1) - at(rounds - 2);
-  const int half = rounds / 2;
-  const bool settled = last == at(rounds - 2) - at(rounds - 3);
-  result.iteration = settled ? last : (at(rounds - 1) - at(rounds - 1 - half)) / half;
-  return result;
-}
+SwapTimes swap_times(const Chain& chain, std::span<const int> bounds, const SwapSchedule& schedule);
 
 }  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/swap_program.ipp>
+#endif

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
-#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::profile {
@@ -53,50 +51,20 @@ struct Profile {
   [[nodiscard]] double backward_flops() const { return sum(&OperatorProfile::backward_flops); }
 
   /// The operator of this name. Throws OptionError when there is none.
-  [[nodiscard]] const OperatorProfile& at(std::string_view name) const {
-    for (const OperatorProfile& entry : operators) {
-      if (entry.name == name) return entry;
-    }
-    throw OptionError("reef::profile: there is no operator '", name, "' among the profile's ",
-                      operators.size(), ".\n  fix: the profile of the graph that has it.");
-  }
+  [[nodiscard]] const OperatorProfile& at(std::string_view name) const;
 
   /// Throws OptionError, naming the figure, unless times are 0 or more, of at most 1e9 seconds in all, rates 0
   /// or at least 1, slowdowns at least 1, and operations 0 or more.
-  void validate() const {
-    const auto require = [](bool holds, const std::string& what, double value) {
-      if (holds) return;
-      throw OptionError("reef::profile: ", what, " is ", value, ".\n  fix: measure it again.");
-    };
-    const auto is_rate = [](double value) { return value == 0 || within(value, 1, 1e300); };
-    require(is_rate(memory_bytes_per_second), "memory_bytes_per_second", memory_bytes_per_second);
-    require(is_rate(host_bytes_per_second), "host_bytes_per_second", host_bytes_per_second);
-    require(is_rate(copy_bytes_per_second), "copy_bytes_per_second", copy_bytes_per_second);
-    require(is_rate(link_bytes_per_second), "link_bytes_per_second", link_bytes_per_second);
-    require(within(copy_latency, 0, 1e9), "copy_latency", copy_latency);
-    require(within(link_latency, 0, 1e9), "link_latency", link_latency);
-    require(within(slowdown, 1, 1e9), "slowdown", slowdown);
-    double all = 0;
-    for (const OperatorProfile& entry : operators) {
-      for (const Seconds time : {entry.forward_s, entry.backward_s, entry.load_s}) {
-        require(within(time, 0, 1e9) && (all += time) <= 1e9,
-                concat("a time of operator '", entry.name, "'"), time);
-      }
-      for (const double flops : {entry.forward_flops, entry.backward_flops}) {
-        require(is_finite(flops) && flops >= 0,
-                concat("a count of operations of operator '", entry.name, "'"), flops);
-      }
-    }
-  }
+  void validate() const;
 
   friend bool operator==(const Profile&, const Profile&) = default;
 
 private:
-  [[nodiscard]] double sum(double OperatorProfile::*figure) const {
-    double total = 0;
-    for (const OperatorProfile& entry : operators) total += entry.*figure;
-    return total;
-  }
+  [[nodiscard]] double sum(double OperatorProfile::*figure) const;
 };
 
 }  // namespace reef::inline v0::profile
+
+#ifndef REEF_COMPILED
+#include <reef/profile/profile.ipp>
+#endif

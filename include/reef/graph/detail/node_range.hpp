@@ -2,34 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include <reef/graph/detail/placement.hpp>
 #include <reef/graph/segment.hpp>
 
 namespace reef::inline v0::graph {
-
-inline GradientFlow gradient_flow(const Dag& dag) {
-  GradientFlow flow{std::vector<bool>(dag.tensors.size()), std::vector<bool>(dag.nodes.size())};
-  const auto decide = [&](int id) {
-    const Tensor& tensor = dag.tensor_at(id);
-    bool leads = dag.loss >= 0 ? id == dag.loss : tensor.consumers.empty() && tensor.producer >= 0;
-    for (const int consumer : tensor.consumers) {
-      leads = leads || flow.nodes[static_cast<std::size_t>(consumer)];
-    }
-    const bool flows = leads && tensor.differentiable;
-    flow.tensors[static_cast<std::size_t>(id)] = flows;
-    return flows;
-  };
-  for (int n = dag.node_count() - 1; n >= 0; --n) {
-    bool active = false;
-    for (const int output : dag.node_at(n).outputs) active = decide(output) || active;
-    flow.nodes[static_cast<std::size_t>(n)] = active;
-  }
-  for (const int input : dag.inputs) decide(input);
-  return flow;
-}
 
 namespace detail {
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -234,14 +233,5 @@ private:
 };
 
 }  // namespace detail
-
-inline Segment plan_segment(const Dag& dag, int first, int last) {
-  if (first < 0 || last < first || last > dag.node_count()) {
-    throw OptionError("reef::graph::plan_segment: [", first, ", ", last,
-                      ") is no range of the graph's ", dag.node_count(),
-                      " nodes.\n  fix: 0 <= first <= last <= the nodes.");
-  }
-  return detail::SegmentPlanner(dag, first, last).run();
-}
 
 }  // namespace reef::inline v0::graph

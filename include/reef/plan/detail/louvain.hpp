@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/core/language.hpp>
+#include <reef/plan/detail/draws.hpp>
 
 namespace reef::inline v0::plan::detail {
 
@@ -260,5 +260,32 @@ private:
   Level nodes_;
   double total_ = 0;
 };
+
+/// The best of many runs: from single nodes in shuffled orders, and from the best with a quarter of its nodes strewn.
+inline Louvain::Labels louvain_from_many(const Louvain& graph, std::size_t n) {
+  const std::size_t runs = std::clamp<std::size_t>((std::size_t{1} << 22) / (n * n), 12, 256);
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  Louvain::Labels best;
+  double most = -std::numeric_limits<double>::max();
+  for (std::size_t run = 0; run < runs; ++run) {
+    Draws draws(0, static_cast<std::uint32_t>(run));
+    if (run > 0) draws.shuffle(order);
+    Louvain::Labels labels = graph.singletons();
+    if (run % 2 == 1) {
+      labels = best;
+      const int targets = std::min(Louvain::number(labels) + 1, static_cast<int>(n));
+      for (int& label : labels) {
+        if (draws.below(4) == 0) label = draws.below(targets);
+      }
+    }
+    labels = graph.run(order, std::move(labels));
+    const double value = graph.modularity(labels);
+    if (value <= most) continue;
+    most = value;
+    best = std::move(labels);
+  }
+  return best;
+}
 
 }  // namespace reef::inline v0::plan::detail

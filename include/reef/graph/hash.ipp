@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+
+#include <reef/core/hash.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/graph/hash.hpp>
+
+namespace reef::inline v0::graph {
+
+REEF_INLINE std::uint64_t hash_of(const Dag& dag) {
+  Hash hash;
+  for (const Node& node : dag.nodes) {
+    hash.add(node.name).add(node.kind).add(node.signature.attributes).add(node.inputs.size());
+    for (const int input : node.inputs) hash.add(input);
+    for (const int use : node.uses) hash.add(dag.use_at(use).parameter);
+  }
+  for (const Parameter& parameter : dag.parameters) {
+    hash.add(parameter.name).add(parameter.spec.element).add(parameter.decay);
+    for (std::size_t axis = 0; axis < parameter.spec.shape.rank(); ++axis) {
+      hash.add(parameter.spec.shape[axis]);
+    }
+  }
+  return hash.value();
+}
+
+}  // namespace reef::inline v0::graph
