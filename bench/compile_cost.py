@@ -4,8 +4,9 @@
     python3 bench/compile_cost.py [--build build/release] [--compiler g++] [--output docs/compile_cost.md]
 
 One translation unit at a time, as the release preset compiles it (its flags are read from
-compile_commands.json), without ccache; the least of three runs, in user + system seconds. An umbrella
-header is one that does nothing but include: reef/reef.hpp and reef/FOLDER.hpp. Writes a table in Markdown.
+compile_commands.json), without ccache; the least of three runs, in user + system seconds: from headers alone, as
+reef::reef is, and for reef::compiled, whose library is there. An umbrella header is one that does nothing but
+include: reef/reef.hpp and reef/FOLDER.hpp. Writes a table in Markdown.
 """
 
 import argparse
@@ -46,6 +47,11 @@ def best(command, directory, runs):
     return min(m[0] for m in measured), max(m[1] for m in measured)
 
 
+def both(command, directory, runs):
+    """From headers alone, and for the compiled library."""
+    return best(command, directory, runs) + best([command[0], "-DREEF_COMPILED", *command[1:]], directory, runs)
+
+
 def plain(entry, compiler):
     """The compile command without ccache, the -O1 and the late garbage collection that save our own build time."""
     words = [word for word in shlex.split(entry["command"]) if word != "-O1" and not word.startswith("--param=ggc")]
@@ -59,6 +65,21 @@ def plain(entry, compiler):
 
 # What a file adds that uses a Trainer which another file instantiates.
 EXTERN = "extern template class reef::Trainer<optim::Ddp<optim::AdamW>>;"
+
+
+def precompiled(command, entry, scratch, runs):
+    """With <reef/trainer.hpp> parsed before, as by reef_precompile: that, and what is left."""
+    made, left = (), ()
+    for mode in ([], ["-DREEF_COMPILED"]):
+        header = os.path.join(scratch, "precompiled%d.hpp" % len(mode))
+        with open(header, "w") as file:
+            file.write("#include <reef/trainer.hpp>\n")
+        words = [command[0], *mode, *command[1:]]
+        make = ["-xc++-header" if word == "-c" else header if word == entry["file"] else word for word in words]
+        make[make.index("-o") + 1] = header + ".gch"
+        made += best(make, scratch, runs)
+        left += best([words[0], "-include", header, *words[1:]], entry["directory"], runs)
+    return [("the same, with `<reef/trainer.hpp>` precompiled", *left), ("to precompile it", *made)]
 
 
 def processor():
@@ -94,19 +115,20 @@ def main():
                 file.write(f"#include <{name}>\n")
             command = [source if word == sample["file"] else word for word in plain(sample, options.compiler)]
             command = [word for word in command if word not in ("-O0", "-g0")]
-            rows.append((f"`<{name}>`", *best(command, scratch, options.runs)))
+            rows.append((f"`<{name}>`", *both(command, scratch, options.runs)))
         for entry in entries:
             match = re.match(re.escape(root) + r"/examples/(.+\.cpp)$", entry["file"])
             if match:
                 command = plain(entry, options.compiler)
-                rows.append((f"`examples/{match[1]}`", *best(command, entry["directory"], options.runs)))
+                rows.append((f"`examples/{match[1]}`", *both(command, entry["directory"], options.runs)))
                 if match[1] == "smallest_trainer.cpp":
                     elsewhere = os.path.join(scratch, match[1])
                     with open(entry["file"]) as file, open(elsewhere, "w") as copy:
                         copy.write(re.sub(r"^using MyTrainer.*$", r"\g<0>\n" + EXTERN, file.read(), flags=re.M))
                     command = [elsewhere if word == entry["file"] else word for word in command]
                     rows.append(("the same, with its Trainer compiled in another file",
-                                 *best(command, entry["directory"], options.runs)))
+                                 *both(command, entry["directory"], options.runs)))
+                    rows += precompiled(plain(entry, options.compiler), entry, scratch, options.runs)
 
     compiler = options.compiler or plain(sample, "")[0]
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
@@ -120,10 +142,14 @@ def main():
         "Several files that use one Trainer pay for it once: one of them says",
         "`template class reef::Trainer<...>;`, the others `extern template class reef::Trainer<...>;`.",
         "",
-        "| translation unit | seconds | peak MiB |",
-        "|---|---:|---:|",
+        "Where a program links `reef::compiled` in place of `reef::reef`, functions that no policy changes come from a",
+        "static library ([decision 023](decisions/023-the-compiled-library.md)): the last two columns. It is built once.",
+        "`reef_precompile(TARGET)` in CMake parses `<reef/trainer.hpp>` once for all sources of a target.",
+        "",
+        "| translation unit | seconds | peak MiB | `reef::compiled`: seconds | peak MiB |",
+        "|---|---:|---:|---:|---:|",
     ]
-    table += [f"| {name} | {seconds:.1f} | {peak:.0f} |" for name, seconds, peak in rows]
+    table += [f"| {name} | {a:.1f} | {b:.0f} | {c:.1f} | {d:.0f} |" for name, a, b, c, d in rows]
     text = "\n".join(table) + "\n"
     with open(os.path.join(root, options.output), "w") as file:
         file.write(text)

@@ -31,6 +31,7 @@
 #include <reef/plan/allocate.hpp>
 #include <reef/plan/detail/arrangement.hpp>
 #include <reef/plan/detail/draws.hpp>
+#include <reef/plan/detail/link_weights.hpp>
 #include <reef/plan/genetic_allocation.hpp>
 
 #include "plan/allocation_networks.hpp"

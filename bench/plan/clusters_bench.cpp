@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <reef/plan/clusters.hpp>
+#include <reef/plan/detail/louvain.hpp>
 
 #include "plan/allocation_networks.hpp"
 #include "support/compare.hpp"

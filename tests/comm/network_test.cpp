@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include <comm/reference.hpp>
+#include <reef/comm/detail/clock.hpp>
 #include <reef/comm/functions.hpp>
 
 namespace {

@@ -18,6 +18,7 @@
 
 #include <comm/reference.hpp>
 #include <reef/comm/call_task.hpp>
+#include <reef/comm/detail/clock.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include <reef/comm/detail/start.hpp>
 #include <reef/comm/functions.hpp>
 
 namespace {

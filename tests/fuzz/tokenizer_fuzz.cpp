@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <reef/data/bpe_tokenizer.hpp>
+#include <reef/data/detail/bpe_files.hpp>
 #include <reef/io/json_string.hpp>
 
 #include "target.hpp"

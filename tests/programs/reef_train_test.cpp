@@ -34,6 +34,7 @@
 #include <reef/io/manifest.hpp>
 #include <reef/io/safetensors.hpp>
 #include <reef/nn/gpt2_config.hpp>
+#include <reef/trace/detail/html.hpp>
 #include <reef/trace/report.hpp>
 
 #include "reef_train_job.hpp"

@@ -1,22 +1,12 @@
 #pragma once
 
-#include <algorithm>
-#include <charconv>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
 #include <vector>
 
-#include <reef/comm/detail/ranks.hpp>
-#include <reef/comm/error.hpp>
-#include <reef/comm/functions.hpp>
-#include <reef/comm/gather.hpp>
+#include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/hash.hpp>
-#include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -32,90 +22,16 @@ struct Alike {
 namespace detail {
 
 /// Each text after its length: "5:hello".
-inline std::string encode_alike(const std::vector<Alike>& all) {
-  std::string text;
-  for (const Alike& one : all) {
-    for (const std::string* part : {&one.name, &one.value, &one.shown}) {
-      text += concat(part->size(), ":", *part);
-    }
-  }
-  return text;
-}
+std::string encode_alike(const std::vector<Alike>& all);
 
 /// As many as there are: what is cut off ends it.
-inline std::vector<Alike> decode_alike(std::string_view text) {
-  std::vector<Alike> all;
-  while (!text.empty()) {
-    Alike one;
-    for (std::string* const part : {&one.name, &one.value, &one.shown}) {
-      std::size_t size = 0;
-      const char* const last = text.data() + text.size();
-      const auto [stop, error] = std::from_chars(text.data(), last, size);
-      if (error != std::errc() || stop == last || *stop != ':') return all;
-      text.remove_prefix(static_cast<std::size_t>(stop + 1 - text.data()));
-      if (size > text.size()) return all;
-      *part = text.substr(0, size);
-      text.remove_prefix(size);
-    }
-    all.push_back(std::move(one));
-  }
-  return all;
-}
+std::vector<Alike> decode_alike(std::string_view text);
 
-inline std::uint64_t hash_of(const std::vector<Alike>& all) {
-  Hash hash;
-  for (const Alike& one : all)
-    hash.add(std::string_view(one.name)).add(std::string_view(one.value));
-  return hash.value();
-}
+std::uint64_t hash_of(const std::vector<Alike>& all);
 
 /// "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each name in which
 /// they do; empty where they do not. `all`: by rank.
-inline std::string describe_difference(const std::vector<std::vector<Alike>>& all) {
-  constexpr std::size_t most = 8;
-  std::vector<std::string> names;  // in the order in which they are met
-  for (const auto& rank : all) {
-    for (const Alike& one : rank) {
-      if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
-    }
-  }
-  std::string text;
-  std::size_t lines = 0;
-  for (const std::string& name : names) {
-    struct Held {
-      const Alike* one;  // null: this name is not there
-      std::vector<std::size_t> ranks;
-    };
-    std::vector<Held> values;
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const auto found = std::find_if(all[rank].begin(), all[rank].end(),
-                                      [&](const Alike& one) { return one.name == name; });
-      const Alike* const one = found == all[rank].end() ? nullptr : &*found;
-      const auto held = std::find_if(values.begin(), values.end(), [&](const Held& other) {
-        return one == nullptr || other.one == nullptr ? one == other.one
-                                                      : one->value == other.one->value;
-      });
-      if (held != values.end()) {
-        held->ranks.push_back(rank);
-      } else {
-        values.push_back({one, {rank}});
-      }
-    }
-    if (values.size() < 2 || lines++ >= most) continue;
-    text += concat(text.empty() ? "" : ";\n  ", "rank ", values[1].ranks.front(),
-                   " and rank 0 differ in their ", name, ": ");
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Alike* const one = values[i].one;
-      const std::string shown = one == nullptr       ? "nothing"
-                                : one->shown.empty() ? one->value
-                                                     : one->shown;
-      text += concat(i == 0 ? "" : ", ", shown.size() > 200 ? shown.substr(0, 197) + "..." : shown,
-                     " on ", name_ranks(values[i].ranks));
-    }
-  }
-  if (lines > most) text += concat(";\n  and in ", lines - most, " more");
-  return text;
-}
+std::string describe_difference(const std::vector<std::vector<Alike>>& all);
 
 }  // namespace detail
 
@@ -123,36 +39,15 @@ inline std::string describe_difference(const std::vector<std::vector<Alike>>& al
 /// ranks call it, with the same `what`, and all get the same text. Blocks.
 ///
 /// | wire | a number of each rank; only where those differ, all that they have, to rank 0 |
-inline std::string difference(Progress& progress, const std::string& what,
-                              const std::vector<Alike>& mine) {
-  if (progress.size() == 1) return {};
-  const auto hashes = gather_numbers(progress, what, detail::hash_of(mine));
-  if (std::all_of(hashes.begin(), hashes.end(),
-                  [&](std::uint64_t hash) { return hash == hashes[0]; })) {
-    return {};
-  }
-  std::vector<std::vector<Alike>> all;
-  for (const std::string& text :
-       gather_texts(progress, what + " (values)", detail::encode_alike(mine))) {
-    all.push_back(detail::decode_alike(text));
-  }
-  std::string text = detail::describe_difference(all);
-  if (text.empty()) text = "the ranks differ in their " + what;
-  text = broadcast_text(progress, what + " (difference)", std::move(text));
-  // Who ends now would end the others, perhaps before they have it: all meet once more.
-  try {
-    barrier(progress, what + " (told)");
-  } catch (const MpiError&) {  // by who left the barrier first, and knows the same
-  }
-  return text;
-}
+std::string difference(Progress& progress, const std::string& what, const std::vector<Alike>& mine);
 
 /// Throws OptionError on every rank, with what they differ in, unless all is alike. All ranks call it, with
 /// the same `what`; `who` begins the error. Blocks.
-inline void require_alike(Progress& progress, const std::string& who, const std::string& what,
-                          const std::vector<Alike>& mine, const std::string& fix) {
-  const std::string text = difference(progress, what, mine);
-  if (!text.empty()) throw OptionError(who, ": ", text, ".\n  fix: ", fix);
-}
+void require_alike(Progress& progress, const std::string& who, const std::string& what,
+                   const std::vector<Alike>& mine, const std::string& fix);
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/agreement.ipp>
+#endif

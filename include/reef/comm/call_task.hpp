@@ -22,22 +22,11 @@ class CallTask final : public Task {
 public:
   CallTask(std::string name, std::function<void()> call)
       : Task(Kind::call, std::move(name)), job_(std::move(call)) {}
-  ~CallTask() override {
-    retire();
-    job_.wait();
-  }
+  ~CallTask() override;
 
 private:
-  void start(const detail::Station& station) override {
-    done_ = false;
-    station.aside->submit(job_);
-  }
-  bool advance() override {
-    if (done_ || !job_.done()) return false;
-    done_ = true;
-    job_.rethrow();
-    return true;
-  }
+  void start(const detail::Station& station) override;
+  bool advance() override;
   [[nodiscard]] bool done() const override { return done_; }
   void missing(std::vector<int>& ranks) const override { ranks.clear(); }
   [[nodiscard]] Bytes payload() const override { return 0; }
@@ -47,3 +36,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/call_task.ipp>
+#endif

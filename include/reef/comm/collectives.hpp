@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +18,6 @@
 #include <reef/comm/task.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/group.hpp>
-#include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -32,33 +30,14 @@ namespace detail {
 /// What the three collectives share: the plan, and the transport that carries it.
 class ExchangeTask : public Task {
 protected:
-  ExchangeTask(Kind kind, std::string name, ExchangePlan plan, std::optional<Group> group)
-      : Task(kind, std::move(name), std::move(group)), plan_(std::move(plan)) {
-    if (this->group()) {
-      check_ranks(this->name(), std::ssize(plan_.offsets) - 1, this->group()->size());
-    }
-  }
+  ExchangeTask(Kind kind, std::string name, ExchangePlan plan, std::optional<Group> group);
   ~ExchangeTask() override = default;
 
   ExchangePlan plan_;
 
 private:
-  void start(const Station& station) final {
-    check_ranks(name(), plan_.ranks(), station.size());
-    place(station.position);
-    station_.emplace(station);
-    exchange_ = &chosen(station);
-    exchange_->start(*station_, plan_, header(station, 0, 0), kind(),
-                     concat(name_of(kind()), " '", name(), "'",
-                            group() ? concat(" of group '", group()->name, "'") : ""));
-  }
-  Exchange& chosen(const Station& station) {
-    if (station.window == nullptr) return by_messages_;  // also where one rank is alone
-    // Copying what fits into a slot takes less time than the system calls of reading.
-    const bool small = payload() <= station.window->slot_bytes() / 2;
-    if (station.window->peers().usable() && !small) return by_reading_;
-    return by_window_;
-  }
+  void start(const Station& station) final;
+  Exchange& chosen(const Station& station);
   bool advance() final { return exchange_->advance(); }
   [[nodiscard]] bool done() const final { return exchange_->done(); }
   [[nodiscard]] detail::Awaited awaited() const final { return exchange_->awaited(); }
@@ -87,12 +66,8 @@ const std::byte* readable(std::span<const T> data) {
 }
 
 /// Throws OptionError unless a buffer has the length that its shards say.
-inline void check_length(const std::string& name, std::size_t have, std::int64_t need,
-                         std::string_view what) {
-  if (have == static_cast<std::size_t>(need)) return;
-  throw OptionError("reef::comm: the ", what, " of '", name, "' has ", have,
-                    " elements; its offsets say ", need, ".");
-}
+void check_length(const std::string& name, std::size_t have, std::int64_t need,
+                  std::string_view what);
 
 }  // namespace detail
 
@@ -259,3 +234,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/collectives.ipp>
+#endif

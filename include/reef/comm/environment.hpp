@@ -2,20 +2,9 @@
 
 #include <mpi.h>
 
-#include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <string>
 #include <string_view>
-#include <thread>
 
-#include <reef/comm/detail/launch.hpp>
-#include <reef/comm/detail/room.hpp>
-#include <reef/comm/detail/start.hpp>
-#include <reef/comm/error.hpp>
-#include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::comm {
@@ -46,65 +35,15 @@ public:
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  ~Environment() {
-    if (!owner_ || std::uncaught_exceptions() != exceptions_) return;
-    if (detail::meeting_place != MPI_COMM_NULL) MPI_Comm_free(&detail::meeting_place);
-    MPI_Finalize();
-  }
+  ~Environment();
 
   /// True between MPI_Init and MPI_Finalize, whoever called them.
-  static bool active() {
-    int started = 0;
-    int ended = 0;
-    MPI_Initialized(&started);
-    MPI_Finalized(&ended);
-    return started != 0 && ended == 0;
-  }
+  static bool active();
 
 private:
-  void start(int* argc, char*** argv, Seconds deadline) {
-    // A peer that dies while a TCP transport writes to it would end this process too, silently.
-    std::signal(SIGPIPE, SIG_IGN);
-    int ended = 0;
-    MPI_Finalized(&ended);
-    if (ended != 0) {
-      throw MpiError(
-          "reef::comm::Environment: MPI was finalized before, and cannot be started twice.\n"
-          "  fix: keep one Environment in main for the whole run.");
-    }
-    int provided = MPI_THREAD_SINGLE;
-    if (active()) {
-      detail::check_mpi(MPI_Query_thread(&provided), "MPI_Query_thread");
-    } else {
-      detail::start_deadline = deadline;
-      detail::leave_room();
-      const detail::Watch watch("MPI_Init_thread");
-      detail::check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided),
-                        "MPI_Init_thread");
-      owner_ = true;
-    }
-    try {
-      check(provided);
-    } catch (const MpiError&) {
-      if (owner_) MPI_Finalize();
-      throw;
-    }
-    if (!owner_) return;
-    const detail::Watch watch("MPI_Comm_dup");
-    detail::check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &detail::meeting_place), "MPI_Comm_dup");
-  }
+  void start(int* argc, char*** argv, Seconds deadline);
 
-  static void check(int provided) {
-    if (provided < MPI_THREAD_SERIALIZED) {
-      throw MpiError(
-          "reef::comm::Environment: this MPI grants thread level ", provided,
-          ", but communication runs on a thread of its own (MPI_THREAD_SERIALIZED = ",
-          MPI_THREAD_SERIALIZED,
-          ").\n  fix: call MPI_Init_thread with MPI_THREAD_SERIALIZED or more, or let Environment "
-          "do it, and use an MPI that was built with thread support.");
-    }
-    detail::check_launch();
-  }
+  static void check(int provided);
 
   bool owner_ = false;
   int exceptions_ = std::uncaught_exceptions();
@@ -122,21 +61,10 @@ private:
 /// What all ranks found is said once, and what one rank found by that rank: rank 0 speaks at once, another two
 /// seconds later, and who has it from another rank after four. By then a launcher has ended a job of which a rank has
 /// failed (Open MPI takes a second). No rank waits for another. Call it in the handler.
-inline int report_failure(std::string_view program, const std::exception& error) {
-  int rank = 0;
-  if (Environment::active()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int seconds = rank == 0 ? 0 : 2;
-  try {
-    if (std::current_exception() != nullptr) throw;
-  } catch (const PeerError&) {
-    seconds = 4;
-  } catch (...) {
-  }
-  std::this_thread::sleep_for(std::chrono::seconds(seconds));
-  const std::string text = concat(program, ": ", error.what(), "\n");
-  std::fflush(stdout);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  return EXIT_FAILURE;
-}
+int report_failure(std::string_view program, const std::exception& error);
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/environment.ipp>
+#endif

@@ -14,8 +14,6 @@
 #include <vector>
 
 #include <reef/comm/collectives.hpp>
-#include <reef/comm/detail/circle.hpp>
-#include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/comm/shards.hpp>
@@ -30,18 +28,8 @@ namespace detail {
 
 /// Who takes part: the group, or all ranks as one without a name. Throws OptionError if this rank does not,
 /// or the root does not.
-inline Group members_of(const Progress& progress, std::string_view name, int root,
-                        const std::optional<Group>& group) {
-  if (group) {
-    group->check();
-    check_member(name, *group, progress.rank(), progress.size());
-  }
-  Group members = group ? *group : all_of(progress.size());
-  if (members.has(root)) return members;
-  throw OptionError("reef::comm: the root of '", name, "' is rank ", root, ".\n  why: ",
-                    group ? concat("the group '", group->name, "' has ") : "the job has ",
-                    name_ranks(members.members), ".\n  fix: one of these.");
-}
+Group members_of(const Progress& progress, std::string_view name, int root,
+                 const std::optional<Group>& group);
 
 }  // namespace detail
 
@@ -97,11 +85,7 @@ void all_gather(Progress& progress, std::string name, std::span<const T> input, 
 }
 
 /// Returns on every rank after every rank has called it, with the same name. Blocks.
-inline void barrier(Progress& progress, std::string name, std::optional<Group> group = {}) {
-  const int ranks = group ? group->size() : progress.size();
-  std::vector<float> one(static_cast<std::size_t>(ranks), 0.0F);
-  all_reduce(progress, std::move(name), std::span(one), std::move(group));
-}
+void barrier(Progress& progress, std::string name, std::optional<Group> group = {});
 
 /// Gives every rank the `data` of rank `root`. All ranks call it, with the same name, root and size.
 /// Blocks. An all-gather in which the root owns everything: P - 1 times the array leaves it.
@@ -166,3 +150,7 @@ void gather(Progress& progress, const std::string& name, int root, std::span<con
 }
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/functions.ipp>
+#endif

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -63,19 +62,10 @@ constexpr std::uint64_t operation_id(Kind kind, std::string_view name) {
 }
 
 /// That of a collective of a group: its lower half says which group of which members.
-inline std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group) {
-  Hash members;
-  members.add(group.name);
-  for (const int rank : group.members) members.add(rank);
-  return (operation_id(kind, name) >> 32 << 32) | (detail::mix(members.value()) >> 32);
-}
+std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group);
 
 /// "all-reduce 'loss' number 3": how every text names an operation.
-inline std::string describe(Kind kind, std::string_view name, std::uint64_t sequence) {
-  std::string text{name_of(kind)};
-  text.append(" '").append(name).append("' number ").append(std::to_string(sequence));
-  return text;
-}
+std::string describe(Kind kind, std::string_view name, std::uint64_t sequence);
 
 /// What a payload of `bytes` costs as messages of at most `piece` bytes. Nothing sends nothing.
 constexpr Cost message_cost(Bytes bytes, Bytes piece = default_piece_bytes) {
@@ -84,3 +74,7 @@ constexpr Cost message_cost(Bytes bytes, Bytes piece = default_piece_bytes) {
 }
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/message.ipp>
+#endif

@@ -61,11 +61,7 @@ struct Meter {
   [[nodiscard]] const Cost& of(Kind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
 
   /// Everything, control included.
-  [[nodiscard]] Cost total() const {
-    Cost sum;
-    for (const Cost& cost : kinds) sum = sum + cost;
-    return sum;
-  }
+  [[nodiscard]] Cost total() const;
 
   /// Everything that operations sent: the total without control.
   [[nodiscard]] Cost operations() const { return total() - of(Kind::control); }
@@ -76,22 +72,10 @@ namespace detail {
 /// Counters with one writer (the progress thread) that any thread may read.
 class LiveMeter {
 public:
-  void message(Kind kind, Bytes bytes) {
-    add(kind, 0, 1);
-    add(kind, 1, bytes);
-  }
+  void message(Kind kind, Bytes bytes);
   void window(Kind kind, Bytes bytes) { add(kind, 2, bytes); }
 
-  [[nodiscard]] Meter read() const {
-    Meter meter;
-    for (std::size_t kind = 0; kind < kind_count; ++kind) {
-      const auto& row = counters_[kind];
-      meter.kinds[kind] = {row[0].load(std::memory_order_relaxed),
-                           row[1].load(std::memory_order_relaxed),
-                           row[2].load(std::memory_order_relaxed)};
-    }
-    return meter;
-  }
+  [[nodiscard]] Meter read() const;
 
 private:
   void add(Kind kind, std::size_t column, std::uint64_t amount) {
@@ -104,3 +88,7 @@ private:
 }  // namespace detail
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/meter.ipp>
+#endif

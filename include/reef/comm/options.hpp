@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -9,7 +8,6 @@
 #include <reef/comm/meter.hpp>
 #include <reef/comm/network_shape.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
 #include <reef/core/units.hpp>
 #include <reef/trace/sink.hpp>
 
@@ -54,34 +52,10 @@ struct ProgressOptions {
 };
 
 /// The options with their defaults filled in; throws OptionError where they make no sense.
-inline ProgressOptions checked(ProgressOptions options, int ranks) {
-  const auto refuse = [](const std::string& why) {
-    throw OptionError("reef::comm::ProgressOptions: ", why);
-  };
-  if (!is_finite(options.heartbeat) || options.heartbeat <= 0) {
-    refuse("heartbeat must be a finite number above 0.");
-  }
-  const auto is_deadline = [](Seconds value) { return is_finite(value) && value >= 0; };
-  if (!is_deadline(options.deadline) || !is_deadline(options.operation_deadline)) {
-    refuse("a deadline is negative or no finite number.\n  fix: seconds, or 0 for none.");
-  }
-  if (options.piece_bytes < 1 || options.piece_bytes > (Bytes{1} << 30)) {
-    refuse("piece_bytes must be from 1 B to 1 GiB.");
-  }
-  if (!options.network.empty()) {
-    if (options.network.ranks() < ranks) {
-      refuse(concat("the network has links for ", options.network.ranks(), " ranks, but there are ",
-                    ranks, "."));
-    }
-    if (options.transport == Transport::window) {
-      refuse("an emulated network carries messages; leave transport unset.");
-    }
-  }
-  if (options.deadline > 0) {
-    options.heartbeat = std::min(options.heartbeat, options.deadline / 4);
-    if (options.operation_deadline == 0) options.operation_deadline = 10 * options.deadline;
-  }
-  return options;
-}
+ProgressOptions checked(ProgressOptions options, int ranks);
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/options.ipp>
+#endif

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -28,33 +27,11 @@ protected:
   ~TransferTask() override = default;
 
   /// Other memory for the next submission; not while in flight.
-  void rebind(std::byte* data, Bytes bytes) {
-    data_ = data;
-    bytes_ = bytes;
-  }
+  void rebind(std::byte* data, Bytes bytes);
 
 private:
-  void start(const Station& station) final {
-    pending_ = divide_up(bytes_, station.piece_bytes);
-    if (headers_.size() < pending_) headers_.resize(pending_);
-    const auto pieces = static_cast<std::uint32_t>(pending_);
-    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-      const Bytes begin = piece * station.piece_bytes;
-      const Bytes size = std::min(station.piece_bytes, bytes_ - begin);
-      const Header head = header(station, piece, size);
-      if (kind() == Kind::send) {
-        headers_[piece] = head;
-        station.wire.send(*this, piece, peer_, station.tag, kind(), headers_[piece], data_ + begin);
-      } else {
-        station.wire.receive(*this, piece, peer_, station.tag, kind(), head, headers_[piece],
-                             data_ + begin);
-      }
-    }
-  }
-  void delivered(std::uint64_t) final {
-    --pending_;
-    moved_ = true;
-  }
+  void start(const Station& station) final;
+  void delivered(std::uint64_t) final;
   bool advance() final { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const final { return pending_ == 0; }
   [[nodiscard]] Awaited awaited() const final { return {this, pending_}; }
@@ -81,23 +58,22 @@ private:
 class SendTask final : public detail::TransferTask {
 public:
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  SendTask(std::string name, int peer, std::span<T> data)
-      : TransferTask(Kind::send, std::move(name), peer, bytes_of(data), data.size_bytes()) {}
-  ~SendTask() override { retire(); }
+    requires std::is_trivially_copyable_v<T> SendTask(std::string name, int peer, std::span<T> data)
+        : TransferTask(Kind::send, std::move(name), peer, bytes_of(data), data.size_bytes()) {}
+    ~SendTask() override { retire(); }
 
-  /// Sends other memory from the next submission on.
-  template <class T>
-  void bind(std::span<T> data) {
-    rebind(bytes_of(data), data.size_bytes());
-  }
+    /// Sends other memory from the next submission on.
+    template <class T>
+    void bind(std::span<T> data) {
+      rebind(bytes_of(data), data.size_bytes());
+    }
 
-private:
-  // The wire only reads through it.
-  template <class T>
-  static std::byte* bytes_of(std::span<T> data) {
-    return const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data.data()));
-  }
+  private:
+    // The wire only reads through it.
+    template <class T>
+    static std::byte* bytes_of(std::span<T> data) {
+      return const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data.data()));
+    }
 };
 
 /// Receives exactly data.size() elements from rank `peer`. The other half of SendTask.
@@ -106,17 +82,21 @@ private:
 class ReceiveTask final : public detail::TransferTask {
 public:
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  ReceiveTask(std::string name, int peer, std::span<T> data)
-      : TransferTask(Kind::receive, std::move(name), peer,
-                     reinterpret_cast<std::byte*>(data.data()), data.size_bytes()) {}
-  ~ReceiveTask() override { retire(); }
+    requires std::is_trivially_copyable_v<T> ReceiveTask(std::string name, int peer,
+                                                         std::span<T> data)
+        : TransferTask(Kind::receive, std::move(name), peer,
+                       reinterpret_cast<std::byte*>(data.data()), data.size_bytes()) {}
+    ~ReceiveTask() override { retire(); }
 
-  /// Receives into other memory from the next submission on.
-  template <class T>
-  void bind(std::span<T> data) {
-    rebind(reinterpret_cast<std::byte*>(data.data()), data.size_bytes());
-  }
+    /// Receives into other memory from the next submission on.
+    template <class T>
+    void bind(std::span<T> data) {
+      rebind(reinterpret_cast<std::byte*>(data.data()), data.size_bytes());
+    }
 };
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/point_to_point.ipp>
+#endif

@@ -23,17 +23,14 @@
 #include <reef/comm/detail/claims.hpp>
 #include <reef/comm/detail/control.hpp>
 #include <reef/comm/detail/flight_recorder.hpp>
-#include <reef/comm/detail/launch.hpp>
 #include <reef/comm/detail/names.hpp>
 #include <reef/comm/detail/naps.hpp>
-#include <reef/comm/detail/report.hpp>
 #include <reef/comm/detail/window.hpp>
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/options.hpp>
 #include <reef/comm/queue.hpp>
 #include <reef/comm/task.hpp>
 #include <reef/core/group.hpp>
-#include <reef/core/thread.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -66,11 +63,7 @@ public:
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  ~Progress() {
-    stop(std::uncaught_exceptions() > exceptions_ ? Stop::unwinding : Stop::drain);
-    thread_.join();
-    if (!parted_) leave_to_mpi();
-  }
+  ~Progress();
 
   [[nodiscard]] int rank() const { return data_.rank(); }
   [[nodiscard]] int size() const { return data_.size(); }
@@ -98,70 +91,30 @@ public:
   /// that is not there, or is a collective of a group that does not have this rank, or other members than before on
   /// this queue.
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
-              std::function<void()> completed = {}, Readiness readiness = Readiness::polled) {
-    const bool first = append(queue, task, std::move(ready), std::move(completed), readiness);
-    if (first)
-      naps_.wake();  // the others are found behind it, when whoever came first has done this
-  }
+              std::function<void()> completed = {}, Readiness readiness = Readiness::polled);
 
   /// Appends `task` to the queue and blocks until it is complete; throws what went wrong. Any thread, but
   /// not from a callback, which is an OptionError.
   ///
   /// While that one rests this thread does its part, for a millisecond and as long as something moves:
   /// what is done by then needs nobody to be woken.
-  void run(Queue& queue, Task& task) {
-    require_no_callback("run");
-    append(queue, task, {}, {}, Readiness::polled);
-    drive(task);
-    wait(task);
-  }
+  void run(Queue& queue, Task& task);
 
   /// Blocks until the task's last submission is complete; throws what went wrong. Any thread, but
   /// not from a callback, which is an OptionError. It sleeps, and on shaped links yields for the last 100 us, so that it goes on
   /// when the task is done and not when it has been woken.
-  void wait(const Task& task) {
-    if (task.in_flight()) require_no_callback("wait");
-    std::unique_lock lock(mutex_);
-    ++task.waiters_;
-    while (task.in_flight()) {
-      const std::int64_t until = task.awake_until_;
-      if (detail::now_ns() >= until) {
-        changed_.wait(lock);
-        continue;
-      }
-      lock.unlock();
-      while (task.in_flight() && detail::now_ns() < until) std::this_thread::yield();
-      lock.lock();
-    }
-    --task.waiters_;
-    if (task.state_ == Task::State::failed) rethrow();
-  }
+  void wait(const Task& task);
 
   /// Blocks until no task is in flight; throws what went wrong.
-  void wait_all() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return tasks_ == 0; });
-    rethrow();
-  }
+  void wait_all();
 
   /// Fails with an exception of this rank that no task throws, such as a lane's: the other ranks are
   /// told its text; here wait() and submit() throw it. Returns at once, and changes nothing after
   /// another failure; any thread.
-  void give_up(std::exception_ptr reason) {
-    {
-      const std::scoped_lock lock(mutex_);
-      if (failure_ != nullptr || given_up_ != nullptr) return;
-      given_up_ = std::move(reason);
-      told_ = true;
-    }
-    naps_.wake();
-  }
+  void give_up(std::exception_ptr reason);
 
   /// Throws what went wrong, if something did. Any thread.
-  void check() {
-    const std::scoped_lock lock(mutex_);
-    rethrow();
-  }
+  void check();
 
   /// Says that this rank does something: a compute lane calls it per instruction, so that peers who
   /// wait for long can tell a slow rank from a stuck one. One relaxed increment; any thread.
@@ -169,10 +122,7 @@ public:
 
   /// Ends a nap in which a first task of its queue waits until it is ready: a lane calls it when what a
   /// `ready` waits for has come. Any thread.
-  void wake() {
-    // A write, so that either this sees that it asks, or it asks after this and sees what has come.
-    if (asks_.fetch_or(0) != 0) naps_.wake();
-  }
+  void wake();
 
   /// What this rank sent so far. Any thread.
   [[nodiscard]] Meter meter() const { return meter_.read(); }
@@ -194,52 +144,17 @@ private:
   };
 
   /// Whoever blocks in a callback waits for itself.
-  void require_no_callback(const char* called) const {
-    if (driver_.load() != std::this_thread::get_id()) return;
-    throw OptionError("reef::comm::Progress::", called,
-                      ": called in a callback, on the thread that moves all tasks.\n"
-                      "  fix: submit() the task there, and wait for it elsewhere.");
-  }
+  void require_no_callback(const char* called) const;
 
   /// Throws the failure, if there is one. Under the lock.
-  void rethrow() {
-    if (failure_ == nullptr) return;
-    told_ = true;
-    std::rethrow_exception(failure_);
-  }
+  void rethrow();
 
-  Progress(MPI_Comm parent, const std::string& name, ProgressOptions options)
-      : options_(checked(std::move(options), size_of(parent))),
-        data_(parent, name + ".data"),
-        control_comm_(parent, name + ".control"),
-        names_(detail::largest_tag(data_)),
-        window_(detail::open_window(data_, options_)),
-        wire_(data_.handle(), rank(), size(), options_.network, meter_),
-        control_(control_comm_.handle(), rank(), size(), meter_) {
-    try {
-      thread_ = make_thread("reef::comm: the progress thread", [this] { serve(); });
-    } catch (const Error& error) {
-      // The others live, and are to hear of it: this thread may call MPI, as there is no other that does.
-      control_.broadcast(detail::Signal::failure, error.what(), activity_);
-      const std::int64_t until = detail::now_ns() + detail::to_ns(0.5);
-      while (!control_.flushed() && detail::now_ns() < until) std::this_thread::yield();
-      leave_to_mpi();
-      throw;
-    }
-  }
+  Progress(MPI_Comm parent, const std::string& name, ProgressOptions options);
 
   /// Freeing is for ranks that end together.
-  void leave_to_mpi() {
-    data_.abandon();
-    control_comm_.abandon();
-  }
+  void leave_to_mpi();
 
-  static int size_of(MPI_Comm ranks) {
-    detail::check_launch();  // for whom no Environment did
-    int size = 0;
-    detail::check_mpi(MPI_Comm_size(ranks, &size), "MPI_Comm_size");
-    return size;
-  }
+  static int size_of(MPI_Comm ranks);
 
   // Who submits: detail/progress_submission.hpp.
   /// True if it is the first of its queue.
@@ -255,10 +170,7 @@ private:
 
   /// Blocks until the task is complete or failed, for who cannot throw. Any thread but the progress
   /// thread.
-  void outlast(const Task& task) noexcept {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&task] { return !task.in_flight(); });
-  }
+  void outlast(const Task& task) noexcept;
 
   // The progress thread: detail/progress_thread.hpp; from beat() on detail/progress_end.hpp.
   void serve();
@@ -367,6 +279,6 @@ private:
 
 }  // namespace reef::inline v0::comm
 
-#include <reef/comm/detail/progress_end.hpp>
-#include <reef/comm/detail/progress_submission.hpp>
-#include <reef/comm/detail/progress_thread.hpp>
+#ifndef REEF_COMPILED
+#include <reef/comm/progress.ipp>
+#endif

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <reef/comm/message.hpp>
@@ -15,34 +13,15 @@ namespace reef::inline v0::comm {
 
 /// The P + 1 offsets that cut n elements into P shards, rank r owning [offsets[r], offsets[r+1]).
 /// The first n mod P shards have one element more.
-inline std::vector<std::int64_t> even_offsets(std::int64_t n, int ranks) {
-  std::vector<std::int64_t> offsets(static_cast<std::size_t>(ranks) + 1, 0);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::int64_t size = n / ranks + (rank < n % ranks ? 1 : 0);
-    offsets[static_cast<std::size_t>(rank) + 1] = offsets[static_cast<std::size_t>(rank)] + size;
-  }
-  return offsets;
-}
+std::vector<std::int64_t> even_offsets(std::int64_t n, int ranks);
 
 namespace detail {
 
 /// Throws OptionError unless the offsets start at 0, never fall, and end at n.
-inline void check_offsets(std::string_view task, std::span<const std::int64_t> offsets,
-                          std::int64_t n) {
-  const bool ascending = std::is_sorted(offsets.begin(), offsets.end());
-  if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != n || !ascending) {
-    throw OptionError("reef::comm: the shard offsets of '", task,
-                      "' must be P + 1 numbers that start at 0, never fall, and end at n = ", n,
-                      ".");
-  }
-}
+void check_offsets(std::string_view task, std::span<const std::int64_t> offsets, std::int64_t n);
 
 /// Throws OptionError unless there are shards for all ranks that take part.
-inline void check_ranks(std::string_view task, std::int64_t shards, int ranks) {
-  if (shards == ranks) return;
-  throw OptionError("reef::comm: '", task, "' has shards for ", shards, " ranks, but there are ",
-                    ranks, ".\n  fix: P + 1 offsets, P being the ranks that take part.");
-}
+void check_ranks(std::string_view task, std::int64_t shards, int ranks);
 
 /// Elements of a piece: as many as fit, at least one.
 constexpr std::int64_t piece_elements(Bytes piece, Bytes element) {
@@ -58,34 +37,17 @@ constexpr Cost shard_cost(std::int64_t elements, Bytes element, Bytes piece) {
 }
 
 /// What rank `rank`, in a group the position, sends when it gives each owner its chunk.
-inline Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
-                        Transport transport, Bytes piece) {
-  Cost cost;
-  for (int owner = 0; owner < ranks; ++owner) {
-    if (owner == rank) continue;
-    const auto at = static_cast<std::size_t>(owner);
-    const std::int64_t length = offsets[at + 1] - offsets[at];
-    if (transport == Transport::window) {
-      cost.window_bytes += static_cast<Bytes>(length) * element;
-    } else {
-      cost = cost + shard_cost(length, element, piece);
-    }
-  }
-  return cost;
-}
+Cost reduce_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
+                 Transport transport, Bytes piece);
 
 /// What rank `rank`, in a group the position, sends when it gives all others its shard.
-inline Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
-                        Transport transport, Bytes piece) {
-  const auto at = static_cast<std::size_t>(rank);
-  const std::int64_t length = offsets[at + 1] - offsets[at];
-  if (ranks == 1) return {};
-  if (transport == Transport::window) return {0, 0, static_cast<Bytes>(length) * element};
-  const Cost one = shard_cost(length, element, piece);
-  const auto peers = static_cast<std::uint64_t>(ranks - 1);
-  return {one.messages * peers, one.bytes * peers, 0};
-}
+Cost gather_cost(int ranks, int rank, std::span<const std::int64_t> offsets, Bytes element,
+                 Transport transport, Bytes piece);
 
 }  // namespace detail
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/shards.ipp>
+#endif

@@ -1,20 +1,14 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <reef/comm/collectives.hpp>
 #include <reef/comm/detail/claims.hpp>
 #include <reef/comm/progress.hpp>
+#include <reef/comm/shards.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/hash.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -25,11 +19,7 @@ struct CounterState {
   std::vector<std::uint64_t> unused{};  ///< given to a rank that has not used them yet; ascending
 
   /// Whether a counter can be in it: else a number would be given twice.
-  [[nodiscard]] bool possible() const {
-    const bool rises =
-        std::adjacent_find(unused.begin(), unused.end(), std::greater_equal<>{}) == unused.end();
-    return rises && (unused.empty() || unused.back() < next);
-  }
+  [[nodiscard]] bool possible() const;
 
   friend bool operator==(const CounterState&, const CounterState&) = default;
 };
@@ -75,90 +65,26 @@ public:
   ~SharedCounter() { progress_->outlast(claim_); }
 
   /// The number that this rank shall use now.
-  std::uint64_t next() {
-    if (held_.empty()) fetch();
-    const std::uint64_t number = held_.front();
-    held_.pop_front();
-    if (held_.empty() && desk_ == nullptr) claim();
-    return number;
-  }
+  std::uint64_t next();
 
   /// Where all ranks together are, on all ranks. Changes nothing.
-  CounterState state() {
-    settle();
-    // Once all are here no claim is in flight: rank 0 may say what comes next.
-    const std::vector<std::uint64_t> counts = gather({held_.size()}, even());
-    std::vector<std::int64_t> offsets{0, 1 + static_cast<std::int64_t>(counts[0])};
-    for (std::size_t rank = 1; rank < counts.size(); ++rank) {
-      offsets.push_back(offsets.back() + static_cast<std::int64_t>(counts[rank]));
-    }
-    std::vector<std::uint64_t> mine(held_.begin(), held_.end());
-    if (desk_ != nullptr) mine.insert(mine.begin(), desk_->next());
-    const std::vector<std::uint64_t> all = gather(mine, std::move(offsets));
-    CounterState state{all.front(), {all.begin() + 1, all.end()}};
-    std::sort(state.unused.begin(), state.unused.end());
-    return state;
-  }
+  CounterState state();
 
   /// Goes on from `from`, the same on all ranks, and forgets what was: its unused numbers are given
   /// first, to the ranks in turn, of whatever number of ranks it was.
-  void reset(const CounterState& from) {
-    settle();
-    check(from);
-    held_.clear();
-    if (desk_ != nullptr) desk_->restart(from.next);
-    const auto ranks = static_cast<std::size_t>(progress_->size());
-    for (auto i = static_cast<std::size_t>(progress_->rank()); i < from.unused.size(); i += ranks) {
-      held_.push_back(from.unused[i]);
-    }
-    gather({0}, even());  // nobody asks before rank 0 counts from there
-  }
+  void reset(const CounterState& from);
 
 private:
   /// Makes a number the next to be used, where none is held.
-  void fetch() {
-    if (desk_ != nullptr) {
-      progress_->check();
-      held_.push_back(desk_->take());
-      return;
-    }
-    if (!claiming_) claim();
-    settle();
-  }
+  void fetch();
 
-  void claim() {
-    progress_->submit(*queue_, claim_);
-    claiming_ = true;
-  }
+  void claim();
 
   /// Waits for the answer to the claim in flight, if there is one.
-  void settle() {
-    if (!claiming_) return;
-    progress_->wait(claim_);
-    claiming_ = false;
-    held_.push_back(claim_.number());
-  }
+  void settle();
 
   /// Throws OptionError on all ranks unless all give the same state, of which a counter can be.
-  void check(const CounterState& state) {
-    Hash hash;
-    hash.add(state.next);
-    for (const std::uint64_t number : state.unused) hash.add(number);
-    const std::vector<std::uint64_t> hashes = gather({hash.value()}, even());
-    const auto refuse = [this](const char* why) {
-      throw OptionError("reef::comm::SharedCounter: '", claim_.name(), "' ", why);
-    };
-    if (std::adjacent_find(hashes.begin(), hashes.end(), std::not_equal_to<>{}) != hashes.end()) {
-      refuse(
-          "is to go on from states that differ from rank to rank.\n  fix: give all ranks the "
-          "state that state() told all of them.");
-    }
-    if (!state.possible()) {
-      refuse(
-          "cannot go on from a state whose unused numbers do not rise, or reach `next`.\n  why: "
-          "a number would be given twice.\n  fix: give the state that state() told.");
-    }
-  }
+  void check(const CounterState& state);
 
   [[nodiscard]] std::vector<std::int64_t> even() const {
     return even_offsets(progress_->size(), progress_->size());
@@ -166,13 +92,7 @@ private:
 
   /// The numbers of all ranks, by rank. Collective.
   std::vector<std::uint64_t> gather(const std::vector<std::uint64_t>& mine,
-                                    std::vector<std::int64_t> offsets) {
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(offsets.back()));
-    AllGatherTask<std::uint64_t> task(claim_.name(), mine, all, std::move(offsets));
-    progress_->submit(*queue_, task);
-    progress_->wait(task);
-    return all;
-  }
+                                    std::vector<std::int64_t> offsets);
 
   Progress* progress_;
   Queue* queue_;
@@ -183,3 +103,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/shared_counter.ipp>
+#endif

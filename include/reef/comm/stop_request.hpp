@@ -6,12 +6,9 @@
 
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
-#include <reef/comm/functions.hpp>
+#include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 
 namespace reef::inline v0::comm {
@@ -29,41 +26,14 @@ struct Signalled {
   static_assert(std::atomic<int>::is_always_lock_free);
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
-  static std::int64_t now_ns() {
-    struct ::timespec time {};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-  }
+  static std::int64_t now_ns();
 
   /// A terminal, timeout(1) and several threads may each bring what somebody sent once.
   static constexpr std::int64_t one_event_ns = 500'000'000;
 
-  static void handle(int signal, ::siginfo_t* info, void* /*context*/) {
-    const int error = errno;
-    const std::int64_t now = now_ns();
-    // Before all else: whoever comes second, on another thread, finds when the first one came.
-    std::int64_t since = 0;
-    bool again = !from_anybody.compare_exchange_strong(since, now);
-    if (!again) first.store(signal);
-    if (info->si_code == SI_USER && info->si_pid == ::getppid()) {
-      // A launcher passes on, some seconds later, what the whole job was sent: its first is no second.
-      since = 0;
-      again = !from_launcher.compare_exchange_strong(since, now);
-    }
-    if (again && now - since > one_event_ns) {
-      struct ::sigaction action {};
-      action.sa_handler = SIG_DFL;
-      ::sigaction(signal, &action, nullptr);
-      ::raise(signal);  // comes when this handler returns
-    }
-    errno = error;
-  }
+  static void handle(int signal, ::siginfo_t* info, void* /*context*/);
 
-  static void reset() {
-    first.store(0);
-    from_anybody.store(0);
-    from_launcher.store(0);
-  }
+  static void reset();
 };
 
 }  // namespace detail
@@ -89,31 +59,8 @@ struct Signalled {
 /// | errors   | OptionError where there is one already                                                |
 class StopRequest {
 public:
-  StopRequest() {
-    if (detail::Signalled::taken.exchange(true)) {
-      throw OptionError(
-          "reef::comm::StopRequest: there is one already.\n  fix: keep one in main, and hand it "
-          "on.");
-    }
-    detail::Signalled::reset();
-    struct ::sigaction action {};
-    action.sa_sigaction = &detail::Signalled::handle;
-    action.sa_flags = SA_RESTART | SA_SIGINFO;
-    ::sigemptyset(&action.sa_mask);
-    for (const int signal : detail::Signalled::signals) ::sigaddset(&action.sa_mask, signal);
-    for (std::size_t i = 0; i < before_.size(); ++i) {
-      const int signal = detail::Signalled::signals[i];
-      ::sigaction(signal, nullptr, &before_[i]);
-      const bool is_ignored =
-          (before_[i].sa_flags & SA_SIGINFO) == 0 && before_[i].sa_handler == SIG_IGN;
-      if (signal != SIGHUP || !is_ignored) ::sigaction(signal, &action, nullptr);
-    }
-  }
-  ~StopRequest() {
-    for (std::size_t i = 0; i < before_.size(); ++i)
-      ::sigaction(detail::Signalled::signals[i], &before_[i], nullptr);
-    detail::Signalled::taken.store(false);
-  }
+  StopRequest();
+  ~StopRequest();
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
@@ -123,14 +70,14 @@ public:
 
   /// Whether a signal has come to any rank: the same answer on all. All ranks call it; blocks for an
   /// all-reduce of one number. Where something is reduced in each step anyway, asked() can go with it.
-  [[nodiscard]] bool agree(Progress& progress) const {
-    float asked = this->asked() ? 1.0F : 0.0F;
-    all_reduce(progress, "stop request", std::span(&asked, 1));
-    return asked > 0;
-  }
+  [[nodiscard]] bool agree(Progress& progress) const;
 
 private:
   std::array<struct ::sigaction, detail::Signalled::signals.size()> before_{};
 };
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/stop_request.ipp>
+#endif

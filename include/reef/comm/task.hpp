@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,10 +45,7 @@ public:
   [[nodiscard]] const std::optional<Group>& group() const { return group_; }
 
   /// Queued or running: neither the task nor its buffers may be touched.
-  [[nodiscard]] bool in_flight() const {
-    const State state = state_.load(std::memory_order_acquire);
-    return state == State::queued || state == State::running;
-  }
+  [[nodiscard]] bool in_flight() const;
 
   /// The last submission is complete.
   [[nodiscard]] bool complete() const {
@@ -64,11 +60,7 @@ public:
 protected:
   Task(Kind kind, std::string name) : Task(kind, std::move(name), {}) {}
   /// Of a group, if there is one; throws OptionError if that is none of ranks.
-  Task(Kind kind, std::string name, std::optional<Group> group)
-      : name_(std::move(name)), kind_(kind), group_(std::move(group)) {
-    if (group_) group_->check();
-    operation_ = group_ ? operation_id(kind, name_, *group_) : operation_id(kind, name_);
-  }
+  Task(Kind kind, std::string name, std::optional<Group> group);
   virtual ~Task() = default;
 
   /// Every final class calls this first in its destructor: a task that dies in flight takes the
@@ -79,14 +71,7 @@ protected:
 
   /// The description of a message of this task, to be sent or expected.
   [[nodiscard]] Header header(const detail::Station& station, std::uint32_t piece,
-                              Bytes bytes) const {
-    return {Header::magic_number,
-            station.sequence,
-            operation_,
-            static_cast<std::uint32_t>(bytes),
-            piece,
-            0};
-  }
+                              Bytes bytes) const;
 
 private:
   friend class Progress;
@@ -128,3 +113,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/task.ipp>
+#endif

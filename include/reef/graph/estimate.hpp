@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reef/graph/dag.hpp>
 #include <reef/profile/profile.hpp>
 
 namespace reef::inline v0::graph {

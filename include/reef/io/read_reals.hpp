@@ -9,6 +9,8 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
+#include <reef/io/safetensors_file.hpp>
+#include <reef/io/stored_tensor.hpp>
 
 namespace reef::inline v0::io {
 

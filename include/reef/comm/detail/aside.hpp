@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -10,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/core/thread.hpp>
+#include <reef/core/language.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -32,11 +31,7 @@ public:
       if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     }
     /// Blocks while the job is submitted and not done: for whoever gives up, so it may take its time.
-    void wait() const {
-      while (state_.load(std::memory_order_acquire) == pending) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    }
+    void wait() const;
 
   private:
     friend class Aside;
@@ -51,56 +46,15 @@ public:
   explicit Aside(std::function<void()> told) : told_(std::move(told)) {}
   Aside(const Aside&) = delete;
   Aside& operator=(const Aside&) = delete;
-  ~Aside() {
-    {
-      const std::scoped_lock lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
+  ~Aside();
 
   /// From one thread.
-  void submit(Job& job) {
-    if (!thread_.joinable()) {
-      thread_ = make_thread("reef::comm: the thread of calls", [this] { work(); });
-    }
-    job.state_.store(Job::pending, std::memory_order_relaxed);
-    {
-      const std::scoped_lock lock(mutex_);
-      jobs_.push_back(&job);
-    }
-    changed_.notify_all();
-  }
+  void submit(Job& job);
 
 private:
-  void work() {
-    std::vector<Job*> batch;
-    while (true) {
-      bool stop = false;
-      {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-        batch.swap(jobs_);
-        stop = stop_;
-      }
-      if (batch.empty()) return;
-      for (Job* const job : batch) {
-        if (!stop) run(*job);
-        job->state_.store(Job::ended, std::memory_order_release);  // it may be gone from here on
-        told_();
-      }
-      batch.clear();
-    }
-  }
+  void work();
 
-  static void run(Job& job) {
-    try {
-      job.call_();
-    } catch (...) {
-      job.error_ = std::current_exception();
-    }
-  }
+  static void run(Job& job);
 
   std::function<void()> told_;
   std::mutex mutex_;
@@ -111,3 +65,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/aside.ipp>
+#endif

@@ -42,11 +42,7 @@ public:
   void restart(std::uint64_t next) { next_.store(next, std::memory_order_relaxed); }
 
   /// Awaits the first claims; nothing when called again.
-  void open(Wire& wire) {
-    if (wire_ != nullptr) return;
-    wire_ = &wire;
-    for (std::uint64_t rank = 1; rank < peers_.size(); ++rank) listen(rank);
-  }
+  void open(Wire& wire);
 
 private:
   struct Peer {
@@ -60,24 +56,9 @@ private:
     return {Header::magic_number, peer.claims, operation_, static_cast<std::uint32_t>(bytes), 0, 0};
   }
 
-  void listen(std::uint64_t rank) {
-    Peer& peer = peers_[rank];
-    wire_->receive(*this, 2 * rank + claim, static_cast<int>(rank), tag_, Kind::claim,
-                   header(peer, 0), peer.claim, nullptr);
-  }
+  void listen(std::uint64_t rank);
 
-  void delivered(std::uint64_t token) override {
-    const std::uint64_t rank = token / 2;
-    Peer& peer = peers_[rank];
-    if (token % 2 == claim) {
-      peer.answer = {header(peer, sizeof peer.answer.number), take()};
-      wire_->send(*this, 2 * rank + answer, static_cast<int>(rank), tag_, Kind::claim,
-                  peer.answer.header, &peer.answer.number);
-    } else {
-      ++peer.claims;
-      listen(rank);
-    }
-  }
+  void delivered(std::uint64_t token) override;
 
   std::uint64_t operation_;
   int tag_;
@@ -98,18 +79,8 @@ public:
 private:
   static constexpr int desk = 0;  // its rank
 
-  void start(const Station& station) override {
-    pending_ = 2;
-    claim_ = header(station, 0, 0);
-    station.wire.receive(*this, 0, desk, station.tag, kind(),
-                         header(station, 0, sizeof answer_.number), answer_.header,
-                         &answer_.number);
-    station.wire.send(*this, 1, desk, station.tag, kind(), claim_, nullptr);
-  }
-  void delivered(std::uint64_t) override {
-    --pending_;
-    moved_ = true;
-  }
+  void start(const Station& station) override;
+  void delivered(std::uint64_t) override;
   bool advance() override { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const override { return pending_ == 0; }
   [[nodiscard]] Awaited awaited() const override { return {this, pending_}; }
@@ -124,3 +95,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/claims.ipp>
+#endif

@@ -43,31 +43,15 @@ public:
   }
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
-  ~Control() {
-    if (inbox_request_ != MPI_REQUEST_NULL) {
-      MPI_Cancel(&inbox_request_);
-      MPI_Request_free(&inbox_request_);
-    }
-  }
+  ~Control();
 
   /// Sends a sign of life to every peer that took the last one.
-  void heartbeat(std::uint64_t activity) {
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank_) continue;
-      Outgoing*& last = beating_[static_cast<std::size_t>(peer)];
-      if (last != nullptr && !settled(*last)) continue;
-      last = &post(peer, Signal::heartbeat, {}, activity);
-    }
-  }
+  void heartbeat(std::uint64_t activity);
 
   void send(int peer, Signal signal, std::string_view text, std::uint64_t activity) {
     post(peer, signal, text, activity);
   }
-  void broadcast(Signal signal, std::string_view text, std::uint64_t activity) {
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer != rank_) send(peer, signal, text, activity);
-    }
-  }
+  void broadcast(Signal signal, std::string_view text, std::uint64_t activity);
 
   /// Everything that came in: handle(peer, signal, text).
   template <class Handle>
@@ -95,27 +79,16 @@ public:
   }
 
   /// True once all that was sent has left this rank.
-  bool flushed() {
-    return std::all_of(outgoing_.begin(), outgoing_.end(),
-                       [this](const auto& message) { return settled(*message); });
-  }
+  bool flushed();
 
   [[nodiscard]] std::int64_t heard(int peer) const { return heard_[index(peer)]; }
   /// Since when the peer reports the same activity.
   [[nodiscard]] std::int64_t active_since(int peer) const { return active_since_[index(peer)]; }
   [[nodiscard]] bool left(int peer) const { return left_[index(peer)] != 0; }
-  [[nodiscard]] bool all_left() const {
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer != rank_ && !left(peer)) return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool all_left() const;
 
   /// After a pause of this very process its clocks say nothing about the others.
-  void forgive() {
-    std::fill(heard_.begin(), heard_.end(), now_ns());
-    std::fill(active_since_.begin(), active_since_.end(), now_ns());
-  }
+  void forgive();
 
 private:
   struct Frame {
@@ -134,48 +107,13 @@ private:
   [[nodiscard]] int size() const { return static_cast<int>(heard_.size()); }
   static std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
 
-  void listen() {
-    check_mpi(MPI_Irecv(inbox_.data(), static_cast<int>(inbox_.size()), MPI_BYTE, MPI_ANY_SOURCE, 0,
-                        comm_, &inbox_request_),
-              "MPI_Irecv");
-  }
+  void listen();
 
-  bool settled(Outgoing& message) {
-    int done = 1;
-    if (message.request != MPI_REQUEST_NULL) {
-      MPI_Test(&message.request, &done, MPI_STATUS_IGNORE);
-    }
-    return done != 0;
-  }
+  bool settled(Outgoing& message);
 
-  Outgoing& post(int peer, Signal signal, std::string_view text, std::uint64_t activity) {
-    auto free = std::find_if(outgoing_.begin(), outgoing_.end(),
-                             [this](const auto& message) { return settled(*message); });
-    if (free == outgoing_.end()) {
-      free = outgoing_.insert(outgoing_.end(), std::make_unique<Outgoing>());
-    }
-    Outgoing& message = **free;
-    const Frame frame{Header::magic_number, signal, activity, 0};
-    text = text.substr(0, text_limit);
-    message.bytes.resize(sizeof(Frame) + text.size());
-    std::memcpy(message.bytes.data(), &frame, sizeof(Frame));
-    std::copy(text.begin(), text.end(), message.bytes.begin() + sizeof(Frame));
-    check_mpi(MPI_Isend(message.bytes.data(), static_cast<int>(message.bytes.size()), MPI_BYTE,
-                        peer, 0, comm_, &message.request),
-              "MPI_Isend");
-    meter_->message(Kind::control, message.bytes.size());
-    return message;
-  }
+  Outgoing& post(int peer, Signal signal, std::string_view text, std::uint64_t activity);
 
-  void note(int peer, const Frame& frame) {
-    const std::int64_t now = now_ns();
-    if (!left(peer)) heard_[index(peer)] = now;
-    if (frame.activity != activity_[index(peer)]) {
-      activity_[index(peer)] = frame.activity;
-      active_since_[index(peer)] = now;
-    }
-    if (frame.signal == Signal::farewell) left_[index(peer)] = 1;
-  }
+  void note(int peer, const Frame& frame);
 
   MPI_Comm comm_;
   int rank_;
@@ -191,3 +129,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/control.ipp>
+#endif

@@ -1,20 +1,14 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <reef/comm/detail/exchange.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/detail/window.hpp>
-#include <reef/comm/error.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -29,70 +23,16 @@ namespace reef::inline v0::comm::detail {
 class DirectExchange final : public Exchange {
 public:
   void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
-             std::string_view name) override {
-    station_ = &station;
-    plan_ = &plan;
-    kind_ = kind;
-    channel_ = station.window;
-    pieces_ = {&plan, std::max<std::int64_t>(1, static_cast<std::int64_t>(piece / plan.element))};
-    own_ = pieces_.of(station.position);
-    rounds_ = pieces_.most();
-    base_ = channel_->rounds;
-    channel_->rounds += static_cast<std::uint64_t>(rounds_);
-    announced_ = together_ = read_ = false;
-    unreadable_ = -1;
-    folded_ = 0;
-    gathered_.assign(static_cast<std::size_t>(station.size()), 0);
-    sources_.resize(static_cast<std::size_t>(station.size()));
-    if (rounds_ == 0) return;
-    prepare_staging();
-    label_ = label_of(prototype, plan, name);
-  }
+             std::string_view name) override;
 
   /// Folds one piece and gathers one of each rank at most, so that the progress thread polls.
-  bool advance() override {
-    if (rounds_ == 0 || read_) return false;
-    if (!announced_) {
-      // Who reads slots may be behind, and looks at labels.
-      if (!channel_->all_at(&WindowBoard::done, base_)) return false;
-      announce();
-      announced_ = true;
-    }
-    if (!together_) {
-      if (!channel_->all_at(&WindowBoard::arrived, base_ + 1)) return false;
-      for (int position = 0; position < station_->size(); ++position) {
-        channel_->check_label(position, 0, label_, kind_);
-      }
-      together_ = true;
-    }
-    bool moved = plan_->reduce ? fold() : keep();
-    // Starting behind oneself spreads the readers over the owners.
-    for (int step = 1; plan_->gather && step < station_->size(); ++step) {
-      moved = gather((station_->position + step) % station_->size()) || moved;
-    }
-    if (folded_ == own_ && all_gathered() && all_still_there() && nobody_withdrew()) {
-      read_ = moved = true;
-      mine().done.store(end(), std::memory_order_release);
-    }
-    return moved;
-  }
+  bool advance() override;
 
   [[nodiscard]] bool done() const override {
     return rounds_ == 0 || (read_ && channel_->all_at(&WindowBoard::done, end()));
   }
 
-  void missing(std::vector<int>& ranks) const override {
-    if (unreadable_ >= 0) {
-      ranks.assign(1, station_->rank_of(unreadable_));  // whatever its counters say
-      return;
-    }
-    if (!announced_) {
-      channel_->behind(ranks, station_->position, &WindowBoard::done, base_);
-      return;
-    }
-    channel_->behind(ranks, station_->position, &WindowBoard::arrived, base_ + 1);
-    if (ranks.empty()) channel_->behind(ranks, station_->position, &WindowBoard::done, end());
-  }
+  void missing(std::vector<int>& ranks) const override;
 
 private:
   // Long, since each read costs a system call; yet still in a cache when it is folded.
@@ -103,38 +43,11 @@ private:
   [[nodiscard]] WindowBoard& mine() const { return channel_->board(station_->position); }
   [[nodiscard]] std::uint64_t end() const { return base_ + static_cast<std::uint64_t>(rounds_); }
 
-  void announce() {
-    const auto input = reinterpret_cast<std::uintptr_t>(plan_->input) - plan_->input_begin;
-    const auto output = reinterpret_cast<std::uintptr_t>(plan_->output) - plan_->output_begin;
-    label_.chunks = input;
-    label_.shard = plan_->reduce ? output : input;
-    Bytes given = 0;
-    for (int shard = 0; shard < station_->size(); ++shard) {
-      const bool own = shard == station_->position;
-      if (own ? plan_->gather : plan_->reduce) {
-        given += static_cast<Bytes>(plan_->length(shard)) * plan_->element;
-      }
-    }
-    station_->meter.window(kind_, given);
-    mine().labels[0] = label_;
-    mine().arrived.store(end(), std::memory_order_release);
-  }
+  void announce();
 
   /// Room for a piece, page-aligned, that begins at any place of a cache line: one for each rank to
   /// fold, else one.
-  void prepare_staging() {
-    std::int64_t longest = 0;
-    for (int shard = 0; shard < station_->size(); ++shard) {
-      longest = std::max(longest, plan_->length(shard));
-    }
-    longest = std::min(longest, pieces_.elements);
-    stride_ = round_up(static_cast<Bytes>(longest) * plan_->element + line, page);
-    const Bytes wanted =
-        (plan_->reduce ? static_cast<Bytes>(station_->size()) : 1) * stride_ + page;
-    if (station_->staging->size() < wanted) station_->staging->resize(wanted);
-    const auto address = reinterpret_cast<std::uintptr_t>(station_->staging->data());
-    staging_ = station_->staging->data() + (round_up(address, page) - address);
-  }
+  void prepare_staging();
 
   /// Reads of the rank at that position. False if it is gone or failed: then the deadline, or the failure that it
   /// reports, comes. Throws MpiError if it can be neither.
@@ -142,114 +55,26 @@ private:
     return readable(position, channel_->peers().read(station_->rank_of(position), to, from, bytes));
   }
 
-  bool readable(int position, int code) {
-    if (code == 0) {
-      if (unreadable_ == position) unreadable_ = -1;
-      return true;
-    }
-    unreadable_ = position;
-    // It withdraws before it frees anything.
-    if (code == ESRCH || channel_->board(position).withdrawn.load() != 0) return false;
-    throw MpiError("reef::comm: rank ", station_->rank_of(station_->position),
-                   " cannot read the memory of rank ", station_->rank_of(position),
-                   " any more: ", std::generic_category().message(code), " (errno ", code,
-                   ").\n  why: its process changed its rights or its memory in the middle of a "
-                   "collective.\n  fix: keep buffers until their task is complete, or set "
-                   "ProgressOptions::read_peers to false.");
-  }
+  bool readable(int position, int code);
 
   /// Reads into the staging of that position, at the same place of a cache line, which is what makes it
   /// fast. Null where read() is false.
-  [[nodiscard]] const std::byte* stage(int position, std::uintptr_t from, Bytes bytes) {
-    const Bytes row = plan_->reduce ? static_cast<Bytes>(position) : 0;
-    std::byte* const to = staging_ + row * stride_ + from % line;
-    return read(position, to, from, bytes) ? to : nullptr;
-  }
+  [[nodiscard]] const std::byte* stage(int position, std::uintptr_t from, Bytes bytes);
 
-  bool fold() {
-    if (folded_ == own_) return false;
-    const int own = station_->position;
-    const Bytes place = pieces_.at(own, folded_);
-    const Bytes size = pieces_.bytes(own, folded_);
-    for (int position = 0; position < station_->size(); ++position) {
-      const std::byte* const chunk =
-          position == own
-              ? plan_->input_at(place)
-              : stage(position, channel_->board(position).labels[0].chunks + place, size);
-      if (chunk == nullptr) return false;
-      sources_[static_cast<std::size_t>(position)] = chunk;
-    }
-    const std::int64_t count = pieces_.count(own, folded_);
-    plan_->fold(plan_->output_at(place), sources_, count);
-    const std::int64_t begin = folded_ * pieces_.elements;
-    if (plan_->on_folded) plan_->on_folded(begin, begin + count);
-    ++folded_;
-    mine().folded.store(base_ + static_cast<std::uint64_t>(folded_), std::memory_order_release);
-    return true;
-  }
+  bool fold();
 
   /// Without a reduction the own shard is there already: it is only put into the output.
-  bool keep() {
-    if (folded_ == own_) return false;
-    const Bytes place = pieces_.at(station_->position, 0);
-    std::byte* const to = plan_->output_at(place);
-    const std::byte* const from = plan_->input_at(place);
-    if (to != from) {
-      std::memcpy(to, from,
-                  static_cast<std::size_t>(plan_->length(station_->position)) * plan_->element);
-    }
-    folded_ = own_;
-    return true;
-  }
+  bool keep();
 
-  bool gather(int owner) {
-    std::int64_t& next = gathered_[static_cast<std::size_t>(owner)];
-    if (next == pieces_.of(owner)) return false;
-    const WindowBoard& board = channel_->board(owner);
-    if (plan_->reduce &&
-        board.folded.load(std::memory_order_acquire) <= base_ + static_cast<std::uint64_t>(next)) {
-      return false;
-    }
-    const Bytes place = pieces_.at(owner, next);
-    const Bytes size = pieces_.bytes(owner, next);
-    std::byte* const to = plan_->output_at(place);
-    const std::uintptr_t from = board.labels[0].shard + place;
-    if ((reinterpret_cast<std::uintptr_t>(to) - from) % line == 0) {
-      if (!read(owner, to, from, size)) return false;
-    } else {
-      const std::byte* const staged = stage(owner, from, size);
-      if (staged == nullptr) return false;
-      std::memcpy(to, staged, size);
-    }
-    ++next;
-    return true;
-  }
+  bool gather(int owner);
 
-  [[nodiscard]] bool all_gathered() const {
-    if (!plan_->gather) return true;
-    for (int position = 0; position < station_->size(); ++position) {
-      const std::int64_t read = gathered_[static_cast<std::size_t>(position)];
-      if (position != station_->position && read < pieces_.of(position)) return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool all_gathered() const;
 
   /// What was read is of the ranks, not of processes that took the number of one that died.
-  [[nodiscard]] bool all_still_there() {
-    for (int position = 0; position < station_->size(); ++position) {
-      if (position == station_->position) continue;
-      if (!readable(position, channel_->peers().probe(station_->rank_of(position)))) return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool all_still_there();
 
   /// What was read before this is what its owners had there: an exchange comes after all reads.
-  [[nodiscard]] bool nobody_withdrew() const {
-    for (int position = 0; position < station_->size(); ++position) {
-      if (channel_->board(position).withdrawn.fetch_add(0) != 0) return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool nobody_withdrew() const;
 
   const Station* station_ = nullptr;
   const ExchangePlan* plan_ = nullptr;
@@ -272,3 +97,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/direct_exchange.ipp>
+#endif

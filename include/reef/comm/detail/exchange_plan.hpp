@@ -21,7 +21,7 @@ struct ExchangePlan {
   Bytes output_begin = 0;
   bool reduce = false;  ///< owners fold everyone's chunks
   bool gather = false;  ///< owners give their shard to all
-  Bytes element = 0;  ///< of the input, and so on the wire
+  Bytes element = 0;    ///< of the input, and so on the wire
   Fold fold = nullptr;
   Bytes widening = 1;  ///< how many times longer an element of a folded output is
   std::function<void(std::int64_t, std::int64_t)> on_folded =
@@ -37,10 +37,7 @@ struct ExchangePlan {
   [[nodiscard]] Bytes begin(int shard) const {
     return static_cast<Bytes>(offsets[static_cast<std::size_t>(shard)]) * element;
   }
-  [[nodiscard]] std::int64_t length(int shard) const {
-    const auto at = static_cast<std::size_t>(shard);
-    return offsets[at + 1] - offsets[at];
-  }
+  [[nodiscard]] std::int64_t length(int shard) const;
 };
 
 /// A plan cut into pieces of a number of elements.
@@ -52,11 +49,7 @@ struct Pieces {
     return (plan->length(shard) + elements - 1) / elements;
   }
   /// Of the longest shard.
-  [[nodiscard]] std::int64_t most() const {
-    std::int64_t most = 0;
-    for (int shard = 0; shard < plan->ranks(); ++shard) most = std::max(most, of(shard));
-    return most;
-  }
+  [[nodiscard]] std::int64_t most() const;
   [[nodiscard]] std::int64_t count(int shard, std::int64_t piece) const {
     return std::clamp<std::int64_t>(plan->length(shard) - piece * elements, 0, elements);
   }
@@ -64,10 +57,11 @@ struct Pieces {
     return static_cast<Bytes>(count(shard, piece)) * plan->element;
   }
   /// Bytes from the front of the whole array to that piece.
-  [[nodiscard]] Bytes at(int shard, std::int64_t piece) const {
-    return static_cast<Bytes>(plan->offsets[static_cast<std::size_t>(shard)] + piece * elements) *
-           plan->element;
-  }
+  [[nodiscard]] Bytes at(int shard, std::int64_t piece) const;
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/exchange_plan.ipp>
+#endif

@@ -3,12 +3,10 @@
 #include <mpi.h>
 
 #include <array>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include <reef/comm/error.hpp>
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 
@@ -85,29 +83,13 @@ std::optional<std::string> strayed(const Variables& variables, const char* own_s
 }
 
 /// "Open MPI v4.1.4": the library that is loaded, whatever was compiled with.
-inline std::string library_name() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  if (MPI_Get_library_version(text.data(), &length) != MPI_SUCCESS) return "this MPI";
-  const std::string_view whole(text.data());
-  std::string name;
-  for (const char c : whole.substr(0, whole.find_first_of(",\n"))) {
-    const bool blank = c == ' ' || c == '\t';
-    if (!blank) name += c;
-    if (blank && !name.empty() && name.back() != ' ') name += ' ';
-  }
-  return name;
-}
+std::string library_name();
 
 /// Throws MpiError where this process should be one of several ranks and is alone. After MPI_Init.
-inline void check_launch() {
-  int size = 0;
-  MPI_Comm parent = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-  check_mpi(MPI_Comm_get_parent(&parent), "MPI_Comm_get_parent");
-  if (size != 1 || parent != MPI_COMM_NULL) return;
-  const auto variables = [](const char* name) -> const char* { return std::getenv(name); };
-  if (const auto why = strayed(variables, own_size_variable, library_name())) throw MpiError(*why);
-}
+void check_launch();
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/launch.ipp>
+#endif

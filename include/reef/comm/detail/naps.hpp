@@ -1,8 +1,5 @@
 #pragma once
 
-#include <sched.h>
-
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -30,14 +27,7 @@ class Naps {
 public:
   /// Ends a nap, or the next one before it begins: who wakes while the thread looks is not missed. Any
   /// thread; next to nothing when there is no nap.
-  void wake() {
-    woken_.store(true);
-    if (!napping_.load()) return;
-    // It sleeps, or has yet to look at woken_. Not under the lock: on a shared core it would run at once,
-    // only to wait for it.
-    { const std::scoped_lock lock(mutex_); }
-    changed_.notify_one();
-  }
+  void wake();
 
   /// The progress thread, once a round; at the latest it goes on at `beat` or `arrival`. For `quiet` ns
   /// nothing is missed that is not awaited there. `busy` says whether there are tasks.
@@ -67,25 +57,9 @@ public:
 private:
   /// How long to nap; 0 after it has yielded instead, or when there is something to look at.
   std::int64_t nap_of(std::int64_t now, std::int64_t beat, std::int64_t arrival, std::int64_t quiet,
-                      bool working) {
-    const std::int64_t still = now - still_since_;
-    const bool alone = now >= shared_until_;
-    if (working && still < spin_ns && alone && quiet <= spin_ns) return yield(now);
-    std::int64_t nap = std::max(beat - now, spin_ns);
-    if (working) {
-      const std::int64_t shortest = std::clamp(quiet, alone ? spin_ns : 2 * spin_ns, longest_ns);
-      nap = std::min(nap, std::clamp(still / (alone ? 32 : 16), shortest, longest_ns));
-    }
-    nap = std::min(nap, arrival - now - (alone ? spin_ns : 0));
-    if (nap > 0) return nap;
-    return alone ? yield(now) : 0;
-  }
+                      bool working);
 
-  std::int64_t yield(std::int64_t now) {
-    sched_yield();
-    if (now_ns() - now > slice_ns) shared_until_ = now + shared_ns;
-    return 0;
-  }
+  std::int64_t yield(std::int64_t now);
 
   static constexpr std::int64_t slice_ns = 500'000;
   static constexpr std::int64_t shared_ns = 1'000'000'000;
@@ -100,3 +74,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/naps.ipp>
+#endif

@@ -1,14 +1,9 @@
 #pragma once
 
-#include <cerrno>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #if defined(__linux__)
-#include <sys/uio.h>
-#include <unistd.h>
 #endif
 
 #include <reef/comm/detail/clock.hpp>
@@ -39,50 +34,21 @@ public:
   }
 
   /// The places of all ranks, in order. True if all can be read; usable() if the ranks agree.
-  [[nodiscard]] bool connect(std::vector<Place> places) {
-    places_ = std::move(places);
-    for (int rank = 0; rank < static_cast<int>(places_.size()); ++rank) {
-      if (probe(rank) != 0) return false;
-    }
-    return true;
-  }
+  [[nodiscard]] bool connect(std::vector<Place> places);
   void use(bool agreed) { usable_ = agreed; }
 
   [[nodiscard]] bool usable() const { return usable_; }
 
   /// Copies `bytes` bytes at `from` in the memory of `rank`. 0, or with `to` unspecified an errno:
   /// ESRCH if the process is gone, EFAULT if it has no such memory any more.
-  [[nodiscard]] int read(int rank, void* to, std::uintptr_t from, Bytes bytes) const {
-#if defined(__linux__)
-    const iovec local{to, static_cast<std::size_t>(bytes)};
-    const iovec remote{reinterpret_cast<void*>(from), static_cast<std::size_t>(bytes)};
-    const auto process = static_cast<pid_t>(places_[static_cast<std::size_t>(rank)].process);
-    const ssize_t done = process_vm_readv(process, &local, 1, &remote, 1, 0);
-    if (done < 0) return errno;
-    return done == static_cast<ssize_t>(bytes) ? 0 : EFAULT;
-#else
-    static_cast<void>(rank), static_cast<void>(to), static_cast<void>(from);
-    return bytes == 0 ? 0 : ENOSYS;
-#endif
-  }
+  [[nodiscard]] int read(int rank, void* to, std::uintptr_t from, Bytes bytes) const;
 
   /// 0 if the process of `rank` is still the one that said its place; else an errno, ESRCH if its
   /// number means another one.
-  [[nodiscard]] int probe(int rank) const {
-    const Place& place = places_[static_cast<std::size_t>(rank)];
-    std::uint64_t found = 0;
-    const int code = read(rank, &found, place.probe, sizeof found);
-    return code == 0 && found != place.secret ? ESRCH : code;
-  }
+  [[nodiscard]] int probe(int rank) const;
 
 private:
-  static std::int64_t process() {
-#if defined(__linux__)
-    return getpid();
-#else
-    return 0;
-#endif
-  }
+  static std::int64_t process();
 
   // The same process number may mean another process where ranks live in different containers.
   static std::uint64_t secret(int rank) {
@@ -95,3 +61,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/peer_memory.ipp>
+#endif

@@ -1,6 +1,6 @@
 #pragma once
 
-// The private half of Progress: whom it hears of, and how it fails and ends. Included by progress.hpp, by
+// The private half of Progress: whom it hears of, and how it fails and ends. Included by progress.ipp, by
 // nobody else.
 
 #include <algorithm>
@@ -14,20 +14,22 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/detail/report.hpp>
 #include <reef/comm/progress.hpp>
+#include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm {
 
 // -- life and death ----------------------------------------------------------------------------
 
-inline void Progress::beat(std::int64_t now) {
+REEF_INLINE void Progress::beat(std::int64_t now) {
   if (now < next_beat_ || farewell_) return;
   next_beat_ = now + detail::to_ns(options_.heartbeat);
   control_.heartbeat(activity_.load(std::memory_order_relaxed));
 }
 
-inline void Progress::forgive() {
+REEF_INLINE void Progress::forgive() {
   control_.forgive();
   for (Queue* const queue : turn_) {
     const std::scoped_lock lock(mutex_);
@@ -35,7 +37,7 @@ inline void Progress::forgive() {
   }
 }
 
-inline void Progress::hear(int peer, detail::Signal signal, const std::string& text) {
+REEF_INLINE void Progress::hear(int peer, detail::Signal signal, const std::string& text) {
   if (signal == detail::Signal::dump_request) {
     control_.send(peer, detail::Signal::dump_reply, recorder_.text(), activity_);
     // The one who asks is about to report; two reports would say the same.
@@ -50,7 +52,7 @@ inline void Progress::hear(int peer, detail::Signal signal, const std::string& t
   }
 }
 
-inline void Progress::watch(std::int64_t now) {
+REEF_INLINE void Progress::watch(std::int64_t now) {
   if (failed_ || options_.deadline <= 0 || now < next_watch_ || now < quiet_until_) return;
   next_watch_ = now + detail::to_ns(std::min(options_.deadline, options_.operation_deadline) / 16);
   for (Queue* const queue : turn_) {
@@ -73,7 +75,7 @@ inline void Progress::watch(std::int64_t now) {
   }
 }
 
-inline std::string Progress::overdue(const Task& task, std::int64_t now) const {
+REEF_INLINE std::string Progress::overdue(const Task& task, std::int64_t now) const {
   std::vector<detail::Absent> absent;
   for (const int peer : missing_) {
     const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
@@ -87,7 +89,7 @@ inline std::string Progress::overdue(const Task& task, std::int64_t now) const {
                 detail::list_absent(absent, options_.deadline, options_.operation_deadline));
 }
 
-inline void Progress::fail(std::string text, Why why) noexcept {
+REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
   if (failed_) return;
   failed_ = true;
   endings_.clear();  // whoever waits for these is told, and may destroy them
@@ -138,7 +140,7 @@ inline void Progress::fail(std::string text, Why why) noexcept {
   changed_.notify_all();
 }
 
-inline void Progress::gather_dumps() {
+REEF_INLINE void Progress::gather_dumps() {
   dumps_.assign(static_cast<std::size_t>(size()), {});
   dumps_[static_cast<std::size_t>(rank())] = recorder_.text();
   control_.broadcast(detail::Signal::dump_request, {}, activity_);
@@ -157,7 +159,7 @@ inline void Progress::gather_dumps() {
 
 // -- the end -----------------------------------------------------------------------------------
 
-inline void Progress::stop(Stop how) {
+REEF_INLINE void Progress::stop(Stop how) {
   {
     const std::scoped_lock lock(mutex_);
     stop_ = how;
@@ -165,7 +167,7 @@ inline void Progress::stop(Stop how) {
   naps_.wake();
 }
 
-inline void Progress::finish() {
+REEF_INLINE void Progress::finish() {
   bool idle = false;
   bool retired = false;
   bool told = false;
@@ -214,7 +216,7 @@ inline void Progress::finish() {
   }
 }
 
-inline std::int64_t Progress::last_sign() const {
+REEF_INLINE std::int64_t Progress::last_sign() const {
   std::int64_t last = parting_;
   if (failed_) return last;
   for (int peer = 0; peer < size(); ++peer) {
@@ -225,7 +227,7 @@ inline std::int64_t Progress::last_sign() const {
 
 namespace detail {
 
-inline void retire(Task& task, Progress& progress) noexcept {
+REEF_INLINE void retire(Task& task, Progress& progress) noexcept {
   std::unique_lock lock(progress.mutex_);
   progress.retired_ = true;
   progress.changed_.wait(lock, [&task] { return !task.in_flight(); });

@@ -1,6 +1,6 @@
 #pragma once
 
-// The private half of Progress: its queues, and how tasks get onto them. Included by progress.hpp, by nobody
+// The private half of Progress: its queues, and how tasks get onto them. Included by progress.ipp, by nobody
 // else.
 
 #include <cstdint>
@@ -17,10 +17,11 @@
 #include <reef/comm/detail/ranks.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/group.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm {
 
-inline Queue& Progress::queue(const std::string& name) {
+REEF_INLINE Queue& Progress::queue(const std::string& name) {
   const std::scoped_lock lock(mutex_);
   for (const auto& queue : queues_) {
     if (queue->name_ == name) return *queue;
@@ -33,7 +34,7 @@ inline Queue& Progress::queue(const std::string& name) {
   return *queues_.back();
 }
 
-inline detail::Circle& Progress::circle(Queue& queue, const std::optional<Group>& group) {
+REEF_INLINE detail::Circle& Progress::circle(Queue& queue, const std::optional<Group>& group) {
   const std::string_view name = group ? std::string_view(group->name) : std::string_view();
   for (const auto& circle : queue.circles_) {
     if (circle->group.name != name) continue;
@@ -53,8 +54,8 @@ inline detail::Circle& Progress::circle(Queue& queue, const std::optional<Group>
   return *queue.circles_.back();
 }
 
-inline bool Progress::append(Queue& queue, Task& task, std::function<bool()> ready,
-                             std::function<void()> completed, Readiness readiness) {
+REEF_INLINE bool Progress::append(Queue& queue, Task& task, std::function<bool()> ready,
+                                  std::function<void()> completed, Readiness readiness) {
   check_submission(task);
   bool first = false;
   {
@@ -78,7 +79,7 @@ inline bool Progress::append(Queue& queue, Task& task, std::function<bool()> rea
   return first;
 }
 
-inline void Progress::check_submission(Task& task) {
+REEF_INLINE void Progress::check_submission(Task& task) {
   if (task.in_flight()) {
     throw OptionError("reef::comm: '", task.name(),
                       "' is in flight already.\n  fix: wait for it, or make a second task.");
@@ -98,7 +99,7 @@ inline void Progress::check_submission(Task& task) {
                     group ? std::string_view(group->name) : std::string_view());
 }
 
-inline detail::ClaimDesk& Progress::claim_desk(const std::string& name) {
+REEF_INLINE detail::ClaimDesk& Progress::claim_desk(const std::string& name) {
   const std::uint64_t operation = operation_id(Kind::claim, name);
   const std::scoped_lock lock(mutex_);
   for (const auto& desk : desks_) {

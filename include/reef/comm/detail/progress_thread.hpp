@@ -1,6 +1,6 @@
 #pragma once
 
-// The private half of Progress: what its thread does. Included by progress.hpp, by nobody else.
+// The private half of Progress: what its thread does. Included by progress.ipp, by nobody else.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,12 +9,14 @@
 #include <string>
 #include <thread>
 
+#include <reef/comm/detail/report.hpp>
 #include <reef/comm/progress.hpp>
+#include <reef/core/inline.hpp>
 #include <reef/device/detail/scheduling.hpp>
 
 namespace reef::inline v0::comm {
 
-inline void Progress::serve() {
+REEF_INLINE void Progress::serve() {
   device::detail::wake_on_time();
   device::detail::go_first();
   std::int64_t last = detail::now_ns();
@@ -47,7 +49,7 @@ inline void Progress::serve() {
   wire_.cancel(detail::to_ns(0.1));  // the receives of claims that nobody will make
 }
 
-inline void Progress::drive(const Task& task) {
+REEF_INLINE void Progress::drive(const Task& task) {
   {
     const std::unique_lock engine(engine_, std::try_to_lock);
     if (engine) driver_ = std::this_thread::get_id();
@@ -93,14 +95,14 @@ inline void Progress::guarded(Part&& part) noexcept {
   }
 }
 
-inline bool Progress::busy() {
+REEF_INLINE bool Progress::busy() {
   const std::scoped_lock lock(mutex_);
   const bool awaits_claims = !desks_.empty() && size() > 1;
   return tasks_ > 0 || awaits_claims || stop_ != Stop::no ||
          (given_up_ != nullptr && failure_ == nullptr);
 }
 
-inline bool Progress::poll() {
+REEF_INLINE bool Progress::poll() {
   // No sign of life is a reason to look more often for what tasks wait for.
   control_.poll([this](int peer, detail::Signal signal, const std::string& text) {
     hear(peer, signal, text);
@@ -110,7 +112,7 @@ inline bool Progress::poll() {
   return step() || moved;
 }
 
-inline bool Progress::poll_wire() {
+REEF_INLINE bool Progress::poll_wire() {
   if constexpr (polls_per_round > 1) {
     // MPI does not say whether it moved a part of a message. A test that takes no longer than the
     // shortest of late did not; those that find nothing are no use, and cost system calls where
@@ -127,7 +129,7 @@ inline bool Progress::poll_wire() {
   return wire_.poll();
 }
 
-inline bool Progress::step() {
+REEF_INLINE bool Progress::step() {
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& desk : desks_) desk->open(wire_);
@@ -172,9 +174,9 @@ inline bool Progress::step() {
   return moved;
 }
 
-inline std::int64_t Progress::quiet() const { return looks_ || farewell_ ? 0 : wire_.quiet(); }
+REEF_INLINE std::int64_t Progress::quiet() const { return looks_ || farewell_ ? 0 : wire_.quiet(); }
 
-inline std::int64_t Progress::call_ahead() {
+REEF_INLINE std::int64_t Progress::call_ahead() {
   // Waking takes 10 to 40 us: it begins that much before the end, and lasts to a little after it.
   constexpr std::int64_t ahead = 80'000;
   constexpr std::int64_t late = 20'000;
@@ -198,7 +200,7 @@ inline std::int64_t Progress::call_ahead() {
   return arrival;
 }
 
-inline void Progress::start(Queue& queue, Task& task) {
+REEF_INLINE void Progress::start(Queue& queue, Task& task) {
   const bool collective = is_collective(task);
   detail::Circle& circle = *task.circle_;
   const bool alone = circle.group.size() == 1;  // what one rank does needs no channel
@@ -217,7 +219,7 @@ inline void Progress::start(Queue& queue, Task& task) {
   wire_.asked_at(0);
 }
 
-inline void Progress::complete(Queue& queue, Task& task) {
+REEF_INLINE void Progress::complete(Queue& queue, Task& task) {
   recorder_.ended(task.record_);
   if (queue.track_ != nullptr) {
     queue.track_->span(is_transfer(task) ? trace::Activity::communication : trace::Activity::other,
@@ -234,20 +236,20 @@ inline void Progress::complete(Queue& queue, Task& task) {
   changed_.notify_all();
 }
 
-inline bool Progress::is_collective(const Task& task) {
+REEF_INLINE bool Progress::is_collective(const Task& task) {
   return task.peer() == -1 && task.kind() != Kind::call;
 }
 
-inline bool Progress::is_transfer(const Task& task) {
+REEF_INLINE bool Progress::is_transfer(const Task& task) {
   return task.kind() != Kind::call && task.kind() != Kind::claim;
 }
 
-inline std::uint64_t Progress::own_key(const Task& task) {
+REEF_INLINE std::uint64_t Progress::own_key(const Task& task) {
   return detail::mix(task.operation_ + static_cast<std::uint64_t>(task.peer()) * 2 +
                      (task.kind() == Kind::send ? 1 : 0));
 }
 
-inline trace::Links Progress::links_of(const Task& task) const {
+REEF_INLINE trace::Links Progress::links_of(const Task& task) const {
   trace::Links links = task.links_;
   if (!is_transfer(task)) return links;
   const std::uint64_t use = detail::mix(task.operation_ ^ task.sequence_);

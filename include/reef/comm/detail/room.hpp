@@ -3,8 +3,6 @@
 #include <mpi.h>
 
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,15 +39,7 @@ inline constexpr const char* local_rank_variable = "MPI_LOCALRANKID";
 #endif
 
 /// What is free in the file system of `path`; nothing where there is none.
-inline std::optional<Bytes> free_bytes([[maybe_unused]] const char* path) {
-#if defined(__linux__)
-  struct statvfs system {};
-  if (statvfs(path, &system) == 0) {
-    return static_cast<Bytes>(system.f_bavail) * static_cast<Bytes>(system.f_frsize);
-  }
-#endif
-  return {};
-}
+std::optional<Bytes> free_bytes(const char* path);
 
 /// Before MPI_Init: tries to have MPI do without /dev/shm where that has no room for the ranks of this machine. A
 /// variable that the user has set is left alone. Returns what one rank of the machine is to say: nothing on the
@@ -76,10 +66,10 @@ std::string leave_room(std::optional<Bytes> room, const Variables& variables, co
       "does not heed that and dies of SIGBUS.\n");
 }
 
-inline void leave_room() {
-  const auto variables = [](const char* name) -> const char* { return std::getenv(name); };
-  const auto set = [](const char* name, const char* value) { ::setenv(name, value, 0); };
-  std::fputs(leave_room(free_bytes("/dev/shm"), variables, set).c_str(), stderr);
-}
+void leave_room();
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/room.ipp>
+#endif

@@ -5,10 +5,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #if defined(__linux__)
 #include <fcntl.h>
@@ -18,9 +16,6 @@
 #endif
 
 #include <reef/comm/communicator.hpp>
-#include <reef/comm/detail/clock.hpp>
-#include <reef/comm/detail/start.hpp>
-#include <reef/comm/message.hpp>
 #include <reef/core/text.hpp>
 
 namespace reef::inline v0::comm::detail {
@@ -32,29 +27,10 @@ namespace reef::inline v0::comm::detail {
 /// | needs | Linux, and one /proc for all ranks. No room in /dev/shm, and no name is left behind       |
 class SharedMemory {
 public:
-  SharedMemory(const Communicator& ranks, Bytes bytes_of_rank)
-      : bytes_of_rank_(round_up(bytes_of_rank, page)),
-        total_(page + static_cast<Bytes>(ranks.size()) * bytes_of_rank_) {
-    Offer offer;
-    if (ranks.rank() == 0) offer = make();
-    const Watch watch("setting up the memory that ranks share");
-    check_mpi(MPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, ranks.handle()), "MPI_Bcast");
-    if (ranks.rank() != 0) open(offer);
-    // Also the barrier after which rank 0 may close its file.
-    int first = why_.empty() ? ranks.size() : ranks.rank();
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, ranks.handle()),
-              "MPI_Allreduce");
-    close_file();
-    usable_ = first == ranks.size();
-    first_without_ = first == ranks.rank();
-  }
+  SharedMemory(const Communicator& ranks, Bytes bytes_of_rank);
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory() {
-#if defined(__linux__)
-    if (memory_ != nullptr) munmap(memory_, total_);
-#endif
-  }
+  ~SharedMemory();
 
   /// All ranks have it.
   [[nodiscard]] bool usable() const { return usable_; }
@@ -77,46 +53,9 @@ private:
     std::uint64_t secret = 0;
   };
 
-  Offer make() {
-    Offer offer;
-#if defined(__linux__)
-    file_ = memfd_create("reef-comm", MFD_CLOEXEC);
-    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(total_)) != 0) {
-      refuse("memfd_create");
-      return offer;
-    }
-    map(file_);
-    if (memory_ == nullptr) return offer;
-    offer = {getpid(), file_, mix(static_cast<std::uint64_t>(now_ns())) | 1};
-    std::memcpy(memory_, &offer.secret, sizeof offer.secret);
-#else
-    why_ = "this system has no memory that processes share by /proc";
-#endif
-    return offer;
-  }
+  Offer make();
 
-  void open([[maybe_unused]] const Offer& offer) {
-#if defined(__linux__)
-    if (offer.file < 0) {
-      why_ = "rank 0 has none";
-      return;
-    }
-    const std::string path = concat("/proc/", offer.process, "/fd/", offer.file);
-    file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    struct stat found {};
-    if (file_ < 0 || fstat(file_, &found) != 0) return refuse(path);
-    if (found.st_size != static_cast<off_t>(total_)) {
-      why_ = path + " is another file";  // the process number means another process here
-      return;
-    }
-    map(file_);
-    std::uint64_t secret = 0;
-    if (memory_ != nullptr) std::memcpy(&secret, memory_, sizeof secret);
-    if (memory_ != nullptr && secret != offer.secret) why_ = path + " is another file";
-#else
-    why_ = "this system has no memory that processes share by /proc";
-#endif
-  }
+  void open(const Offer& offer);
 
 #if defined(__linux__)
   void map(int file) {
@@ -130,12 +69,7 @@ private:
   }
 #endif
 
-  void close_file() {
-#if defined(__linux__)
-    if (file_ >= 0) close(file_);
-#endif
-    file_ = -1;
-  }
+  void close_file();
 
   Bytes bytes_of_rank_;
   Bytes total_;
@@ -147,3 +81,7 @@ private:
 };
 
 }  // namespace reef::inline v0::comm::detail
+
+#ifndef REEF_COMPILED
+#include <reef/comm/detail/shared_memory.ipp>
+#endif

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <iterator>
+
+#include <reef/comm/collectives.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/text.hpp>
+
+namespace reef::inline v0::comm {
+
+namespace detail {
+
+REEF_INLINE ExchangeTask::ExchangeTask(Kind kind, std::string name, ExchangePlan plan,
+                                       std::optional<Group> group)
+    : Task(kind, std::move(name), std::move(group)), plan_(std::move(plan)) {
+  if (this->group()) {
+    check_ranks(this->name(), std::ssize(plan_.offsets) - 1, this->group()->size());
+  }
+}
+
+REEF_INLINE void ExchangeTask::start(const Station& station) {
+  check_ranks(name(), plan_.ranks(), station.size());
+  place(station.position);
+  station_.emplace(station);
+  exchange_ = &chosen(station);
+  exchange_->start(*station_, plan_, header(station, 0, 0), kind(),
+                   concat(name_of(kind()), " '", name(), "'",
+                          group() ? concat(" of group '", group()->name, "'") : ""));
+}
+
+REEF_INLINE Exchange& ExchangeTask::chosen(const Station& station) {
+  if (station.window == nullptr) return by_messages_;  // also where one rank is alone
+  // Copying what fits into a slot takes less time than the system calls of reading.
+  const bool small = payload() <= station.window->slot_bytes() / 2;
+  if (station.window->peers().usable() && !small) return by_reading_;
+  return by_window_;
+}
+
+REEF_INLINE void check_length(const std::string& name, std::size_t have, std::int64_t need,
+                              std::string_view what) {
+  if (have == static_cast<std::size_t>(need)) return;
+  throw OptionError("reef::comm: the ", what, " of '", name, "' has ", have,
+                    " elements; its offsets say ", need, ".");
+}
+
+}  // namespace detail
+
+}  // namespace reef::inline v0::comm

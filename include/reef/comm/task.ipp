@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+
+#include <reef/comm/task.hpp>
+#include <reef/core/inline.hpp>
+
+namespace reef::inline v0::comm {
+
+REEF_INLINE bool Task::in_flight() const {
+  const State state = state_.load(std::memory_order_acquire);
+  return state == State::queued || state == State::running;
+}
+
+REEF_INLINE Task::Task(Kind kind, std::string name, std::optional<Group> group)
+    : name_(std::move(name)), kind_(kind), group_(std::move(group)) {
+  if (group_) group_->check();
+  operation_ = group_ ? operation_id(kind, name_, *group_) : operation_id(kind, name_);
+}
+
+REEF_INLINE Header Task::header(const detail::Station& station, std::uint32_t piece,
+                                Bytes bytes) const {
+  return {Header::magic_number,
+          station.sequence,
+          operation_,
+          static_cast<std::uint32_t>(bytes),
+          piece,
+          0};
+}
+
+}  // namespace reef::inline v0::comm
