@@ -9,5 +9,6 @@
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/recording.hpp>
 #include <reef/schedule/simulate.hpp>
+#include <reef/schedule/transfer_order.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/schedule/world.hpp>

@@ -36,7 +36,7 @@ inline void add_own_decision(run::StepBuilder& builder) {
     norms.cost.bytes = builder.sum_bytes(b);
   }
   builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
-  schedule::Instruction& decide = program.add("OwnDecide", run::Lane::receive);
+  schedule::Instruction& decide = program.add("OwnDecide", run::Lane::source);
   detail::read_losses(decide, builder);
   decide.reads.insert(decide.reads.end(), sums.begin(), sums.end());
   decide.writes = {{builder.verdict, 0}};

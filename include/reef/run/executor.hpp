@@ -34,7 +34,8 @@ inline schedule::Dependencies serial_order(const schedule::Program& program) {
   schedule::Dependencies result(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t before = (i + count - 1) % count;
-    if (program.round[before].lane == program.round[i].lane) continue;
+    const schedule::Instruction& first = program.round[before];
+    if (first.lane == program.round[i].lane && !first.is_posted()) continue;
     result[i].push_back({static_cast<std::uint32_t>(before), i == 0});
   }
   return result;
@@ -91,7 +92,7 @@ public:
     for (std::size_t l = 0; l < loops_.size(); ++l) make_loop(device, program.repeats[l], l);
     for (const schedule::Precedence& order : schedule::precedences(program, dependencies)) {
       const std::uint32_t loop = steps_[order.to].loop;
-      if (loop == schedule::no_loop || order.in_iteration) continue;
+      if (loop == schedule::no_loop || order.in_iteration || order.at_start) continue;
       loops_[loop].waits.push_back(wait_for({order.from, order.previous_round}, false));
     }
     for (std::size_t i = 0; i < steps_.size(); ++i) {

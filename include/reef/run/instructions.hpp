@@ -193,7 +193,7 @@ inline int add_micro_batches(StepBuilder& builder) {
   }
   for (int j = first; fills && j < first + count; ++j) {
     const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
-    Instruction& batch = program.add("Batch", Lane::receive, -1, j);
+    Instruction& batch = program.add("Batch", Lane::source, -1, j);
     for (const int input : dag.inputs) {
       batch.writes.push_back({storages.tensors[static_cast<std::size_t>(input)], 0});
     }

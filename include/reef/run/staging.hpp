@@ -75,13 +75,14 @@ private:
     std::uint32_t before;  ///< which instruction of the round as it was
   };
 
-  /// Micro-batches are brought as they come. What is reduced comes late, and whatever stands behind it on
-  /// a lane waits for it too: so it is brought by the update lane, if that reads it, or as late as it is
-  /// needed. In loops, and where nothing in the round needs it, at once.
+  /// Micro-batches are brought as they come. What is reduced comes late, and so may what is received when it is
+  /// posted, and whatever stands behind it on a lane waits for it too: so it is brought by the update lane, if
+  /// that reads it, or as late as it is needed. In loops, and where nothing in the round needs it, at once.
   [[nodiscard]] Landing landing_of(std::uint32_t i) const {
     const Landing at_once{schedule::Lane::load, i + 1};
     const bool changes = !round_[i].writes.empty() || !round_[i].accumulates.empty();
-    if (round_[i].lane != schedule::Lane::reduce || !changes || in_loop(i)) return at_once;
+    const bool late = round_[i].lane == schedule::Lane::reduce || round_[i].is_posted();
+    if (!late || !changes || in_loop(i)) return at_once;
     std::uint32_t use = i + 1;
     while (use < round_.size() && !touches(round_[use], round_[i])) ++use;
     if (use == round_.size() || in_loop(use)) return at_once;

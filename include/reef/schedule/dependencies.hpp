@@ -24,17 +24,26 @@ using Dependencies = std::vector<std::vector<Dependency>>;
 /// Two instructions that touch the same bytes, one of them writing, run in the order of the program,
 /// in one round and from one round to the next: read after write, write after read, write after write,
 /// and accumulations one after the other. Waits that follow from others, or from the order of a lane,
-/// are left out. From outside a loop its last instruction stands for all of its iterations.
+/// are left out; of posted transfers only those that follow from the order of a lane. From outside a loop its last
+/// instruction stands for all of its iterations.
 ///
 /// | cost | O(accesses * log storages), and for each the ranges of its bytes that were accessed apart |
 Dependencies derive(const Program& program, const Placement& placement);
 
-/// An instruction that is complete before another may start.
+namespace detail {
+
+/// `addresses` and `free` as of Deriver.
+Dependencies derive_at(const Program& program, const std::vector<Bytes>& addresses, bool free);
+
+}  // namespace detail
+
+/// An instruction that is complete, or has started, before another may start.
 struct Precedence {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
   bool previous_round = false;
   bool in_iteration = false;  ///< both of one iteration; else a body's ends stand for its loop
+  bool at_start = false;      ///< what is posted has only to start before the next on its lane
 
   friend constexpr bool operator==(const Precedence&, const Precedence&) = default;
 };

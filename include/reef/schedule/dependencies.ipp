@@ -9,8 +9,9 @@
 
 namespace reef::inline v0::schedule {
 
-REEF_INLINE Dependencies derive(const Program& program, const Placement& placement) {
-  detail::Deriver deriver(program, placement.addresses(program), 2);
+REEF_INLINE Dependencies detail::derive_at(const Program& program,
+                                           const std::vector<Bytes>& addresses, bool free) {
+  Deriver deriver(program, addresses, 2, free);
   const auto count = static_cast<std::int64_t>(program.round.size());
   Dependencies result(program.round.size());
   for (std::int64_t i = 0; i < 2 * count; ++i) {
@@ -24,11 +25,15 @@ REEF_INLINE Dependencies derive(const Program& program, const Placement& placeme
   return result;
 }
 
+REEF_INLINE Dependencies derive(const Program& program, const Placement& placement) {
+  return detail::derive_at(program, placement.addresses(program), false);
+}
+
 REEF_INLINE std::vector<Precedence> precedences(const Program& program,
                                                 const Dependencies& dependencies) {
   const std::vector<std::uint32_t> loops = loop_by_instruction(program);
   std::vector<Precedence> result;
-  const auto order = [&](Dependency wait, std::uint32_t i) {
+  const auto order = [&](Dependency wait, std::uint32_t i, bool at_start) {
     const std::uint32_t before = loops[wait.instruction];
     const std::uint32_t after = loops[i];
     const bool in_iteration = before == after && after != no_loop && !wait.previous_round;
@@ -36,7 +41,7 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
     result.push_back(
         {whole && before != no_loop ? program.repeats[before].end - 1 : wait.instruction,
          whole && after != no_loop ? program.repeats[after].begin : i, wait.previous_round,
-         in_iteration});
+         in_iteration, at_start});
   };
   std::array<Dependency, lane_count> last;
   for (std::uint32_t i = 0; i < program.round.size(); ++i) {
@@ -45,9 +50,9 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
   }
   for (std::uint32_t i = 0; i < program.round.size(); ++i) {
     const auto lane = static_cast<std::size_t>(program.round[i].lane);
-    order(last[lane], i);
+    order(last[lane], i, program.round[last[lane].instruction].is_posted());
     last[lane] = {i, false};
-    for (const Dependency wait : dependencies[i]) order(wait, i);
+    for (const Dependency wait : dependencies[i]) order(wait, i, false);
   }
   return result;
 }

@@ -20,7 +20,8 @@ REEF_INLINE std::uint64_t hash_of(std::span<const Program> programs) {
     }
     for (const Instruction& i : program.round) {
       hash.add(i.kind).add(i.lane).add(i.index).add(i.micro_batch);
-      hash.add(i.mode).add(i.traffic).add(i.elements.first).add(i.elements.second);
+      hash.add(i.mode).add(i.traffic).add(i.completion);
+      hash.add(i.elements.first).add(i.elements.second);
       hash.add(i.collective ? i.collective->group.size() : 0);
       if (i.collective) {
         hash.add(i.collective->group.name);

@@ -32,7 +32,8 @@ namespace detail {
 std::vector<Bytes> addresses_by_region(const Program& program);
 
 /// Which regions are alive, and which of two is certainly done with its bytes before the other
-/// begins, whatever the speed of the lanes.
+/// begins, whatever the speed of the lanes. What a lane with posted transfers touches is done with them at the end
+/// of the round: rings of slots say otherwise.
 class Lifetimes {
 public:
   explicit Lifetimes(const Program& program);

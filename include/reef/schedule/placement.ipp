@@ -57,7 +57,8 @@ REEF_INLINE Lifetimes::Lifetimes(const Program& program)
     const Instruction& instruction = program.round[i];
     const auto lane = static_cast<std::size_t>(instruction.lane);
     Clock known = deriver.clock();
-    known[lane] = position - 1;  // an access of the instruction itself is not before it
+    // An access of the instruction itself is not before it.
+    if (!deriver.is_apart(lane)) known[lane] = position - 1;
     for (const auto* list : {&instruction.reads, &instruction.writes, &instruction.accumulates}) {
       for (const Value value : *list) {
         Region& region = regions_[program.region_of(value.storage).first];

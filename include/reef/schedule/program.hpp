@@ -17,21 +17,34 @@ namespace reef::inline v0::schedule {
 
 /// The in-order queues of one rank. Two instructions of one lane never run at once; two of
 /// different lanes do, unless a value orders them. `update` is a lane of the device for what an
-/// optimizer computes beside the model.
-enum class Lane : std::uint8_t { compute, load, evict, send, receive, reduce, update };
+/// optimizer computes beside the model, `source` the one on which batches come in.
+enum class Lane : std::uint8_t { compute, load, evict, send, receive, reduce, update, source };
 
-inline constexpr std::size_t lane_count = 7;
+inline constexpr std::size_t lane_count = 8;
 
 constexpr std::string_view name_of(Lane lane) {
-  constexpr std::array<std::string_view, lane_count> names{"compute", "load",   "evict", "send",
-                                                           "receive", "reduce", "update"};
+  constexpr std::array<std::string_view, lane_count> names{
+      "compute", "load", "evict", "send", "receive", "reduce", "update", "source"};
   return names[static_cast<std::size_t>(lane)];
 }
 
-/// The lane moves bytes between ranks, and not by the device's own engines.
+/// What is on the lane moves bytes to or from the device, and not by the device's own engines: messages, and
+/// calls between them.
 constexpr bool communicates(Lane lane) {
-  return lane == Lane::send || lane == Lane::receive || lane == Lane::reduce;
+  return lane == Lane::send || lane == Lane::receive || lane == Lane::reduce ||
+         lane == Lane::source;
 }
+
+/// When the lane of an instruction is free for the next one on it.
+///
+/// | held   | once the instruction is complete: of a transfer, when its messages have arrived           |
+/// | posted | once it has started, which is when the lane is free and all that it waits for is there.   |
+/// |        | A transfer on lane send or receive completes later, whenever its messages have arrived;   |
+/// |        | so what is posted on a lane starts in order and completes in any order                    |
+///
+/// With posted receives a message leaves as soon as it is produced and the link is free, whatever the receiver is
+/// doing, as long as there is a slot for it.
+enum class Completion : std::uint8_t { held, posted };
 
 /// Where a storage lives: in the device's memory, or in host memory that copies are fast from.
 enum class Place : std::uint8_t { device, host };
@@ -137,8 +150,11 @@ struct Instruction {
   Cost cost{};
   std::uint8_t mode = 0;
   Traffic traffic = Traffic::none;
+  Completion completion = Completion::held;
   std::pair<std::int64_t, std::int64_t> elements{0, 0};   ///< [first, second) of what `index` names
   std::shared_ptr<const Collective> collective{};         ///< of one; else null
+
+  [[nodiscard]] bool is_posted() const { return completion == Completion::posted; }
 
   /// "Backward(3, micro-batch 1)".
   [[nodiscard]] std::string text() const;

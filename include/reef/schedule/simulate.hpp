@@ -23,7 +23,8 @@ namespace reef::inline v0::schedule {
 /// arrival = max(both ends started, link free) + bytes / bandwidth + latency.
 ///
 /// An instruction starts when its lane is free and its dependencies have ended; one that
-/// communicates ends after its last message plus its own cost (a fold). A loop asks, as Repeat says,
+/// communicates ends after its last message plus its own cost (a fold). The lane of what is posted is free
+/// when it has started. A loop asks, as Repeat says,
 /// whether its `until` has ended by then; given `replay`, it runs so many iterations in every
 /// round.
 ///

@@ -61,7 +61,7 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan, int stage) {
 /// Writes the programs of ranks that step on their own, and take an outer step of a fragment of the
 /// weights now and then.
 ///
-///     compute                                        receive    reduce             update
+///     compute                                        source     reduce             update
 ///     [overlapped:  HandOut(p)     C = own          ]
 ///     the model's phase;  OwnNorms(b)                OwnDecide  ReduceWeights(p)
 ///     Update(b)                    own = inner(own)             GatherOuter(p)     OuterUpdate(p)

@@ -26,10 +26,15 @@ constexpr Clock before_all() {
 /// every two accesses to the same bytes of which one writes.
 ///
 /// A loop counts as one: from outside, its last instruction stands for its body.
+///
+/// On a lane with posted transfers what is complete is no prefix of the lane: so of those lanes a clock knows
+/// nothing, and each instruction is waited for by itself.
 class Deriver {
 public:
-  /// `addresses`: by storage, where its bytes begin, in one space.
-  Deriver(const Program& program, const std::vector<Bytes>& addresses, std::int64_t rounds);
+  /// `addresses`: by storage, where its bytes begin, in one space. `free`: what is posted is not taken to come
+  /// behind what is ahead of it on its lane.
+  Deriver(const Program& program, const std::vector<Bytes>& addresses, std::int64_t rounds,
+          bool free = false);
 
   /// The positions that the instruction at position `i`, counted over rounds, waits for. Called once
   /// for each position, ascending.
@@ -38,12 +43,20 @@ public:
   /// What is complete when the instruction of the last step is, itself included.
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
+  /// Clocks know nothing of the lane.
+  [[nodiscard]] bool is_apart(std::size_t lane) const { return apart_[lane]; }
+
 private:
   /// The last accesses to some bytes.
   struct History {
     std::int64_t writer = -1;
     std::size_t writer_lane = 0;
     Clock readers = before_all();  // after the writer, by lane; the others came before it
+    std::vector<std::int64_t> apart{};  // readers on lanes of which clocks know nothing, ascending
+  };
+  struct Wanted {
+    Clock clock = before_all();
+    std::vector<std::int64_t> apart{};  // latest first
   };
   /// By the first byte: each goes on to the next.
   using Histories = std::map<Bytes, History>;
@@ -57,8 +70,11 @@ private:
   }
   [[nodiscard]] bool ends_loop(std::int64_t i) const;
 
-  /// The last accesses, by lane, that it comes behind: with the last of a lane those before it are complete.
-  [[nodiscard]] Clock wanted_by(const Instruction& instruction) const;
+  void learn(Clock& clock, std::int64_t wait) const;
+
+  /// The last accesses, by lane, that it comes behind: with the last of a lane those before it are complete. Of
+  /// lanes with posted transfers all accesses.
+  [[nodiscard]] Wanted wanted_by(const Instruction& instruction) const;
 
   /// Where the history of a byte begins that from there on may differ from that of the byte before.
   Histories::iterator part_at(Bytes byte);
@@ -71,8 +87,10 @@ private:
   void close_loop(std::int64_t last);
 
   const Program& program_;
+  bool free_;
   std::vector<ByteRange> ranges_{};  // by storage
   std::vector<std::uint32_t> loops_;
+  std::array<bool, lane_count> apart_{};  // by lane: something is posted on it
   Histories histories_{{0, History{}}};
   std::vector<Clock> clocks_;  // what whoever waits for it knows
   Clock clock_ = before_all();

@@ -158,6 +158,11 @@ private:
       }
       for (const Precedence& precedence : all) {
         if (precedence.previous_round && round == 0) continue;
+        if (precedence.at_start) {
+          edges_[start(r, precedence.previous_round ? round - 1 : round, precedence.from)].push_back(
+              start(r, round, precedence.to));
+          continue;
+        }
         ends_before(precedence.previous_round ? round - 1 : round, precedence.from,
                     start(r, round, precedence.to));
       }

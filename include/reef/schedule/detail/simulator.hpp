@@ -23,9 +23,10 @@ namespace reef::inline v0::schedule::detail {
 /// A discrete-event simulation: starts, ends and arrivals in the order of virtual time.
 class Simulator {
 public:
+  /// `free`: what is posted waits neither for its lane, nor, if it receives, for a slot.
   Simulator(std::span<const Program> programs, std::span<const Dependencies> dependencies,
-            const World& world, int rounds, const TripCounts& replay)
-      : programs_(programs), world_(world), rounds_(rounds), replay_(replay) {
+            const World& world, int rounds, const TripCounts& replay, bool free = false)
+      : programs_(programs), world_(world), rounds_(rounds), replay_(replay), free_(free) {
     result_.trip_counts.resize(world.machines.size());
     for (const Machine& machine : world.machines) {
       const bool one = machine.uplink_bytes_per_second > 0 || machine.downlink_bytes_per_second > 0;
@@ -76,6 +77,19 @@ public:
     return summary();
   }
 
+  /// After run(): when what was sent in the first round left and arrived, by message as match_messages lists
+  /// them.
+  struct Moved {
+    Seconds left, arrived;
+  };
+  [[nodiscard]] std::vector<Moved> moved() const {
+    std::vector<Moved> result;
+    for (std::size_t i = 0; i < transfers_.size(); i += static_cast<std::size_t>(rounds_)) {
+      result.push_back({transfers_[i].left, transfers_[i].arrived});
+    }
+    return result;
+  }
+
 private:
   struct Task {
     int waits = 0;  ///< instructions, of a body in its iteration, still to end before it starts
@@ -85,6 +99,7 @@ private:
     Seconds begin = 0;
     bool ended = false;
     std::vector<std::size_t> next;  ///< tasks that wait for this one; in a body, in its iteration
+    std::vector<std::size_t> next_at_start;  ///< those that wait for it to start only
     std::vector<std::size_t> transfers;
   };
   struct Loop {
@@ -103,6 +118,8 @@ private:
     Bytes bytes;
     int missing = 2;    ///< ends that have not started
     Seconds whole = 0;  ///< when its last byte reaches the receiver's downlink
+    Seconds left = 0;     ///< when its first byte leaves
+    Seconds arrived = 0;
   };
   // What ends when a loop asks has ended before, and what starts when a message leaves has started.
   struct Event {
@@ -147,10 +164,18 @@ private:
   void connect(std::size_t rank, int round, const std::vector<Precedence>& all) {
     for (const Precedence& order : all) {
       if (order.previous_round && round == 0) continue;
+      const Instruction& behind = programs_[rank].round[order.to];
+      if (free_ && behind.is_posted() &&
+          (programs_[rank].round[order.from].lane == behind.lane || behind.lane == Lane::receive)) {
+        continue;
+      }
       const std::size_t from = task_of(rank, order.previous_round ? round - 1 : round, order.from);
       const std::size_t to = task_of(rank, round, order.to);
       const bool by_loop = tasks_[from].loop != no_loop && !order.in_iteration;
-      (by_loop ? loops_[tasks_[from].loop].next : tasks_[from].next).push_back(to);
+      (by_loop           ? loops_[tasks_[from].loop].next
+       : order.at_start ? tasks_[from].next_at_start
+                        : tasks_[from].next)
+          .push_back(to);
       ++(order.in_iteration           ? tasks_[to].in_iteration
          : tasks_[to].loop != no_loop ? loops_[tasks_[to].loop].waits
                                       : tasks_[to].waits);
@@ -174,6 +199,7 @@ private:
   void begin(std::size_t task) {
     tasks_[task].begin = now_;
     if (tasks_[task].messages == 0) finish(task);
+    release(tasks_[task].next_at_start);
     for (const std::size_t transfer : tasks_[task].transfers) {
       if (--transfers_[transfer].missing == 0) leave(transfer);
     }
@@ -203,9 +229,11 @@ private:
     const auto bytes = static_cast<double>(transfer.bytes);
     const double uplink = machine_at(transfer.sender).uplink_bytes_per_second;
     Seconds& free = link_free_[{from, to}];
-    free = std::max(now_, free) + over(bytes, link.bytes_per_second);
+    transfer.left = std::max(now_, free);
+    free = transfer.left + over(bytes, link.bytes_per_second);
     if (uplink > 0) {
       Seconds& up = uplink_free_[from];
+      transfer.left = std::max(transfer.left, up);
       up = std::max(now_, up) + over(bytes, uplink);
       free = std::max(free, up);
     }
@@ -229,6 +257,7 @@ private:
   }
 
   void arrive(std::size_t index) {
+    transfers_[index].arrived = now_;
     for (const std::size_t task : {transfers_[index].sender, transfers_[index].receiver}) {
       if (--tasks_[task].messages == 0) finish(task);
     }
@@ -331,6 +360,7 @@ private:
   const World& world_;
   int rounds_;
   const TripCounts& replay_;
+  bool free_;
   std::vector<std::size_t> first_;
   std::vector<Task> tasks_;
   std::vector<Loop> loops_;

@@ -80,6 +80,12 @@ private:
     std::sort(changed.begin(), changed.end());
     require(std::adjacent_find(changed.begin(), changed.end()) == changed.end(), instruction,
             "changes a storage twice.\n  fix: name it once, or in two instructions");
+    require(instruction.completion <= Completion::posted &&
+                (!instruction.is_posted() || instruction.lane == Lane::send ||
+                 instruction.lane == Lane::receive),
+            instruction, "is posted on lane ", name_of(instruction.lane),
+            ".\n  why: only a transfer starts at one time and is complete at another.\n"
+            "  fix: lane send or receive, or Completion::held");
     check_messages(instruction);
   }
 
@@ -139,7 +145,9 @@ private:
               ".\n  why: the lane of a body's last instruction asks for more iterations.\n"
               "  fix: end it with an instruction on lane compute");
       for (const Instruction& instruction : body) {
-        if (instruction.sends.empty() && instruction.receives.empty()) continue;
+        if (instruction.sends.empty() && instruction.receives.empty() && !instruction.is_posted()) {
+          continue;
+        }
         require(false, repeat, "exchanges messages in ", instruction.text(),
                 ".\n  why: no other rank knows how many iterations this one runs.\n"
                 "  fix: exchange them outside the loop");

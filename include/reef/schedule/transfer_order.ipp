@@ -1,0 +1,171 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <reef/core/inline.hpp>
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/detail/rendezvous_graph.hpp>
+#include <reef/schedule/detail/simulator.hpp>
+#include <reef/schedule/detail/structure_checker.hpp>
+#include <reef/schedule/placement.hpp>
+#include <reef/schedule/transfer_order.hpp>
+
+namespace reef::inline v0::schedule {
+
+namespace detail {
+
+/// By instruction: the first and the last one behind it that read what it writes, before something else
+/// writes the region; {size, size} of the round if there is none.
+inline std::vector<std::pair<std::size_t, std::size_t>> readers_of(const Program& program) {
+  const std::size_t none = program.round.size();
+  std::vector<std::pair<std::size_t, std::size_t>> readers(none, {none, none});
+  std::vector<std::size_t> writer(program.storages.size(), none);
+  for (std::size_t i = 0; i < program.round.size(); ++i) {
+    const Instruction& instruction = program.round[i];
+    for (const auto* list : {&instruction.reads, &instruction.accumulates}) {
+      for (const Value value : *list) {
+        const std::size_t by = writer[program.region_of(value.storage).first];
+        if (by == none) continue;
+        if (readers[by].first == none) readers[by].first = i;
+        readers[by].second = i;
+      }
+    }
+    for (const Value value : instruction.writes) {
+      writer[program.region_of(value.storage).first] = i;
+    }
+  }
+  return readers;
+}
+
+}  // namespace detail
+
+REEF_INLINE std::vector<FreeTransfer> free_transfers(std::span<const Program> programs,
+                                                const World& world) {
+  detail::check_structure(programs);
+  std::vector<Dependencies> dependencies;
+  for (const Program& program : programs) {  // where no two regions share bytes
+    dependencies.push_back(detail::derive_at(program, detail::addresses_by_region(program), true));
+  }
+  detail::Simulator simulator(programs, dependencies, world, 1, {}, true);
+  const Simulation times = simulator.run();
+  std::map<int, std::size_t> place;
+  std::vector<std::vector<std::pair<Seconds, Seconds>>> ran;
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> readers;
+  for (std::size_t r = 0; r < programs.size(); ++r) {
+    place[programs[r].rank] = r;
+    ran.emplace_back(programs[r].round.size());
+    readers.push_back(detail::readers_of(programs[r]));
+  }
+  for (const SimulatedSpan& span : times.spans) {
+    ran[place[span.rank]][span.instruction] = {span.begin, span.end};
+  }
+
+  std::vector<FreeTransfer> transfers;
+  const auto ends = detail::match_messages(programs);
+  const auto moved = simulator.moved();
+  for (std::size_t m = 0; m < ends.size(); ++m) {
+    const auto& [send, receive] = ends[m];
+    if (!programs[send.rank].round[send.instruction].is_posted()) continue;
+    const auto [first, last] = readers[receive.rank][receive.instruction];
+    const Seconds arrived = moved[m].arrived;
+    const bool read = first < ran[receive.rank].size();
+    transfers.push_back({.sender = send.rank,
+                         .send = send.instruction,
+                         .receiver = receive.rank,
+                         .receive = receive.instruction,
+                         .produced = ran[send.rank][send.instruction].first,
+                         .left = moved[m].left,
+                         .arrived = arrived,
+                         .landed = read ? ran[receive.rank][first].first : arrived,
+                         .released = read ? ran[receive.rank][last].second : arrived});
+  }
+  std::sort(transfers.begin(), transfers.end(), [&](const auto& a, const auto& b) {
+    return std::tuple(a.produced, programs[a.sender].rank, a.send) <
+           std::tuple(b.produced, programs[b.sender].rank, b.send);
+  });
+  return transfers;
+}
+
+REEF_INLINE TransferSlots transfer_slots(std::span<const Program> programs,
+                                    std::span<const FreeTransfer> transfers, SlotUse use) {
+  TransferSlots result;
+  std::map<TransferEdge, std::vector<Seconds>> free;  // by slot: from when on
+  for (const FreeTransfer& t : transfers) {           // in the order of production
+    const Instruction& receive = programs[t.receiver].round[t.receive];
+    const TransferEdge edge{programs[t.sender].rank, programs[t.receiver].rank, receive.index,
+                            receive.traffic};
+    std::vector<Seconds>& slots = free[edge];
+    const auto slot = std::find_if(slots.begin(), slots.end(),
+                                   [&](Seconds since) { return since <= t.produced; });
+    result.of_transfer.push_back(static_cast<int>(slot - slots.begin()));
+    const Seconds until = use == SlotUse::to_landing ? t.landed : t.released;
+    if (slot == slots.end()) {
+      slots.push_back(until);
+    } else {
+      *slot = until;
+    }
+    result.of_edge[edge] = static_cast<int>(slots.size());
+  }
+  return result;
+}
+
+REEF_INLINE void order_transfers(std::span<Program> programs, const World& world) {
+  const std::vector<FreeTransfer> transfers = free_transfers(programs, world);
+  for (std::size_t r = 0; r < programs.size(); ++r) {
+    Program& program = programs[r];
+    // By place in the old round: what comes ahead of it, and what comes behind it.
+    const std::size_t count = program.round.size();
+    std::vector<std::vector<std::size_t>> ahead(count + 1);
+    std::vector<std::vector<std::size_t>> behind(count + 1);
+    std::vector<bool> moves(count, false);
+
+    std::size_t after = 0;
+    std::vector<std::size_t> receives;
+    for (const FreeTransfer& t : transfers) {
+      if (t.sender == r && !moves[t.send]) {
+        moves[t.send] = true;
+        after = std::max(after, t.send);
+        behind[after].push_back(t.send);
+      }
+      if (t.receiver == r && program.round[t.receive].is_posted() && !moves[t.receive]) {
+        moves[t.receive] = true;
+        receives.push_back(t.receive);
+      }
+    }
+    const auto readers = detail::readers_of(program);
+    const std::vector<std::uint32_t> loops = loop_by_instruction(program);
+    std::size_t before = count;
+    for (auto receive = receives.rbegin(); receive != receives.rend(); ++receive) {
+      before = std::min(before, readers[*receive].first);
+      if (before < count && loops[before] != no_loop) before = program.repeats[loops[before]].begin;
+      ahead[before].push_back(*receive);
+    }
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i <= count; ++i) {
+      order.insert(order.end(), ahead[i].rbegin(), ahead[i].rend());
+      if (i < count && !moves[i]) order.push_back(i);
+      order.insert(order.end(), behind[i].begin(), behind[i].end());
+    }
+    std::vector<std::uint32_t> now_at(count);
+    std::vector<Instruction> round;
+    for (const std::size_t i : order) {
+      now_at[i] = static_cast<std::uint32_t>(round.size());
+      round.push_back(std::move(program.round[i]));
+    }
+    program.round = std::move(round);
+    for (Repeat& repeat : program.repeats) {
+      const std::uint32_t size = repeat.end - repeat.begin;
+      repeat.begin = now_at[repeat.begin];
+      repeat.end = repeat.begin + size;
+      repeat.until = now_at[repeat.until];
+    }
+  }
+}
+
+}  // namespace reef::inline v0::schedule

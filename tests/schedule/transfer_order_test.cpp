@@ -1,0 +1,332 @@
+#include <reef/schedule/transfer_order.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <reef/core/random.hpp>
+#include <reef/schedule/hash.hpp>
+#include <reef/schedule/simulate.hpp>
+#include <reef/schedule/verify.hpp>
+
+#include "../support/pipeline_programs.hpp"
+#include "programs.hpp"
+
+namespace reef::test {
+namespace {
+
+using schedule::Completion;
+using schedule::Link;
+using schedule::World;
+using testing::HasSubstr;
+
+/// Stages on 2 to 6 ranks, some of them looped, with edges that skip stages; every rank runs its operations in some
+/// order in which one process could.
+struct RandomPipeline {
+  Pipeline pipeline;
+  World world;
+
+  explicit RandomPipeline(std::uint64_t seed) {
+    std::uint64_t draw = 0;
+    const auto below = [&](std::uint32_t n) { return random_bits({seed, 0, 3, 0}, draw++) % n; };
+    const int ranks = 2 + static_cast<int>(below(5));
+    const int stages = ranks + static_cast<int>(below(5));
+    const int micro_batches = 1 + static_cast<int>(below(5));
+    for (int s = 0; s < stages; ++s) {
+      pipeline.rank_of.push_back(s < ranks ? s : static_cast<int>(below(static_cast<unsigned>(ranks))));
+      if (s > 0) pipeline.edges.emplace_back(s - 1, s);
+      if (s > 1 && below(3) == 0) {
+        pipeline.edges.emplace_back(static_cast<int>(below(static_cast<unsigned>(s - 1))), s);
+      }
+      for (auto* times : {&pipeline.t_f, &pipeline.t_b, &pipeline.t_w}) times->push_back(1 + below(9));
+    }
+    pipeline.orders.resize(static_cast<std::size_t>(ranks));
+    world = World::uniform(ranks, {}, {});
+    for (Link& link : world.links) {
+      link.latency = below(20);
+      if (below(2) == 0) link.bytes_per_second = 1000.0 / (1 + below(8));
+    }
+
+    // Whatever has all that it needs may come next.
+    std::set<std::tuple<char, int, int>> done;
+    const std::size_t all = 2 * static_cast<std::size_t>(stages * micro_batches);
+    while (done.size() < all) {
+      const bool forward = below(2) == 0;
+      const int s = static_cast<int>(below(static_cast<unsigned>(stages)));
+      const int j = static_cast<int>(below(static_cast<unsigned>(micro_batches)));
+      bool ready = !done.contains({forward ? 'F' : 'B', s, j}) &&
+                   (forward || done.contains({'F', s, j}));
+      for (const auto& [from, to] : pipeline.edges) {
+        if (forward && to == s) ready = ready && done.contains({'F', from, j});
+        if (!forward && from == s) ready = ready && done.contains({'B', to, j});
+      }
+      if (!ready) continue;
+      done.insert({forward ? 'F' : 'B', s, j});
+      pipeline.orders[static_cast<std::size_t>(pipeline.rank_of[static_cast<std::size_t>(s)])]
+          .push_back({forward ? 'F' : 'B', s, j});
+    }
+  }
+
+  [[nodiscard]] int rank_of(int stage) const {
+    return pipeline.rank_of[static_cast<std::size_t>(stage)];
+  }
+
+  /// The asynchronous model, by itself: an operation ends when what it needs has come; a message leaves when it is
+  /// made and its link is free, those of one link in the order in which they are made.
+  [[nodiscard]] Seconds free_makespan() const {
+    std::map<std::tuple<char, int, int>, Seconds> ended;
+    std::map<std::tuple<int, bool, int>, Seconds> arrived;  // edge, back, micro-batch
+    std::vector<std::size_t> next(pipeline.orders.size(), 0);
+    std::vector<Seconds> free(pipeline.orders.size(), 0);
+    std::map<std::pair<int, int>, Seconds> link_free;
+    const auto needs = [&](const PipelineOperation& o, Seconds& at) {
+      const bool forward = o.what == 'F';
+      for (std::size_t e = 0; e < pipeline.edges.size(); ++e) {
+        const auto [from, to] = pipeline.edges[e];
+        if ((forward ? to : from) != o.stage) continue;
+        const auto found = arrived.find({static_cast<int>(e), !forward, o.j});
+        if (found == arrived.end()) return false;
+        at = std::max(at, found->second);
+      }
+      return true;
+    };
+    Seconds makespan = 0;
+    for (;;) {
+      // Of what can run the operation that ends first, of one time that of the lowest rank: so messages leave in
+      // the order in which they are made.
+      std::size_t best = pipeline.orders.size();
+      Seconds best_end = 0;
+      for (std::size_t r = 0; r < pipeline.orders.size(); ++r) {
+        if (next[r] == pipeline.orders[r].size()) continue;
+        const PipelineOperation& o = pipeline.orders[r][next[r]];
+        Seconds at = free[r];
+        if (!needs(o, at)) continue;
+        const Seconds end = at + pipeline.time_of(o);
+        if (best < pipeline.orders.size() && best_end <= end) continue;
+        best = r;
+        best_end = end;
+      }
+      if (best == pipeline.orders.size()) return makespan;
+      const PipelineOperation o = pipeline.orders[best][next[best]++];
+      free[best] = best_end;
+      makespan = std::max(makespan, best_end);
+      const bool forward = o.what == 'F';
+      for (std::size_t e = 0; e < pipeline.edges.size(); ++e) {
+        const auto [from, to] = pipeline.edges[e];
+        if ((forward ? from : to) != o.stage) continue;
+        const int a = rank_of(o.stage);
+        const int b = rank_of(forward ? to : from);
+        Seconds& at = arrived[{static_cast<int>(e), !forward, o.j}];
+        at = best_end;
+        if (a == b) continue;
+        const Link& link = world.link(a, b);
+        Seconds& left = link_free[{a, b}];
+        left = std::max(left, best_end) +
+               (link.bytes_per_second > 0
+                    ? static_cast<double>(pipeline.bytes) / link.bytes_per_second
+                    : 0);
+        at = left + link.latency;
+      }
+    }
+  }
+};
+
+/// The programs run to their end where each lane takes one instruction after the other, and both ends of a message
+/// have to be there.
+bool lanes_end(const std::vector<Program>& programs) {
+  std::vector<std::vector<bool>> done;
+  std::vector<schedule::Dependencies> waits;
+  for (const Program& program : programs) {
+    done.emplace_back(program.round.size(), false);
+    waits.push_back(schedule::derive(program, schedule::place(program)));
+  }
+  const auto started = [&](std::size_t r, std::size_t i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      if (programs[r].round[k].lane == programs[r].round[i].lane && !done[r][k]) return false;
+    }
+    return std::all_of(waits[r][i].begin(), waits[r][i].end(), [&](const auto& wait) {
+      return wait.previous_round || done[r][wait.instruction];
+    });
+  };
+  const auto ends = schedule::detail::match_messages(programs);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const auto& [send, receive] : ends) {
+      if (done[send.rank][send.instruction] || !started(send.rank, send.instruction) ||
+          !started(receive.rank, receive.instruction)) {
+        continue;
+      }
+      done[send.rank][send.instruction] = done[receive.rank][receive.instruction] = moved = true;
+    }
+    for (std::size_t r = 0; r < programs.size(); ++r) {
+      for (std::size_t i = 0; i < programs[r].round.size(); ++i) {
+        const Instruction& instruction = programs[r].round[i];
+        if (!instruction.sends.empty() || !instruction.receives.empty()) continue;
+        if (done[r][i] || !started(r, i)) continue;
+        done[r][i] = moved = true;
+      }
+    }
+  }
+  return std::all_of(done.begin(), done.end(), [](const std::vector<bool>& of_rank) {
+    return std::all_of(of_rank.begin(), of_rank.end(), [](bool one) { return one; });
+  });
+}
+
+std::string complaint_about(const std::vector<Program>& programs) {
+  try {
+    schedule::verify(programs);
+  } catch (const ScheduleError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Seconds compute_ends(const std::vector<Program>& programs, const World& world) {
+  Seconds end = 0;
+  for (const auto& span : schedule::simulate(programs, world, 1).spans) {
+    if (span.lane == Lane::compute) end = std::max(end, span.end);
+  }
+  return end;
+}
+
+}  // namespace
+
+TEST(TransferOrder, posted_in_the_order_of_production_nothing_deadlocks_and_times_are_those_of_the_model) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomPipeline random(seed);
+    PipelinePrograms posted(random.pipeline, Completion::posted);
+    const auto transfers = schedule::free_transfers(posted.programs, random.world);
+    for (std::size_t t = 1; t < transfers.size(); ++t) {
+      EXPECT_LE(transfers[t - 1].produced, transfers[t].produced);
+    }
+    const auto slots = PipelinePrograms::slots_of(
+        posted.programs, transfers,
+        schedule::transfer_slots(posted.programs, transfers, schedule::SlotUse::to_last_use));
+    schedule::order_transfers(posted.programs, random.world);
+    EXPECT_EQ(complaint_about(posted.programs), "");
+    EXPECT_DOUBLE_EQ(compute_ends(posted.programs, random.world), random.free_makespan());
+
+    PipelinePrograms rings(random.pipeline, Completion::posted, slots);
+    schedule::order_transfers(rings.programs, random.world);
+    EXPECT_EQ(complaint_about(rings.programs), "");
+    EXPECT_DOUBLE_EQ(compute_ends(rings.programs, random.world), random.free_makespan());
+  }
+}
+
+TEST(TransferOrder, held_receives_in_the_order_of_consumers_deadlock_where_verify_says_so) {
+  int deadlocks = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomPipeline random(seed);
+    const PipelinePrograms held(random.pipeline, Completion::held);
+    const std::string said = complaint_about(held.programs);
+    EXPECT_EQ(said.empty(), lanes_end(held.programs)) << said;
+    if (said.empty()) continue;
+    EXPECT_THAT(said, HasSubstr("the programs deadlock:"));
+    EXPECT_THAT(said, HasSubstr(" waits for the "));
+    EXPECT_THAT(said, HasSubstr("rank "));
+    ++deadlocks;
+  }
+  EXPECT_GT(deadlocks, 10);
+  EXPECT_LT(deadlocks, 140);
+}
+
+TEST(TransferOrder, a_slot_too_few_costs_time_or_is_refused) {
+  int changed = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const RandomPipeline random(seed);
+    const PipelinePrograms posted(random.pipeline, Completion::posted);
+    const auto transfers = schedule::free_transfers(posted.programs, random.world);
+    auto slots = schedule::transfer_slots(posted.programs, transfers,
+                                          schedule::SlotUse::to_last_use);
+    const auto deepest = std::max_element(
+        slots.of_edge.begin(), slots.of_edge.end(),
+        [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (deepest == slots.of_edge.end() || deepest->second < 2) continue;
+    for (std::size_t n = 0; n < transfers.size(); ++n) {
+      const auto& t = transfers[n];
+      const Instruction& receive = posted.programs[t.receiver].round[t.receive];
+      const bool of_edge = posted.programs[t.sender].rank == deepest->first.from &&
+                           posted.programs[t.receiver].rank == deepest->first.to &&
+                           receive.index == deepest->first.index;
+      if (of_edge) slots.of_transfer[n] %= deepest->second - 1;
+    }
+    const auto fewer = PipelinePrograms::slots_of(posted.programs, transfers, slots);
+    PipelinePrograms rings(random.pipeline, Completion::posted, fewer);
+    schedule::order_transfers(rings.programs, random.world);
+    const bool refused = !complaint_about(rings.programs).empty();
+    changed += refused || compute_ends(rings.programs, random.world) > random.free_makespan() ? 1 : 0;
+  }
+  EXPECT_GT(changed, 5) << "there are no more slots than there have to be";
+}
+
+TEST(TransferOrder, a_lane_is_free_when_its_transfer_is_posted) {
+  const auto pair = [](Completion completion) {
+    Writer a(0);
+    Writer b(1);
+    const StorageId x = a.storage("x");
+    a.writes("Make", Lane::compute, x).cost.seconds = 1;
+    for (std::uint32_t n = 0; n < 3; ++n) {
+      Instruction& send = a.reads("Send", Lane::send, x);
+      send.sends = {{1, 100, n}};
+      send.completion = completion;
+      const StorageId y = b.storage("y" + std::to_string(n));
+      Instruction& receive = b.writes("Receive", Lane::receive, y);
+      receive.receives = {{0, 100, n}};
+      receive.completion = completion;
+      b.reads("Use", Lane::compute, y).cost.seconds = 0.5;
+    }
+    return std::vector{a.program, b.program};
+  };
+  const World world = World::uniform(2, {}, Link{5, 100});
+  EXPECT_DOUBLE_EQ(compute_ends(pair(Completion::held), world), 1 + 3 * (1 + 5) + 0.5);
+  EXPECT_DOUBLE_EQ(compute_ends(pair(Completion::posted), world), 1 + 3 * 1 + 5 + 0.5);
+}
+
+TEST(TransferOrder, what_writes_a_slot_waits_for_all_that_is_posted_from_it) {
+  // The same tensor goes to two ranks; then its place is written again.
+  std::vector<Program> programs;
+  Writer a(0);
+  const StorageId x = a.storage("x", 64, Life::reserved);
+  a.writes("Make", Lane::compute, x).cost.seconds = 1;
+  for (int peer : {1, 2}) {
+    Instruction& send = a.reads("Send", Lane::send, x);
+    send.sends = {{peer, 100, 0}};
+    send.completion = Completion::posted;
+  }
+  a.writes("MakeAgain", Lane::compute, x).cost.seconds = 1;
+  programs.push_back(a.program);
+  for (int rank : {1, 2}) {
+    Writer b(rank);
+    Instruction& receive = b.writes("Receive", Lane::receive, b.storage("y"));
+    receive.receives = {{0, 100, 0}};
+    receive.completion = Completion::posted;
+    programs.push_back(b.program);
+  }
+  World world = World::uniform(3, {}, Link{1, 0});
+  world.links[1].latency = 30;  // from 0 to 1
+  const auto waits = schedule::derive(programs[0], schedule::place(programs[0]));
+  EXPECT_EQ(waits[3].size(), 2U);
+  EXPECT_DOUBLE_EQ(compute_ends(programs, world), 1 + 30 + 1);
+}
+
+TEST(TransferOrder, only_transfers_are_posted) {
+  Writer w;
+  w.writes("Make", Lane::compute, w.storage("x")).completion = Completion::posted;
+  EXPECT_THAT(complaint_about({w.program}), HasSubstr("is posted on lane compute"));
+  Program held = w.program;
+  held.round[0].completion = Completion::held;
+  EXPECT_NE(schedule::hash_of(std::vector{w.program}), schedule::hash_of(std::vector{held}));
+}
+
+}  // namespace reef::test
