@@ -33,7 +33,7 @@ function(reef_add_compiled name base)
   endif()
 endfunction()
 
-reef_add_compiled(compiled_core reef::core core io trace profile data schedule plan graph)
+reef_add_compiled(compiled_core reef::core core io trace profile device data schedule plan graph nn)
 if(TARGET reef::reef)
   reef_add_compiled(compiled "reef::compiled_core;reef::reef" comm)
 endif()

@@ -4,12 +4,13 @@
 /// The version of the library. The inline namespace carries the version that breaks binary
 /// interfaces, so that two versions can live in one program.
 
-#include <reef/core/language.hpp>
-
+// Before what is included, since the compiled library is asked for by them (inline.hpp).
 #define REEF_VERSION_MAJOR 0
 #define REEF_VERSION_MINOR 1
 #define REEF_VERSION_PATCH 0
 #define REEF_VERSION "0.1.0"
+
+#include <reef/core/language.hpp>
 
 namespace reef::inline v0 {
 

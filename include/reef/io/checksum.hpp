@@ -13,9 +13,6 @@ namespace detail {
 /// One step per byte up to a multiple of 8, then eight bytes a step (slicing by 8).
 std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data, std::size_t size);
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#endif
-
 }  // namespace detail
 
 /// CRC-32C (Castagnoli) of bytes; give the checksum of what came before to go on.

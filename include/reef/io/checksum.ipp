@@ -29,6 +29,7 @@ consteval std::array<std::array<std::uint32_t, 256>, 8> make_crc32c_tables() {
 
 inline constexpr auto crc32c_tables = make_crc32c_tables();
 
+/// One step per byte up to a multiple of 8, then eight bytes a step (slicing by 8).
 REEF_INLINE std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data,
                                           std::size_t size) {
   const auto& t = crc32c_tables;
@@ -42,6 +43,7 @@ REEF_INLINE std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* da
   return crc;
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
 /// a b modulo the polynomial; the highest bit is the constant term.
 constexpr std::uint32_t crc32c_product(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
@@ -98,6 +100,7 @@ inline std::uint32_t crc32c_sse42(std::uint32_t crc, const std::byte* data, std:
   for (; size >= 8; data += 8, size -= 8) add(wide, data);
   return crc32c_portable(static_cast<std::uint32_t>(wide), data, size);
 }
+#endif
 
 }  // namespace detail
 

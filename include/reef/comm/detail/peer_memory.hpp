@@ -3,9 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#if defined(__linux__)
-#endif
-
 #include <reef/comm/detail/clock.hpp>
 #include <reef/comm/message.hpp>
 

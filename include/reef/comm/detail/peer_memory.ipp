@@ -1,7 +1,9 @@
 #pragma once
 
+#if defined(__linux__)
 #include <sys/uio.h>
 #include <unistd.h>
+#endif
 
 #include <cerrno>
 #include <cstddef>

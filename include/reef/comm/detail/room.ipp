@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/statvfs.h>
-
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,14 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
-#if defined(__linux__)
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
 #include <reef/core/language.hpp>
 
 // How the operating system treats the calling thread. Where something is not to be had nothing changes.
@@ -16,37 +7,17 @@
 namespace reef::inline v0::device::detail {
 
 /// It is woken on time: timers end to 1 us instead of 50.
-inline void wake_on_time() {
-#if defined(__linux__)
-  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-#endif
-}
+void wake_on_time();
 
 /// When it wakes on a core that another thread computes on, it goes first: its time slice is the
 /// shortest, which Linux from 6.12 on lets go before longer ones. That needs no rights, and lets it have no
 /// more than its share; where the process may (root, CAP_SYS_NICE), it is 10 steps of nice above the usual,
 /// so that it also goes first when it has just worked and wakes again. Threads that it makes have the usual
 /// slice, and no nice value below 0.
-inline void go_first() {
-#if defined(__linux__) && defined(SYS_sched_setattr)
-  struct {  // sched_attr of <linux/sched/types.h>, which does not go with <sched.h>
-    std::uint32_t size, policy;
-    std::uint64_t flags;
-    std::int32_t nice;
-    std::uint32_t priority;
-    std::uint64_t runtime, deadline, period;  // ns
-  } attributes{};
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-  if (attributes.policy != 0) return;  // the user has chosen another one
-  constexpr std::uint64_t reset_on_fork = 1;
-  attributes.flags |= reset_on_fork;
-  attributes.runtime = 100'000;
-  const std::int32_t nice = attributes.nice;
-  attributes.nice = std::max(nice - 10, -20);
-  if (syscall(SYS_sched_setattr, 0, &attributes, 0) == 0) return;
-  attributes.nice = nice;
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
-#endif
-}
+void go_first();
 
 }  // namespace reef::inline v0::device::detail
+
+#ifndef REEF_COMPILED
+#include <reef/device/detail/scheduling.ipp>
+#endif

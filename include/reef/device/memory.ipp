@@ -1,0 +1,67 @@
+#pragma once
+
+#include <algorithm>
+
+#include <reef/core/inline.hpp>
+#include <reef/device/memory.hpp>
+
+namespace reef::inline v0::device {
+
+REEF_INLINE void MemoryLedger::take(Bytes bytes, std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  if (budget_ != 0 && (bytes > budget_ || used_ > budget_ - bytes)) {
+    throw MemoryError(refusal(bytes, what, "the budget is " + format_bytes(budget_)));
+  }
+  auto holder = std::find_if(holders_.begin(), holders_.end(),
+                             [&](const auto& entry) { return entry.first == what; });
+  if (holder == holders_.end()) {
+    holders_.emplace_back(std::string(what), Bytes{0});
+    holder = holders_.end() - 1;
+  }
+  holder->second += bytes;
+  used_ += bytes;
+  peak_ = std::max(peak_, used_);
+}
+
+REEF_INLINE void MemoryLedger::give_back(Bytes bytes, std::string_view what) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto holder = std::find_if(holders_.begin(), holders_.end(),
+                                   [&](const auto& entry) { return entry.first == what; });
+  if (holder == holders_.end()) return;
+  holder->second -= bytes;
+  if (holder->second == 0) holders_.erase(holder);
+  used_ -= bytes;
+}
+
+REEF_INLINE MemoryError MemoryLedger::refused(Bytes bytes, std::string_view what,
+                                              const std::string& why) const {
+  const std::lock_guard lock(mutex_);
+  return MemoryError(refusal(bytes, what, why));
+}
+
+REEF_INLINE MemoryReport MemoryLedger::report() const {
+  const std::lock_guard lock(mutex_);
+  return {used_, peak_, budget_, largest_first()};
+}
+
+REEF_INLINE std::vector<std::pair<std::string, Bytes>> MemoryLedger::largest_first() const {
+  auto sorted = holders_;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
+REEF_INLINE std::string MemoryLedger::refusal(Bytes bytes, std::string_view what,
+                                              const std::string& why) const {
+  std::string text = concat("reef::device: no ", format_bytes(bytes), " for \"", what, "\" on ",
+                            device_, ": ", why, ", ", format_bytes(used_), " are in use");
+  const char* separator = ": ";
+  for (const auto& [name, held] : largest_first()) {
+    text += concat(separator, name, " ", format_bytes(held));
+    separator = ", ";
+  }
+  return text +
+         ".\n  fix: give the device more memory, or make micro-batch, model or slots smaller.";
+}
+
+}  // namespace reef::inline v0::device
