@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <reef/io/json.hpp>
+#include <reef/plan/clusters.hpp>
 #include <reef/plan/clusters_json.hpp>
 
 #include "case_file.hpp"

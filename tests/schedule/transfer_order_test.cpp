@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <reef/core/random.hpp>
+#include <reef/schedule/detail/rendezvous_graph.hpp>
 #include <reef/schedule/hash.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>
