@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -11,6 +12,14 @@
 
 namespace reef::inline v0::comm {
 
+/// How long a transfer keeps the next task of its queue from starting.
+///
+/// | held   | until it is complete                                                                  |
+/// | posted | until it has started: its `ready` holds and its messages are given to MPI. Any number |
+/// |        | of a queue may be under way, and complete in any order; one that is not ready still    |
+/// |        | holds up what is behind it                                                             |
+enum class Completion : std::uint8_t { held, posted };
+
 namespace detail {
 
 /// What sends and receives share: a payload in pieces, straight from and into its memory.
@@ -20,6 +29,11 @@ public:
   static constexpr Cost cost(Bytes bytes, Bytes piece = default_piece_bytes) {
     return message_cost(bytes, piece);
   }
+
+  [[nodiscard]] Completion completion() const { return completion_; }
+  /// Of the next submissions; not while in flight. Each end has its own: a posted send may meet a held
+  /// receive.
+  void set_completion(Completion completion) { completion_ = completion; }
 
 protected:
   TransferTask(Kind kind, std::string name, int peer, std::byte* data, Bytes bytes)
@@ -38,10 +52,12 @@ private:
   void missing(std::vector<int>& ranks) const final { ranks.assign(1, peer_); }
   [[nodiscard]] Bytes payload() const final { return bytes_; }
   [[nodiscard]] int peer() const final { return peer_; }
+  [[nodiscard]] bool posted() const final { return completion_ == Completion::posted; }
 
   int peer_;
   std::byte* data_;
   Bytes bytes_;
+  Completion completion_ = Completion::held;
   std::vector<Header> headers_;
   std::uint64_t pending_ = 0;
   bool moved_ = false;
@@ -51,7 +67,9 @@ private:
 
 /// Sends the bytes of `data` to rank `peer`, which receives them in a ReceiveTask of the same name.
 ///
-/// | who      | this rank and `peer`; the n-th send of a name meets its n-th receive                |
+/// | who      | this rank and `peer`; the n-th send of a name meets its n-th receive, counted as they |
+/// |          | start: posted ones of one name too, by different tasks, are on one queue             |
+/// | queue    | held till complete, or posted: see Completion                                        |
 /// | complete | when `data` may be changed again (on a shaped link: when it has left this rank)      |
 /// | wire     | cost(bytes): one message per piece, each with its header; 0 bytes send nothing       |
 /// | errors   | MpiError on both ranks if the sizes differ                                           |

@@ -137,6 +137,12 @@ private:
     std::string text;
   };
 
+  /// A queue that has tasks, and the first of those that it has not posted.
+  struct Turn {
+    Queue* queue;
+    Task* first;
+  };
+
   /// A running task of which all messages are here.
   struct Ending {
     Task* task;
@@ -183,13 +189,17 @@ private:
   bool poll();
   /// Tests all messages, as often as it is of use.
   bool poll_wire();
-  /// Gives every queue's first task a turn.
+  /// Gives a turn to the tasks that each queue has posted, and to its first.
   bool step();
   /// How long, in ns, who is not woken may leave off looking.
   [[nodiscard]] std::int64_t quiet() const;
   /// Calls who waits for a task that is about to be done. Until when to rest, at most.
   std::int64_t call_ahead();
   void start(Queue& queue, Task& task);
+  /// Lets the next task of the queue start before this, its first, is complete. Returns that one, if any.
+  Task* post(Queue& queue, Task& task);
+  /// Moves a running task on. True if something moved.
+  bool advance(Queue& queue, Task& task);
   void complete(Queue& queue, Task& task);
   /// All ranks take part; a call is this rank's alone and counts by its own name.
   static bool is_collective(const Task& task);
@@ -204,6 +214,7 @@ private:
   void hear(int peer, detail::Signal signal, const std::string& text);
   /// Throws Overdue when a running task waits for somebody who does not come.
   void watch(std::int64_t now);
+  void watch(const Task& task, std::int64_t now);
   [[nodiscard]] std::string overdue(const Task& task, std::int64_t now) const;
   enum class Why : std::uint8_t { mismatch, deadline, thrown, reported, unwinding };
   /// Makes this object unusable: gathers what the ranks did last, tells everyone, wakes who waits.
@@ -257,7 +268,7 @@ private:
   detail::Control control_;
   detail::FlightRecorder recorder_;
   std::unordered_map<std::uint64_t, std::uint32_t> own_;
-  std::vector<Queue*> turn_;
+  std::vector<Turn> turn_;
   std::vector<Ending> endings_;
   std::vector<int> missing_;
   std::vector<std::string> dumps_;

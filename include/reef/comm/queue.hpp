@@ -12,7 +12,8 @@
 
 namespace reef::inline v0::comm {
 
-/// Tasks in order: one starts when the one before it is complete. Made by Progress::queue.
+/// Tasks in order: one starts when the one before it is complete, or has started, where that is posted
+/// (Completion). Made by Progress::queue.
 ///
 /// Queues run side by side. Collectives meet by the queue's name: all ranks submit the same
 /// collectives in the same order to the queue of that name. Those of a Group meet by its name too: its
@@ -40,6 +41,7 @@ private:
   Task* tail_ = nullptr;
   std::vector<std::unique_ptr<detail::Circle>> circles_;  // the first: of all ranks
   // Progress thread only.
+  std::vector<Task*> posted_;  // under way, in the order in which they started
   std::vector<std::byte> staging_;
 };
 

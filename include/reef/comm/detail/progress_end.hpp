@@ -31,9 +31,11 @@ REEF_INLINE void Progress::beat(std::int64_t now) {
 
 REEF_INLINE void Progress::forgive() {
   control_.forgive();
-  for (Queue* const queue : turn_) {
+  const std::int64_t now = detail::now_ns();
+  for (const Turn& turn : turn_) {
+    for (Task* const task : turn.queue->posted_) task->moved_ = now;
     const std::scoped_lock lock(mutex_);
-    if (queue->head_ != nullptr) queue->head_->moved_ = detail::now_ns();
+    if (turn.queue->head_ != nullptr) turn.queue->head_->moved_ = now;
   }
 }
 
@@ -55,22 +57,25 @@ REEF_INLINE void Progress::hear(int peer, detail::Signal signal, const std::stri
 REEF_INLINE void Progress::watch(std::int64_t now) {
   if (failed_ || options_.deadline <= 0 || now < next_watch_ || now < quiet_until_) return;
   next_watch_ = now + detail::to_ns(std::min(options_.deadline, options_.operation_deadline) / 16);
-  for (Queue* const queue : turn_) {
-    const Task* task = nullptr;
+  for (const Turn& turn : turn_) {
+    for (const Task* const task : turn.queue->posted_) watch(*task, now);
+    const Task* first = nullptr;
     {
       const std::scoped_lock lock(mutex_);
-      task = queue->head_;
+      first = turn.queue->head_;
     }
-    if (task == nullptr || task->state_ != Task::State::running) continue;
-    task->missing(missing_);
-    for (const int peer : missing_) {
-      const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
-      const std::int64_t active = std::max(control_.active_since(peer), task->moved_);
-      const bool silent =
-          detail::to_seconds(now - std::max(heard, task->begin_)) > options_.deadline;
-      if (silent || detail::to_seconds(now - active) > options_.operation_deadline) {
-        throw Overdue{overdue(*task, now)};
-      }
+    if (first != nullptr && first->state_ == Task::State::running) watch(*first, now);
+  }
+}
+
+REEF_INLINE void Progress::watch(const Task& task, std::int64_t now) {
+  task.missing(missing_);
+  for (const int peer : missing_) {
+    const std::int64_t heard = std::max(control_.heard(peer), wire_.heard(peer));
+    const std::int64_t active = std::max(control_.active_since(peer), task.moved_);
+    const bool silent = detail::to_seconds(now - std::max(heard, task.begin_)) > options_.deadline;
+    if (silent || detail::to_seconds(now - active) > options_.operation_deadline) {
+      throw Overdue{overdue(task, now)};
     }
   }
 }
@@ -131,6 +136,10 @@ REEF_INLINE void Progress::fail(std::string text, Why why) noexcept {
     for (const auto& circle : queue->circles_) {
       if (circle->window != nullptr) circle->window->board(circle->position).withdrawn.store(1);
     }
+    for (Task* const task : queue->posted_) {
+      task->state_.store(Task::State::failed, std::memory_order_release);
+    }
+    queue->posted_.clear();
     for (Task* task = queue->head_; task != nullptr; task = task->next_) {
       task->state_.store(Task::State::failed, std::memory_order_release);
     }

@@ -3,11 +3,13 @@
 // The private half of Progress: what its thread does. Included by progress.ipp, by nobody else.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <reef/comm/detail/report.hpp>
 #include <reef/comm/progress.hpp>
@@ -79,7 +81,7 @@ REEF_INLINE void Progress::drive(const Task& task) {
 }
 
 template <class Part>
-inline void Progress::guarded(Part&& part) noexcept {
+REEF_INLINE void Progress::guarded(Part&& part) noexcept {
   try {
     part();
   } catch (const detail::Mismatch& mismatch) {
@@ -135,7 +137,8 @@ REEF_INLINE bool Progress::step() {
     for (const auto& desk : desks_) desk->open(wire_);
     turn_.clear();
     for (const auto& queue : queues_) {
-      if (queue->head_ != nullptr) turn_.push_back(queue.get());
+      if (queue->head_ == nullptr && queue->posted_.empty()) continue;
+      turn_.push_back({queue.get(), queue->head_});
     }
   }
   bool moved = false;
@@ -143,34 +146,56 @@ REEF_INLINE bool Progress::step() {
   endings_.clear();
   looks_ = false;
   asks_.exchange(1);  // before it asks: see wake()
-  for (Queue* const queue : turn_) {
-    Task& task = *queue->head_;  // only this thread takes tasks off
-    if (task.state_.load(std::memory_order_relaxed) == Task::State::queued) {
-      if (task.ready_ && !task.ready_()) {
-        looks_ = looks_ || task.readiness_ == Readiness::polled;
-        refused = true;
-        continue;
+  for (const auto& [queue, first] : turn_) {
+    for (std::size_t i = 0; i < queue->posted_.size();) {
+      const std::size_t under_way = queue->posted_.size();
+      moved = advance(*queue, *queue->posted_[i]) || moved;
+      if (queue->posted_.size() == under_way) ++i;  // else it is complete, and has left
+    }
+    Task* task = first;  // only this thread takes tasks off
+    while (task != nullptr) {
+      if (task->state_.load(std::memory_order_relaxed) == Task::State::queued) {
+        if (task->ready_ && !task->ready_()) {
+          looks_ = looks_ || task->readiness_ == Readiness::polled;
+          refused = true;
+          break;
+        }
+        start(*queue, *task);
+        moved = true;
+        if (task->posted()) {
+          task = post(*queue, *task);
+          continue;
+        }
       }
-      start(*queue, task);
-      moved = true;
-    }
-    if (task.advance()) {
-      task.moved_ = detail::now_ns();
-      moved = true;
-    }
-    if (task.done()) {
-      complete(*queue, task);
-      moved = true;
-    } else {
-      // In shared memory the others do not say when they have moved something.
-      looks_ = looks_ || (is_collective(task) && window_ != nullptr);
-      const detail::Awaited awaited = task.awaited();
-      if (awaited.receiver == nullptr) continue;
-      const std::int64_t at = wire_.last_arrival(*awaited.receiver, awaited.messages);
-      if (at != detail::never_ns) endings_.push_back({&task, at});
+      moved = advance(*queue, *task) || moved;
+      break;
     }
   }
   if (!refused) asks_.exchange(0);  // no plain store: it would end what a wake() before it releases
+  return moved;
+}
+
+REEF_INLINE Task* Progress::post(Queue& queue, Task& task) {
+  const std::scoped_lock lock(mutex_);
+  queue.posted_.push_back(&task);
+  queue.head_ = task.next_;
+  if (queue.head_ == nullptr) queue.tail_ = nullptr;
+  return queue.head_;
+}
+
+REEF_INLINE bool Progress::advance(Queue& queue, Task& task) {
+  const bool moved = task.advance();
+  if (moved) task.moved_ = detail::now_ns();
+  if (task.done()) {
+    complete(queue, task);
+    return true;
+  }
+  // In shared memory the others do not say when they have moved something.
+  looks_ = looks_ || (is_collective(task) && window_ != nullptr);
+  const detail::Awaited awaited = task.awaited();
+  if (awaited.receiver == nullptr) return moved;
+  const std::int64_t at = wire_.last_arrival(*awaited.receiver, awaited.messages);
+  if (at != detail::never_ns) endings_.push_back({&task, at});
   return moved;
 }
 
@@ -229,8 +254,12 @@ REEF_INLINE void Progress::complete(Queue& queue, Task& task) {
   tick();
   if (task.completed_) task.completed_();
   const std::scoped_lock lock(mutex_);
-  queue.head_ = task.next_;
-  if (queue.head_ == nullptr) queue.tail_ = nullptr;
+  if (queue.head_ == &task) {
+    queue.head_ = task.next_;
+    if (queue.head_ == nullptr) queue.tail_ = nullptr;
+  } else {
+    std::erase(queue.posted_, &task);
+  }
   --tasks_;
   task.state_.store(Task::State::complete, std::memory_order_release);
   changed_.notify_all();
