@@ -19,6 +19,7 @@ struct Counter final : Receiver {
 Header head_of(std::uint32_t piece, Bytes bytes) {
   return {Header::magic_number,
           0,
+          0,
           operation_id(Kind::send, "x"),
           static_cast<std::uint32_t>(bytes),
           piece,

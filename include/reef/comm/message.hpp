@@ -13,7 +13,9 @@ namespace reef::inline v0::comm {
 
 /// What stands in front of every payload, in the same MPI message.
 ///
-/// | magic     | "RFM1"; anything else is not from this version of Reef                    |
+/// | magic     | "RF2"; anything else is not from this version of Reef                     |
+/// | codec     | what the payload is encoded by, a number that both ends agree on            |
+/// |           | (Task::set_codec); 0: nothing, it is as in memory                           |
 /// | sequence  | which use of the operation (point to point), or of the queue, there of the
 /// |           | group (collectives)                                                       |
 /// | operation | operation_id(kind, name), or (kind, name, group)                            |
@@ -21,9 +23,10 @@ namespace reef::inline v0::comm {
 /// | piece     | which piece of the operation                                               |
 /// | arrival   | on a shaped link: when it arrives, ns of the machine's steady clock; else 0 |
 struct Header {
-  static constexpr std::uint32_t magic_number = 0x52464d31;
+  static constexpr std::uint32_t magic_number = 0x524632;
 
-  std::uint32_t magic = 0;
+  std::uint32_t magic : 24 = 0;
+  std::uint32_t codec : 8 = 0;
   std::uint32_t sequence = 0;
   std::uint64_t operation = 0;
   std::uint32_t bytes = 0;

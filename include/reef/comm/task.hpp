@@ -52,6 +52,11 @@ public:
     return state_.load(std::memory_order_acquire) == State::complete;
   }
 
+  /// What the bytes of the next submissions are encoded by, as every message says: where another rank's
+  /// number differs, the operation fails on both. 0, the default: they are as in memory. Not while in flight.
+  void set_codec(std::uint8_t codec) { codec_ = codec; }
+  [[nodiscard]] std::uint8_t codec() const { return codec_; }
+
   /// How the trace names the next submission: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
   /// What the trace says that this submission waited for. On the progress thread, by `ready`.
@@ -95,6 +100,7 @@ private:
   Kind kind_;
   std::optional<Group> group_;
   std::uint64_t operation_ = 0;
+  std::uint8_t codec_ = 0;
   detail::Circle* circle_ = nullptr;  // the queue's, for its group
   std::atomic<State> state_{State::idle};
   Progress* progress_ = nullptr;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/device/concept.hpp>
@@ -80,8 +81,10 @@ public:
       step.activity = schedule::activity_of(instruction.lane);
       step.queue = lanes_.queues[lane];
       step.loop = loop_of[i];
+      step.posted = instruction.is_posted();
       if (step.queue != nullptr) {
         step.communication = handlers.wire_code(instruction);
+        if (instruction.is_posted()) post(instruction, *step.communication.task);
       } else {
         step.code = handlers.lane_code(instruction);
       }
@@ -142,7 +145,10 @@ public:
     for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
       if (lanes_.lanes[lane]) continue;
       for (const Part& part : order_[lane]) {
-        progress_.wait(*steps_[part.instructions.back()].communication.task);
+        for (const std::size_t i : part.instructions) {
+          const bool waits = steps_[i].posted || i == part.instructions.back();
+          if (waits) progress_.wait(*steps_[i].communication.task);
+        }
       }
     }
     // A failure that came after the last communication let the lanes go before their end.
@@ -191,6 +197,7 @@ private:
     std::vector<Wait> waits;
     const Wait* late = nullptr;         ///< of a communication: what it waited for last
     bool starts_communication = false;  ///< some communication waits for it
+    bool posted = false;                ///< what is behind it on its lane does not wait for its end
     typename Handlers<Device>::Code code;
     typename Handlers<Device>::Communication communication;
   };
@@ -236,6 +243,17 @@ private:
       return list[used++] = {};
     }
   };
+
+  /// Its queue goes on when the transfer has started.
+  static void post(const schedule::Instruction& instruction, comm::Task& task) {
+    auto* const transfer = dynamic_cast<comm::detail::TransferTask*>(&task);
+    if (transfer == nullptr) {
+      throw ScheduleError("reef::run: ", instruction.text(),
+                          " is posted, but its code is no transfer.\n  fix: code that gives a "
+                          "comm::SendTask or a comm::ReceiveTask, or Completion::held.");
+    }
+    transfer->set_completion(comm::Completion::posted);
+  }
 
   void make_loop(Device& device, const schedule::Repeat& repeat, std::size_t index) {
     Loop& loop = loops_[index];

@@ -33,9 +33,14 @@ REEF_INLINE std::string list_absent(const std::vector<Absent>& ranks, Seconds de
 }
 
 REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& names) {
+  const bool codecs = mismatch.found.magic == Header::magic_number &&
+                      mismatch.found.codec != mismatch.expected.codec;
   const auto one = [&](const Header& header, const std::string& known) {
-    return concat((known.empty() ? names.text(header.operation) : known), " number ",
-                  header.sequence, ", piece ", header.piece, ", ", header.bytes, " bytes");
+    std::string text = concat((known.empty() ? names.text(header.operation) : known), " number ",
+                              header.sequence, ", piece ", header.piece, ", ", header.bytes,
+                              " bytes");
+    if (codecs) text += concat(", encoded by codec ", static_cast<int>(header.codec));
+    return text;
   };
   std::string text = concat("reef::comm: rank ", rank, " and rank ", mismatch.peer,
                             " do not do the same thing.\n  rank ", rank, " is at ",
@@ -50,6 +55,7 @@ REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& name
     text += one(mismatch.found, mismatch.name);
     if (mismatch.shards) text += ", with other offsets of the shards, or another root";
   }
+  if (codecs) return text + ".\n  fix: the same codec on every rank that takes part (set_codec).";
   return text +
          ".\n  fix: submit the same collectives, with the same sizes and offsets, in the same "
          "order to the "

@@ -213,7 +213,8 @@ REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status
   const Header& want = slot.expected;
   const bool same = code == MPI_SUCCESS && found.magic == Header::magic_number &&
                     found.operation == want.operation && found.sequence == want.sequence &&
-                    found.bytes == want.bytes && found.piece == want.piece &&
+                    found.codec == want.codec && found.bytes == want.bytes &&
+                    found.piece == want.piece &&
                     received == static_cast<int>(header_bytes + want.bytes);
   if (same) return;
   int kind = MPI_SUCCESS;
