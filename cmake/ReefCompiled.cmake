@@ -1,6 +1,7 @@
 # The compiled library: what no template argument changes, out of the .ipp beside the headers.
 #
-#   reef::compiled_core   reef::core, compiled: all folders but comm/ and what stands on it
+#   reef::compiled_core   reef::core, compiled: all folders but comm/, of which it has what needs no MPI, and what
+#                         stands on it
 #   reef::compiled        reef::reef, compiled: reef::compiled_core, and those
 #
 # Linked in place of reef::core or reef::reef. Built when something links it, or by
@@ -12,14 +13,19 @@ function(reef_add_compiled name base)
   foreach(folder IN LISTS ARGN)
     file(GLOB_RECURSE bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
       "${PROJECT_SOURCE_DIR}/include/reef/${folder}/*.ipp")
+    if(folder STREQUAL "comm" AND name STREQUAL "compiled_core")
+      list(FILTER bodies INCLUDE REGEX "/network_(file|shape)[.]ipp$")
+    elseif(folder STREQUAL "comm")
+      list(FILTER bodies EXCLUDE REGEX "/network_(file|shape)[.]ipp$")
+    endif()
     if(NOT bodies)
       continue()
     endif()
     list(SORT bodies)
     list(TRANSFORM bodies REPLACE "(.+)" "#include <\\1>")
     list(JOIN bodies "\n" bodies)
-    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/compiled/${folder}.cpp" CONTENT "${bodies}\n")
-    list(APPEND sources "${PROJECT_BINARY_DIR}/compiled/${folder}.cpp")
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}/${folder}.cpp" CONTENT "${bodies}\n")
+    list(APPEND sources "${PROJECT_BINARY_DIR}/${name}/${folder}.cpp")
   endforeach()
   add_library(reef_${name} STATIC EXCLUDE_FROM_ALL ${sources})
   add_library(reef::${name} ALIAS reef_${name})
@@ -33,7 +39,7 @@ function(reef_add_compiled name base)
   endif()
 endfunction()
 
-reef_add_compiled(compiled_core reef::core core io trace profile device data schedule plan graph nn)
+reef_add_compiled(compiled_core reef::core core io trace profile device comm data schedule plan graph nn)
 if(TARGET reef::reef)
   reef_add_compiled(compiled "reef::compiled_core;reef::reef" comm)
 endif()
