@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <reef/core/language.hpp>
+
 /// \file
 /// What a planner may choose of a plan: cuts, activations, and when segments are on the device.
 
