@@ -8,6 +8,7 @@
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/recording.hpp>
+#include <reef/schedule/rewriter.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/transfer_order.hpp>
 #include <reef/schedule/verify.hpp>

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::schedule {
+
+/// Adds instructions to a round that is written, and keeps its loops right: what comes ahead of a body's first
+/// instruction is outside of the loop, as is what comes behind its last.
+///
+///     Rewriter rewriter(program);
+///     for (std::size_t i = 0; i < program.round.size(); ++i) {
+///       if (program.round[i].kind == "ReduceScatter") rewriter.insert_before(i, encode(program, i));
+///     }
+///     rewriter.apply();
+///
+/// | places | those of the round as it was when the Rewriter was made                        |
+/// | order  | of what is added at one place: as it was added                                  |
+/// | errors | std::out_of_range for a place that the round does not have                      |
+/// | cost   | O(instructions), once, in apply()                                               |
+class Rewriter {
+public:
+  explicit Rewriter(Program& program)
+      : program_(program), before_(program.round.size()), after_(program.round.size()) {}
+
+  void insert_before(std::size_t place, Instruction instruction) {
+    before_.at(place).push_back(std::move(instruction));
+  }
+  void insert_after(std::size_t place, Instruction instruction) {
+    after_.at(place).push_back(std::move(instruction));
+  }
+
+  /// Once, at the end: the round of the program is the new one.
+  void apply() {
+    std::vector<Instruction> round;
+    std::vector<std::uint32_t> now_at;
+    for (std::size_t i = 0; i < program_.round.size(); ++i) {
+      for (Instruction& added : before_[i]) round.push_back(std::move(added));
+      now_at.push_back(static_cast<std::uint32_t>(round.size()));
+      round.push_back(std::move(program_.round[i]));
+      for (Instruction& added : after_[i]) round.push_back(std::move(added));
+    }
+    for (Repeat& repeat : program_.repeats) {
+      repeat.begin = now_at[repeat.begin];
+      repeat.end = now_at[repeat.end - 1] + 1;
+      repeat.until = now_at[repeat.until];
+    }
+    program_.round = std::move(round);
+  }
+
+private:
+  Program& program_;
+  std::vector<std::vector<Instruction>> before_;
+  std::vector<std::vector<Instruction>> after_;
+};
+
+}  // namespace reef::inline v0::schedule
