@@ -4,6 +4,7 @@
 /// Everything in comm/: ranks, collectives with one order of summation, emulated networks.
 
 #include <reef/comm/agreement.hpp>
+#include <reef/comm/all_to_all.hpp>
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/clock_offset.hpp>
 #include <reef/comm/collectives.hpp>

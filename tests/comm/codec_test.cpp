@@ -59,8 +59,8 @@ TEST_P(Codecs, of_every_number_travel_where_both_ends_say_the_same) {
     std::vector<float> whole(static_cast<std::size_t>(world.size()));
     AllGatherTask<float> gather("y", std::span(sent).first(1), std::span(whole),
                                 even_offsets(world.size(), world.size()));
-    for (Task* const task : {static_cast<Task*>(&send), static_cast<Task*>(&receive),
-                             static_cast<Task*>(&gather)}) {
+    for (Task* const task :
+         {static_cast<Task*>(&send), static_cast<Task*>(&receive), static_cast<Task*>(&gather)}) {
       task->set_codec(static_cast<std::uint8_t>(codec));
       EXPECT_EQ(task->codec(), codec);
     }
@@ -114,9 +114,8 @@ TEST_P(Codecs, that_are_alike_say_nothing_where_something_else_differs) {
   std::vector<float> data(static_cast<std::size_t>(100 + world.rank()));
   AllReduceTask<float> task("loss", std::span(data), world.size());
   task.set_codec(4);
-  EXPECT_THAT(failure_of(progress, task),
-              testing::AllOf(HasSubstr("all-reduce 'loss' number 0"),
-                             testing::Not(HasSubstr("encoded by"))));
+  EXPECT_THAT(failure_of(progress, task), testing::AllOf(HasSubstr("all-reduce 'loss' number 0"),
+                                                         testing::Not(HasSubstr("encoded by"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(By, Codecs,

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/all_to_all.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>
@@ -81,6 +82,17 @@ template <movable_element T>
 void all_gather(Progress& progress, std::string name, std::span<const T> input, std::span<T> output,
                 std::vector<std::int64_t> offsets, std::optional<Group> group = {}) {
   AllGatherTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
+  run(progress, task);
+}
+
+/// Gives every rank what the others have for it: bytes [input_offsets[p], input_offsets[p+1]) of `input` go to
+/// rank p, which has them at its output_offsets[r] of `output`, r being this rank. All ranks call it, with the same name
+/// and lengths that agree. Blocks. See AllToAllTask.
+inline void all_to_all(Progress& progress, std::string name, std::span<const std::byte> input,
+                       std::vector<std::int64_t> input_offsets, std::span<std::byte> output,
+                       std::vector<std::int64_t> output_offsets, std::optional<Group> group = {}) {
+  AllToAllTask task(std::move(name), input, std::move(input_offsets), output,
+                    std::move(output_offsets), std::move(group));
   run(progress, task);
 }
 

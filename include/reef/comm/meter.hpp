@@ -18,16 +18,18 @@ enum class Kind : std::uint8_t {
   reduce_scatter,
   all_gather,
   all_reduce,
+  all_to_all,
   call,
   claim,
   control
 };
 
-inline constexpr std::size_t kind_count = 8;
+inline constexpr std::size_t kind_count = 9;
 
 constexpr std::string_view name_of(Kind kind) {
   constexpr std::array<std::string_view, kind_count> names{
-      "send", "receive", "reduce-scatter", "all-gather", "all-reduce", "call", "claim", "control"};
+      "send",       "receive", "reduce-scatter", "all-gather", "all-reduce",
+      "all-to-all", "call",    "claim",          "control"};
   return names[static_cast<std::size_t>(kind)];
 }
 

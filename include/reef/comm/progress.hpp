@@ -203,6 +203,8 @@ private:
   void complete(Queue& queue, Task& task);
   /// All ranks take part; a call is this rank's alone and counts by its own name.
   static bool is_collective(const Task& task);
+  /// A collective that shared memory may carry.
+  static bool may_use_window(const Task& task);
   /// It moves data of the step: what the trace counts as communication.
   static bool is_transfer(const Task& task);
   /// What numbers the uses of a transfer or a call.

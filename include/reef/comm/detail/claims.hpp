@@ -53,13 +53,8 @@ private:
   enum Part : std::uint64_t { claim, answer };  // in a token: 2 rank + part
 
   [[nodiscard]] Header header(const Peer& peer, Bytes bytes) const {
-    return {Header::magic_number,
-            0,
-            peer.claims,
-            operation_,
-            static_cast<std::uint32_t>(bytes),
-            0,
-            0};
+    return {
+        Header::magic_number, 0, peer.claims, operation_, static_cast<std::uint32_t>(bytes), 0, 0};
   }
 
   void listen(std::uint64_t rank);

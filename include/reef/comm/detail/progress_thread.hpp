@@ -191,7 +191,7 @@ REEF_INLINE bool Progress::advance(Queue& queue, Task& task) {
     return true;
   }
   // In shared memory the others do not say when they have moved something.
-  looks_ = looks_ || (is_collective(task) && window_ != nullptr);
+  looks_ = looks_ || (may_use_window(task) && window_ != nullptr);
   const detail::Awaited awaited = task.awaited();
   if (awaited.receiver == nullptr) return moved;
   const std::int64_t at = wire_.last_arrival(*awaited.receiver, awaited.messages);
@@ -229,7 +229,8 @@ REEF_INLINE void Progress::start(Queue& queue, Task& task) {
   const bool collective = is_collective(task);
   detail::Circle& circle = *task.circle_;
   const bool alone = circle.group.size() == 1;  // what one rank does needs no channel
-  if (collective && !alone && window_ != nullptr && circle.window == nullptr) {
+  const bool windowed = may_use_window(task) && window_ != nullptr && !alone;
+  if (windowed && circle.window == nullptr) {
     circle.window = &window_->channel(queue.name_, circle.group);
   }
   task.sequence_ = collective ? circle.collectives++ : own_[own_key(task)]++;
@@ -240,7 +241,7 @@ REEF_INLINE void Progress::start(Queue& queue, Task& task) {
   wire_.asked_at(task.asked_);
   task.start({wire_, meter_, circle.group.members, circle.position, options_.piece_bytes,
               collective ? circle.tag : task.tag_, task.sequence_,
-              collective ? circle.window : nullptr, &queue.staging_, &aside_});
+              windowed ? circle.window : nullptr, &queue.staging_, &aside_});
   wire_.asked_at(0);
 }
 
@@ -267,6 +268,10 @@ REEF_INLINE void Progress::complete(Queue& queue, Task& task) {
 
 REEF_INLINE bool Progress::is_collective(const Task& task) {
   return task.peer() == -1 && task.kind() != Kind::call;
+}
+
+REEF_INLINE bool Progress::may_use_window(const Task& task) {
+  return is_collective(task) && task.kind() != Kind::all_to_all;
 }
 
 REEF_INLINE bool Progress::is_transfer(const Task& task) {

@@ -36,9 +36,12 @@ REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& name
   const bool codecs = mismatch.found.magic == Header::magic_number &&
                       mismatch.found.codec != mismatch.expected.codec;
   const auto one = [&](const Header& header, const std::string& known) {
-    std::string text = concat((known.empty() ? names.text(header.operation) : known), " number ",
-                              header.sequence, ", piece ", header.piece, ", ", header.bytes,
-                              " bytes");
+    std::string text =
+        concat((known.empty() ? names.text(header.operation) : known), " number ", header.sequence);
+    // Its pieces are numbered by how many are behind them.
+    text += mismatch.kind == Kind::all_to_all
+                ? concat(", ", header.bytes, " bytes and ", header.piece, " pieces behind them")
+                : concat(", piece ", header.piece, ", ", header.bytes, " bytes");
     if (codecs) text += concat(", encoded by codec ", static_cast<int>(header.codec));
     return text;
   };
@@ -46,7 +49,9 @@ REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& name
                             " do not do the same thing.\n  rank ", rank, " is at ",
                             one(mismatch.expected, {}), ";\n  rank ", mismatch.peer, " sent ");
   const std::uint64_t apart = mismatch.found.operation ^ mismatch.expected.operation;
-  if (mismatch.found.magic != Header::magic_number) {
+  if (mismatch.found.magic != Header::magic_number && mismatch.longer) {
+    text += "a longer message";
+  } else if (mismatch.found.magic != Header::magic_number) {
     text += concat(mismatch.received, " bytes that are no message of this Reef");
   } else if (apart != 0 && apart >> 32 == 0) {
     text += one(mismatch.found, names.text(mismatch.expected.operation)) +

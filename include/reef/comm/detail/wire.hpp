@@ -33,6 +33,7 @@ struct Mismatch {
   Bytes received = 0;   ///< bytes of the message, header included
   std::string name;     ///< what was found, where the transport tells more than its number
   bool shards = false;  ///< the same but for the offsets of the shards
+  bool longer = false;  ///< than expected, which some MPIs say without the header
 };
 
 /// All messages in flight of one rank: posts them, tests them, holds them back on shaped links.

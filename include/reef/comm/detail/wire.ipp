@@ -226,7 +226,8 @@ REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status
                  found.magic == Header::magic_number ? found : Header{},
                  static_cast<Bytes>(received < 0 ? 0 : received),
                  {},
-                 false};
+                 false,
+                 kind == MPI_ERR_TRUNCATE};
 }
 
 REEF_INLINE void Wire::compact() {
