@@ -16,6 +16,7 @@
 #include <reef/run/messages.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/rank_context.hpp>
+#include <reef/run/slots.hpp>
 #include <reef/run/staging.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>

@@ -9,7 +9,7 @@
 
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
-#include <reef/swap/detail/slots.hpp>
+#include <reef/swap/detail/swap_slots.hpp>
 
 namespace reef::inline v0::swap::detail {
 

@@ -6,7 +6,7 @@
 #include <reef/core/units.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/run/memory.hpp>
-#include <reef/swap/detail/slots.hpp>
+#include <reef/swap/detail/swap_slots.hpp>
 
 namespace reef::inline v0::swap::detail {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <reef/run/instructions.hpp>
-#include <reef/swap/detail/slots.hpp>
+#include <reef/swap/detail/swap_slots.hpp>
 #include <reef/swap/detail/stasher.hpp>
 
 namespace reef::inline v0::swap::detail {

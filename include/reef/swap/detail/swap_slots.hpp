@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <reef/run/slots.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::swap::detail {
+
+using run::Instruction;
+using run::Lane;
+using run::Place;
+using run::Slots;
+using run::StorageId;
+using run::Value;
+
+/// Copies of values, one by one, over the link.
+inline void add_copies(schedule::Cost& cost, const schedule::Program& program,
+                       const std::vector<Value>& values) {
+  for (const Value& value : values) cost.bytes += program.storages[value.storage].bytes;
+  cost.copies += static_cast<int>(values.size());
+}
+
+/// Says that nobody reads the parts any more, for a device that checks: it fills them with NaN, and verify()
+/// refuses who would read them. Takes no time.
+inline Instruction drop_of(Lane lane, int segment, std::vector<Value> parts) {
+  Instruction drop;
+  drop.kind = "Drop";
+  drop.lane = lane;
+  drop.index = segment;
+  drop.cost.seconds = 0;
+  for (Value& part : parts) part.version = 1;  // of which there are no readers
+  drop.writes = std::move(parts);
+  return drop;
+}
+
+/// What a program's phases have in common.
+struct SwapSlots {
+  Slots weights;
+  Slots gradients;                       ///< where something is trained
+  Slots crossing;                        ///< where what crosses bounds is stashed: for that,
+  Slots saved;                           ///< for saved activations,
+  Slots restored;                        ///< and for both on their way back
+  std::map<StorageId, Value> stashed{};  ///< of a storage: where it goes
+};
+
+}  // namespace reef::inline v0::swap::detail
