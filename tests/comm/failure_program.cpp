@@ -14,6 +14,7 @@
 //   pause   all ranks are stopped for longer than the deadline while they wait for rank 1, which goes
 //           on after the others
 //   die     the last rank is killed in the middle of a reduce-scatter to rank 0, which folds slowly
+//   posted  rank 1 is stopped while the others have posted receives of what it was to send
 //   claim   rank 0 is killed while the others ask it for the numbers of a counter
 
 #include <chrono>
@@ -29,6 +30,7 @@
 
 #include <unistd.h>
 
+#include <reef/comm/call_task.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/shared_counter.hpp>
 
@@ -78,6 +80,25 @@ int die(Progress& progress) {
   return 0;
 }
 
+/// What is behind a posted receive is done long before it is.
+int posted(Progress& progress) {
+  std::vector<float> data(3000);
+  barrier(progress, "start");
+  if (progress.rank() == 1) std::raise(SIGSTOP);
+  ReceiveTask early("early", 1, std::span(data).first(1000));
+  ReceiveTask late("late", 1, std::span(data).last(1000));
+  CallTask behind("behind", [] {});
+  for (ReceiveTask* const task : {&early, &late}) {
+    task->set_completion(Completion::posted);
+    progress.submit(progress.queue("pipe"), *task);
+  }
+  progress.run(progress.queue("pipe"), behind);
+  std::fputs("what is behind them is done\n", stderr);
+  progress.wait_all();
+  if (progress.rank() == 0) std::printf("all sums are there\n");
+  return 0;
+}
+
 int claim(Progress& progress) {
   SharedCounter counter(progress, "numbers");
   if (progress.rank() == 0) {
@@ -94,6 +115,7 @@ int work(const std::string& mode, ProgressOptions options) {
   options.operation_deadline = mode == "skip" ? 1.5 : 20;
   Progress progress(world, options);
   if (mode == "die") return die(progress);
+  if (mode == "posted") return posted(progress);
   if (mode == "claim") return claim(progress);
   std::vector<double> data(40, world.rank());
   for (int i = 0; i < 4; ++i) {

@@ -41,7 +41,7 @@ class Jobs : public testing::Environment {
 public:
   /// Runs them all, those first that take longest.
   void SetUp() override {
-    jobs_ = {{"claim", "messages", 3}};
+    jobs_ = {{"claim", "messages", 3}, {"posted", "messages", 3}};
     for (const char* const transport : {"messages", "window", "slots"}) {
       for (const int ranks : {2, 3}) jobs_.push_back({"die", transport, ranks});
     }
@@ -132,6 +132,18 @@ TEST_P(EndOfAJob, an_exception_on_one_rank_ends_all) {
   const Ending ending = ending_of("throw", GetParam());
   EXPECT_NE(ending.status, 0);
   EXPECT_THAT(ending.output, HasSubstr("failure-program: rank 1 has had enough"));
+}
+
+TEST(EndOfAJobWithPostedReceives, names_the_first_of_them_and_the_rank_that_stopped) {
+  const Ending ending = ending_of("posted", "messages", 3);
+  EXPECT_NE(ending.status, 0);
+  EXPECT_THAT(ending.output, HasSubstr("what is behind them is done"));
+  EXPECT_THAT(ending.output, HasSubstr("waits at receive 'early' number 0 in queue 'pipe'"));
+  EXPECT_THAT(ending.output, HasSubstr("rank 1 is silent since"));
+  EXPECT_THAT(ending.output,
+              HasSubstr("receive 'late' number 0 in queue 'pipe', 3.91 KiB: in flight for"));
+  EXPECT_THAT(ending.output, HasSubstr("call 'behind' number 0 in queue 'pipe', 0 B: done"));
+  EXPECT_THAT(ending.output, Not(HasSubstr("all sums are there")));
 }
 
 TEST_P(EndOfAJob, a_killed_rank_ends_it) {
