@@ -7,25 +7,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
+#include <iterator>
 #include <map>
-#include <memory>
-#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <comm/posted.hpp>
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/functions.hpp>
-#include <reef/comm/network_shape.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/trace/sink.hpp>
 
@@ -33,54 +31,15 @@ namespace {
 
 using namespace reef;
 using namespace reef::comm;
+using reef::test::contents;
+using reef::test::Memory;
+using reef::test::Receive;
+using reef::test::Send;
 using testing::HasSubstr;
 
-using Memory = std::vector<std::uint8_t>;
-
-/// What transfer `number` from one rank to another carries.
-Memory contents(int from, int to, std::uint64_t number, std::size_t bytes) {
-  Memory memory(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) {
-    memory[i] =
-        static_cast<std::uint8_t>(comm::detail::mix(i / 8 + number * 1'000'003 +
-                                                    static_cast<std::uint64_t>(from * 64 + to)) >>
-                                  (i % 8 * 8));
-  }
-  return memory;
-}
-
-/// A transfer's task with its memory, and what the memory must hold once a receive is complete.
-struct Send {
-  Send(const std::string& name, int from, int to, std::uint64_t number, std::size_t bytes)
-      : memory(contents(from, to, number, bytes)), task(name, to, std::span(memory)) {
-    task.set_completion(Completion::posted);
-  }
-  Memory memory;
-  SendTask task;
-};
-struct Receive {
-  Receive(const std::string& name, int from, int to, std::uint64_t number, std::size_t bytes)
-      : wanted(contents(from, to, number, bytes)),
-        memory(bytes, 0xee),
-        task(name, from, std::span(memory)) {
-    task.set_completion(Completion::posted);
-  }
-  Memory wanted;
-  Memory memory;
-  ReceiveTask task;
-};
-
-constexpr Bytes piece = 1000;
 constexpr std::size_t sizes[] = {0, 1, 999, 1000, 1001, 54'321, 200'000, 7};
 
-struct Posted : testing::Test {
-  static ProgressOptions options() {
-    ProgressOptions options;
-    options.deadline = 40;
-    options.heartbeat = 0.05;
-    options.piece_bytes = piece;
-    return options;
-  }
+struct Posted : reef::test::PostedTransfers {
   static ProgressOptions impatient() {
     ProgressOptions all = options();
     all.operation_deadline = 0.4;
@@ -101,8 +60,6 @@ struct Posted : testing::Test {
     }
     return "";
   }
-
-  Communicator world;
 };
 
 TEST_F(Posted, receives_meet_sends_that_come_in_another_order_behind_them) {
@@ -409,121 +366,6 @@ TEST_F(Posted, ones_fail_when_a_rank_gives_up) {
   });
   EXPECT_THAT(text, HasSubstr("the lane broke"));
   EXPECT_FALSE(never.task.in_flight());
-}
-
-// -- random programs ---------------------------------------------------------------------------
-
-/// One operation of a random program: a transfer, or with `from` -1 a sum over all ranks.
-struct Operation {
-  int from = -1;
-  int to = -1;
-  int name = 0;
-  std::size_t bytes = 0;
-  bool send_posted = false;
-  bool receive_posted = false;
-};
-
-/// The same on every rank of the same seed.
-std::vector<Operation> random_program(std::mt19937& random, int ranks, int length) {
-  const auto below = [&](std::uint32_t n) { return static_cast<int>(random() % n); };
-  std::vector<Operation> program;
-  for (int i = 0; i < length; ++i) {
-    Operation one;
-    one.name = below(3);
-    if (below(8) != 0) {
-      one.from = below(static_cast<std::uint32_t>(ranks));
-      one.to = (one.from + 1 + below(static_cast<std::uint32_t>(ranks - 1))) % ranks;
-      const std::size_t all[] = {0, 1, 40, 999, 1000, 1001, 6789, 70'000};
-      one.bytes = all[below(std::size(all))];
-      one.send_posted = below(4) != 0;
-      one.receive_posted = below(4) != 0;
-    }
-    program.push_back(one);
-  }
-  return program;
-}
-
-/// The places of a rank's own operations, in the order in which it submits them. Held ones keep the order
-/// of the program, in which no rank can wait for itself; posted ones come earlier by chance, but not before another of
-/// their name and peer.
-std::vector<std::size_t> order_of(const std::vector<Operation>& program, int rank,
-                                  std::mt19937& chance) {
-  const auto key = [&](const Operation& one) { return std::tuple(one.from, one.to, one.name); };
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const Operation& one = program[i];
-    if (one.from != -1 && one.from != rank && one.to != rank) continue;
-    std::size_t place = order.size();
-    if (one.from != -1 && (one.from == rank ? one.send_posted : one.receive_posted)) {
-      std::size_t earliest = place;
-      while (earliest > 0 && key(program[order[earliest - 1]]) != key(one)) --earliest;
-      place = earliest + chance() % (place - earliest + 1);
-    }
-    order.insert(order.begin() + static_cast<std::ptrdiff_t>(place), i);
-  }
-  return order;
-}
-
-void run_random_programs(const Communicator& world, const ProgressOptions& options, int programs,
-                         int length) {
-  Progress progress(world, options);
-  const int me = world.rank();
-  std::mt19937 chance(static_cast<std::uint32_t>(1000 + me));
-  Cost cost;
-  for (int number = 0; number < programs; ++number) {
-    std::mt19937 random(static_cast<std::uint32_t>(number));
-    const auto program = random_program(random, world.size(), length);
-    const int queues = number % 3 + 1;
-    std::map<std::size_t, Send> sends;
-    std::map<std::size_t, Receive> receives;
-    std::map<std::size_t, std::vector<float>> data;
-    std::deque<AllReduceTask<float>> sums;
-    std::vector<std::atomic<int>> completed(program.size());
-    const auto order = order_of(program, me, chance);
-    for (const std::size_t i : order) {
-      const Operation& one = program[i];
-      Queue& queue = progress.queue("queue " + std::to_string(one.name % queues));
-      const std::string name = "name " + std::to_string(one.name);
-      const bool slow = chance() % 8 == 0;
-      const std::int64_t until = comm::detail::now_ns() + (slow ? comm::detail::to_ns(200e-6) : 0);
-      const auto ready = [until] { return comm::detail::now_ns() >= until; };
-      const auto count = [&completed, i] { ++completed[i]; };
-      const auto submit = [&](Task& task) { progress.submit(queue, task, ready, count); };
-      if (one.from == -1) {
-        data[i].assign(100 + i, static_cast<float>(me + 1));
-        submit(sums.emplace_back(name, std::span(data[i]), world.size()));
-      } else if (one.from == me) {
-        Send& send = sends.try_emplace(i, name, me, one.to, i, one.bytes).first->second;
-        send.task.set_completion(one.send_posted ? Completion::posted : Completion::held);
-        submit(send.task);
-      } else {
-        Receive& get = receives.try_emplace(i, name, one.from, me, i, one.bytes).first->second;
-        get.task.set_completion(one.receive_posted ? Completion::posted : Completion::held);
-        submit(get.task);
-      }
-    }
-    progress.wait_all();
-    for (const std::size_t i : order) EXPECT_EQ(completed[i], 1) << number << ", " << i;
-    for (const auto& [i, get] : receives) {
-      EXPECT_EQ(get.memory, get.wanted) << "program " << number << ", operation " << i;
-    }
-    const auto sum = static_cast<float>(world.size() * (world.size() + 1) / 2);
-    for (const auto& [i, values] : data) {
-      EXPECT_EQ(values, std::vector<float>(100 + i, sum)) << number << ", " << i;
-    }
-    for (const auto& [i, send] : sends) cost = cost + SendTask::cost(send.memory.size(), piece);
-    EXPECT_EQ(progress.meter().of(Kind::send), cost) << number;
-  }
-}
-
-TEST_F(Posted, ones_in_random_programs_do_what_a_model_says) {
-  run_random_programs(world, options(), 24, 60);
-}
-
-TEST_F(Posted, ones_in_random_programs_do_so_on_shaped_links_too) {
-  ProgressOptions shaped = options();
-  shaped.network = NetworkShape::uniform(world.size(), 100e-6, 200e6);
-  run_random_programs(world, shaped, 6, 40);
 }
 
 }  // namespace
