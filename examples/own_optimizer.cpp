@@ -43,7 +43,8 @@ struct OneShot {
   /// Rank r's copy of bucket b's gradient is [offsets[r], offsets[r + 1]) of all (P, n).
   static std::vector<std::int64_t> copies(const run::StepPlan& plan, std::size_t b) {
     std::vector<std::int64_t> offsets;
-    for (int r = 0; r <= plan.ranks(); ++r) offsets.push_back(r * plan.buckets[b].size());
+    const run::Bucket& bucket = plan.buckets[b];
+    for (int r = 0; r <= bucket.group.size(); ++r) offsets.push_back(r * bucket.size());
     return offsets;
   }
 
@@ -51,8 +52,9 @@ struct OneShot {
     model(builder);
     const run::StepPlan& plan = builder.plan;
     std::uint32_t channel = run::first_optimizer_channel;
-    const std::size_t buckets = builder.trains() ? plan.buckets.size() : 0;
-    for (std::size_t b = buckets; b-- > 0;) {
+    const auto held = builder.trains() ? builder.held() : std::vector<std::size_t>{};
+    for (auto at = held.rbegin(); at != held.rend(); ++at) {
+      const std::size_t b = *at;
       const auto offsets = copies(plan, b);
       const run::Value gradient{builder.reduced[b], 0};
       const Bytes bytes = static_cast<Bytes>(offsets.back()) * plan.sum_bytes();
@@ -70,8 +72,8 @@ struct OneShot {
       fold.writes = {gradient};
       fold.cost.bytes = 3 * bytes;
     }
-    optim::add_decision(builder, channel, builder.reduced);
-    for (std::size_t b = 0; b < buckets; ++b) {
+    optim::add_decision(builder, run::first_scalars_channel, builder.reduced);
+    for (const std::size_t b : held) {
       optim::add_update(builder, b, {builder.reduced[b], 0}, builder.weights[b], Rule::states);
     }
   }
@@ -86,7 +88,7 @@ struct OneShot {
     });
     handlers.on_lane("Fold", [&context](const schedule::Instruction& i) {
       return [all = context.at(i.reads[0]), sum = context.at(i.writes[0]),
-              n = context.elements(i.writes[0]), P = context.plan().ranks()](auto& lane) {
+              n = context.elements(i.writes[0]), P = context.plan().buckets[static_cast<std::size_t>(i.index)].group.size()](auto& lane) {
         for (int r = 0; r < P; ++r)
           Kernels::template copy_or_add<T>(lane, sum, all + r * n, n, r > 0);
       };

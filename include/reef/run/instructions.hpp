@@ -39,6 +39,11 @@ inline std::pair<std::int64_t, std::int64_t> elements_in(const StepBuilder& buil
                                                          std::size_t b, StorageId storage,
                                                          Bytes element) {
   const Bucket& bucket = builder.plan.buckets[b];
+  if (storage == no_storage || !bucket.group.has(builder.rank())) {
+    throw ScheduleError("reef::run: bucket ", b, " is not on rank ", builder.rank(),
+                        ", but on those of ", bucket.group.name,
+                        ".\n  fix: go through builder.held().");
+  }
   const auto elements =
       static_cast<std::int64_t>(builder.program.storages[storage].bytes / element);
   if (elements == bucket.size()) return {0, elements};

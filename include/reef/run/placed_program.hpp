@@ -4,6 +4,7 @@
 
 #include <reef/run/staging.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -20,10 +21,18 @@ struct PlacedProgram {
   schedule::Program program;
   schedule::Placement placement;
 
+  /// Throws ScheduleError where an instruction names what is not there.
   explicit PlacedProgram(StepBuilder written)
-      : builder(std::move(written)),
+      : builder(checked(std::move(written))),
         program(staged(builder.plan, builder.program)),
         placement(schedule::place(program)) {}
+
+private:
+  /// Before anything is looked up by what the passes have written.
+  static StepBuilder checked(StepBuilder written) {
+    schedule::detail::StructureChecker(written.program, written.plan.ranks()).run();
+    return written;
+  }
 };
 
 }  // namespace reef::inline v0::run

@@ -70,18 +70,11 @@ struct Topology {
     return group;
   }
 
-  /// Throws OptionError unless every rank has one place, and every segment a stage, of which each
-  /// stage has one.
-  void validate(int segments) const {
+  /// Throws OptionError unless every rank has one place.
+  void validate_ranks() const {
     if (replicas < 1 || stages < 1) {
       throw OptionError("reef::run::Topology: ", replicas, " replicas of ", stages,
                         " stages.\n  fix: at least 1 of each.");
-    }
-    if (stages > segments) {
-      throw OptionError("reef::run::Topology: ", stages, " stages for a model of ", segments,
-                        segments == 1 ? " segment" : " segments",
-                        ".\n  why: a stage holds one segment at least.\n  fix: fewer stages, or "
-                        "more cuts.");
     }
     if (!rank_at.empty()) {
       std::vector<int> sorted = rank_at;
@@ -94,6 +87,18 @@ struct Topology {
                           " ranks once.\n  fix: a permutation of 0 to ", ranks() - 1,
                           ", at [replica * stages + stage].");
       }
+    }
+  }
+
+  /// Throws OptionError unless every rank has one place, and every segment a stage, of which each
+  /// stage has one.
+  void validate(int segments) const {
+    validate_ranks();
+    if (stages > segments) {
+      throw OptionError("reef::run::Topology: ", stages, " stages for a model of ", segments,
+                        segments == 1 ? " segment" : " segments",
+                        ".\n  why: a stage holds one segment at least.\n  fix: fewer stages, or "
+                        "more cuts.");
     }
     if (!stage_of_segment.empty()) {
       if (stage_of_segment.size() != static_cast<std::size_t>(segments)) {

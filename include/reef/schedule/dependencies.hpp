@@ -44,6 +44,7 @@ struct Precedence {
   bool previous_round = false;
   bool in_iteration = false;  ///< both of one iteration; else a body's ends stand for its loop
   bool at_start = false;      ///< what is posted has only to start before the next on its lane
+  bool by_lane = false;       ///< it is the order of a lane
 
   friend constexpr bool operator==(const Precedence&, const Precedence&) = default;
 };

@@ -33,7 +33,7 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
                                                 const Dependencies& dependencies) {
   const std::vector<std::uint32_t> loops = loop_by_instruction(program);
   std::vector<Precedence> result;
-  const auto order = [&](Dependency wait, std::uint32_t i, bool at_start) {
+  const auto order = [&](Dependency wait, std::uint32_t i, bool by_lane) {
     const std::uint32_t before = loops[wait.instruction];
     const std::uint32_t after = loops[i];
     const bool in_iteration = before == after && after != no_loop && !wait.previous_round;
@@ -41,7 +41,7 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
     result.push_back(
         {whole && before != no_loop ? program.repeats[before].end - 1 : wait.instruction,
          whole && after != no_loop ? program.repeats[after].begin : i, wait.previous_round,
-         in_iteration, at_start});
+         in_iteration, by_lane && program.round[wait.instruction].is_posted(), by_lane});
   };
   std::array<Dependency, lane_count> last;
   for (std::uint32_t i = 0; i < program.round.size(); ++i) {
@@ -50,7 +50,7 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
   }
   for (std::uint32_t i = 0; i < program.round.size(); ++i) {
     const auto lane = static_cast<std::size_t>(program.round[i].lane);
-    order(last[lane], i, program.round[last[lane].instruction].is_posted());
+    order(last[lane], i, true);
     last[lane] = {i, false};
     for (const Dependency wait : dependencies[i]) order(wait, i, false);
   }

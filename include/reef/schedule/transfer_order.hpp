@@ -74,7 +74,8 @@ TransferSlots transfer_slots(std::span<const Program> programs,
 /// always go. A send stays behind what produces its message, a receive comes ahead of what reads it. Everything
 /// else keeps its order.
 ///
-/// | errors | ScheduleError as simulate()                                                          |
+/// | errors | ScheduleError as simulate(); where one end of a message is posted and the other held; |
+/// |        | where a read would find another value, because a slot is still in use                 |
 /// | laws   | with slots as transfer_slots says, verify() finds no deadlock, whatever the schedule, |
 /// |        | cuts, speeds and links, and simulate() gives the times of the asynchronous model      |
 void order_transfers(std::span<Program> programs, const World& world);

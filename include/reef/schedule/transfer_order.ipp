@@ -71,7 +71,15 @@ REEF_INLINE std::vector<FreeTransfer> free_transfers(std::span<const Program> pr
   const auto moved = simulator.moved();
   for (std::size_t m = 0; m < ends.size(); ++m) {
     const auto& [send, receive] = ends[m];
-    if (!programs[send.rank].round[send.instruction].is_posted()) continue;
+    const Instruction& sending = programs[send.rank].round[send.instruction];
+    const Instruction& receiving = programs[receive.rank].round[receive.instruction];
+    if (sending.is_posted() != receiving.is_posted()) {
+      throw ScheduleError("reef::schedule: ", detail::who(programs[send.rank], sending), " and ",
+                          detail::who(programs[receive.rank], receiving),
+                          " are not both posted.\n  why: only posted transfers have the order of "
+                          "production.\n  fix: both posted, or both held.");
+    }
+    if (!sending.is_posted()) continue;
     const auto [first, last] = readers[receive.rank][receive.instruction];
     const Seconds arrived = moved[m].arrived;
     const bool read = first < ran[receive.rank].size();
@@ -115,6 +123,29 @@ REEF_INLINE TransferSlots transfer_slots(std::span<const Program> programs,
   return result;
 }
 
+namespace detail {
+
+/// By instruction of a round and by what it reads and adds to: who has written the region before it.
+inline std::vector<std::vector<std::size_t>> writers_of(const Program& program) {
+  std::vector<std::size_t> writer(program.storages.size(), program.round.size());
+  std::vector<std::vector<std::size_t>> result;
+  for (std::size_t i = 0; i < program.round.size(); ++i) {
+    const Instruction& instruction = program.round[i];
+    auto& of_instruction = result.emplace_back();
+    for (const auto* list : {&instruction.reads, &instruction.accumulates}) {
+      for (const Value value : *list) {
+        of_instruction.push_back(writer[program.region_of(value.storage).first]);
+      }
+    }
+    for (const auto* list : {&instruction.writes, &instruction.accumulates}) {
+      for (const Value value : *list) writer[program.region_of(value.storage).first] = i;
+    }
+  }
+  return result;
+}
+
+}  // namespace detail
+
 REEF_INLINE void order_transfers(std::span<Program> programs, const World& world) {
   const std::vector<FreeTransfer> transfers = free_transfers(programs, world);
   for (std::size_t r = 0; r < programs.size(); ++r) {
@@ -152,6 +183,7 @@ REEF_INLINE void order_transfers(std::span<Program> programs, const World& world
       if (i < count && !moves[i]) order.push_back(i);
       order.insert(order.end(), behind[i].begin(), behind[i].end());
     }
+    const auto writers = detail::writers_of(program);
     std::vector<std::uint32_t> now_at(count);
     std::vector<Instruction> round;
     for (const std::size_t i : order) {
@@ -159,6 +191,21 @@ REEF_INLINE void order_transfers(std::span<Program> programs, const World& world
       round.push_back(std::move(program.round[i]));
     }
     program.round = std::move(round);
+    const auto now = detail::writers_of(program);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t k = 0; k < writers[i].size(); ++k) {
+        const std::size_t before_it = writers[i][k] == count ? count : now_at[writers[i][k]];
+        const std::size_t now_before_it = now[now_at[i]][k];
+        if (before_it == now_before_it) continue;
+        throw ScheduleError(
+            "reef::schedule::order_transfers: ", detail::who(program, program.round[now_at[i]]),
+            " would read what ",
+            now_before_it == count ? std::string("nobody has written")
+                                   : detail::who(program, program.round[now_before_it]) + " writes",
+            " there.\n  why: in the order of production that comes first, and a slot is still in use.\n"
+            "  fix: slots as transfer_slots says, or a place for each message.");
+      }
+    }
     for (Repeat& repeat : program.repeats) {
       const std::uint32_t size = repeat.end - repeat.begin;
       repeat.begin = now_at[repeat.begin];

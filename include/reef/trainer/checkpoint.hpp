@@ -134,6 +134,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
 /// |         | share or cannot write to: with their numbers                                              |
 template <class... Policies>
 void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory) {
+  trainer.require_whole_model("reef::checkpoint");
   auto& mine = trainer.claimed_directory();
   if (mine == nullptr) mine = std::make_shared<Claim>();
   Claim& claimed = *mine;
@@ -186,6 +187,7 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 template <class... Policies>
 std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
                            const io::Json& facts = io::Json::object()) {
+  trainer.require_whole_model("reef::checkpoint");
   const auto folder = io::checkpoint_folder(
       directory, static_cast<std::uint64_t>(trainer.progress_state().committed));
   const bool first = trainer.rank() == 0;
@@ -234,6 +236,7 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                                const std::filesystem::path& directory) {
+  trainer.require_whole_model("reef::checkpoint");
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
   const std::string latest =
       steps.empty() ? std::string("none") : concat("after step ", steps.back());

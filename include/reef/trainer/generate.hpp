@@ -29,6 +29,7 @@ std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
                                    const nn::GenerateOptions& options = {}) {
   using Device = typename Trainer<Policies...>::Device;
   using T = typename Trainer<Policies...>::T;
+  trainer.require_whole_model("reef::generate");
   nn::Generator<Device, T> generator(trainer.device(), model);
   for (const graph::Parameter& parameter : model.dag().parameters) {
     generator.set_parameter(parameter.name, trainer.parameter(parameter.name));

@@ -303,6 +303,15 @@ public:
     return {*std::max_element(taken.begin(), taken.end()) * replicas()};
   }
 
+  /// Throws OptionError where ranks hold stages: `what` needs the whole model on a rank.
+  void require_whole_model(const char* what) const {
+    if (plan_.topology.stages == 1) return;
+    throw OptionError(what, ": the model is on ", plan_.topology.stages,
+                      " stages, and no rank has all of it.\n  why: this reads every parameter on one "
+                      "rank.\n  fix: parameter() on the ranks that hold it (Trainer::plan()), or one "
+                      "stage.");
+  }
+
   /// The directory that checkpoint::claim and save have made this job's own.
   [[nodiscard]] std::shared_ptr<checkpoint::Claim>& claimed_directory() {
     return claimed_directory_;

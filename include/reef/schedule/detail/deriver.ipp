@@ -40,7 +40,7 @@ REEF_INLINE std::vector<std::int64_t> Deriver::step(std::int64_t i) {
   std::vector<std::int64_t> waits;
   for (const std::int64_t wait : apart) {
     const Instruction& other = at(wait);
-    if (other.lane == instruction.lane && !other.is_posted()) continue;  // by the lane's order
+    if (follows && other.lane == instruction.lane && !other.is_posted()) continue;  // by its order
     learn(clock, wait);
     waits.push_back(wait);
   }

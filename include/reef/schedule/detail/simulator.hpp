@@ -165,10 +165,8 @@ private:
     for (const Precedence& order : all) {
       if (order.previous_round && round == 0) continue;
       const Instruction& behind = programs_[rank].round[order.to];
-      if (free_ && behind.is_posted() &&
-          (programs_[rank].round[order.from].lane == behind.lane || behind.lane == Lane::receive)) {
-        continue;
-      }
+      // A receive only writes: what it waits for besides its lane is that its slot is free.
+      if (free_ && behind.is_posted() && (order.by_lane || behind.lane == Lane::receive)) continue;
       const std::size_t from = task_of(rank, order.previous_round ? round - 1 : round, order.from);
       const std::size_t to = task_of(rank, round, order.to);
       const bool by_loop = tasks_[from].loop != no_loop && !order.in_iteration;

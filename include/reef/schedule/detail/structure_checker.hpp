@@ -86,6 +86,16 @@ private:
             instruction, "is posted on lane ", name_of(instruction.lane),
             ".\n  why: only a transfer starts at one time and is complete at another.\n"
             "  fix: lane send or receive, or Completion::held");
+    const bool sends = instruction.lane == Lane::send;
+    require(!instruction.is_posted() ||
+                (instruction.sends.size() == (sends ? 1U : 0U) &&
+                 instruction.receives.size() == (sends ? 0U : 1U) &&
+                 (sends ? instruction.writes : instruction.reads).empty() &&
+                 instruction.accumulates.empty()),
+            instruction,
+            "is posted, but is no transfer of one message.\n"
+            "  why: it completes as its message does.\n"
+            "  fix: one send that only reads, or one receive that only writes; or Completion::held");
     check_messages(instruction);
   }
 

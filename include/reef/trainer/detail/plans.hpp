@@ -77,6 +77,7 @@ template <class... Policies>
 run::Topology Trainer<Policies...>::topology_of(const Options& options, int ranks) {
   if (!options.topology) return ranks;
   const run::Topology& given = *options.topology;
+  given.validate_ranks();
   if (given.ranks() != ranks) {
     throw OptionError("reef::Trainer: the topology has ", given.replicas, " replicas of ",
                       given.stages, " stages, but there are ", ranks,
@@ -94,12 +95,12 @@ run::Topology Trainer<Policies...>::topology_of(const Options& options, int rank
                       " stages, but this swap policy sorts the instructions of a whole model.\n"
                       "  fix: stages = 1, or swap::Resident.");
   }
-  if (given.stages > 1 && (periodic || options.accumulation.adapts)) {
+  if (given.stages > 1 && (periodic || overlapping)) {
     throw OptionError(
-        "reef::Trainer: the topology has ", given.stages, " stages, but ",
-        periodic ? "this optimizer decides on each rank alone" : "accumulation adapts",
-        ".\n  why: the stages of a replica would part.\n  fix: stages = 1, or ",
-        periodic ? "an optimizer whose ranks step together." : "Accumulation::fixed().");
+        "reef::Trainer: the topology has ", given.stages, " stages, but this optimizer ",
+        periodic ? "decides on each rank alone" : "counts micro-batches on each rank beside the next ones",
+        ".\n  why: the stages of a replica would part, and only the last of them has losses.\n"
+        "  fix: stages = 1, or an optimizer whose ranks step together, such as optim::Zero1.");
   }
   return given;
 }
