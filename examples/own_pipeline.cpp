@@ -6,7 +6,7 @@
 //          bits of one process that stands for both replicas: yes
 // ranks: 4
 // prints: bits of one process that stands for both replicas: yes
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -34,6 +34,13 @@ using namespace reef;
 struct GPipe {
   using policy_tag = PipelineTag;
   static constexpr bool spans_stages = true;
+
+  /// Throws OptionError for stages that are no runs of segments, one after the other.
+  static void plan(run::StepPlan& plan, const NoOptions& /*none*/) {
+    if (std::is_sorted(plan.stage_of_segment.begin(), plan.stage_of_segment.end())) return;
+    throw OptionError("GPipe: the stages of segments do not ascend.\n  why: each sends to the next.\n"
+                      "  fix: Topology::stage_of_segment in ascending order, or empty.");
+  }
 
   /// The way of a message; with the tensor it numbers channels.
   enum Way : std::uint32_t { forward, backward };

@@ -5,13 +5,15 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/embedding.hpp>
 #include <reef/nn/linear.hpp>
-#include <reef/optim/adamw.hpp>
+#include <reef/optim/acco.hpp>
+#include <reef/optim/sgd.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -46,6 +48,7 @@ enum class Mistake {
   workspace_first,
   no_workspace,
   one_write_more,
+  nothing_read,
   tensor_too_small,
   no_decision,
   verdict_on_device,
@@ -78,7 +81,11 @@ struct Careless {
         if (backward != nullptr) std::swap(backward->writes.front(), backward->writes.back());
         break;
       case Mistake::no_workspace: forward->writes.pop_back(); break;
-      case Mistake::one_write_more: forward->writes.push_back(forward->writes.back()); break;
+      case Mistake::one_write_more:
+        forward->writes.push_back(
+            {builder.program.add_storage("one more", 64, schedule::Place::device), 0});
+        break;
+      case Mistake::nothing_read: forward->reads.front() = {run::no_storage, 0}; break;
       case Mistake::tensor_too_small:
         forward->writes.front() = {
             builder.program.add_storage("a crumb", 4, schedule::Place::device), 0};
@@ -159,11 +166,14 @@ std::string refusal_of(Mistake made) {
 TEST(OwnPolicies, work_where_they_are_right) { EXPECT_EQ(refusal_of(Mistake::none), "none"); }
 
 TEST(OwnPolicies, an_operand_in_a_wrong_place_is_refused) {
-  EXPECT_THAT(refusal_of(Mistake::workspace_first), HasSubstr("Backward("));
+  EXPECT_THAT(refusal_of(Mistake::workspace_first),
+              AllOf(HasSubstr("Backward("), HasSubstr("and should have")));
   EXPECT_THAT(refusal_of(Mistake::no_workspace),
               AllOf(HasSubstr("Forward(0, micro-batch 0) writes"), HasSubstr("needs more")));
   EXPECT_THAT(refusal_of(Mistake::one_write_more),
-              AllOf(HasSubstr("Forward(0, micro-batch 0)")));
+              AllOf(HasSubstr("Forward(0, micro-batch 0) writes"), HasSubstr("has a use for")));
+  EXPECT_THAT(refusal_of(Mistake::nothing_read),
+              AllOf(HasSubstr("Forward(0, micro-batch 0)"), HasSubstr("which does not exist")));
   EXPECT_THAT(refusal_of(Mistake::tensor_too_small), HasSubstr("Forward("));
 }
 
@@ -176,6 +186,50 @@ TEST(OwnPolicies, a_step_without_a_decision_is_refused) {
 TEST(OwnPolicies, a_collective_that_states_no_messages_is_refused) {
   EXPECT_THAT(refusal_of(Mistake::no_messages),
               AllOf(HasSubstr("Sum(0)"), HasSubstr("run::add_all_gather_messages")));
+}
+
+/// A policy that would span stages, and writes nothing of the kind.
+struct Spanning {
+  using policy_tag = PipelineTag;
+  static constexpr bool spans_stages = true;
+  static void add(StepBuilder& builder) { pipeline::Single::add(builder); }
+};
+
+TEST(OwnPolicies, a_topology_that_cannot_be_is_refused_before_anything_starts) {
+  const auto refused = [](auto tested, run::Topology topology) -> std::string {
+    using Tested = typename decltype(tested)::type;
+    typename Tested::Options options;
+    options.device.threads = 1;
+    options.topology = std::move(topology);
+    try {
+      Tested(small_model(), ones, options);
+    } catch (const OptionError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  const std::type_identity<Trainer<optim::Zero1<optim::Sgd>>> whole;
+  EXPECT_EQ(refused(whole, run::Topology(1)), "none");
+  EXPECT_THAT(refused(whole, run::Topology(2, 2)), HasSubstr("2 replicas of 2 stages"));
+  EXPECT_THAT(refused(whole, run::Topology(-1, -1)), HasSubstr("-1 replicas"));
+  run::Topology unnamed(1);
+  unnamed.rank_at = {7};
+  EXPECT_THAT(refused(whole, unnamed), HasSubstr("a permutation of 0 to 0"));
+  // On more ranks, before there are any.
+  const auto foreseen = [](auto tested, int ranks) -> std::string {
+    using Tested = typename decltype(tested)::type;
+    typename Tested::Options options;
+    options.topology = run::Topology(1, ranks);
+    try {
+      static_cast<void>(Tested::estimate(small_model(), options, ranks));
+    } catch (const OptionError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_THAT(foreseen(whole, 2), HasSubstr("a pipeline policy that spans stages"));
+  const std::type_identity<Trainer<Spanning, optim::Acco<optim::Sgd>>> overlaps;
+  EXPECT_THAT(foreseen(overlaps, 2), HasSubstr("such as optim::Zero1"));
 }
 
 TEST(OwnPolicies, an_update_of_two_sizes_is_refused) {

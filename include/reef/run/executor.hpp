@@ -145,6 +145,7 @@ public:
     for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
       if (lanes_.lanes[lane]) continue;
       for (const Part& part : order_[lane]) {
+        // With the last one that is held those before it are complete; of posted ones each has its own end.
         for (const std::size_t i : part.instructions) {
           const bool waits = steps_[i].posted || i == part.instructions.back();
           if (waits) progress_.wait(*steps_[i].communication.task);

@@ -133,6 +133,18 @@ struct Topology {
     return result;
   }
 
+  /// "2 replicas of 3 stages", and where it is given which rank and which segment is where.
+  [[nodiscard]] std::string text() const {
+    std::string result = concat(replicas, " replicas of ", stages, stages == 1 ? " stage" : " stages");
+    for (const int& rank : rank_at) {
+      result += concat(&rank == rank_at.data() ? ", ranks " : " ", rank);
+    }
+    for (const int& stage : stage_of_segment) {
+      result += concat(&stage == stage_of_segment.data() ? ", stages of segments " : " ", stage);
+    }
+    return result;
+  }
+
   void add_to(Hash& hash) const {
     hash.add(replicas).add(stages).add(rank_at.size()).add(stage_of_segment.size());
     for (const int rank : rank_at) hash.add(rank);

@@ -34,6 +34,7 @@ REEF_INLINE std::string list_absent(const std::vector<Absent>& ranks, Seconds de
 
 REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& names) {
   const bool codecs = mismatch.found.magic == Header::magic_number &&
+                      mismatch.found.operation == mismatch.expected.operation &&
                       mismatch.found.codec != mismatch.expected.codec;
   const auto one = [&](const Header& header, const std::string& known) {
     std::string text =

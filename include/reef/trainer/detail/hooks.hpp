@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include <reef/comm/agreement.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/policy.hpp>
+#include <reef/core/text.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
@@ -83,6 +85,14 @@ void add_to(Hash& hash, const options_of<P>& options) {
   } else {
     static_assert(!requires { &P::hash; }, REEF_P4_HOOK_IS_CALLED);
   }
+}
+
+/// For an error that says whose options differ: the hash of a policy's own.
+template <class P>
+comm::Alike alike_of(const char* axis, const options_of<P>& options) {
+  Hash hash;
+  add_to<P>(hash, options);
+  return {concat("options of the ", axis), concat("hash ", hash.value())};
 }
 
 template <class Options>

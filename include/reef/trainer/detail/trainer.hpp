@@ -123,8 +123,13 @@ void Trainer<Policies...>::verify_together() {
   }
   if (comm::difference(*progress_, "plan of a step", {{"plan", concat(plan.value())}}).empty())
     return;
-  require_alike("what a plan follows from",
-                detail::alike_of_plan(model_.dag(), options_, plan.value()),
+  std::vector<comm::Alike> mine = detail::alike_of_plan(model_.dag(), options_, plan.value());
+  mine.push_back({"topology", plan_.topology.text()});
+  mine.push_back(detail::hooks::alike_of<Optim>("optimizer", options_.optim));
+  mine.push_back(detail::hooks::alike_of<Swap>("swap policy", options_.swap));
+  mine.push_back(detail::hooks::alike_of<Pipeline>("pipeline policy", options_.pipeline));
+  mine.push_back(detail::hooks::alike_of<Compress>("compressor", options_.compress));
+  require_alike("what a plan follows from", mine,
                 "start every rank with the same program, model, batch, policies, options and "
                 "profile.");
 }
