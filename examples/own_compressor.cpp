@@ -110,7 +110,7 @@ double fill(std::uint64_t first, std::span<const AnyView> inputs) {
 
 /// The losses of 12 steps; after the sixth a second Trainer goes on from a checkpoint of the first.
 template <class Tested>
-std::vector<double> losses(typename Tested::Options options, const std::string& folder) {
+std::vector<double> losses(typename Tested::Options options, const std::filesystem::path& folder) {
   const nn::GptConfig config{
       .layers = 1, .heads = 2, .channels = 24, .vocabulary = 24, .context = 16, .batch = 4};
   options.learning_rate = {.peak = 0.01};
@@ -132,11 +132,12 @@ int main(int argc, char** argv) try {
   typename Lossy::Options forgets;
   forgets.compress.feedback = false;
   const comm::Communicator world;
-  const std::string folder = "build/own_compressor_checkpoint";
+  const auto folder = std::filesystem::temp_directory_path() / "reef-own-compressor";
   if (world.rank() == 0) std::filesystem::remove_all(folder);
-  const double plain = losses<Trainer<Optim>>({}, folder + "_plain")[11];
-  const double rounded = losses<Lossy>(forgets, folder + "_forgets")[11];
-  const std::vector<double> fed_back = losses<Lossy>({}, folder);
+  const double plain = losses<Trainer<Optim>>({}, folder / "plain")[11];
+  const double rounded = losses<Lossy>(forgets, folder / "forgets")[11];
+  const std::vector<double> fed_back = losses<Lossy>({}, folder / "feeds-back");
+  if (world.rank() == 0) std::filesystem::remove_all(folder);
   // Steps 6 to 11 of the first Trainer, and of the one that has resumed.
   const bool same = std::equal(fed_back.begin() + 6, fed_back.begin() + 12, fed_back.begin() + 12);
   if (world.rank() == 0) {
