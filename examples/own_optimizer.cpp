@@ -80,7 +80,7 @@ struct OneShot {
 
   template <class Handlers, class RankContext>
   static void add_code(Handlers& handlers, const RankContext& context,
-                       const optim::CodeOptions<OneShot>& options) {
+                       const auto& options) {
     using T = typename RankContext::sum_type;
     using Kernels = nn::Kernels<typename RankContext::device_type>;
     handlers.on_wire("Share", [&context](const schedule::Instruction& i) {

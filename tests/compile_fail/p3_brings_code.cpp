@@ -34,7 +34,7 @@ struct Alone {
 struct AloneWithCode : Alone {
   template <class Handlers, class RankContext>
   static void add_code(Handlers& handlers, const RankContext& context,
-                       const reef::optim::CodeOptions<Alone>& options) {
+                       const auto& options) {
     reef::optim::add_decision_code(handlers, context, options.update);
     reef::optim::add_update_code(handlers, context, options.rule);
   }

@@ -6,7 +6,7 @@ cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${OTHER}")
 file(COPY "${PREFIX}/include" "${PREFIX}/share" DESTINATION "${OTHER}")
-file(GLOB files "${OTHER}/include/reef/core/*.hpp" "${OTHER}/share/cmake/reef/*.cmake")
+file(GLOB files "${OTHER}/include/reef/core/*.hpp" "${OTHER}/include/reef/core/*.ipp" "${OTHER}/share/cmake/reef/*.cmake")
 foreach(file IN LISTS files)
   file(READ "${file}" text)
   string(REGEX REPLACE "inline v[0-9]+" "inline v99" text "${text}")

@@ -139,7 +139,7 @@ struct Alone {
   }
   template <class Handlers, class RankContext>
   static void add_code(Handlers& handlers, const RankContext& context,
-                       const optim::CodeOptions<Alone>& options) {
+                       const auto& options) {
     optim::add_decision_code(handlers, context, options.update);
     optim::add_update_code(handlers, context, options.rule);
     handlers.on_wire("Sum", [&context](const Instruction& i) {

@@ -7,6 +7,7 @@
 
 #include <reef/comm/detail/aside.hpp>
 #include <reef/comm/task.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -22,11 +23,11 @@ class CallTask final : public Task {
 public:
   CallTask(std::string name, std::function<void()> call)
       : Task(Kind::call, std::move(name)), job_(std::move(call)) {}
-  ~CallTask() override;
+  REEF_INLINE ~CallTask() override;
 
 private:
-  void start(const detail::Station& station) override;
-  bool advance() override;
+  REEF_INLINE void start(const detail::Station& station) override;
+  REEF_INLINE bool advance() override;
   [[nodiscard]] bool done() const override { return done_; }
   void missing(std::vector<int>& ranks) const override { ranks.clear(); }
   [[nodiscard]] Bytes payload() const override { return 0; }

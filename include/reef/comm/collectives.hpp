@@ -18,6 +18,7 @@
 #include <reef/comm/task.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/group.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -36,7 +37,7 @@ protected:
   ExchangePlan plan_;
 
 private:
-  void start(const Station& station) final;
+  REEF_INLINE void start(const Station& station) final;
   Exchange& chosen(const Station& station);
   bool advance() final { return exchange_->advance(); }
   [[nodiscard]] bool done() const final { return exchange_->done(); }

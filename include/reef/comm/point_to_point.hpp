@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <reef/comm/task.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm {
 
@@ -44,8 +45,8 @@ protected:
   void rebind(std::byte* data, Bytes bytes);
 
 private:
-  void start(const Station& station) final;
-  void delivered(std::uint64_t) final;
+  REEF_INLINE void start(const Station& station) final;
+  REEF_INLINE void delivered(std::uint64_t) final;
   bool advance() final { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const final { return pending_ == 0; }
   [[nodiscard]] Awaited awaited() const final { return {this, pending_}; }

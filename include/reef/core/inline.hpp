@@ -9,7 +9,8 @@
 
 #include <reef/core/language.hpp>
 
-/// Stands before each function of a .ipp.
+/// Stands before each function of a .ipp; and before the declaration of a virtual one, so that without the library
+/// no class has a virtual function that looks as if it were elsewhere: then each program would have all of them.
 #ifdef REEF_COMPILED
 #define REEF_INLINE
 #else

@@ -11,6 +11,7 @@
 #include <reef/comm/detail/wire.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/task.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -59,7 +60,7 @@ private:
 
   void listen(std::uint64_t rank);
 
-  void delivered(std::uint64_t token) override;
+  REEF_INLINE void delivered(std::uint64_t token) override;
 
   std::uint64_t operation_;
   int tag_;
@@ -80,8 +81,8 @@ public:
 private:
   static constexpr int desk = 0;  // its rank
 
-  void start(const Station& station) override;
-  void delivered(std::uint64_t) override;
+  REEF_INLINE void start(const Station& station) override;
+  REEF_INLINE void delivered(std::uint64_t) override;
   bool advance() override { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const override { return pending_ == 0; }
   [[nodiscard]] Awaited awaited() const override { return {this, pending_}; }

@@ -9,6 +9,7 @@
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/detail/window.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -22,17 +23,17 @@ namespace reef::inline v0::comm::detail {
 /// a rank that died is missing from the first read of it that fails.
 class DirectExchange final : public Exchange {
 public:
-  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
+  REEF_INLINE void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
              std::string_view name) override;
 
   /// Folds one piece and gathers one of each rank at most, so that the progress thread polls.
-  bool advance() override;
+  REEF_INLINE bool advance() override;
 
   [[nodiscard]] bool done() const override {
     return rounds_ == 0 || (read_ && channel_->all_at(&WindowBoard::done, end()));
   }
 
-  void missing(std::vector<int>& ranks) const override;
+  REEF_INLINE void missing(std::vector<int>& ranks) const override;
 
 private:
   // Long, since each read costs a system call; yet still in a cache when it is folded.

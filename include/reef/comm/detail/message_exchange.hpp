@@ -7,6 +7,7 @@
 #include <reef/comm/detail/exchange.hpp>
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/station.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -17,11 +18,11 @@ namespace reef::inline v0::comm::detail {
 /// owner folds them in the order of the ranks. An all-reduce sends a piece on as soon as it is folded.
 class MessageExchange final : public Exchange, private Receiver {
 public:
-  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
+  REEF_INLINE void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
              std::string_view /*name*/) override;
 
   /// Folds at most one piece, so that the progress thread polls between pieces.
-  bool advance() override;
+  REEF_INLINE bool advance() override;
 
   [[nodiscard]] bool done() const override { return remaining_ == 0 && produced_ == own_; }
   [[nodiscard]] Awaited awaited() const override {
@@ -29,7 +30,7 @@ public:
   }
 
   /// The ranks that sent nothing yet; if all have sent something, those that still owe or take.
-  void missing(std::vector<int>& ranks) const override;
+  REEF_INLINE void missing(std::vector<int>& ranks) const override;
 
 private:
   enum class Part : std::uint64_t { chunk_out, chunk_in, shard_out, shard_in };
@@ -66,7 +67,7 @@ private:
 
   void pump(int position);
 
-  void delivered(std::uint64_t token) override;
+  REEF_INLINE void delivered(std::uint64_t token) override;
 
   [[nodiscard]] bool all_chunks_here() const;
 

@@ -19,14 +19,14 @@ namespace reef::inline v0::comm::detail {
 /// Nobody spins: each step is taken when the counters of all ranks allow it, else not.
 class WindowExchange final : public Exchange {
 public:
-  void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
+  REEF_INLINE void start(const Station& station, const ExchangePlan& plan, const Header& prototype, Kind kind,
              std::string_view name) override;
 
-  bool advance() override;
+  REEF_INLINE bool advance() override;
 
   [[nodiscard]] bool done() const override { return finished() == rounds_; }
 
-  void missing(std::vector<int>& ranks) const override;
+  REEF_INLINE void missing(std::vector<int>& ranks) const override;
 
 private:
   using Counter = std::atomic<std::uint64_t> WindowBoard::*;
@@ -65,4 +65,5 @@ private:
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/window_exchange.ipp>
+#include <reef/core/inline.hpp>
 #endif
