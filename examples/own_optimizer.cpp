@@ -79,8 +79,7 @@ struct OneShot {
   }
 
   template <class Handlers, class RankContext>
-  static void add_code(Handlers& handlers, const RankContext& context,
-                       const auto& options) {
+  static void add_code(Handlers& handlers, const RankContext& context, const auto& options) {
     using T = typename RankContext::sum_type;
     using Kernels = nn::Kernels<typename RankContext::device_type>;
     handlers.on_wire("Share", [&context](const schedule::Instruction& i) {
@@ -88,7 +87,8 @@ struct OneShot {
     });
     handlers.on_lane("Fold", [&context](const schedule::Instruction& i) {
       return [all = context.at(i.reads[0]), sum = context.at(i.writes[0]),
-              n = context.elements(i.writes[0]), P = context.plan().buckets[static_cast<std::size_t>(i.index)].group.size()](auto& lane) {
+              n = context.elements(i.writes[0]),
+              P = context.plan().buckets[static_cast<std::size_t>(i.index)].group.size()](auto& lane) {
         for (int r = 0; r < P; ++r)
           Kernels::template copy_or_add<T>(lane, sum, all + r * n, n, r > 0);
       };
