@@ -8,6 +8,7 @@
 #include <reef/comm/detail/exchange_plan.hpp>
 #include <reef/comm/detail/station.hpp>
 #include <reef/comm/detail/window.hpp>
+#include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm::detail {
 
@@ -65,5 +66,4 @@ private:
 
 #ifndef REEF_COMPILED
 #include <reef/comm/detail/window_exchange.ipp>
-#include <reef/core/inline.hpp>
 #endif
