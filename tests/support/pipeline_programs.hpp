@@ -118,7 +118,9 @@ private:
   }
 
   void add(const PipelineOperation& operation) {
-    const auto [what, s, j] = operation;
+    const char what = operation.what;
+    const int s = operation.stage;
+    const int j = operation.j;
     const bool forward = what == 'F';
     std::vector<schedule::Value> reads;
     std::vector<schedule::Value> writes;
