@@ -112,9 +112,10 @@ private:
                      sends ? schedule::Lane::send : schedule::Lane::receive, index, j);
     i.traffic = traffic(back);
     i.completion = completion_;
-    (sends ? i.reads : i.writes) = {{storage, 0}};
-    (sends ? i.sends : i.receives) = {
-        {peer, pipeline_.bytes, static_cast<std::uint32_t>((j << 16) + index), 1}};
+    const auto channel = static_cast<std::uint32_t>((j << 16) + index);
+    const schedule::Message message{peer, pipeline_.bytes, channel, 1};
+    (sends ? i.reads : i.writes).push_back({storage, 0});
+    (sends ? i.sends : i.receives).push_back(message);
   }
 
   void add(const PipelineOperation& operation) {
