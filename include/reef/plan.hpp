@@ -22,6 +22,9 @@
 #include <reef/plan/op_fence.hpp>
 #include <reef/plan/partition.hpp>
 #include <reef/plan/partition_chain.hpp>
+#include <reef/plan/pipeline_case_json.hpp>
+#include <reef/plan/pipeline_model.hpp>
+#include <reef/plan/pipeline_order.hpp>
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 #include <reef/plan/pipeline_problem_json.hpp>

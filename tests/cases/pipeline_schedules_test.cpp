@@ -1,5 +1,5 @@
-// Pipelines in virtual time against known makespans, to the microsecond: with transfers that hold their lane until
-// they have arrived, in two orders, and with posted ones.
+// Schedules of pipelines against known orders, and in virtual time against known makespans, to the microsecond: in the
+// asynchronous model, with transfers that hold their lane until they have arrived, in two orders, and with posted ones.
 
 #include <cstddef>
 #include <string>
@@ -10,11 +10,12 @@
 
 #include <reef/core/error.hpp>
 #include <reef/io/json.hpp>
+#include <reef/plan/pipeline_case_json.hpp>
+#include <reef/plan/pipeline_model.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/transfer_order.hpp>
 #include <reef/schedule/verify.hpp>
 
-#include "../support/pipeline_programs.hpp"
 #include "case_file.hpp"
 
 namespace reef::test {
@@ -23,48 +24,6 @@ namespace {
 using schedule::Completion;
 using schedule::Program;
 using schedule::World;
-
-/// "F3", and of several chunks "5F3".
-PipelineOperation operation_of(const std::string& text, int stage) {
-  const std::size_t at = text.find_first_of("FBIW");
-  return {text[at], at == 0 ? stage : std::stoi(text.substr(0, at)), std::stoi(text.substr(at + 1))};
-}
-
-Pipeline pipeline_of(const io::Json& test) {
-  Pipeline result;
-  const int p = test.at("p").get<int>();
-  const int stages = p * test.at("v").get<int>();
-  const auto placement = test.at("placement").get<std::string>();
-  for (int s = 0; s < stages; ++s) {
-    const int folded = s < p ? s : 2 * p - 1 - s;
-    result.rank_of.push_back(placement == "v" ? folded : s % p);
-    if (s > 0) result.edges.emplace_back(s - 1, s);
-  }
-  result.t_f = test.at("t_f").get<std::vector<Seconds>>();
-  result.t_b = test.at("t_b").get<std::vector<Seconds>>();
-  result.t_w = test.at("t_w").get<std::vector<Seconds>>();
-  for (const io::Json& order : test.at("expected").at("orders")) {
-    auto& operations = result.orders.emplace_back();
-    const int rank = static_cast<int>(result.orders.size()) - 1;
-    for (const io::Json& text : order) {
-      operations.push_back(operation_of(text.get<std::string>(), rank));
-    }
-  }
-  return result;
-}
-
-World world_of(const io::Json& test, const Pipeline& pipeline) {
-  World world = World::uniform(pipeline.ranks(), {}, {});
-  for (const io::Json& link : test.at("links")) {
-    const auto from = link.at("from").get<std::size_t>();
-    const auto to = link.at("to").get<std::size_t>();
-    const auto wire = link.at("wire_us").get<double>();
-    world.links[from * world.machines.size() + to] = {
-        link.at("latency_us").get<double>(),
-        wire > 0 ? static_cast<double>(pipeline.bytes) / wire : 0};
-  }
-  return world;
-}
 
 Seconds makespan(const std::vector<Program>& programs, const World& world) {
   Seconds end = 0;
@@ -92,47 +51,98 @@ void hold(std::vector<Program>& programs) {
   }
 }
 
+io::Json texts_of(const plan::PipelineOrder& order) {
+  io::Json orders = io::Json::array();
+  for (const auto& tasks : order.tasks) {
+    orders.push_back(io::Json::array());
+    for (const auto& task : tasks) {
+      orders.back().push_back(plan::text_of(task, plan::names_chunks(order)));
+    }
+  }
+  return orders;
+}
+
+TEST(PipelineSchedules, are_the_known_orders_and_hold_what_is_known) {
+  const io::Json file = read_case_file("pipeline_schedules.json");
+  int cases = 0;
+  for (const io::Json& test : file.at("cases")) {
+    SCOPED_TRACE(test.at("name").get<std::string>());
+    const plan::PipelineCase asked = plan::pipeline_case_from_json(test, "case");
+    const plan::PipelineOrder order = asked.order();
+    EXPECT_NO_THROW(order.validate());
+    const io::Json& expected = test.at("expected");
+    EXPECT_EQ(texts_of(order), expected.at("orders"));
+    EXPECT_EQ(plan::parse_pipeline_order(plan::text_of(order)), order);
+
+    const plan::PipelineEstimate estimate = plan::estimate(asked.model(order));
+    const io::Json& free = expected.at("free");
+    EXPECT_EQ(estimate.makespan, free.at("makespan_us").get<double>());
+    EXPECT_EQ(estimate.rank_end, free.at("rank_end_us").get<std::vector<double>>());
+    EXPECT_EQ(estimate.idle, free.at("idle_us").get<std::vector<double>>());
+    EXPECT_EQ(estimate.span_idle, free.at("span_idle_us").get<std::vector<double>>());
+    EXPECT_NEAR(estimate.bubble, free.at("bubble").get<double>(), 1e-11);
+    EXPECT_EQ(io::Json(estimate.peak_activations), expected.at("peak_activations"));
+    EXPECT_EQ(io::Json(estimate.peak_until_input_half), expected.at("peak_until_input_half"));
+    EXPECT_EQ(io::Json(estimate.peak_pending_weight), expected.at("peak_pending_weight"));
+    io::Json messages = io::Json::object();
+    for (const auto& [pair, count] : estimate.messages) {
+      messages[concat(pair.first, ">", pair.second)] = count;
+    }
+    EXPECT_EQ(messages, expected.at("messages"));
+    if (expected.contains("closed_form")) {
+      for (const io::Json& form : expected.at("closed_form")) {
+        if (form.at("model") == "free") {
+          EXPECT_EQ(estimate.makespan, form.at("makespan_us").get<double>());
+        }
+      }
+    }
+    ++cases;
+  }
+  EXPECT_GE(cases, 26);
+}
+
 TEST(PipelineSchedules, take_the_known_times) {
   const io::Json file = read_case_file("pipeline_schedules.json");
   int cases = 0;
   for (const io::Json& test : file.at("cases")) {
     SCOPED_TRACE(test.at("name").get<std::string>());
-    const Pipeline pipeline = pipeline_of(test);
-    const World world = world_of(test, pipeline);
+    const plan::PipelineCase asked = plan::pipeline_case_from_json(test, "case");
+    const plan::PipelineModel model = asked.model(asked.order());
+    const World& world = model.times.world;
     const io::Json& expected = test.at("expected");
     const auto of = [&](const char* model) {
       return expected.at(model).at("makespan_us").get<Seconds>();
     };
 
     // Receives in the order of consumers, each holding its lane.
-    const PipelinePrograms held(pipeline, Completion::held);
+    const std::vector<Program> held = plan::programs_of(model, Completion::held);
     const bool deadlock = expected.at("lanes").at("deadlock").get<bool>();
-    EXPECT_EQ(deadlocks(held.programs), deadlock);
+    EXPECT_EQ(deadlocks(held), deadlock);
     if (!deadlock) {
-      EXPECT_EQ(makespan(held.programs, world), of("lanes"));
+      EXPECT_EQ(makespan(held, world), of("lanes"));
     }
 
     // Posted, in the order of production.
-    PipelinePrograms posted(pipeline, Completion::posted);
-    const auto transfers = schedule::free_transfers(posted.programs, world);
-    schedule::order_transfers(posted.programs, world);
-    EXPECT_FALSE(deadlocks(posted.programs));
-    EXPECT_EQ(makespan(posted.programs, world), of("free"));
+    std::vector<Program> posted = plan::programs_of(model);
+    const auto transfers = schedule::free_transfers(posted, world);
+    schedule::order_transfers(posted, world);
+    EXPECT_FALSE(deadlocks(posted));
+    EXPECT_EQ(makespan(posted, world), of("free"));
 
     // As many slots as are used at one time change nothing.
-    const PipelinePrograms apart(pipeline, Completion::posted);
-    const auto slots = PipelinePrograms::slots_of(
-        apart.programs, transfers,
-        schedule::transfer_slots(apart.programs, transfers, schedule::SlotUse::to_last_use));
-    PipelinePrograms rings(pipeline, Completion::posted, slots);
-    schedule::order_transfers(rings.programs, world);
-    EXPECT_FALSE(deadlocks(rings.programs));
-    EXPECT_EQ(makespan(rings.programs, world), of("free"));
+    const std::vector<Program> apart = plan::programs_of(model);
+    const auto slots = plan::pipeline_slots(
+        apart, transfers,
+        schedule::transfer_slots(apart, transfers, schedule::SlotUse::to_last_use));
+    std::vector<Program> rings = plan::programs_of(model, Completion::posted, slots);
+    schedule::order_transfers(rings, world);
+    EXPECT_FALSE(deadlocks(rings));
+    EXPECT_EQ(makespan(rings, world), of("free"));
 
     // In that order lanes that are held cannot deadlock either.
-    hold(posted.programs);
-    EXPECT_FALSE(deadlocks(posted.programs));
-    EXPECT_EQ(makespan(posted.programs, world), of("lanes_by_production"));
+    hold(posted);
+    EXPECT_FALSE(deadlocks(posted));
+    EXPECT_EQ(makespan(posted, world), of("lanes_by_production"));
     ++cases;
   }
   EXPECT_GE(cases, 26);

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/io/json.hpp>
+#include <reef/plan/pipeline_model.hpp>
+
+namespace reef::inline v0::plan {
+
+/// A pipeline for which an order is asked. Times are in any one unit.
+struct PipelineCase {
+  std::string schedule{};  ///< one of pipeline_schedule_names; empty: to be searched
+  int ranks = 0;
+  int micro_batches = 0;
+  int chunks_per_rank = 1;
+  bool folds = false;          ///< placement v
+  std::vector<int> warm_up{};  ///< of 1f1b, by rank; empty: its own
+  int group = 0;               ///< of interleaved schedules; 0: ranks
+  PipelineTimes times{};
+  std::vector<double> wires{};  ///< how long a message occupies its link, [from * ranks + to]
+  std::vector<int> max_activations{};  ///< by rank, in chunks times micro-batches; empty: any
+  bool splits = true;                  ///< backwards may run in halves
+
+  /// The order of its schedule. Throws OptionError where that cannot have so many chunks.
+  [[nodiscard]] PipelineOrder order() const;
+
+  /// The placement of the case, where no schedule says another.
+  [[nodiscard]] std::vector<int> rank_of_chunk() const;
+
+  /// An order of this case, each chunk handing one tensor to the next.
+  [[nodiscard]] PipelineModel model(PipelineOrder order) const;
+};
+
+/// How many ranks a case may have.
+inline constexpr int most_case_ranks = 1024;
+
+/// Reads a case of schedule.
+///
+/// | p, m, v           | ranks, micro-batches, chunks on each rank (1 where it is left out)                          |
+/// | schedule          | its name; may be left out where it is to be searched                                       |
+/// | placement         | linear, loop or v; may be left out, since the schedule says which                          |
+/// | t_f, t_b, t_w     | times of F, I and W, by chunk                                                              |
+/// | links             | {from, to, wire_us, latency_us}; those that are not there take no time                     |
+/// | warm_up, group    | of 1f1b, by rank; of interleaved schedules                                                 |
+/// | max_activations   | by rank; split: whether a backward may run in halves                                       |
+/// | errors            | DecodeError, naming the member                                                             |
+PipelineCase pipeline_case_from_json(const io::Json& json, std::string_view source);
+
+}  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/pipeline_case_json.ipp>
+#endif

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/plan/pipeline_order.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/schedule/transfer_order.hpp>
+#include <reef/schedule/world.hpp>
+
+/// \file
+/// A pipeline in virtual time: how long an order takes, what it holds, what goes from rank to rank.
+///
+///     plan::PipelineModel model{plan::zb_h1_order(4, 12)};
+///     model.times = plan::PipelineTimes::even(model.order, 1e-3, 1e-3, 1e-3, link);
+///     const auto estimate = plan::estimate(model);
+///     estimate.makespan;                                // 0.039 s without delays
+///     estimate.peak_activations[0];                     // 4
+
+namespace reef::inline v0::plan {
+
+/// How long tasks take, by chunk, and messages, by pair of ranks. B takes I and W together.
+struct PipelineTimes {
+  std::vector<Seconds> forward{};
+  std::vector<Seconds> input_backward{};
+  std::vector<Seconds> weight_backward{};
+  schedule::World world{};  ///< a machine for each rank of the pipeline; of them only links count
+
+  [[nodiscard]] Seconds of(const PipelineTask& task) const;
+
+  /// Every chunk alike, every link alike.
+  static PipelineTimes even(const PipelineOrder& order, Seconds forward, Seconds input_backward,
+                            Seconds weight_backward, schedule::Link link = {});
+};
+
+/// A tensor from chunk to chunk, for every micro-batch. Between ranks it is a message; within one it is there at once.
+struct PipelineEdge {
+  int from = 0;
+  int to = 0;
+  Bytes bytes = 0;
+
+  friend constexpr bool operator==(const PipelineEdge&, const PipelineEdge&) = default;
+};
+
+/// Each chunk hands one tensor to the next.
+std::vector<PipelineEdge> chain_edges(int chunks, Bytes bytes);
+
+/// An order with its times and its tensors.
+///
+/// | forward  | what F of `from` makes and F of `to` needs, from < to; empty: each chunk hands to the next, no bytes |
+/// | backward | what B or I of `from` makes and that of `to` needs, from > to: a gradient, or a running sum of        |
+/// |          | gradients that goes from reader to reader and then to the producer; empty: `forward` backwards        |
+struct PipelineModel {
+  PipelineOrder order{};
+  PipelineTimes times{};
+  std::vector<PipelineEdge> forward{};
+  std::vector<PipelineEdge> backward{};
+
+  [[nodiscard]] std::vector<PipelineEdge> forward_edges() const;
+  [[nodiscard]] std::vector<PipelineEdge> backward_edges() const;
+
+  /// Throws OptionError, naming what, unless the order is valid, every chunk has its times, every rank its links, and
+  /// edges lead forward, or backward, between chunks.
+  void validate() const;
+};
+
+/// The slot in which a message arrives, by receiver, index and micro-batch.
+using PipelineSlots = std::map<std::tuple<int, int, int>, int>;
+
+/// The programs of all ranks: behind each task the sends of what it makes, ahead of each the receives of what it needs.
+/// schedule::order_transfers then posts them in the order of production.
+///
+/// | tasks    | kind "F", "B", "I" or "W" on lane compute, index chunk, micro_batch j; cost as in times              |
+/// | messages | "SendActivation", "ReceiveGradient", ...: index 2 e of forward edge e, 2 e + 1 of backward edge e    |
+/// | places   | of a message its own, or with `slots` its slot of the edge; what F keeps for B or W, and I for W      |
+/// | order    | may be any in which each rank could run alone: validate() is not asked                                |
+/// | errors   | OptionError for chunks, ranks and edges that are not there                                           |
+std::vector<schedule::Program> programs_of(
+    const PipelineModel& model, schedule::Completion completion = schedule::Completion::posted,
+    const PipelineSlots& slots = {});
+
+/// Which slot each message of such programs has, as schedule::transfer_slots says.
+PipelineSlots pipeline_slots(const std::vector<schedule::Program>& programs,
+                             const std::vector<schedule::FreeTransfer>& transfers,
+                             const schedule::TransferSlots& slots);
+
+/// What an order takes and holds in the asynchronous model: a message leaves when it has been made and its link is free,
+/// and for each there is a place. Posted in the order of production, a run has these times.
+struct PipelineEstimate {
+  Seconds makespan = 0;
+  double bubble = 0;  ///< 1 - busy / (ranks * makespan)
+  std::vector<std::vector<Seconds>>
+      task_ends{};  ///< by rank and task: also when what it makes is produced, which,
+                    ///< then rank, then task, is the global order of messages
+  std::vector<Seconds> rank_end{};
+  std::vector<Seconds> idle{};       ///< makespan - busy
+  std::vector<Seconds> span_idle{};  ///< between its first start and its last end
+  /// By rank, in chunks times micro-batches: from F's start until B or W has ended, until B or I has; and with I, but
+  /// not W, behind them.
+  std::vector<int> peak_activations{};
+  std::vector<int> peak_until_input_half{};
+  std::vector<int> peak_pending_weight{};
+  std::map<std::pair<int, int>, std::int64_t> messages{};  ///< by sender and receiver
+};
+
+/// | errors | OptionError of PipelineModel::validate(); ScheduleError where ranks wait for each other in a circle, saying who |
+/// |        | waits for what                                                                                                 |
+/// | cost   | O(tasks + messages); where uplinks or downlinks are shared, that of schedule::simulate                         |
+PipelineEstimate estimate(const PipelineModel& model);
+
+}  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/pipeline_model.ipp>
+#endif
