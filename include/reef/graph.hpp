@@ -13,5 +13,6 @@
 #include <reef/graph/measure.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/graph/parameter_layout.hpp>
+#include <reef/graph/remote_edges.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/graph/signature.hpp>

@@ -4,4 +4,9 @@
 /// Everything in pipeline/: the policies of who runs which segment when.
 
 #include <reef/pipeline/concept.hpp>
+#include <reef/pipeline/gpipe.hpp>
+#include <reef/pipeline/interleaved.hpp>
+#include <reef/pipeline/one_f_one_b.hpp>
+#include <reef/pipeline/ordered.hpp>
+#include <reef/pipeline/scheduled.hpp>
 #include <reef/pipeline/single.hpp>

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include <reef/graph/chain.hpp>
 #include <reef/profile/profile.hpp>
@@ -36,6 +38,28 @@ inline bool works_on_host(const schedule::Program& program,
 }
 
 }  // namespace detail
+
+/// What each segment of a plan takes, by a profile; without one, in proportion to its operations.
+///
+/// Throws OptionError unless the profile is of the plan's model.
+inline std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Profile* profile) {
+  constexpr Seconds least = 1e-9;  // so that no order has tasks that take none
+  if (profile != nullptr) graph::require_operators_of(*plan.dag, *profile);
+  std::vector<SegmentTimes> times;
+  for (const graph::Segment& segment : plan.segments) {
+    SegmentTimes sum{segment.forward_flops / 1e9, segment.backward_flops / 1e9};
+    if (profile != nullptr) {
+      sum = {};
+      for (int node = segment.first; node < segment.last; ++node) {
+        const profile::OperatorProfile& entry = profile->operators[static_cast<std::size_t>(node)];
+        sum.forward += entry.forward_s;
+        sum.backward += entry.backward_s;
+      }
+    }
+    times.push_back({std::max(sum.forward, least), std::max(sum.backward, least)});
+  }
+  return times;
+}
 
 /// Gives forwards, recomputations and backwards the seconds of a profile, and what works on host memory, as
 /// updates of weights that live there, those of its rate. What else there is has operations, bytes and copies.

@@ -10,6 +10,7 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/run/tied.hpp>
 
 /// \file
 /// What a pipeline writes: micro-batches, and their forwards, recomputations, backwards and folds.
@@ -319,12 +320,14 @@ inline std::vector<Value> gradients_of(const StepBuilder& builder, const Instruc
   return {values.end() - count, values.end()};
 }
 
-/// Appends what ends a rank's fold: the tied uses of parameters are added to the first, in
+/// Appends what ends a rank's fold: the gradients of parameters that other stages use come in, or go to those that
+/// own them; the tied uses of parameters are added to the first, in
 /// the order of use (`FoldUses`), and where the process stands for several ranks, this one's
 /// gradient to the ranks' before (`FoldRank`). Nothing where each fold keeps its gradients: they are
 /// folded when they are handed over.
 inline void add_folds(StepBuilder& builder, int fold) {
   if (builder.keeps_gradients()) return;
+  add_tied_gradients(builder, fold);
   const StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
   for (auto held = builder.held().rbegin(); held != builder.held().rend(); ++held) {

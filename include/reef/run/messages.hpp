@@ -16,12 +16,14 @@ namespace reef::inline v0::run {
 /// every rank takes the same for the same exchange. A channel stays on one lane. What all ranks exchange is
 /// numbered apart from what a stage's do, since stages differ in how much that is.
 ///
-/// | [0, 2^30)                | pipelines                                                      |
+/// | [0, 2^29)                | pipelines                                                      |
+/// | [2^29, 2^30)             | parameters that several stages use                             |
 /// | [2^30, 2^30 + 2^29)      | optimizers, among the holders of a stage                       |
 /// | [2^30 + 2^29, 2^31)      | optimizers, among all ranks: scalars                           |
 /// | [2^31, 2^32)             | what wraps an optimizer or rewrites its instructions, such as  |
 /// |                          | a compressor                                                   |
 inline constexpr std::uint32_t first_pipeline_channel = 0;
+inline constexpr std::uint32_t first_tied_channel = 1U << 29;
 inline constexpr std::uint32_t first_optimizer_channel = 1U << 30;
 inline constexpr std::uint32_t first_scalars_channel = first_optimizer_channel + (1U << 29);
 inline constexpr std::uint32_t first_wrapper_channel = 1U << 31;

@@ -101,7 +101,7 @@ struct RankContext {
   template <class U>
   [[nodiscard]] Communication all_gather(std::string name, const Instruction& instruction,
                                          std::span<const U> shard, std::span<U> whole) const {
-    const schedule::Collective& all = collective_of(instruction);
+    const schedule::Collective& all = collective_of(instruction, false);
     return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole, all.offsets,
                                                      group_of(all))};
   }
@@ -178,10 +178,11 @@ private:
     return all.group;
   }
 
-  static const schedule::Collective& collective_of(const Instruction& instruction) {
-    if (instruction.collective && !instruction.reads.empty() && !instruction.writes.empty()) {
-      return *instruction.collective;
-    }
+  /// `has_operands`: it reads its part, and writes what comes of all; else the caller has them.
+  static const schedule::Collective& collective_of(const Instruction& instruction,
+                                                   bool has_operands = true) {
+    const bool lacks = instruction.reads.empty() || instruction.writes.empty();
+    if (instruction.collective && !(has_operands && lacks)) return *instruction.collective;
     throw ScheduleError(
         "reef::run: ", instruction.text(), " is to be a collective, but ",
         instruction.collective ? "reads or writes nothing" : "does not say whose, nor its messages",

@@ -55,6 +55,7 @@ struct AccumulationPhase {
 /// A rank's program under construction, with the storages that the axes agree on by name.
 ///
 /// | weights[b]       | the parameters of bucket b, persistent: version 0, after the update 1    |
+/// | tied_weights[p]  | parameter p, which another stage holds; versions as of weights           |
 /// | accumulators     | what gradients are summed in: one for all folds, or one that each keeps; |
 /// |                  | of plan.gradient                                                         |
 /// | micro_batches[j] | what belongs to one micro-batch                                          |
@@ -95,6 +96,7 @@ struct StepBuilder {
   schedule::Program program{};
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
+  std::vector<StorageId> tied_weights{};  ///< by parameter: what another stage holds and this one uses too
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
@@ -115,6 +117,14 @@ struct StepBuilder {
       const std::string name = std::to_string(b);
       const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
       weights[b] = program.add_storage("weights " + name, bytes, plan.place_of(b), Life::persistent);
+    }
+    tied_weights.assign(plan.dag->parameters.size(), no_storage);
+    for (const TiedCopy& tied : plan.tied_copies) {
+      if (tied.stage != stage_) continue;
+      const graph::Parameter& parameter = plan.dag->parameter_at(tied.parameter);
+      tied_weights[static_cast<std::size_t>(tied.parameter)] =
+          program.add_storage("tied weights of " + parameter.name, parameter.spec.bytes(),
+                              Place::device, Life::persistent);
     }
     add_accumulators("", Life::reserved);
     reduced = accumulators[0].buckets;
@@ -169,23 +179,37 @@ struct StepBuilder {
     return phase.one_micro_batch ? 1 : plan.micro_batches[static_cast<std::size_t>(fold)];
   }
 
-  /// The buckets whose weights a segment reads, ascending.
+  /// The buckets of this stage whose weights a segment of its own reads, ascending.
   [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const {
     std::vector<std::size_t> buckets;
     for (const int id : segment.parameters) {
-      buckets.push_back(
-          static_cast<std::size_t>(plan.bucket_of_parameter[static_cast<std::size_t>(id)]));
+      const auto p = static_cast<std::size_t>(id);
+      if (tied_weights[p] != no_storage) continue;
+      buckets.push_back(static_cast<std::size_t>(plan.bucket_of_parameter[p]));
     }
     std::sort(buckets.begin(), buckets.end());
     buckets.erase(std::unique(buckets.begin(), buckets.end()), buckets.end());
     return buckets;
   }
 
-  /// Their storages.
+  /// Their storages, then those of tied parameters that other stages hold, ascending.
   [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const {
     std::vector<Value> values;
     for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], phase.weights});
+    for (const int id : tied_of(segment)) {
+      values.push_back({tied_weights[static_cast<std::size_t>(id)], phase.weights});
+    }
     return values;
+  }
+
+  /// The parameters that it uses and another stage holds, ascending, each once.
+  [[nodiscard]] std::vector<int> tied_of(const graph::Segment& segment) const {
+    std::vector<int> ids;
+    for (const int id : segment.parameters) {
+      if (tied_weights[static_cast<std::size_t>(id)] != no_storage) ids.push_back(id);
+    }
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    return ids;
   }
 
   /// The gradients that a segment's backward folds into: of its bucket, then of each of its uses of
@@ -241,12 +265,13 @@ private:
     for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
       const graph::Parameter& parameter = plan.dag->parameters[p];
       const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
-      if (plan.buckets[b].stage != stage_) continue;
+      const bool owns = plan.buckets[b].stage == stage_;
       for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
+        if (!owns && plan.stage_of_use(parameter.uses[i]) != stage_) continue;
         sums.uses[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
             concat("gradient of use ", i, " of ", parameter.name, whose),
             static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(),
-            plan.place_of(b), life);
+            owns ? plan.place_of(b) : Place::device, life);
       }
     }
     accumulators.push_back(std::move(sums));

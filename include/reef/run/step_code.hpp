@@ -15,6 +15,7 @@
 #include <reef/run/instructions.hpp>
 #include <reef/run/rank_context.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/run/tied_code.hpp>
 
 namespace reef::inline v0::run {
 
@@ -160,6 +161,10 @@ private:
         bindings_.parameters[p] = in_bucket<T>(bucket, b, p);
       }
     }
+    for (const int id : context_.builder.tied_of(segment())) {
+      const auto p = static_cast<std::size_t>(id);
+      bindings_.parameters[p] = next(reads, plan.dag->parameters[p].spec.bytes());
+    }
   }
 
   void gradients(Cursor& cursor) {
@@ -231,7 +236,8 @@ void add_rounding_code(Handlers<Device>& handlers,
 
 }  // namespace detail
 
-/// Adds the code of Batch, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank, Download and Upload.
+/// Adds the code of Batch, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank, Download, Upload, and of what
+/// ties exchange.
 template <device::device Device, real T, real Gradient>
 void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Gradient>& context) {
   using DeviceLane = typename Device::Lane;
@@ -302,6 +308,8 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
             n = context.elements(target),
             accumulate](DeviceLane& lane) { detail::fold_into(lane, to, from, n, accumulate); };
   });
+
+  add_tied_code(handlers, context);
 
   handlers.on_lane("Download",
                    [&context](const Instruction& download) { return context.copies(download); });

@@ -18,9 +18,11 @@
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/parameter_layout.hpp>
+#include <reef/graph/remote_edges.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/run/bucket.hpp>
 #include <reef/run/choice.hpp>
+#include <reef/run/timetable.hpp>
 #include <reef/run/topology.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -44,6 +46,12 @@ struct OuterSchedule {
     return concat("every ", every, " steps in ", fragments, " fragments, overlap ",
                   names[static_cast<std::size_t>(overlap)]);
   }
+};
+
+/// A parameter on a stage that uses it, and is not the one of its first use, which owns it.
+struct TiedCopy {
+  int parameter = 0;
+  int stage = 0;
 };
 
 /// What all ranks agree on before the first step. Plain data; every rank builds the same.
@@ -74,8 +82,13 @@ struct StepPlan {
   std::vector<graph::Segment> segments{};
   std::vector<Bucket> buckets{};
   std::vector<int> bucket_of_parameter{};
+  std::vector<graph::RemoteEdge> remote_edges{};  ///< between stages
+  std::vector<SegmentTimes> segment_times{};      ///< what orders of a pipeline are timed by
+  std::vector<TiedCopy> tied_copies{};            ///< by parameter, then stage
+  PipelineTimetables timetables{};                ///< of a pipeline that has an order of its own
   std::vector<int> bucket_of_segment{};  ///< -1: the segment is the first to use no parameter
   std::vector<int> stage_of_segment{};
+  std::vector<int> chunk_of_segment{};   ///< of those that the topology has
   std::vector<int> position_in_stage{};  ///< by segment: how many of its stage come before it
 
   /// Of a weight, and of what is summed: gradients of weights, losses, optimizer state.
@@ -102,6 +115,20 @@ struct StepPlan {
       if (buckets[b].stage == stage) result.push_back(b);
     }
     return result;
+  }
+
+  /// The stage that holds a parameter: that of its first use.
+  [[nodiscard]] int owner_of(int parameter) const {
+    const int b = bucket_of_parameter[static_cast<std::size_t>(parameter)];
+    return buckets[static_cast<std::size_t>(b)].stage;
+  }
+  /// The stage of the operator whose use of a parameter that is.
+  [[nodiscard]] int stage_of_use(int use) const {
+    const int node = dag->use_at(use).node;
+    const auto behind = std::upper_bound(
+        segments.begin(), segments.end(), node,
+        [](int wanted, const graph::Segment& segment) { return wanted < segment.last; });
+    return stage_of_segment[static_cast<std::size_t>(behind - segments.begin())];
   }
 
   /// Nothing of the same stage comes behind that segment.
@@ -229,21 +256,20 @@ inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) 
 
 namespace detail {
 
-/// Throws OptionError where a segment reads a parameter that another stage holds.
-inline void require_own_parameters(const StepPlan& plan) {
-  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
-    for (const int id : plan.segments[s].parameters) {
-      const auto parameter = static_cast<std::size_t>(id);
-      const int b = plan.bucket_of_parameter[parameter];
-      const int holder = plan.buckets[static_cast<std::size_t>(b)].stage;
-      if (holder == plan.stage_of_segment[s]) continue;
-      throw OptionError("reef::run: parameter '", plan.dag->parameters[parameter].name,
-                        "' is used in stage ", plan.stage_of_segment[s], " and held by stage ",
-                        holder, ".\n  why: a stage reads its own weights.\n"
-                        "  fix: give the segments that share a parameter one stage, or the "
-                        "operators parameters of their own.");
+/// Parameters that a stage uses and another holds.
+inline std::vector<TiedCopy> tied_copies_of(const StepPlan& plan) {
+  std::vector<TiedCopy> copies;
+  for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+    std::vector<int> stages;
+    for (const int use : plan.dag->parameters[p].uses) stages.push_back(plan.stage_of_use(use));
+    std::sort(stages.begin(), stages.end());
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    for (const int stage : stages) {
+      const int parameter = static_cast<int>(p);
+      if (stage != plan.owner_of(parameter)) copies.push_back({parameter, stage});
     }
   }
+  return copies;
 }
 
 }  // namespace detail
@@ -297,6 +323,7 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
   }
   StepPlan plan{&dag, std::move(topology), virtual_ranks, std::move(micro_batches), discrete};
   plan.stage_of_segment = plan.topology.stages_of(static_cast<int>(cuts.size()) - 1);
+  plan.chunk_of_segment = plan.topology.chunks_of(static_cast<int>(cuts.size()) - 1);
   std::vector<Group> holders;
   for (int stage = 0; stage < plan.topology.stages; ++stage) {
     holders.push_back(plan.topology.holders(stage));
@@ -331,7 +358,8 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
     bucket.shards = shard_offsets(bucket.size(), bucket.group.size(), bucket.parameters);
     plan.buckets.push_back(std::move(bucket));
   }
-  detail::require_own_parameters(plan);
+  plan.tied_copies = detail::tied_copies_of(plan);
+  plan.remote_edges = graph::remote_edges(dag, plan.segments, plan.stage_of_segment);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -21,6 +22,9 @@ namespace reef::inline v0::run {
 ///     Topology(4)          four replicas of the whole model: data parallelism
 ///     Topology(2, 3)       two replicas of three stages: six ranks, rank = replica * 3 + stage
 ///
+/// A stage may hold several runs of consecutive segments, its chunks: chunk k, counted from the model's
+/// first, is on stage_of_chunk[k]. Pipeline policies of several chunks a stage say so themselves.
+///
 /// | who reduces with whom | the holders of one stage, one rank of each replica: holders(stage)    |
 /// | who sends to whom     | the stages of one replica: pipeline(replica)                          |
 /// | bits                  | replicas are summed in the order of their ranks in each stage: where  |
@@ -30,8 +34,9 @@ struct Topology {
   int replicas = 1;             ///< D_DP
   int stages = 1;               ///< D_PP
   std::vector<int> rank_at{};   ///< [replica * stages + stage]; empty: the rank of that number
-  std::vector<int> stage_of_segment{};  ///< by segment; empty: of S segments, those of stage k are
-                                        ///< [k S / stages, (k + 1) S / stages)
+  std::vector<int> stage_of_chunk{};    ///< by chunk; empty: chunk k is all of stage k
+  std::vector<int> stage_of_segment{};  ///< by segment; empty: of S segments, those of chunk k of n are
+                                        ///< [k S / n, (k + 1) S / n)
 
   Topology() = default;
   /// Every rank has the whole model. Also the meaning of a number of ranks where a topology is asked.
@@ -90,14 +95,20 @@ struct Topology {
     }
   }
 
+  /// How many chunks there are where segments are shared out evenly.
+  [[nodiscard]] int chunks() const {
+    return stage_of_chunk.empty() ? stages : static_cast<int>(stage_of_chunk.size());
+  }
+
   /// Throws OptionError unless every rank has one place, and every segment a stage, of which each
   /// stage has one.
   void validate(int segments) const {
     validate_ranks();
-    if (stages > segments) {
-      throw OptionError("reef::run::Topology: ", stages, " stages for a model of ", segments,
-                        segments == 1 ? " segment" : " segments",
-                        ".\n  why: a stage holds one segment at least.\n  fix: fewer stages, or "
+    require_places("chunk", stage_of_chunk);
+    if (stage_of_segment.empty() && chunks() > segments) {
+      throw OptionError("reef::run::Topology: ", chunks(), chunks() == stages ? " stages" : " chunks",
+                        " for a model of ", segments, segments == 1 ? " segment" : " segments",
+                        ".\n  why: each holds one segment at least.\n  fix: fewer of them, or "
                         "more cuts.");
     }
     if (!stage_of_segment.empty()) {
@@ -105,30 +116,32 @@ struct Topology {
         throw OptionError("reef::run::Topology: stage_of_segment has ", stage_of_segment.size(),
                           " entries for ", segments, " segments.\n  fix: one for each.");
       }
-      for (int stage = 0; stage < stages; ++stage) {
-        if (std::find(stage_of_segment.begin(), stage_of_segment.end(), stage) ==
-            stage_of_segment.end()) {
-          throw OptionError("reef::run::Topology: stage ", stage,
-                            " has no segment.\n  fix: one at least for each of ", stages,
-                            " stages.");
-        }
-      }
-      for (const int stage : stage_of_segment) {
-        if (stage >= 0 && stage < stages) continue;
-        throw OptionError("reef::run::Topology: a segment is in stage ", stage, " of ", stages,
-                          ".\n  fix: 0 to ", stages - 1, ".");
-      }
+      require_places("segment", stage_of_segment);
     }
+  }
+
+  /// The chunk of each of so many segments: where stages are given, each run of segments of one stage.
+  [[nodiscard]] std::vector<int> chunks_of(int segments) const {
+    std::vector<int> result(static_cast<std::size_t>(segments));
+    for (std::size_t s = 1; s < stage_of_segment.size(); ++s) {
+      result[s] = result[s - 1] + (stage_of_segment[s] == stage_of_segment[s - 1] ? 0 : 1);
+    }
+    if (!stage_of_segment.empty()) return result;
+    const auto bound = [&](int chunk) {
+      return static_cast<int>(std::int64_t{chunk} * segments / chunks());
+    };
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
+      std::fill(result.begin() + bound(chunk), result.begin() + bound(chunk + 1), chunk);
+    }
+    return result;
   }
 
   /// stage_of_segment as it holds for so many segments.
   [[nodiscard]] std::vector<int> stages_of(int segments) const {
     if (!stage_of_segment.empty()) return stage_of_segment;
-    std::vector<int> result(static_cast<std::size_t>(segments));
-    for (int stage = 0; stage < stages; ++stage) {
-      for (int s = stage * segments / stages; s < (stage + 1) * segments / stages; ++s) {
-        result[static_cast<std::size_t>(s)] = stage;
-      }
+    std::vector<int> result = chunks_of(segments);
+    for (int& place : result) {
+      if (!stage_of_chunk.empty()) place = stage_of_chunk[static_cast<std::size_t>(place)];
     }
     return result;
   }
@@ -139,6 +152,9 @@ struct Topology {
     for (const int& rank : rank_at) {
       result += concat(&rank == rank_at.data() ? ", ranks " : " ", rank);
     }
+    for (const int& stage : stage_of_chunk) {
+      result += concat(&stage == stage_of_chunk.data() ? ", stages of chunks " : " ", stage);
+    }
     for (const int& stage : stage_of_segment) {
       result += concat(&stage == stage_of_segment.data() ? ", stages of segments " : " ", stage);
     }
@@ -146,12 +162,27 @@ struct Topology {
   }
 
   void add_to(Hash& hash) const {
-    hash.add(replicas).add(stages).add(rank_at.size()).add(stage_of_segment.size());
-    for (const int rank : rank_at) hash.add(rank);
-    for (const int stage : stage_of_segment) hash.add(stage);
+    hash.add(replicas).add(stages);
+    for (const std::vector<int>* const places : {&rank_at, &stage_of_chunk, &stage_of_segment}) {
+      hash.add(places->size());
+      for (const int place : *places) hash.add(place);
+    }
   }
 
 private:
+  void require_places(const char* what, const std::vector<int>& places) const {
+    for (int stage = 0; stage < stages && !places.empty(); ++stage) {
+      if (std::find(places.begin(), places.end(), stage) != places.end()) continue;
+      throw OptionError("reef::run::Topology: stage ", stage, " has no ", what,
+                        ".\n  fix: one at least for each of ", stages, " stages.");
+    }
+    for (const int stage : places) {
+      if (stage >= 0 && stage < stages) continue;
+      throw OptionError("reef::run::Topology: a ", what, " is in stage ", stage, " of ", stages,
+                        ".\n  fix: 0 to ", stages - 1, ".");
+    }
+  }
+
   [[nodiscard]] int position_of(int rank) const {
     if (rank_at.empty()) return rank;
     return static_cast<int>(std::find(rank_at.begin(), rank_at.end(), rank) - rank_at.begin());

@@ -390,6 +390,8 @@ private:
     }
     Optim::add(builder, model);
     detail::require_verdict(builder, Optim::name);
+    detail::keep_verdict(builder);
+    run::add_tied_weights(builder);
     Compress::add(builder);
     return builder;
   }
@@ -447,6 +449,10 @@ private:
   }
   /// This rank has the weights of a parameter.
   [[nodiscard]] bool holds(std::size_t parameter) const {
+    return owns(parameter) || builder().tied_weights[parameter] != run::no_storage;
+  }
+  /// Its stage updates them: it is the one of the parameter's first use.
+  [[nodiscard]] bool owns(std::size_t parameter) const {
     const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[parameter]);
     return builder().weights[b] != run::no_storage;
   }

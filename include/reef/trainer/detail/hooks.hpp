@@ -144,4 +144,12 @@ inline void require_verdict(const run::StepBuilder& builder, std::string_view op
   refuse("never writes its verdict");
 }
 
+/// The verdict is read when the round is over, so what comes behind it does not get its bytes.
+inline void keep_verdict(run::StepBuilder& builder) {
+  if (builder.verdict == run::no_storage) return;
+  schedule::Program& program = builder.program;
+  schedule::Storage& region = program.storages[program.region_of(builder.verdict).first];
+  if (region.life == run::Life::round) region.life = run::Life::reserved;
+}
+
 }  // namespace reef::inline v0::detail

@@ -76,8 +76,13 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
 template <class... Policies>
 run::Topology Trainer<Policies...>::topology_of(const Options& options, int ranks) {
   if (!options.topology) return ranks;
-  const run::Topology& given = *options.topology;
+  run::Topology given = *options.topology;
   given.validate_ranks();
+  if constexpr (requires { Pipeline::stage_of_chunk(given.stages, options.pipeline); }) {
+    if (given.stage_of_chunk.empty() && given.stage_of_segment.empty()) {
+      given.stage_of_chunk = Pipeline::stage_of_chunk(given.stages, options.pipeline);
+    }
+  }
   if (given.ranks() != ranks) {
     throw OptionError("reef::Trainer: the topology has ", given.replicas, " replicas of ",
                       given.stages, " stages, but there are ", ranks,
@@ -167,6 +172,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
     plan.adapts = options.accumulation.adapts;
     plan.max_micro_batches = options.accumulation.max_micro_batches;
   }
+  plan.segment_times = run::segment_times(plan, options.profile ? &*options.profile : nullptr);
   detail::hooks::plan<Optim>(plan, options.optim);
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);

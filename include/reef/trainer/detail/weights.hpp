@@ -115,9 +115,14 @@ auto Trainer<Policies...>::locate(std::string_view name,
                       ", but on those of stage ", plan_.buckets[b].stage,
                       ".\n  fix: ask one of them; Trainer::plan() says which.");
   }
+  const std::int64_t elements = plan_.dag->parameters[p].spec.shape.size();
+  if (!owns(p)) {
+    const run::StorageId own = builder().tied_weights[p];
+    return {own, memory().template at<T>(own), elements};
+  }
   T* const bucket = memory().template at<T>(buckets[b]);
   return {buckets[b], bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin),
-          plan_.dag->parameters[p].spec.shape.size()};
+          elements};
 }
 
 template <class... Policies>

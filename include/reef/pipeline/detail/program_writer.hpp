@@ -1,0 +1,241 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/message.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/run/instructions.hpp>
+#include <reef/run/messages.hpp>
+
+namespace reef::inline v0::pipeline::detail {
+
+/// Writes what one stage does with the micro-batches of a phase, by a timetable.
+///
+///     Receive(edge, j) -> a slot     posted, in the order of production
+///     Upload(edge, j)                just before the segment that needs it
+///     Forward or Backward(segment, j)
+///     Download(edge, j) -> a slot    just behind the segment that makes it
+///     Send(edge, j)                  posted
+class ProgramWriter {
+public:
+  /// `first`: of the stage's micro-batches, the first of the timetable's; `fold`: whose sums it adds to.
+  ProgramWriter(run::StepBuilder& builder, const run::Timetable& timetable, int first, int fold)
+      : builder_(builder),
+        plan_(builder.plan),
+        timetable_(timetable),
+        first_(first),
+        fold_(fold),
+        rings_(builder.scratch<Rings>()) {
+    const std::size_t edges = plan_.remote_edges.size();
+    arriving_.resize(plan_.segments.size());
+    leaving_.resize(plan_.segments.size());
+    rings_.received.resize(edges);
+    rings_.sent.resize(edges);
+    for (std::size_t e = 0; e < edges; ++e) {
+      const graph::RemoteEdge& edge = plan_.remote_edges[e];
+      if (edge.gradient && !builder.trains()) continue;
+      const std::size_t back = edge.gradient ? 1 : 0;
+      if (stage_of(edge.to) == builder.stage()) {
+        arriving_[index(edge.to)][back].push_back(static_cast<int>(e));
+        add_ring(rings_.received[e], e, "received");
+      }
+      if (stage_of(edge.from) == builder.stage()) {
+        leaving_[index(edge.from)][back].push_back(static_cast<int>(e));
+        add_ring(rings_.sent[e], e, "sent");
+      }
+    }
+    await_in_order_of_production();
+  }
+
+  void run() {
+    for (const plan::PipelineTask& task : timetable_.order.tasks[index(builder_.stage())]) write(task);
+  }
+
+private:
+  /// By edge, where its messages lie in host memory, one after another.
+  struct Rings {
+    std::vector<std::vector<run::StorageId>> received{};
+    std::vector<std::vector<run::StorageId>> sent{};
+  };
+
+  /// A message that comes to this stage.
+  struct Awaited {
+    int edge = 0;
+    int micro_batch = 0;  ///< of the timetable
+    bool received = false;
+    bool landed = false;
+  };
+
+  using EdgesOfSegment = std::vector<std::array<std::vector<int>, 2>>;  ///< by segment; forward, backward
+
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  [[nodiscard]] int stage_of(int segment) const { return plan_.stage_of_segment[index(segment)]; }
+
+  void add_ring(std::vector<run::StorageId>& ring, std::size_t edge, const char* what) {
+    const graph::Tensor& tensor = plan_.dag->tensor_at(plan_.remote_edges[edge].tensor);
+    for (int slot = static_cast<int>(ring.size()); slot < timetable_.slots[edge]; ++slot) {
+      ring.push_back(builder_.program.add_storage(
+          concat("slot ", slot, " of ", plan_.remote_edges[edge].gradient ? "gradients" : "values", " of ",
+                 tensor.name, " ", what, " (edge ", edge, ")"),
+          tensor.spec.bytes(), run::Place::host));
+    }
+  }
+
+  /// The key of all ranks: when a message is produced, then the stage that does, then where in its order.
+  void await_in_order_of_production() {
+    std::vector<std::tuple<Seconds, int, std::size_t, int, int>> keys;
+    const auto& tasks = timetable_.order.tasks;
+    for (int stage = 0; stage < static_cast<int>(tasks.size()); ++stage) {
+      for (std::size_t position = 0; position < tasks[index(stage)].size(); ++position) {
+        const plan::PipelineTask& task = tasks[index(stage)][position];
+        if (task.kind == plan::PipelineTaskKind::weight_backward) continue;
+        const bool back = task.kind != plan::PipelineTaskKind::forward;
+        for (const int e : produced_for_here(task.chunk, back)) {
+          if (stage_of(plan_.remote_edges[index(e)].from) != stage) continue;
+          keys.emplace_back(timetable_.ends[index(stage)][position], stage, position, e, task.micro_batch);
+        }
+      }
+    }
+    std::sort(keys.begin(), keys.end());
+    for (const auto& [end, stage, position, e, j] : keys) {
+      place_of_[{e, j}] = awaited_.size();
+      awaited_.push_back({e, j});
+    }
+  }
+
+  /// The edges from a chunk to this stage, in the order in which their segments run.
+  [[nodiscard]] std::vector<int> produced_for_here(int chunk, bool back) {
+    std::vector<int>& edges = produced_[{chunk, back}];
+    if (!edges.empty()) return edges;
+    for (std::size_t s = 0; s < arriving_.size(); ++s) {
+      for (const int e : arriving_[s][back ? 1 : 0]) {
+        if (plan_.chunk_of_segment[index(plan_.remote_edges[index(e)].from)] == chunk) edges.push_back(e);
+      }
+    }
+    std::sort(edges.begin(), edges.end());
+    return edges;
+  }
+
+  void write(const plan::PipelineTask& task) {
+    const bool back = task.kind != plan::PipelineTaskKind::forward;
+    if (back && task.kind != plan::PipelineTaskKind::backward) {
+      throw ScheduleError("reef::pipeline: the order has halves of backwards.\n"
+                          "  why: operators run theirs as one.\n  fix: an order of whole backwards.");
+    }
+    std::vector<int> segments;
+    for (const int s : builder_.segments()) {
+      if (plan_.chunk_of_segment[index(s)] == task.chunk) segments.push_back(s);
+    }
+    if (back) std::reverse(segments.begin(), segments.end());
+    std::size_t needed = posted_;
+    for (const int s : segments) {
+      for (const int e : arriving_[index(s)][back ? 1 : 0]) {
+        needed = std::max(needed, place_of_.at({e, task.micro_batch}) + 1);
+      }
+    }
+    while (posted_ < needed) post(posted_++);
+    for (const int s : segments) {
+      for (const int e : arriving_[index(s)][back ? 1 : 0]) land(place_of_.at({e, task.micro_batch}));
+      const int j = first_ + task.micro_batch;
+      if (back) {
+        run::add_backward(builder_, s, j, fold_, task.micro_batch == 0);
+      } else {
+        run::add_forward(builder_, s, j);
+      }
+      for (const int e : leaving_[index(s)][back ? 1 : 0]) send(e, task.micro_batch);
+    }
+  }
+
+  /// A slot that is still in use is what the task at hand, or one before it, lands from: it does so first.
+  void post(std::size_t place) {
+    Awaited& message = awaited_[place];
+    const auto slots = static_cast<int>(rings_.received[index(message.edge)].size());
+    if (message.micro_batch >= slots) land(place_of_.at({message.edge, message.micro_batch - slots}));
+    run::Instruction& receive = transfer("Receive", run::Lane::receive, message.edge, message.micro_batch);
+    receive.writes = {{slot(rings_.received, message), 0}};
+    receive.receives = {message_of(message.edge, plan_.remote_edges[index(message.edge)].from)};
+    message.received = true;
+  }
+
+  void land(std::size_t place) {
+    Awaited& message = awaited_[place];
+    if (message.landed) return;
+    if (!message.received) {
+      throw ScheduleError("reef::pipeline: stage ", builder_.stage(), " needs ",
+                          plan_.dag->tensor_at(plan_.remote_edges[index(message.edge)].tensor).name,
+                          " of micro-batch ", message.micro_batch,
+                          " before it is produced.\n  why: the order runs a segment ahead of what it "
+                          "reads.\n  fix: an order that plan::PipelineOrder::validate accepts.");
+    }
+    message.landed = true;
+    copy("Upload", run::Lane::load, message.edge, message.micro_batch, slot(rings_.received, message),
+         tensor_of(message.edge, message.micro_batch));
+  }
+
+  void send(int e, int j) {
+    const run::StorageId at = slot(rings_.sent, {e, j});
+    copy("Download", run::Lane::evict, e, j, tensor_of(e, j), at);
+    run::Instruction& send = transfer("Send", run::Lane::send, e, j);
+    send.reads = {{at, 0}};
+    send.sends = {message_of(e, plan_.remote_edges[index(e)].to)};
+  }
+
+  void copy(const char* kind, run::Lane lane, int e, int j, run::StorageId from, run::StorageId to) {
+    run::Instruction& copy = builder_.program.add(kind, lane, e, first_ + j);
+    copy.reads = {{from, 0}};
+    copy.writes = {{to, 0}};
+    copy.cost.bytes = builder_.program.storages[to].bytes;
+    copy.cost.copies = 1;
+  }
+
+  run::Instruction& transfer(const char* kind, run::Lane lane, int e, int j) {
+    run::Instruction& transfer = builder_.program.add(kind, lane, e, first_ + j);
+    transfer.completion = schedule::Completion::posted;
+    transfer.traffic = plan_.remote_edges[index(e)].gradient ? schedule::Traffic::activation_gradient
+                                                             : schedule::Traffic::activation;
+    return transfer;
+  }
+
+  [[nodiscard]] schedule::Message message_of(int e, int other) const {
+    const Bytes bytes = plan_.dag->tensor_at(plan_.remote_edges[index(e)].tensor).spec.bytes();
+    const comm::Cost cost = comm::message_cost(bytes, plan_.piece_bytes);
+    const run::Topology& topology = plan_.topology;
+    return {topology.rank(topology.replica_of(builder_.rank()), stage_of(other)), cost.bytes,
+            run::first_pipeline_channel + static_cast<std::uint32_t>(e), cost.messages};
+  }
+
+  [[nodiscard]] run::StorageId slot(const std::vector<std::vector<run::StorageId>>& rings,
+                                    const Awaited& message) const {
+    const auto& ring = rings[index(message.edge)];
+    return ring[index(message.micro_batch) % ring.size()];
+  }
+
+  /// What the message carries, where it is computed and read.
+  [[nodiscard]] run::StorageId tensor_of(int e, int j) const {
+    const graph::RemoteEdge& edge = plan_.remote_edges[index(e)];
+    const run::StepBuilder::MicroBatch& storages = builder_.micro_batches[index(first_ + j)];
+    return (edge.gradient ? storages.gradients : storages.tensors)[index(edge.tensor)];
+  }
+
+  run::StepBuilder& builder_;
+  const run::StepPlan& plan_;
+  const run::Timetable& timetable_;
+  int first_;
+  int fold_;
+  Rings& rings_;
+  EdgesOfSegment arriving_{};
+  EdgesOfSegment leaving_{};
+  std::map<std::pair<int, bool>, std::vector<int>> produced_{};
+  std::vector<Awaited> awaited_{};                            ///< in the order of production
+  std::map<std::pair<int, int>, std::size_t> place_of_{};     ///< by edge and micro-batch
+  std::size_t posted_ = 0;
+};
+
+}  // namespace reef::inline v0::pipeline::detail

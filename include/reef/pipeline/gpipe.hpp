@@ -1,0 +1,23 @@
+#pragma once
+
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// Every stage runs all forwards, then all backwards, both in ascending order of micro-batches.
+///
+///     Trainer<pipeline::GPipe, optim::Zero1<optim::AdamW>> trainer(model, source, options);
+///
+/// | time   | sum of all stages + (m - 1) (slowest forward or link + slowest backward or link): latency once a step |
+/// | memory | activations of all m micro-batches on every stage                                                    |
+/// | source | GPipe (Huang et al. 2019), which runs backwards in descending order                                   |
+struct GPipe : Scheduled<GPipe> {
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::gpipe_order(stages, micro_batches);
+  }
+};
+
+static_assert(pipeline_policy<GPipe>);
+
+}  // namespace reef::inline v0::pipeline

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <vector>
+
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// 1F1B whose stages have V chunks each, chunk c on stage c mod p: a fraction 1 / V of its ramps, for V times the
+/// messages.
+///
+///     Trainer<pipeline::Interleaved<2>, optim::Ddp<optim::AdamW>> trainer(model, source, options);
+///
+/// | time   | (m V + p - 1) times of a chunk, where p divides m and links take none               |
+/// | memory | (V + 1) p - 1 activations of a chunk on the first stage                               |
+/// | source | Narayanan et al., arXiv 2104.04473                                                   |
+template <int V = 2>
+struct Interleaved : Scheduled<Interleaved<V>> {
+  static_assert(V >= 1, "reef::pipeline::Interleaved: a stage has at least 1 chunk");
+
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::interleaved_order(stages, micro_batches, V);
+  }
+  static std::vector<int> stage_of_chunk(int stages, const ScheduledOptions& /*none*/) {
+    return detail::looped(stages, V);
+  }
+};
+
+/// Looped, breadth first: of each chunk all forwards; then of each, from the last, all backwards.
+///
+///     Trainer<pipeline::LoopedBfs<2>, optim::Ddp<optim::AdamW>> trainer(model, source, options);
+///
+/// | time   | (m V + p - 1) times of a chunk, where m >= p; latency once a chunk, not once a micro-batch |
+/// | memory | m V activations of a chunk on every stage                                                  |
+/// | source | Lamy-Poirier, arXiv 2211.05953, with backwards in ascending order                           |
+template <int V = 2>
+struct LoopedBfs : Scheduled<LoopedBfs<V>> {
+  static_assert(V >= 1, "reef::pipeline::LoopedBfs: a stage has at least 1 chunk");
+
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::looped_bfs_order(stages, micro_batches, V);
+  }
+  static std::vector<int> stage_of_chunk(int stages, const ScheduledOptions& /*none*/) {
+    return detail::looped(stages, V);
+  }
+};
+
+static_assert(pipeline_policy<Interleaved<>> && pipeline_policy<LoopedBfs<>>);
+
+}  // namespace reef::inline v0::pipeline

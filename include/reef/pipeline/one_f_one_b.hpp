@@ -1,0 +1,30 @@
+#pragma once
+
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// How many forwards a stage runs ahead of its first backward, of p stages on stage r.
+///
+/// | plain | p - 1 - r                                                         |
+/// | eager | 2 (p - 1 - r): hides links of up to half of a stage's time         |
+enum class WarmUp { plain, eager };
+
+/// Every stage runs some forwards, then a forward and a backward by turns, then the backwards that are left.
+///
+///     Trainer<pipeline::OneFOneB<>, optim::Ddp<optim::AdamW>> trainer(model, source, options);
+///
+/// | time   | as GPipe's on links that take none; else nearly two latencies for each micro-batch         |
+/// | memory | activations of p - r micro-batches on stage r, eager of 2 (p - 1 - r) + 1                   |
+/// | source | PipeDream-flush (Narayanan et al. 2021), DAPPLE (Fan et al. 2021)                           |
+template <WarmUp warm_up = WarmUp::plain>
+struct OneFOneB : Scheduled<OneFOneB<warm_up>> {
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::one_f_one_b_order(stages, micro_batches, warm_up == WarmUp::eager);
+  }
+};
+
+static_assert(pipeline_policy<OneFOneB<>>);
+
+}  // namespace reef::inline v0::pipeline

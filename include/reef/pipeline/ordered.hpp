@@ -1,0 +1,46 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// TrainerOptions::pipeline of Ordered.
+struct OrderedOptions : ScheduledOptions {
+  plan::PipelineOrder order{};  ///< its ranks are stages; of as many micro-batches as every replica has
+};
+
+/// An order that is given when the Trainer is made: read from a file, or found by a search.
+///
+///     Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>::Options options;
+///     options.pipeline.order = plan::parse_pipeline_order("F0 F1 B0 B1\nF0 B0 F1 B1");
+///
+/// | errors | OptionError: an order of other stages, or another number of micro-batches |
+struct Ordered : Scheduled<Ordered> {
+  using Options = OrderedOptions;
+
+  static void plan(run::StepPlan& plan, const Options& options) {
+    detail::Timetables timetables(plan, options.network);
+    for (const int count : plan.micro_batches) {
+      if (count != options.order.micro_batches) {
+        throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches,
+                          " micro-batches, but a replica has ", count,
+                          ".\n  fix: TrainerOptions::micro_batches of the order's number.");
+      }
+      timetables.add(count, [&] { return options.order; });
+    }
+    plan.timetables = std::move(timetables).result();
+  }
+  static std::vector<int> stage_of_chunk(int /*stages*/, const Options& options) {
+    return options.order.rank_of_chunk;
+  }
+};
+
+static_assert(pipeline_policy<Ordered>);
+
+}  // namespace reef::inline v0::pipeline

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/point_to_point.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/core/policy.hpp>
+#include <reef/core/text.hpp>
+#include <reef/pipeline/concept.hpp>
+#include <reef/pipeline/detail/program_writer.hpp>
+#include <reef/pipeline/detail/timetables.hpp>
+#include <reef/run/instructions.hpp>
+#include <reef/schedule/world.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// TrainerOptions::pipeline of policies that are Scheduled.
+struct ScheduledOptions {
+  /// Links between all ranks, by which messages are put in order. Not given: they take no time. Any world is safe;
+  /// the true one is fastest.
+  std::optional<schedule::World> network{};
+};
+
+/// A pipeline policy that is an order of tasks for each stage: everything else follows. A model may be cut anywhere;
+/// what goes from stage to stage is posted, in the order of production, through rings of slots in host memory.
+///
+///     struct GPipe : Scheduled<GPipe> {
+///       static plan::PipelineOrder order(int stages, int micro_batches) {
+///         return plan::gpipe_order(stages, micro_batches);
+///       }
+///     };
+///
+/// | Policy | `order(stages, micro_batches)`, for any number of micro-batches; where a stage has several chunks |
+/// |        | also `stage_of_chunk(stages, options)`                                                           |
+/// | bits   | those of Single, for every order: gradients of parameters are folded in ascending micro-batch    |
+/// |        | order, those of tensors by graph::remote_edges                                                    |
+/// | memory | activations as the order has them at one time; slots as in the asynchronous model                |
+/// | errors | OptionError: the order and the model's cut are of different stages; ScheduleError: the order is   |
+/// |        | none (plan::PipelineOrder::validate)                                                             |
+template <class Policy>
+struct Scheduled {
+  using policy_tag = PipelineTag;
+  using Options = ScheduledOptions;
+  static constexpr bool spans_stages = true;
+
+  static void plan(run::StepPlan& plan, const Options& options) {
+    detail::Timetables timetables(plan, options.network);
+    for (const int count : plan.micro_batches) {
+      timetables.add(count, [&] { return Policy::order(plan.topology.stages, count); });
+    }
+    plan.timetables = std::move(timetables).result();
+  }
+
+  static void add(run::StepBuilder& builder) {
+    int first = run::add_micro_batches(builder);
+    const auto& by_replica =
+        builder.trains() ? builder.plan.timetables.training : builder.plan.timetables.evaluation;
+    const auto [begin, end] = builder.plan.folds_of(builder.rank());
+    for (int fold = begin; fold < end; ++fold) {
+      const run::Timetable& timetable = *by_replica[static_cast<std::size_t>(fold)];
+      detail::ProgramWriter(builder, timetable, first, fold - begin).run();
+      if (builder.trains()) run::add_folds(builder, fold - begin);
+      first += timetable.order.micro_batches;
+    }
+  }
+
+  template <class Handlers, class RankContext>
+  static void add_code(Handlers& handlers, const RankContext& context, const Options& /*none*/) {
+    using Communication = typename Handlers::Communication;
+    const auto name_of = [&context](const schedule::Instruction& i) {
+      const graph::RemoteEdge& edge =
+          context.plan().remote_edges[static_cast<std::size_t>(i.index)];
+      return concat(schedule::name_of(i.traffic), " ", i.index, " '",
+                    context.plan().dag->tensor_at(edge.tensor).name, "'");
+    };
+    handlers.on_wire("Send", [&context, name_of](const schedule::Instruction& i) -> Communication {
+      return {std::make_shared<comm::SendTask>(name_of(i), i.sends.at(0).peer,
+                                               context.template span<std::byte>(i.reads.at(0)))};
+    });
+    handlers.on_wire("Receive", [&context, name_of](const schedule::Instruction& i) -> Communication {
+      return {std::make_shared<comm::ReceiveTask>(name_of(i), i.receives.at(0).peer,
+                                                  context.template span<std::byte>(i.writes.at(0)))};
+    });
+  }
+
+  static void hash(Hash& hash, const Options& options) {
+    if (!options.network) return;
+    for (const schedule::Link& link : options.network->links) {
+      hash.add(link.latency).add(link.bytes_per_second);
+    }
+  }
+};
+
+}  // namespace reef::inline v0::pipeline

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <reef/comm/message.hpp>
+#include <reef/core/text.hpp>
+#include <reef/run/messages.hpp>
+#include <reef/run/step_builder.hpp>
+
+/// \file
+/// Parameters that several stages use. The stage of the first use owns it: to it go the gradients of all further
+/// uses, each for itself, and from it the weights come back.
+///
+///     stage of a use     Download(gradient of the use)   SendTied     ReceiveTied   Upload(weights)
+///     owner              ReceiveTied   Upload   FoldUses ... Update   DownloadTied(weights)   SendTied
+///
+/// Once a phase, and once a step. Gradients are added by FoldUses in the order of uses, as where one rank has them all.
+
+namespace reef::inline v0::run {
+
+namespace detail {
+
+/// Writes what ties exchange: host memory on both ends, so that the device's is not held by messages.
+class TiedWriter {
+public:
+  explicit TiedWriter(StepBuilder& builder) : builder_(builder) {}
+
+  /// `index`: of the use, or the parameter; `channel` tells messages apart.
+  void send(int index, Value from, const std::string& what, Bytes bytes, int stage,
+            std::uint32_t channel, schedule::Traffic traffic, const char* download) {
+    const StorageId at = host(concat(what, " leaving for stage ", stage), bytes);
+    copy(download, Lane::evict, index, from, {at, 0}, bytes);
+    Instruction& send = builder_.program.add("SendTied", Lane::send, index);
+    send.completion = schedule::Completion::posted;
+    send.traffic = traffic;
+    send.reads = {{at, 0}};
+    send.sends = {message(bytes, stage, channel)};
+  }
+  void receive(int index, Value to, const std::string& what, Bytes bytes, int stage,
+               std::uint32_t channel, schedule::Traffic traffic) {
+    const StorageId at = host(concat(what, " from stage ", stage), bytes);
+    Instruction& receive = builder_.program.add("ReceiveTied", Lane::receive, index);
+    receive.completion = schedule::Completion::posted;
+    receive.traffic = traffic;
+    receive.writes = {{at, 0}};
+    receive.receives = {message(bytes, stage, channel)};
+    copy("Upload", Lane::load, index, {at, 0}, to, bytes);
+  }
+
+private:
+  StorageId host(std::string name, Bytes bytes) {
+    return builder_.program.add_storage(std::move(name), bytes, Place::host);
+  }
+  void copy(const char* kind, Lane lane, int index, Value from, Value to, Bytes bytes) {
+    Instruction& copy = builder_.program.add(kind, lane, index);
+    copy.reads = {from};
+    copy.writes = {to};
+    copy.cost.bytes = bytes;
+    copy.cost.copies = 1;
+  }
+  [[nodiscard]] schedule::Message message(Bytes bytes, int stage, std::uint32_t channel) const {
+    const Topology& topology = builder_.plan.topology;
+    const comm::Cost cost = comm::message_cost(bytes, builder_.plan.piece_bytes);
+    return {topology.rank(topology.replica_of(builder_.rank()), stage), cost.bytes,
+            first_tied_channel + channel, cost.messages};
+  }
+
+  StepBuilder& builder_;
+};
+
+}  // namespace detail
+
+/// Brings the gradients of uses on other stages to the stage that owns the parameter. Called by add_folds().
+inline void add_tied_gradients(StepBuilder& builder, int fold) {
+  const StepPlan& plan = builder.plan;
+  detail::TiedWriter writer(builder);
+  for (const TiedCopy& tied : plan.tied_copies) {
+    const graph::Parameter& parameter = plan.dag->parameter_at(tied.parameter);
+    const int owner = plan.owner_of(tied.parameter);
+    for (const int use : parameter.uses) {
+      if (plan.stage_of_use(use) != tied.stage) continue;
+      if (builder.stage() != owner && builder.stage() != tied.stage) continue;
+      const StorageId sum = builder.accumulators_of(fold).uses[static_cast<std::size_t>(use)];
+      const Value value{sum, builder.phase.gradients};
+      const Bytes bytes = builder.program.storages[sum].bytes;
+      const std::string what = concat("gradient of use ", use, " of ", parameter.name);
+      const auto channel = 2 * static_cast<std::uint32_t>(use);
+      if (builder.stage() == owner) {
+        writer.receive(use, value, what, bytes, tied.stage, channel, schedule::Traffic::gradient);
+      } else {
+        writer.send(use, value, what, bytes, owner, channel, schedule::Traffic::gradient, "Download");
+      }
+    }
+  }
+}
+
+/// Brings the weights that the program has updated to the other stages that use them: once the optimizer has
+/// written the step.
+inline void add_tied_weights(StepBuilder& builder) {
+  const StepPlan& plan = builder.plan;
+  const auto version_of = [&](StorageId weights) {
+    int version = 0;
+    for (const Instruction& i : builder.program.round) {
+      for (const auto* values : {&i.writes, &i.accumulates}) {
+        for (const Value value : *values) {
+          if (value.storage == weights) version = std::max(version, value.version);
+        }
+      }
+    }
+    return version;
+  };
+  if (!builder.trains() || builder.purpose == Purpose::diagnosis) return;
+  detail::TiedWriter writer(builder);
+  for (const TiedCopy& tied : plan.tied_copies) {
+    const auto p = static_cast<std::size_t>(tied.parameter);
+    const graph::Parameter& parameter = plan.dag->parameters[p];
+    const int owner = plan.owner_of(tied.parameter);
+    const std::string what = concat("weights of ", parameter.name);
+    const auto channel = 2 * static_cast<std::uint32_t>(tied.parameter) + 1;
+    if (builder.stage() == owner) {
+      const StorageId weights = builder.weights[static_cast<std::size_t>(plan.bucket_of_parameter[p])];
+      writer.send(tied.parameter, {weights, version_of(weights)}, what, parameter.spec.bytes(),
+                  tied.stage, channel, schedule::Traffic::parameter, "DownloadTied");
+    } else if (builder.stage() == tied.stage) {
+      writer.receive(tied.parameter, {builder.tied_weights[p], 1}, what, parameter.spec.bytes(), owner,
+                     channel, schedule::Traffic::parameter);
+    }
+  }
+}
+
+}  // namespace reef::inline v0::run

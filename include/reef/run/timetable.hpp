@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::run {
+
+/// What a segment takes for one micro-batch: measured, or in proportion to its operations.
+struct SegmentTimes {
+  Seconds forward = 0;
+  Seconds backward = 0;
+};
+
+/// In which order the stages of a replica run its micro-batches, and when, in the asynchronous model: messages are
+/// posted in the order in which that produces them, so no stage ever waits for one that waits for it.
+struct Timetable {
+  plan::PipelineOrder order{};                ///< its ranks are stages
+  std::vector<std::vector<Seconds>> begins{}; ///< by stage and task of the order
+  std::vector<std::vector<Seconds>> ends{};   ///< the same: when messages are produced
+  std::vector<int> slots{};                   ///< by StepPlan::remote_edges: how many messages are under way at most
+};
+
+/// Those of a plan by replica, or by rank that a lone process stands for. Replicas with the same counts share one.
+struct PipelineTimetables {
+  using ByReplica = std::vector<std::shared_ptr<const Timetable>>;
+  ByReplica training{};
+  ByReplica evaluation{};  ///< forwards alone
+};
+
+}  // namespace reef::inline v0::run

@@ -1,0 +1,339 @@
+// Models that are cut anywhere and spread over stages, run in any order, train to the bits of one process: random
+// models with skips, ties and values without gradient, random cuts, placements, schedules and replicas.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/communicator.hpp>
+#include <reef/core/random.hpp>
+#include <reef/core/text.hpp>
+#include <reef/nn/add.hpp>
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/dropout.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/gelu.hpp>
+#include <reef/nn/layer_norm.hpp>
+#include <reef/nn/linear.hpp>
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/zero1.hpp>
+#include <reef/pipeline/ordered.hpp>
+#include <reef/trainer/trainer.hpp>
+
+#include "../support/ranks.hpp"
+#include "../support/trainers.hpp"
+
+namespace reef::test {
+namespace {
+
+using Optim = optim::Zero1<optim::AdamW>;
+using Piped = Trainer<pipeline::Ordered, Optim>;
+using Whole = Trainer<Optim>;
+using Model = graph::Graph<device::Host, float>;
+using plan::PipelineTaskKind;
+
+/// Draws of one instance, the same on all ranks.
+class Draws {
+public:
+  explicit Draws(std::uint64_t seed) : seed_(seed) {}
+  int below(int n) {
+    return static_cast<int>(random_bits({seed_, 0, 7, 0}, next_++) % static_cast<std::uint32_t>(n));
+  }
+  bool one_in(int n) { return below(n) == 0; }
+  template <class T>
+  const T& of(const std::vector<T>& all) {
+    return all[static_cast<std::size_t>(below(static_cast<int>(all.size())))];
+  }
+
+private:
+  std::uint64_t seed_;
+  std::uint64_t next_ = 0;
+};
+
+constexpr std::int64_t batch = 2, length = 4, channels = 20, vocabulary = 12;
+
+/// An embedding, operators that read whatever is there, a head that may be the embedding's, and a loss to which all leads.
+Model random_model(std::uint64_t seed) {
+  Draws draws(seed);
+  Model g(1);
+  const int tokens = g.input("tokens", {{batch, length}, Element::int32});
+  const int angles = g.input("angles", {{batch, length, channels}, Element::float32});
+  const int targets = g.input("targets", {{batch, length}, Element::int32});
+  std::vector<int> values{g.add("embedding", nn::Embedding{vocabulary, length, channels}, {tokens})[0]};
+  std::vector<std::string> linears;
+  const auto add = [&](auto op, std::vector<int> inputs, std::vector<std::string> names = {}) {
+    return g.add(concat("node", g.dag().node_count()), op, std::move(inputs), std::move(names))[0];
+  };
+  std::vector<int> fixed{add(nn::Gelu{}, {angles})};  // no gradient leads to them
+  const int nodes = 5 + draws.below(8);
+  for (int n = 0; n < nodes; ++n) {
+    const int x = draws.one_in(3) ? draws.of(values) : values.back();
+    switch (draws.below(7)) {
+      case 0: values.push_back(add(nn::Gelu{}, {x})); break;
+      case 1: values.push_back(add(nn::LayerNorm{}, {x})); break;
+      case 2: values.push_back(add(nn::Dropout{0.2F}, {x})); break;
+      case 3: values.push_back(add(nn::Add{}, {x, draws.of(values)})); break;
+      case 4: values.push_back(add(nn::Add{}, {x, draws.of(fixed)})); break;
+      default:
+        if (!linears.empty() && draws.one_in(3)) {
+          values.push_back(add(nn::Linear{channels, false}, {x}, {draws.of(linears)}));
+        } else {
+          linears.push_back(concat("w", linears.size()));
+          values.push_back(add(nn::Linear{channels, false}, {x}, {linears.back()}));
+        }
+    }
+  }
+  int x = values.back();
+  for (const int value : values) {
+    if (value != x && g.dag().tensor_at(value).consumers.empty()) x = add(nn::Add{}, {x, value});
+  }
+  std::vector<std::string> head;
+  if (draws.one_in(2)) head = {g.dag().parameters[0].name};
+  x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, head)[0];
+  g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+  return g;
+}
+
+double fill(std::uint64_t first, std::span<const AnyView> inputs) {
+  std::uint64_t number = 7 * first;
+  for (const AnyView& input : inputs) {
+    if (input.element() == Element::float32) {
+      for (float& value : input.as<float>().span()) value = static_cast<float>(number++ % 5) * 0.25F;
+    } else {
+      for (std::int32_t& token : input.as<std::int32_t>().span()) {
+        token = static_cast<std::int32_t>(number++ % vocabulary);
+      }
+    }
+  }
+  return 1.0 + static_cast<double>(first % 3);
+}
+
+/// Tasks in some order in which one process could run them; of a chunk and kind micro-batches ascend.
+plan::PipelineOrder random_order(Draws& draws, const std::vector<int>& rank_of_chunk, int ranks, int m) {
+  plan::PipelineOrder order{m, rank_of_chunk, {}};
+  order.tasks.resize(static_cast<std::size_t>(ranks));
+  const auto chunks = static_cast<int>(rank_of_chunk.size());
+  std::vector<int> forwards(rank_of_chunk.size()), backwards(rank_of_chunk.size());
+  for (int left = 2 * chunks * m; left > 0;) {
+    const auto c = static_cast<std::size_t>(draws.below(chunks));
+    const bool back = draws.one_in(2);
+    const int j = back ? backwards[c] : forwards[c];
+    const bool last = c + 1 == rank_of_chunk.size();
+    const bool ready = back ? j < forwards[c] && (last || j < backwards[c + 1])
+                            : j < m && (c == 0 || j < forwards[c - 1]);
+    if (!ready) continue;
+    ++(back ? backwards : forwards)[c];
+    order.tasks[static_cast<std::size_t>(rank_of_chunk[c])].push_back(
+        {back ? PipelineTaskKind::backward : PipelineTaskKind::forward, static_cast<int>(c), j});
+    --left;
+  }
+  return order;
+}
+
+/// Halves of backwards become one where the input's half is.
+plan::PipelineOrder whole(plan::PipelineOrder order) {
+  for (auto& tasks : order.tasks) {
+    std::erase_if(tasks, [](const auto& task) { return task.kind == PipelineTaskKind::weight_backward; });
+    for (auto& task : tasks) {
+      if (task.kind == PipelineTaskKind::input_backward) task.kind = PipelineTaskKind::backward;
+    }
+  }
+  return order;
+}
+
+struct Instance {
+  int replicas = 1;
+  int stages = 1;
+  int micro_batches = 1;
+  std::vector<int> cuts{};
+  std::vector<int> stage_of_segment{};
+  bool a_segment_is_a_chunk = false;  ///< else runs of segments of one stage are
+  bool recomputes = false;
+  std::string schedule{};
+  plan::PipelineOrder order{};
+  std::string text{};
+};
+
+/// The stages of runs of segments.
+std::vector<int> chunks_of(const std::vector<int>& stage_of_segment) {
+  std::vector<int> chunks = stage_of_segment;
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  return chunks;
+}
+
+Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
+  Draws draws(seed + 1'000'000);
+  Instance one;
+  std::vector<int> divisors;
+  for (int stages = 2; stages <= ranks; ++stages) {
+    if (ranks % stages == 0) divisors.push_back(stages);
+  }
+  one.stages = draws.of(divisors);
+  one.replicas = ranks / one.stages;
+  one.micro_batches = 1 + draws.below(9);
+  one.recomputes = draws.one_in(3);
+
+  const int nodes = dag.node_count();
+  const auto cut = [&](int segments) {
+    std::set<int> cuts;
+    while (static_cast<int>(cuts.size()) < segments - 1) cuts.insert(1 + draws.below(nodes - 1));
+    one.cuts.assign(cuts.begin(), cuts.end());
+  };
+  const int p = one.stages;
+  const int m = one.micro_batches;
+  const auto looped = [&](int chunks, bool folded) {
+    cut(chunks);
+    for (int c = 0; c < chunks; ++c) {
+      one.stage_of_segment.push_back(folded && c >= p ? 2 * p - 1 - c : c % p);
+    }
+  };
+  const std::vector<std::string> names{"gpipe",  "1f1b",           "1f1b-eager", "interleaved", "looped-bfs",
+                                       "zb-h1",  "interleaved-zb", "zb-v",       "v-half",      "dualpipe-v"};
+  const std::string name = draws.one_in(2) ? "random" : draws.of(names);
+  one.schedule = name;
+  if (name == "random") {
+    const int segments = std::min(nodes, p + draws.below(6));
+    cut(segments);
+    const bool ascends = draws.one_in(3);
+    for (int s = 0; s < segments; ++s) {
+      one.stage_of_segment.push_back(ascends ? s * p / segments : s < p ? s : draws.below(p));
+    }
+    one.order = random_order(draws, chunks_of(one.stage_of_segment), p, m);
+  } else {
+    const bool folded = name == "zb-v" || name == "v-half" || name == "dualpipe-v";
+    const bool two = folded || name == "interleaved" || name == "looped-bfs" || name == "interleaved-zb";
+    one.a_segment_is_a_chunk = true;
+    looped(two ? 2 * p : p, folded);
+    one.order = whole(plan::pipeline_order_of(name, p, m, two ? 2 : 1));
+  }
+  one.text = concat("seed ", seed, ": ", name, ", ", one.replicas, " replicas of ", p, " stages, ", m,
+                    " micro-batches", one.recomputes ? ", recomputed" : "", ", stages of segments");
+  for (const int stage : one.stage_of_segment) one.text += concat(" ", stage);
+  one.text += concat("\n", plan::text_of(one.order));
+  return one;
+}
+
+/// What instances had: so that the seeds are seen to reach what the law is about.
+class Histogram {
+public:
+  void add(const graph::Dag& dag, const Instance& one) {
+    const auto stage_of = [&](int node) {
+      const auto behind = std::upper_bound(one.cuts.begin(), one.cuts.end(), node);
+      return one.stage_of_segment[static_cast<std::size_t>(behind - one.cuts.begin())];
+    };
+    bool skips = false, alternates = false, unlearned = false, tied = false;
+    for (const graph::Tensor& tensor : dag.tensors) {
+      if (tensor.producer < 0) continue;
+      std::vector<int> stages{stage_of(tensor.producer)};
+      for (const int reader : tensor.consumers) stages.push_back(stage_of(reader));
+      stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+      skips = skips || stages.size() > 2;
+      alternates = alternates || std::set<int>(stages.begin(), stages.end()).size() < stages.size();
+      unlearned = unlearned || (!tensor.differentiable && stages.size() > 1);
+    }
+    for (const graph::Parameter& parameter : dag.parameters) {
+      for (const int use : parameter.uses) {
+        tied = tied || stage_of(dag.use_at(use).node) != stage_of(dag.use_at(parameter.uses[0]).node);
+      }
+    }
+    ++drawn_[one.schedule];
+    for (const auto& [what, is] :
+         {std::pair{"readers on three stages", skips}, {"readers go back and forth", alternates},
+          {"no gradient comes back", unlearned}, {"ties between stages", tied},
+          {"recomputed", one.recomputes}, {"several replicas", one.replicas > 1},
+          {"fewer micro-batches than stages", one.micro_batches < one.stages}}) {
+      drawn_[what] += is ? 1 : 0;
+    }
+  }
+  void print() const {
+    for (const auto& [what, times] : drawn_) std::printf("%4d  %s\n", times, what.c_str());
+  }
+
+private:
+  std::map<std::string, int> drawn_;
+};
+
+struct Trained {
+  std::vector<double> numbers{};
+  std::map<std::string, std::vector<float>> weights{};  ///< of this rank
+};
+
+template <class Tested, class... Ranks>
+Trained train(std::uint64_t seed, const Instance& one, typename Tested::Options options,
+              const Ranks&... ranks) {
+  options.micro_batches = {one.micro_batches};
+  options.cuts = one.cuts;
+  options.learning_rate = {.peak = 0.02, .warmup = 0};
+  options.clip_norm = 0.5;
+  options.device.threads = 1;
+  if (one.recomputes) options.activations = {Activations::recompute};
+  Tested trainer(random_model(seed), fill, options, run::Source(fill), ranks...);
+  Trained result;
+  for (int step = 0; step < 3; ++step) {
+    const StepResult done = trainer.step();
+    result.numbers.push_back(done.loss);
+    result.numbers.push_back(done.gradient_norm);
+  }
+  result.numbers.push_back(trainer.evaluate(2));
+  const run::StepPlan& plan = trainer.plan();
+  const int stage = plan.topology.stage_of(trainer.rank());
+  for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+    bool has = plan.owner_of(static_cast<int>(p)) == stage;
+    for (const run::TiedCopy& tied : plan.tied_copies) {
+      has = has || (tied.parameter == static_cast<int>(p) && tied.stage == stage);
+    }
+    const std::string& name = plan.dag->parameters[p].name;
+    if (has) result.weights[name] = trainer.parameter(name);
+  }
+  return result;
+}
+
+int count_of_instances() {
+  const char* const given = std::getenv("REEF_PIPELINES");
+  return given != nullptr ? std::atoi(given) : 8;
+}
+std::uint64_t first_seed() {
+  const char* const given = std::getenv("REEF_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+}
+
+TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  Histogram histogram;
+  for (int i = 0; i < count_of_instances(); ++i) {
+    const std::uint64_t seed = first_seed() + static_cast<std::uint64_t>(i);
+    const Model model = random_model(seed);
+    const Instance one = random_instance(seed, model.dag(), world.size());
+    SCOPED_TRACE(one.text);
+    histogram.add(model.dag(), one);
+    Piped::Options piped;
+    piped.topology = run::Topology(one.replicas, one.stages);
+    if (!one.a_segment_is_a_chunk) piped.topology->stage_of_segment = one.stage_of_segment;
+    piped.pipeline.order = one.order;
+    Whole::Options whole;
+    whole.virtual_ranks = one.replicas;
+    const Trained spread = train<Piped>(seed, one, piped, world);
+    const Trained alone = train<Whole>(seed, one, whole, self);
+    EXPECT_EQ(spread.numbers, alone.numbers);
+    for (const auto& [name, values] : spread.weights) {
+      EXPECT_EQ(values, alone.weights.at(name)) << name;
+    }
+    if (testing::Test::HasFailure()) break;  // of one instance
+  }
+  if (world.rank() == 0) histogram.print();
+}
+
+}  // namespace
+}  // namespace reef::test
