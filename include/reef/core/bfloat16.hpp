@@ -13,6 +13,11 @@ namespace reef::inline v0 {
 /// | range    | that of float, denormal numbers included                                |
 /// | rounding | of a float to nearest, ties to even; relative error at most 2^-8, but of |
 /// |          | denormal numbers; NaN stays NaN. A double becomes a float first          |
+///
+/// \code
+/// const Bfloat16 stored(0.1F);    // rounds to 0.10009765625
+/// const float x = 2.0F * stored;  // is computed in fp32
+/// \endcode
 class Bfloat16 {
 public:
   Bfloat16() = default;

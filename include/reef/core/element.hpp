@@ -9,6 +9,11 @@
 namespace reef::inline v0 {
 
 /// The element types that a tensor can have in memory and on the wire.
+///
+/// \code
+/// static_assert(name_of(element_of<Bfloat16>) == "bf16" && size_of(Element::bfloat16) == 2);
+/// static_assert(std::same_as<sum_t<Bfloat16>, float>);  // gradients and losses of bf16 weights
+/// \endcode
 enum class Element : std::uint8_t { float32, float64, int32, uint8, bfloat16 };
 
 constexpr Bytes size_of(Element element) {

@@ -20,6 +20,11 @@ std::string without_zeros(std::string text);
 ///
 /// Each folder derives its own: `MpiError` in comm/, `CudaError` in device/. An error's comment
 /// states what the object that threw it is worth afterwards: unchanged, unspecified or unusable.
+///
+/// \code
+/// // given: int batch
+/// if (batch < 1) throw OptionError("my-program: --batch is ", batch, ".\n  fix: 1 or more.");
+/// \endcode
 class Error : public std::runtime_error {
 public:
   template <class... Pieces>

@@ -29,6 +29,11 @@ Word opaque_bits(T value) {
 }  // namespace detail
 
 /// Neither NaN nor infinite.
+///
+/// \code
+/// // given: double loss
+/// if (!is_finite(loss)) throw NonFiniteError("my-program: the loss is ", loss, ".");
+/// \endcode
 [[nodiscard]] inline bool is_finite(float value) {
   return (detail::opaque_bits<std::uint32_t>(value) & 0x7F800000U) != 0x7F800000U;
 }
@@ -40,7 +45,7 @@ Word opaque_bits(T value) {
   return (value.bits() & 0x7F80U) != 0x7F80U;
 }
 
-/// least <= value <= most; of what is not finite false.
+/// least <= value <= most; false for a value that is not finite.
 [[nodiscard]] inline bool within(double value, double least, double most) {
   return is_finite(value) && least <= value && value <= most;
 }

@@ -15,7 +15,13 @@ struct ByteRange {
   Bytes end = 0;
 };
 
-/// The lowest offset at which so many bytes lie beside all taken ranges, which may overlap.
+/// The lowest multiple of arena_alignment at which so many bytes meet none of the taken ranges. These may
+/// overlap each other.
+///
+/// \code
+/// const std::vector<ByteRange> taken{{.begin = 0, .end = 128}, {.begin = 256, .end = 512}};
+/// const Bytes offset = first_fit(taken, 64);  // 128
+/// \endcode
 Bytes first_fit(std::vector<ByteRange> taken, Bytes bytes);
 
 }  // namespace reef::inline v0

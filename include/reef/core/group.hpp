@@ -7,10 +7,16 @@
 
 namespace reef::inline v0 {
 
-/// Some of the ranks, and what they are together: the holders of a stage, the ranks of a pipeline.
+/// A named subset of the ranks, such as the holders of a stage, or the ranks of a pipeline.
 ///
 /// Groups of one name are a family: on different ranks they may have different members, and then have
 /// none in common.
+///
+/// \code
+/// const Group stage{"stage 1", {1, 3, 5}};
+/// const int position = stage.position_of(3);  // 1
+/// stage.check();
+/// \endcode
 struct Group {
   std::string name;
   std::vector<int> members;  ///< ascending ranks; the place of one among them is its position

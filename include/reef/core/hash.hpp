@@ -10,6 +10,13 @@
 namespace reef::inline v0 {
 
 /// FNV-1a over plain numbers and texts, 64 bits: the same on every machine.
+///
+/// \code
+/// // given: const std::vector<int>& cuts
+/// Hash hash;
+/// for (const int cut : cuts) hash.add(cut);
+/// const std::uint64_t value = hash.add("acco").value();
+/// \endcode
 class Hash {
 public:
   template <class Number>

@@ -16,6 +16,11 @@ concept arithmetic_number = std::integral<T> || std::floating_point<T>;
 /// The number that a person reads in a text: decimal digits, of which the first may be 0, and for a
 /// floating-point type a point and an exponent. Nothing where any other character stands beside it,
 /// where the number does not fit its type, and for infinities and NaN.
+///
+/// \code
+/// const std::optional<int> threads = parse_number<int>("8");      // 8
+/// const std::optional<double> rate = parse_number<double>("8x");  // nothing
+/// \endcode
 template <arithmetic_number Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};

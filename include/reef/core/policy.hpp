@@ -103,7 +103,17 @@ concept one_policy_per_axis = ((detail::policies_of_axis<policy_tag_of<Policies>
 
 /// Policies in any order, each axis at most once; what is left out is neutral.
 ///
-///     PolicyPack<optim::Zero1<AdamW>, device::Cuda>::get<DeviceTag, device::Host>   is device::Cuda
+/// \code
+/// struct Streamed {
+///   using policy_tag = SwapTag;
+/// };
+/// struct Whole {
+///   using policy_tag = PipelineTag;
+/// };
+/// using Pack = PolicyPack<precision::Bf16, Streamed>;
+/// using Precision = Pack::get<PrecisionTag, precision::Fp32>;  // precision::Bf16
+/// using Pipeline = Pack::get<PipelineTag, Whole>;              // Whole: no policy fills the axis
+/// \endcode
 ///
 /// | errors | a type that is no policy, or two of one axis: one sentence at compile time |
 /// | cost   | type level only; nothing at run time                                       |

@@ -6,6 +6,13 @@ namespace reef::inline v0 {
 
 /// The axes that a Trainer is composed of. A policy opts in with `using policy_tag = SwapTag;`, so
 /// that nothing fills a role by accident.
+///
+/// \code
+/// struct Mine {
+///   using policy_tag = CompressTag;
+///   static constexpr Payload payload = Payload::sparse;
+/// };
+/// \endcode
 struct SwapTag {};
 struct PipelineTag {};
 struct CompressTag {};

@@ -39,6 +39,11 @@ struct Fp64 {
 /// | costs  | a sum of k micro-batches is rounded k times, to 8 bits: from some hundred on small         |
 /// |        | gradients are lost; and the fp32 gradient of one segment at a time                         |
 /// | where  | optimizers whose rounds overlap: R3 refuses the others                                     |
+///
+/// \code
+/// using Precision = precision::Bf16Gradients<precision::Fp32>;  // a policy of a Trainer
+/// static_assert(std::same_as<precision::gradient_t<Precision>, Bfloat16>);
+/// \endcode
 template <class Weights = Bf16>
   requires std::same_as<sum_t<typename Weights::type>, float>
 struct Bf16Gradients {

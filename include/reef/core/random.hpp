@@ -15,6 +15,12 @@ namespace reef::inline v0 {
 /// | sample | the global index of the training sample, 0 for what belongs to none    |
 /// | draw   | which draw of this operator: forward 0, and so on                      |
 /// | op     | the index of the operator in its graph, or of the parameter            |
+///
+/// \code
+/// const DrawKey key{.seed = 1, .sample = 42, .op = 3};
+/// const float u = uniform(key, 7);  // element 7 of the sequence, on whatever rank
+/// const double x = normal(key, 7);
+/// \endcode
 struct DrawKey {
   std::uint64_t seed = 0;
   std::uint64_t sample = 0;

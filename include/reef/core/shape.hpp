@@ -12,6 +12,12 @@ namespace reef::inline v0 {
 
 /// The extents of a row-major tensor, slowest first: (B, T, C). At most four; no extents is a
 /// scalar of one element. A zero extent is an empty tensor.
+///
+/// \code
+/// const Shape x{8, 64, 128};                // (B, T, C)
+/// const std::int64_t rows = x.rows();       // 512
+/// const Shape logits = x.with_last(50257);  // (8, 64, 50257)
+/// \endcode
 class Shape {
 public:
   static constexpr std::size_t max_rank = 4;

@@ -42,6 +42,13 @@ private:
 };
 
 /// A TensorView whose element type is known only at run time: what a graph hands to an operator.
+///
+/// \code
+/// // given: std::vector<float>& weights
+/// const TensorView<float> w(weights.data(), {64, 128});
+/// const AnyView any = w;
+/// const std::span<const float> elements = any.as<const float>().span();
+/// \endcode
 class AnyView {
 public:
   AnyView() = default;

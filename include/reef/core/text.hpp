@@ -59,6 +59,10 @@ std::string join(std::initializer_list<TextPiece> pieces);
 
 /// The pieces in a row: concat("rank ", 3, " of ", ranks). One small call, whatever the pieces: it
 /// compiles several times faster than a sum of strings.
+///
+/// \code
+/// const std::string name = concat("rank ", 3, " of ", 8);
+/// \endcode
 template <class... Pieces>
 [[nodiscard]] std::string concat(const Pieces&... pieces) {
   return detail::join({TextPiece(pieces)...});

@@ -10,6 +10,11 @@
 namespace reef::inline v0 {
 
 /// A thread that runs `function`. Throws OptionError, naming who wanted it, where the system has no more.
+///
+/// \code
+/// std::thread loader = make_thread("my-program: the loader", [] { /* reads ahead */ });
+/// loader.join();
+/// \endcode
 template <class Function>
 [[nodiscard]] std::thread make_thread(std::string_view who, Function function) {
   try {

@@ -8,6 +8,11 @@
 namespace reef::inline v0 {
 
 /// Sizes are bytes in 64 bits, everywhere.
+///
+/// \code
+/// const Bytes budget = 64_MiB;
+/// const std::string text = format_bytes(budget);  // "64.00 MiB"
+/// \endcode
 using Bytes = std::uint64_t;
 
 /// Times are seconds in fp64, everywhere. The name says so where the type cannot.

@@ -15,6 +15,11 @@
 namespace reef::inline v0 {
 
 /// The version as text, the same as the CMake package's.
+///
+/// \code
+/// #include <cstdio>
+/// std::printf("Reef %s\n", version);
+/// \endcode
 inline constexpr const char* version = REEF_VERSION;
 
 }  // namespace reef::inline v0
