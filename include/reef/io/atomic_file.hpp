@@ -68,6 +68,14 @@ void create_folders(const std::filesystem::path& folder);
 /// | errors | FileError with the path and the system's reason; the old file is unchanged, and   |
 /// |        | the temporary file is removed. Only a failing fsync of the folder comes after the |
 /// |        | rename: then the new file stands, but a power cut may still take it back          |
+///
+/// \code
+/// // given: std::span<const std::byte> weights
+/// io::AtomicFile file("weights.bin");
+/// file.write("a header\n");
+/// file.write(weights);
+/// file.commit();  // until here the old file stands
+/// \endcode
 class AtomicFile {
 public:
   explicit AtomicFile(std::filesystem::path path);

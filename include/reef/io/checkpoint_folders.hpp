@@ -52,27 +52,33 @@ std::size_t remove_files(const std::filesystem::path& folder, const Ours& ours) 
 }  // namespace detail
 
 /// The folder of a checkpoint at that step: DIR/step-000001000.
+///
+/// \code
+/// const std::vector<std::uint64_t> steps = io::complete_checkpoints("run");
+/// if (!steps.empty()) io::read_manifest(io::checkpoint_folder("run", steps.back()));
+/// io::remove_old_checkpoints("run", 3);
+/// \endcode
 std::filesystem::path checkpoint_folder(const std::filesystem::path& directory, std::uint64_t step);
 
 /// The steps of all complete checkpoints of a directory, ascending; none if it does not exist.
 std::vector<std::uint64_t> complete_checkpoints(const std::filesystem::path& directory);
 
-/// Removes the temporary files that jobs which were ended have left in the checkpoint folders of a directory, and
-/// folders that are empty then; whole shards stay, also where no manifest names them yet: they may be on
-/// their way from elsewhere. For who alone writes checkpoints there (DirectoryLock).
+/// Removes temporary files, which jobs that were ended have left, from the checkpoint folders of a directory, and
+/// then folders that are empty. Whole shards stay, also where no manifest names them yet: somebody may be copying a
+/// checkpoint there. The caller holds the DirectoryLock.
 void remove_temporaries(const std::filesystem::path& directory);
 
-/// Removes from a folder what a save of this very step has written and the manifest does not name: shards of a
-/// checkpoint that was replaced, those of a save that failed, and temporary files. Files of other names stay, and so
-/// does what cannot be removed.
+/// Removes the files of a checkpoint's folder that a save has written and the manifest does not name: shards of a
+/// checkpoint that was replaced, shards of a save that failed, and temporary files. Files of other names stay, and
+/// so do files that cannot be removed.
 void remove_unnamed_shards(const std::filesystem::path& folder, const Manifest& manifest);
 
 /// The same after a save that failed, and the folder too where it has no manifest and nothing else is in it. A manifest
 /// that is there and cannot be read keeps all.
 void remove_failed_save(const std::filesystem::path& folder);
 
-/// Removes a checkpoint: its manifest, with which it ends to be one, then the shards that this named,
-/// then its folder, if nothing of anybody else is in there. Throws FileError or DecodeError where the
+/// Removes a checkpoint: first its manifest, so that it is no checkpoint any more, then the shards that the
+/// manifest named, then the folder if nothing else is in it. Throws FileError or DecodeError where the
 /// manifest cannot be read or removed; then nothing is removed.
 void remove_checkpoint(const std::filesystem::path& folder);
 

@@ -20,6 +20,11 @@ std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* data, std::siz
 /// | cost   | the memory's speed with SSE 4.2, where the machine has it; else about 2 GB/s |
 ///
 /// Source: RFC 3720, section 12.1 and appendix B.4.
+///
+/// \code
+/// // given: std::span<const std::byte> header, std::span<const std::byte> data
+/// const std::uint32_t checksum = io::crc32c(data, io::crc32c(header));
+/// \endcode
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 }  // namespace reef::inline v0::io

@@ -19,7 +19,7 @@ namespace reef::inline v0::io {
 
 std::string host_name();
 
-/// Other machines may see what is there: a file system that is none of the local ones.
+/// Whether other machines may see what is there: the file system is none of the local kinds.
 bool is_shared_file_system(const std::filesystem::path& path);
 
 namespace detail {
@@ -33,14 +33,18 @@ bool locks_are_the_servers(std::string_view mounts, std::uint64_t major, std::ui
 /// A directory that one job writes to: another one that wants it is refused, and told who has it.
 ///
 /// | file   | DIRECTORY/reef.lock, with its holder: machine, process, since when, job. Gone at the end     |
-/// | lock   | flock: it ends with its process, however that ends. So what a dead one of this machine left  |
-/// |        | is taken over, and of any machine on a file system of this one's own                         |
+/// | lock   | flock: it ends with its process, however that ends. The file of a dead process of this       |
+/// |        | machine is taken over; on a local file system, that of any machine                           |
 /// | shared | on NFS it is a lock of the server's, which other machines see, unless it is mounted as local |
 /// |        | (local_lock, nolock); on Lustre where it is mounted with flock. Elsewhere the file counts:   |
 /// |        | a holder of another machine is one until somebody removes it                                 |
 /// | others | what is no lock that a job wrote is refused and stays: a link, a file with several names, one |
 /// |        | that holds something else, a pipe                                                             |
 /// | errors | FileError with the holder and what to do; a file system without flock asks the file alone    |
+///
+/// \code
+/// const io::DirectoryLock lock("run");  // until the end of scope no other job can have it
+/// \endcode
 class DirectoryLock {
 public:
   static constexpr std::string_view file_name = "reef.lock";

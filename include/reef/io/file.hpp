@@ -21,13 +21,19 @@ std::pair<Descriptor, Bytes> open_regular(const std::filesystem::path& path, std
 
 }  // namespace detail
 
-/// Whether a name is one of a file in the folder of who names it, and of no other.
+/// Whether a name is a file name alone, without a folder: it names a file beside the one that it is read from.
 [[nodiscard]] bool is_plain_name(std::string_view name);
 
 /// A file open for reading at any place. Several threads may read at once.
 ///
 /// The size is that at opening; a file that shrinks later is an error of the read that notices, not
 /// a signal.
+///
+/// \code
+/// const io::File file("tokens.bin");
+/// std::vector<std::uint16_t> tokens(512);
+/// file.read(1024, std::as_writable_bytes(std::span(tokens)));
+/// \endcode
 class File {
 public:
   explicit File(std::filesystem::path path) : path_(std::move(path)) {

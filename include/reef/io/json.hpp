@@ -30,9 +30,9 @@ struct JsonLimits {
       std::numeric_limits<std::size_t>::max();  ///< lists and objects in one of either
 };
 
-/// Where JSON came from: what errors call it, and their fix. Without one, errors tell how to mend the
-/// text by hand, as is right for files that people write; what a program wrote is copied or made
-/// again. A parameter: it holds no text of its own.
+/// The origin of JSON: the name that errors give it, and the fix that they recommend. Without a fix, errors tell how
+/// to mend the text by hand, as is right for files that people write; a file of a program is copied or made again
+/// instead. For parameters only: it holds no text of its own.
 struct JsonSource {
   template <std::convertible_to<std::string_view> Name>
   JsonSource(const Name& called, std::string_view instead = {}) : name(called), fix(instead) {}
@@ -192,6 +192,12 @@ T convert_or_throw(const Json& found, std::string_view path, JsonSource source) 
 ///
 /// T is bool, an integer, a floating-point type, std::string, a vector or a variant of these, or Json.
 /// Throws DecodeError with source, path, and what is there instead.
+///
+/// \code
+/// const io::Json json = io::read_json("case.json");
+/// const auto memory = io::require<std::uint64_t>(json, "device.memory_bytes", "case.json");
+/// const auto rates = io::value_or<std::vector<double>>(json, "rates", {}, "case.json");
+/// \endcode
 template <class T>
 T require(const Json& root, std::string_view path, JsonSource source = "JSON") {
   const Json* found = detail::find_at(root, path, source);

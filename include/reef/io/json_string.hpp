@@ -17,6 +17,13 @@ std::size_t utf8_length(std::string_view text);
 
 /// Appends `text` as a JSON string, quotes included. Bytes that are not UTF-8 become U+FFFD, so
 /// that the document stays readable whatever the text holds.
+///
+/// \code
+/// // given: std::string_view title
+/// std::string json = "{\"title\": ";
+/// io::append_json_string(json, title);
+/// json += "}";
+/// \endcode
 void append_json_string(std::string& out, std::string_view text);
 
 /// `text` as a JSON string, quotes included.

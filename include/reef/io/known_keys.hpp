@@ -40,6 +40,12 @@ constexpr bool is_remark_of_case(std::string_view key) {
 /// Throws DecodeError for the first key of an object that is not `known` and no remark: what is not
 /// read would be missing where its writer meant another. It names the key, with `at`, the dotted path
 /// of the object, empty for a whole case, and the known key that is nearest. What is no object has no keys.
+///
+/// \code
+/// // given: const io::Json& json
+/// constexpr std::array<std::string_view, 2> known{"layers", "heads"};
+/// io::require_known_keys(json, known, "model.json");
+/// \endcode
 void require_known_keys(const Json& object, std::span<const std::string_view> known,
                         JsonSource source, std::string_view at = {});
 

@@ -70,6 +70,14 @@ Manifest read_manifest(const std::filesystem::path& folder);
 ///
 /// | errors | DecodeError with file and tensor if size, header or a tensor is not what the |
 /// |        | manifest says. The target of a read that throws is unspecified               |
+///
+/// \code
+/// // given: const io::Shard& written, const AnyView& weights
+/// io::write_manifest("run", {.facts = {{"step", 1000}}, .shards = {written}});
+/// const io::Manifest manifest = io::read_manifest("run");
+/// const io::CheckedShard shard("run", manifest.shards[0]);
+/// shard.read("wte.weight", weights);
+/// \endcode
 class CheckedShard {
 public:
   CheckedShard(const std::filesystem::path& folder, Shard expected);
@@ -79,8 +87,8 @@ public:
   /// Reads a tensor of the view's element type and shape, and compares its checksum.
   void read(std::string_view name, const AnyView& to) const;
 
-  /// The same by pieces of at most piece_bytes: each is read to room(offset, size), and then goes from
-  /// there to each(offset, bytes). Their checksum is compared at the end: until then trust none.
+  /// The same in pieces of at most piece_bytes: a piece is read to the memory that room(offset, size) returns, and
+  /// then given to each(offset, bytes). The checksum of all pieces is compared at the end: until then trust none.
   template <class Room, class Each>
   void read(std::string_view name, const Shape& shape, Element element, const Room& room,
             const Each& each) const {

@@ -22,6 +22,11 @@ namespace reef::inline v0::io {
 /// |        | files by renaming new ones over them (`AtomicFile`): a map keeps the old one.    |
 /// |        | Who reads for long asks change() now and then                                    |
 /// | errors | FileError with the path and the system's reason                                  |
+///
+/// \code
+/// const io::MappedFile file("tokens.bin");
+/// const std::span<const std::byte> bytes = file.bytes();
+/// \endcode
 class MappedFile {
 public:
   explicit MappedFile(std::filesystem::path path);

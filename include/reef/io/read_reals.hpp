@@ -67,6 +67,11 @@ void read_first_reals(const SafetensorsFile& file, const StoredTensor& tensor, s
 /// |          | of fp32                                                                        |
 /// | memory   | what has T's dtype is read straight into `to`, else 64 Ki elements more        |
 /// | errors   | DecodeError for another dtype, or where `to` has not the tensor's elements     |
+///
+/// \code
+/// // given: const io::SafetensorsFile& file, std::vector<float>& weights
+/// io::read_reals(file, file.at("wte.weight"), std::span(weights));
+/// \endcode
 template <real T>
 void read_reals(const SafetensorsFile& file, const StoredTensor& tensor, std::span<T> to) {
   const Bytes width = detail::dtype_bytes(tensor.dtype);

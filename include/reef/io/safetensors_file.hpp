@@ -31,6 +31,12 @@ namespace reef::inline v0::io {
 /// | errors  | FileError if it cannot be read; DecodeError with file and tensor for anything else |
 ///
 /// Source: huggingface/safetensors, README.md (format) and tensor.rs (validation).
+///
+/// \code
+/// const io::SafetensorsFile file("model.safetensors");
+/// std::vector<float> weights(768);
+/// file.read("ln_f.weight", AnyView(weights.data(), {768}, Element::float32));
+/// \endcode
 class SafetensorsFile {
 public:
   static constexpr Bytes max_header_bytes = 100'000'000;

@@ -28,6 +28,14 @@ struct TensorInFile {
 /// |        | not or another has too, and for a tensor that it does not name                              |
 ///
 /// Source: huggingface/transformers, utils/hub.py (get_checkpoint_shard_files).
+///
+/// \code
+/// const io::SafetensorsFiles model("gpt2");  // a folder
+/// for (const io::TensorInFile& found : model.tensors()) {
+///   std::vector<std::byte> bytes(found.tensor->bytes());
+///   found.file->read(*found.tensor, bytes);
+/// }
+/// \endcode
 class SafetensorsFiles {
 public:
   static constexpr std::string_view whole_name = "model.safetensors";

@@ -53,6 +53,13 @@ Shard stream_safetensors(const std::filesystem::path& path, std::span<const Name
                          const Metadata& metadata = {});
 
 /// The same of tensors in memory.
+///
+/// \code
+/// // given: std::vector<float>& weights
+/// const std::vector<io::NamedView> tensors{
+///     {"ln_f.weight", AnyView(weights.data(), {768}, Element::float32)}};
+/// io::write_safetensors("model.safetensors", tensors, {{"format", "pt"}});
+/// \endcode
 Shard write_safetensors(const std::filesystem::path& path, std::span<const NamedView> tensors,
                         const Metadata& metadata = {});
 
