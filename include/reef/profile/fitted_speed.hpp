@@ -32,6 +32,11 @@ struct FittedSpeed {
 /// Throws OptionError, naming the run, unless there is one, and all operations and times are above 0.
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.5 (S* = lambda S). Deviation: robust.
+///
+/// \code
+/// const std::vector<profile::TimedOperations> runs{{2e9, 0.011}, {4e9, 0.021}, {8e9, 0.041}};
+/// const double flops_per_second = profile::fitted_speed(runs).flops_per_second;
+/// \endcode
 FittedSpeed fitted_speed(const std::vector<TimedOperations>& runs);
 
 }  // namespace reef::inline v0::profile

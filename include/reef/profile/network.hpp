@@ -14,6 +14,14 @@ namespace reef::inline v0::profile {
 ///
 /// | latencies, rates | (N, N) row-major, [from * N + to]; the diagonal is never read            |
 /// | names            | one for each device, or none                                              |
+///
+/// \code
+/// const profile::Network network{.devices = 2,
+///                                .latencies = {0, 0.02, 0.02, 0},
+///                                .rates = {0, 1e8, 1e8, 0},
+///                                .names = {"home", "office"}};
+/// const Seconds seconds = network.time(0, 1, 1e6);  // 0.03
+/// \endcode
 struct Network {
   int devices = 0;
   std::vector<Seconds> latencies;  ///< one way

@@ -20,6 +20,11 @@ std::vector<double> square_from_json(const io::Json& json, const char* key, std:
 /// | bandwidth_gbps | square matrix of the same size, 10^9 bits per second                |
 /// | devices        | names, or how many there are; may be left out                       |
 /// | errors         | DecodeError, naming the entry                                       |
+///
+/// \code
+/// const io::Json json = io::read_json("case.json");
+/// const profile::Network network = profile::network_from_json(json, "case.json");
+/// \endcode
 Network network_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::profile

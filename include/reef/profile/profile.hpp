@@ -32,6 +32,12 @@ struct OperatorProfile {
 };
 
 /// A model's operators in the order of its Dag, as planners and simulators read them: plain data.
+///
+/// \code
+/// // given: const profile::Profile& profile
+/// const Seconds micro_batch = profile.forward_s() + profile.backward_s();
+/// const Seconds attention = profile.at("transformer.h.0.attn").forward_s;
+/// \endcode
 struct Profile {
   std::string device;     ///< on which the times were measured, or for which they were estimated
   bool measured = false;  ///< or estimated

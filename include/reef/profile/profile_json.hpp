@@ -27,6 +27,12 @@ inline void save(const Profile& profile, const std::filesystem::path& path) {
 }
 
 /// Reads what save wrote. Throws FileError or DecodeError.
+///
+/// \code
+/// // given: const profile::Profile& measured
+/// profile::save(measured, "profile.json");
+/// const profile::Profile again = profile::load("profile.json");
+/// \endcode
 inline Profile load(const std::filesystem::path& path) {
   return from_json(io::read_json(path, {}, profile_fix), path.string());
 }

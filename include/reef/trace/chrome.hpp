@@ -44,6 +44,13 @@ Seconds first_begin(std::span<const Recording> recordings);
 std::string chrome_json(std::span<const Recording> recordings);
 
 /// Writes chrome_json to a file, atomically. Throws FileError.
+///
+/// \code
+/// // given: trace::Sink& sink
+/// std::vector<trace::Recording> recordings(1);  // one for each rank
+/// sink.collect(recordings[0]);
+/// trace::write_chrome("trace.json", recordings);
+/// \endcode
 inline void write_chrome(const std::filesystem::path& path, std::span<const Recording> recordings) {
   io::write_atomically(path, chrome_json(recordings));
 }

@@ -32,6 +32,13 @@ std::vector<std::byte> encode(const Recording& recording);
 Recording decode(std::span<const std::byte> bytes);
 
 /// Moves a recording to another rank's clock: `offset` is that clock minus the recording's own.
+///
+/// \code
+/// // given: const trace::Recording& recording, Seconds offset
+/// const std::vector<std::byte> bytes = trace::encode(recording);  // to send
+/// trace::Recording received = trace::decode(bytes);
+/// trace::shift(received, offset);  // comm::clock_offset
+/// \endcode
 void shift(Recording& recording, Seconds offset);
 
 }  // namespace reef::inline v0::trace

@@ -39,6 +39,11 @@ private:
 
 /// Marks what the calling thread does, and the device work that it enqueues, from construction to
 /// destruction. Costs two branches where no profiler listens.
+///
+/// \code
+/// static const trace::NvtxName name("forward");
+/// const trace::NvtxRange range(name);  // until the end of scope
+/// \endcode
 class NvtxRange {
 public:
 #if defined(REEF_HAS_NVTX)

@@ -68,14 +68,20 @@ Intervals busy(std::span<const Span> spans, Activity activity, Seconds from, Sec
 ///
 /// A span is known once it has ended: figures of a window that ended while a transfer ran miss that
 /// transfer. Analyse a step after the next one where rounds overlap.
+///
+/// \code
+/// // given: const trace::Recording& recording, Seconds begin, Seconds end
+/// const trace::Overlap step = trace::analyze(recording.spans, begin, end);
+/// const double hidden = step.hidden();  // share of the communication
+/// \endcode
 Overlap analyze(std::span<const Span> spans, Seconds from, Seconds to);
 
-/// What is added up of several.
+/// The figures of an Overlap, which add up over windows.
 inline constexpr std::array<Seconds Overlap::*, 7> overlap_figures{
     &Overlap::compute, &Overlap::communication, &Overlap::copy, &Overlap::union_,
     &Overlap::exposed, &Overlap::exposed_copy,  &Overlap::wall};
 
-/// Of one window after the other.
+/// Adds the figures of another window.
 Overlap& operator+=(Overlap& sum, const Overlap& other);
 
 /// The mean over ranks of each figure; zeros for no ranks.

@@ -46,6 +46,16 @@ struct Report {
 std::string report_html(const Report& report);
 
 /// Writes report_html to a file, atomically. Throws FileError.
+///
+/// \code
+/// // given: const trace::Recording& recording, const trace::Overlap& overlap
+/// trace::Report report;
+/// report.title = "GPT, 4 ranks";
+/// report.steps.push_back({.step = 1, .tokens = 4096, .seconds = 0.5, .loss = 5.5});
+/// report.overlaps = {overlap};
+/// report.recordings = {recording};
+/// trace::write_report("report.html", report);
+/// \endcode
 inline void write_report(const std::filesystem::path& path, const Report& report) {
   io::write_atomically(path, report_html(report));
 }

@@ -132,6 +132,15 @@ private:
 /// | memory | 48 bytes * spans_per_track a track, touched as used       |
 /// | life   | outlives whoever writes to its tracks                     |
 /// | bits   | tracing reads clocks and changes nothing that is computed |
+///
+/// \code
+/// trace::Sink sink(0);  // of rank 0
+/// trace::Track& track = sink.track("compute");
+/// const Seconds begin = trace::now();
+/// track.span(trace::Activity::compute, "forward", begin, trace::now());
+/// trace::Recording recording;
+/// sink.collect(recording);
+/// \endcode
 class Sink {
 public:
   struct Options {

@@ -72,6 +72,14 @@ static_assert(std::is_trivially_copyable_v<Span> && sizeof(Span) == 48);
 ///
 /// `limit` bounds it: when more arrive, the oldest go and are counted in `dropped`, beside those
 /// that a track had no room for.
+///
+/// \code
+/// // given: const trace::Recording& recording
+/// Seconds busy = 0;
+/// for (const trace::Span& span : recording.spans) {
+///   if (recording.name_of(span) == "forward") busy += span.end - span.begin;
+/// }
+/// \endcode
 struct Recording {
   int rank = 0;
   std::vector<std::string> tracks;
