@@ -32,6 +32,12 @@ namespace reef::inline v0::data {
 /// Source: Sennrich et al., Neural Machine Translation of Rare Words with Subword Units, ACL 2016,
 /// algorithm 1, over bytes as in Radford et al., Language Models are Unsupervised Multitask
 /// Learners, 2019, section 2.2.
+///
+/// \code
+/// const auto tokenizer = data::BpeTokenizer::read_gpt2("vocab.json", "merges.txt");
+/// const std::vector<std::int32_t> tokens = tokenizer.encode("Hello, world");
+/// const std::string text = tokenizer.decode(tokens);
+/// \endcode
 class BpeTokenizer {
 public:
   static constexpr std::string_view end_of_text_name = "<|endoftext|>";

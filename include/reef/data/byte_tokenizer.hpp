@@ -11,6 +11,10 @@
 namespace reef::inline v0::data {
 
 /// Takes each byte of a text as one token: V = 256, nothing to learn, no text that it cannot hold.
+///
+/// \code
+/// const std::vector<std::int32_t> tokens = data::ByteTokenizer::encode("Hello");  // 72, 101, ...
+/// \endcode
 struct ByteTokenizer {
   static constexpr std::string_view name = "bytes";
   static constexpr std::int32_t vocabulary = 256;

@@ -32,6 +32,11 @@ void require_text(const std::filesystem::path& path, std::span<const std::uint8_
 /// |        | bytes, if Contents::bytes says so                                                |
 /// | errors | FileError names a file that is missing, unreadable, a folder or empty;           |
 /// |        | DecodeError one that is no text, and what it is; OptionError for no files, a file named twice, or too little text to hold any out |
+///
+/// \code
+/// const data::Corpus text({"a.txt", "b.txt"});
+/// const data::Sampler sampler(text.training(), 256, 1);
+/// \endcode
 class Corpus {
 public:
   static constexpr std::size_t held_out_share = 10;

@@ -88,6 +88,14 @@ constexpr std::size_t end_of_run(std::string_view text, std::size_t at, CharClas
 /// | bytes | any: those that are no UTF-8 count as CharClass::other, one character each        |
 ///
 /// Source: Radford et al., Language Models are Unsupervised Multitask Learners, 2019, encoder.py.
+///
+/// \code
+/// // given: std::string_view text
+/// std::vector<std::string_view> pieces;
+/// for (std::size_t at = 0; at < text.size(); at += pieces.back().size()) {
+///   pieces.push_back(text.substr(at, data::gpt2_piece_end(text, at) - at));
+/// }
+/// \endcode
 constexpr std::size_t gpt2_piece_end(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at);
   if (rest.front() == '\'') {

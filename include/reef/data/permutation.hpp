@@ -16,6 +16,11 @@ namespace reef::inline v0::data {
 ///
 /// Source: Black, Rogaway, Ciphers with arbitrary finite domains, CT-RSA 2002, section 4 (cycle
 /// walking) and 5 (Feistel).
+///
+/// \code
+/// const data::Permutation windows(1000, DrawKey{.seed = 7});
+/// const std::uint64_t first = windows(0);  // below 1000, and no other index has it
+/// \endcode
 class Permutation {
 public:
   /// `key.draw` is not used: it counts the rounds.

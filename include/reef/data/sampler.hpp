@@ -23,6 +23,15 @@ namespace reef::inline v0::data {
 /// |        | or shards of 2 or 4 bytes a token, in one piece or in many                      |
 /// | errors | OptionError if the tokens do not fill one window; ShapeError for inputs of      |
 /// |        | another T                                                                       |
+///
+/// \code
+/// // given: const data::Corpus& text
+/// const data::Sampler sampler(text.training(), 256, 1);  // T = 256, seed 1
+/// const auto source = [&](std::uint64_t first, std::span<const AnyView> inputs) {
+///   sampler.fill(first, inputs);
+///   return 1.0;  // the weight of the micro-batch
+/// };
+/// \endcode
 class Sampler {
 public:
   Sampler(TokenView tokens, std::int64_t context, std::uint64_t seed);

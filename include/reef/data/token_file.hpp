@@ -30,6 +30,12 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 /// |                | values show to be something else                                        |
 ///
 /// Source: llm.c, dev/data/data_common.py; nanoGPT, data/openwebtext/prepare.py; NumPy, NEP 1.
+///
+/// \code
+/// data::write_token_file("train.bin", std::vector<std::int32_t>{15496, 11, 995});
+/// const data::TokenFile file("train.bin");
+/// const std::int32_t first = file.tokens()[0];
+/// \endcode
 class TokenFile {
 public:
   static constexpr std::int32_t gpt2_magic = 20240520;

@@ -26,6 +26,12 @@ bool names_held_out(std::string_view file);
 /// | memory | pages of the files, which all processes of a node share                         |
 /// | errors | those of TokenFile; OptionError for no files, a file named twice, no files but   |
 /// |        | held-out ones, or too few tokens to hold any out                                |
+///
+/// \code
+/// const data::TokenShards shards({"train_0.bin", "train_1.bin", "val.bin"});
+/// shards.require_below(50257);
+/// const data::Sampler sampler(shards.training(), 1024, 1);
+/// \endcode
 class TokenShards {
 public:
   static constexpr std::size_t held_out_share = 10;

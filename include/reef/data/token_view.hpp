@@ -17,11 +17,18 @@ template <class T>
 concept stored_token = std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
     std::same_as<T, std::uint32_t> || std::same_as<T, std::int32_t>;
 
-/// Looks at tokens that lie elsewhere, in one array or in several of 1, 2 or 4 bytes a token, as at
-/// one sequence.
+/// A view of tokens as one sequence. They lie elsewhere, in one array or in several, of 1, 2 or 4 bytes a
+/// token.
 ///
 /// | memory | 32 bytes a piece; the tokens are not copied, and must outlive the view       |
 /// | cost   | copy: a binary search over the pieces, then one loop per piece that it meets |
+///
+/// \code
+/// // given: const std::vector<std::uint16_t>& tokens
+/// const data::TokenView view(tokens);
+/// std::vector<std::int32_t> window(256);
+/// view.copy(1000, window);  // tokens 1000 to 1255
+/// \endcode
 class TokenView {
 public:
   TokenView() = default;

@@ -51,6 +51,15 @@ enum class Priority { normal, high };
 /// | lifetime     | the device outlives its buffers, lanes and events; an event outlives its users |
 ///
 /// Models: Host, Cuda.
+///
+/// \code
+/// template <device::device Device>
+/// void clear(Device& device, typename Device::Buffer& buffer) {
+///   typename Device::Lane lane(device, "clear");
+///   lane.submit([&](auto& own) { own.fill_zero(buffer.data(), buffer.bytes()); });
+///   lane.synchronize();
+/// }
+/// \endcode
 template <class D>
 concept device =
     requires(D& device, const D& constant, Bytes bytes, std::string_view what) {

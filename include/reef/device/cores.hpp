@@ -14,6 +14,11 @@ using CoreSet = std::bitset<1024>;
 CoreSet own_cores();
 
 /// How many cores this process may use: those of its affinity mask.
+///
+/// \code
+/// const int threads = device::available_cores();
+/// device::warn_of_binding(8);
+/// \endcode
 inline int available_cores() { return static_cast<int>(own_cores().count()); }
 
 /// What is wrong when `threads` threads are asked of a process that was bound to fewer cores, in one

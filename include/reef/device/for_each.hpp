@@ -39,6 +39,14 @@ void for_each_in_slots(Host::Lane& lane, std::int64_t n, const Task& task) {
 inline constexpr std::int64_t elementwise_block = 16384;
 
 /// functor(i) for every i in [0, n), in any order; called on the lane's thread. On Host it blocks.
+///
+/// \code
+/// // given: device::Host::Lane& lane, std::vector<float>& x
+/// lane.submit([&](device::Host::Lane& own) {
+///   device::for_each_index(own, std::ssize(x), [to = x.data()](std::int64_t i) { to[i] *= 2; });
+/// });
+/// lane.synchronize();
+/// \endcode
 template <class F>
 void for_each_index(Host::Lane& lane, std::int64_t n, const F& functor) {
   for_each_block(lane, n, elementwise_block, [&](std::int64_t begin, std::int64_t end) {

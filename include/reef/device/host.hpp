@@ -45,6 +45,18 @@ namespace reef::inline v0::device {
 /// | pool   | one per Host, shared by its lanes; a lane's thread works too, so `threads` is all.   |
 /// |        | One line on standard error warns of a process bound to fewer cores than that         |
 /// | errors | MemoryError from allocate; what a lane's function throws, see Lane                   |
+///
+/// \code
+/// // given: const std::vector<float>& weights
+/// device::Host host({.memory_bytes = 64_MiB, .link_bytes_per_second = 1e9, .threads = 2});
+/// const Bytes bytes = weights.size() * sizeof(float);
+/// const device::Host::Buffer buffer = host.allocate(bytes, "weights");
+/// device::Host::Lane lane(host, "load");
+/// lane.submit([&](device::Host::Lane& own) {
+///   own.copy(buffer.data(), weights.data(), bytes, device::Copy::to_device);
+/// });
+/// lane.synchronize();
+/// \endcode
 class Host {
 public:
   using policy_tag = DeviceTag;
@@ -57,7 +69,8 @@ public:
     Seconds link_latency = 0;
     double slowdown = 1;  ///< kernels take so many times as long as the cores need
     int threads = 0;      ///< 0: as many as the affinity mask has cores
-    /// Memory that is new, freed, or left by a segment that was swapped is NaNs; what crosses segments is not.
+    /// Fills memory with NaNs when it is allocated, freed, or left by a segment that was swapped out. Tensors
+    /// that cross segments are left alone.
     bool poison_freed = false;
 
     /// Throws OptionError, naming the first option that cannot be.

@@ -71,6 +71,11 @@ inline InstructionSet instruction_set() {
 }
 
 /// Chooses another one for what starts from now on; OptionError where the machine lacks it.
+///
+/// \code
+/// device::use_instruction_set(device::InstructionSet::baseline);
+/// const std::string_view name = device::name_of(device::instruction_set());  // "sse2"
+/// \endcode
 inline void use_instruction_set(InstructionSet set) {
   if (set > best_instruction_set()) {
     throw OptionError("reef::device::use_instruction_set: this machine has no ", name_of(set), ".");

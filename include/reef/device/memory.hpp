@@ -18,6 +18,13 @@ namespace reef::inline v0::device {
 /// | errors | MemoryError from take(): who asked for how much, what holds the rest; the    |
 /// |        | books are unchanged                                                          |
 /// | order  | thread-safe                                                                  |
+///
+/// \code
+/// device::MemoryLedger ledger("my device", 64_MiB);
+/// ledger.take(16_MiB, "weights");
+/// const Bytes peak = ledger.report().peak;
+/// ledger.give_back(16_MiB, "weights");
+/// \endcode
 class MemoryLedger {
 public:
   MemoryLedger(std::string device, Bytes budget) : device_(std::move(device)), budget_(budget) {}

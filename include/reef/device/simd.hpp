@@ -19,15 +19,18 @@ namespace reef::inline v0::device {
 /// \file
 /// Vector code written once. A kernel is a class with a member template over the vector type:
 ///
-///     struct Scale {
-///       template <class V>
-///       void run(float* x, std::int64_t n, float s) const {
-///         for (std::int64_t i = 0; i < n; i += V::width) {
-///           (V::load(x + i, n - i) * V(s)).store(x + i, n - i);
-///         }
-///       }
-///     };
-///     device::run_vectors<float>(Scale{}, x, n, 2.0F);     // under device::instruction_set()
+/// \code
+/// // given: float* x, std::int64_t n
+/// struct Scale {
+///   template <class V>
+///   void run(float* x, std::int64_t n, float s) const {
+///     for (std::int64_t i = 0; i < n; i += V::width) {
+///       (V::load(x + i, n - i) * V(s)).store(x + i, n - i);
+///     }
+///   }
+/// };
+/// device::run_vectors<float>(Scale{}, x, n, 2.0F);  // under device::instruction_set()
+/// \endcode
 ///
 /// | V        | Vector<T, Isa>: `width` lanes of T, made of one value (all lanes) or loaded          |
 /// | bf16     | a vector of floats is loaded from Bfloat16 and stored, rounded, to it as well; T = Bfloat16 |

@@ -128,6 +128,15 @@ void two_sums_of_squares(const T* x, std::int64_t n, double* sums) {
 /// | order | inside a block: element j goes to sum j % 16, ascending; then sum i + sum i + 8, and   |
 /// |       | so on. The same bits for any number of threads; for float under any instruction set  |
 /// | NaN   | a block with a NaN or infinity has a sum that is not finite                           |
+///
+/// \code
+/// // given: device::Host::Lane& lane, const std::vector<float>& g
+/// std::vector<double> sums(divide_up(g.size(), 4096));
+/// lane.submit([&](device::Host::Lane& own) {
+///   device::block_sums_of_squares(own, std::ssize(g), g.data(), sums.data());
+/// });
+/// lane.synchronize();
+/// \endcode
 template <real T>
 void block_sums_of_squares(Host::Lane& lane, std::int64_t n, const T* x, double* sums,
                            std::int64_t block = 4096) {

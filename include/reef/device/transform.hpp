@@ -79,16 +79,19 @@ struct Transform {
 /// rule(at) for vectors of T that cover [0, n), on the pool, under the instruction set in use.
 /// Called on the lane's thread; on Host it blocks.
 ///
-///     struct Decay {
-///       float* w;
-///       float factor;
-///       REEF_RULE template <class At>
-///       REEF_ALWAYS_INLINE REEF_HOST_DEVICE void operator()(const At& at) const {
-///         using V = typename At::Vector;
-///         at.store(w, at.load(w) * V(factor));
-///       }
-///     };
-///     device::transform_vectors<float>(lane, n, Decay{w, 0.99F});
+/// \code
+/// // given: device::Host::Lane& lane, float* w, std::int64_t n
+/// struct Decay {
+///   float* w;
+///   float factor;
+///   REEF_RULE template <class At>
+///   REEF_ALWAYS_INLINE REEF_HOST_DEVICE void operator()(const At& at) const {
+///     using V = typename At::Vector;
+///     at.store(w, at.load(w) * V(factor));
+///   }
+/// };
+/// device::transform_vectors<float>(lane, n, Decay{w, 0.99F});
+/// \endcode
 ///
 /// | order | an element's bits depend neither on its place in a vector nor on n: all go through  |
 /// |       | the same code, so an array may be cut anywhere                                       |
