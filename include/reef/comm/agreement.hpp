@@ -35,14 +35,20 @@ std::string describe_difference(const std::vector<std::vector<Alike>>& all);
 
 }  // namespace detail
 
-/// What ranks do not have alike, by name, with the values and who has them; empty where all is alike. All
-/// ranks call it, with the same `what`, and all get the same text. Blocks.
+/// Says what differs between the ranks: each name, its values, and the ranks that have them. Empty where nothing
+/// differs. All ranks call it, with the same `what`, and all get the same text. Blocks.
 ///
 /// | wire | a number of each rank; only where those differ, all that they have, to rank 0 |
 std::string difference(Progress& progress, const std::string& what, const std::vector<Alike>& mine);
 
 /// Throws OptionError on every rank, with what they differ in, unless all is alike. All ranks call it, with
 /// the same `what`; `who` begins the error. Blocks.
+///
+/// \code
+/// // given: comm::Progress& progress, std::uint32_t checksum
+/// comm::require_alike(progress, "my-program", "data", {{"checksum", std::to_string(checksum)}},
+///                     "give all ranks the same files.");
+/// \endcode
 void require_alike(Progress& progress, const std::string& who, const std::string& what,
                    const std::vector<Alike>& mine, const std::string& fix);
 

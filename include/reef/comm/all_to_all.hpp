@@ -19,7 +19,8 @@
 
 namespace reef::inline v0::comm {
 
-/// Gives each rank, or member of a group, a part of one's own of each: what is not summed, of any lengths.
+/// Sends each rank, or each member of a group, its own part of this rank's input, and receives this rank's
+/// parts of theirs. Parts may have any lengths; nothing is summed.
 ///
 ///     output[output_offsets[p], output_offsets[p+1]) on r
 ///         = input[input_offsets[r], input_offsets[r+1]) on p
@@ -37,6 +38,15 @@ namespace reef::inline v0::comm {
 /// |          | member; out of wait(), as the Progress object is unusable then: own parts of two lengths. |
 /// |          | MpiError on members: lengths, order or members differ; by the deadline, where another is  |
 /// |          | at a collective that goes through shared memory                                          |
+///
+/// \code
+/// // given: comm::Progress& progress
+/// // given: std::span<const std::byte> input, std::span<std::byte> output
+/// const auto equal = comm::even_offsets(std::ssize(input), progress.size());
+/// comm::AllToAllTask task("tokens to experts", input, equal, output, equal);
+/// progress.submit(progress.queue("experts"), task);
+/// progress.wait(task);
+/// \endcode
 class AllToAllTask final : public Task, private detail::Receiver {
 public:
   AllToAllTask(std::string name, std::span<const std::byte> input,

@@ -19,6 +19,12 @@ namespace reef::inline v0::comm {
 /// | cost     | two hand-overs between threads; meanwhile all other queues go on, so the     |
 /// |          | function may take its time. Calls run one after another                      |
 /// | errors   | what it throws makes the Progress object unusable                            |
+///
+/// \code
+/// // given: comm::Progress& progress, double& loss
+/// comm::CallTask task("halve", [&loss] { loss /= 2; });
+/// progress.run(progress.queue("reduce"), task);
+/// \endcode
 class CallTask final : public Task {
 public:
   CallTask(std::string name, std::function<void()> call)

@@ -8,7 +8,7 @@
 
 namespace reef::inline v0::comm {
 
-/// The same for all processes of a machine, which share its steady clock; "" where it has no name.
+/// The name of this machine's steady clock, which all of its processes share; "" where it has none.
 std::string name_of_clock();
 
 /// The steady clock of rank 0 minus that of this rank: by how much trace::shift moves its recording.
@@ -18,6 +18,12 @@ std::string name_of_clock();
 /// | who    | all ranks, one after the other asks rank 0; blocks                              |
 /// | same   | exactly 0 where the clock is that of rank 0                                     |
 /// | error  | at most (end - begin) / 2, the least of 16 exchanges                            |
+///
+/// \code
+/// #include <reef/trace/encoding.hpp>
+/// // given: comm::Progress& progress, trace::Recording& recording
+/// trace::shift(recording, comm::clock_offset(progress));
+/// \endcode
 Seconds clock_offset(Progress& progress, const std::string& clock = name_of_clock(),
                      Seconds (*now)() = trace::now);
 

@@ -88,6 +88,15 @@ void check_length(const std::string& name, std::size_t have, std::int64_t need,
 /// | errors   | OptionError, at once: wrong lengths or offsets, a bad group; when it is submitted: this |
 /// |          | rank is no member. MpiError on members: their offsets, order or members differ        |
 /// | wire     | cost(): every rank sends each owner its chunk: n - own shard elements, as a ring does |
+///
+/// \code
+/// // given: comm::Progress& progress, std::span<const float> gradient, std::span<float> shard
+/// const auto offsets = comm::even_offsets(std::ssize(gradient), progress.size());
+/// comm::ReduceScatterTask<float> task("gradient", gradient, shard, offsets);
+/// progress.submit(progress.queue("reduce"), task);
+/// // ... what else there is to compute ...
+/// progress.wait(task);
+/// \endcode
 template <real T, real Sum = T>
   requires std::same_as<Sum, T> || std::same_as<Sum, sum_t<T>>
 class ReduceScatterTask final : public detail::ExchangeTask {
@@ -191,6 +200,14 @@ private:
 /// | who   | as ReduceScatterTask, of a group too                                              |
 /// | shape | data: (n) = (offsets[P]), in place                                                 |
 /// | wire  | cost(): both of the above                                                          |
+///
+/// \code
+/// // given: comm::Progress& progress, std::span<float> gradient
+/// const Group stage{"stage 1", {1, 3}};  // its members call it
+/// comm::AllReduceTask<float> task("gradient", gradient,
+///                                 comm::even_offsets(std::ssize(gradient), stage.size()), stage);
+/// progress.run(progress.queue("reduce"), task);
+/// \endcode
 template <real T>
 class AllReduceTask final : public detail::ExchangeTask {
 public:

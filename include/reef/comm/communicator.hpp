@@ -15,6 +15,12 @@ namespace reef::inline v0::comm {
 /// | who    | every rank of the parent calls the constructor, split and shared_node: collective, block |
 /// | errors | calls on it return codes (MPI_ERRORS_RETURN) and throw MpiError; DeadlineError names    |
 /// |        | who does not come within the Environment's deadline                                     |
+///
+/// \code
+/// const comm::Communicator world;
+/// const comm::Communicator node = world.shared_node();
+/// const comm::Communicator half = world.split(world.rank() % 2, world.rank(), "half");
+/// \endcode
 class Communicator {
 public:
   /// Duplicates `parent`.

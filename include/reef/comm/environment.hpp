@@ -51,16 +51,20 @@ private:
 
 /// Says on standard error why this program cannot go on, and returns what main is to return then:
 ///
-///     int main(int argc, char** argv) try {
-///       const comm::Environment mpi(argc, argv);
-///       ...
-///     } catch (const std::exception& error) {
-///       return comm::report_failure("my-program", error);
-///     }
+/// \code
+/// int main(int argc, char** argv) try {
+///   const comm::Environment mpi(argc, argv);
+///   // ...
+///   return 0;
+/// } catch (const std::exception& error) {
+///   return comm::report_failure("my-program", error);
+/// }
+/// \endcode
 ///
-/// What all ranks found is said once, and what one rank found by that rank: rank 0 speaks at once, another two
-/// seconds later, and who has it from another rank after four. By then a launcher has ended a job of which a rank has
-/// failed (Open MPI takes a second). No rank waits for another. Call it in the handler.
+/// An error that all ranks have is printed once, an error of one rank by that rank: rank 0 prints at once, other
+/// ranks after two seconds, and a rank that was told of the error by another one (PeerError) after four. By then a
+/// launcher has ended a job of which a rank has failed (Open MPI takes a second). No rank waits for another. Call it
+/// in the handler.
 int report_failure(std::string_view program, const std::exception& error);
 
 }  // namespace reef::inline v0::comm

@@ -16,6 +16,17 @@ public:
 
 /// Ranks that did not arrive in time: the text says which, at what, and what each was doing last.
 /// The Progress object that reports it is unusable afterwards.
+///
+/// \code
+/// #include <cstdio>
+/// // given: comm::Progress& progress, comm::Task& task
+/// try {
+///   progress.wait(task);
+/// } catch (const comm::DeadlineError& error) {  // without ProgressOptions::abort_on_deadline
+///   std::fputs(error.what(), stderr);
+///   throw;
+/// }
+/// \endcode
 class DeadlineError : public MpiError {
 public:
   using MpiError::MpiError;

@@ -47,6 +47,13 @@ inline void run(Progress& progress, Task& task) {
 
 /// Replaces `data` by its sum over all ranks, folded in rank order: the same bits on every rank, in
 /// every run, over every transport. All ranks call it, with the same name and size. Blocks.
+///
+/// \code
+/// // given: comm::Progress& progress, std::vector<float>& weights, std::vector<float>& gradient
+/// comm::broadcast(progress, "weights", 0, std::span(weights));
+/// comm::all_reduce(progress, "gradient", std::span(gradient));
+/// comm::barrier(progress, "step");
+/// \endcode
 template <real T>
 void all_reduce(Progress& progress, std::string name, std::span<T> data,
                 std::optional<Group> group = {}) {
@@ -65,7 +72,7 @@ void reduce_scatter(Progress& progress, std::string name, std::span<const T> inp
   ReduceScatterTask<T> task(std::move(name), input, output, std::move(offsets), std::move(group));
   run(progress, task);
 }
-/// The same of chunks narrower than their sum: of bf16, summed in fp32.
+/// The same with inputs narrower than their sum: bf16, summed in fp32.
 template <real T, real Sum>
   requires(!std::same_as<T, Sum> && std::same_as<Sum, sum_t<T>>)
 void reduce_scatter(Progress& progress, std::string name, std::span<const T> input,

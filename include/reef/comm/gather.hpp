@@ -14,8 +14,14 @@
 
 namespace reef::inline v0::comm {
 
-/// One number of every rank, by rank. All ranks call it, with the same name; of a group its members do, and get
-/// theirs by position. Blocks.
+/// The numbers of all ranks, in the order of ranks. All ranks call it, with the same name; with a group, its
+/// members alone do, and get the numbers of its members in their order. Blocks.
+///
+/// \code
+/// // given: comm::Progress& progress, Seconds step
+/// const std::vector<Seconds> steps = comm::gather_numbers(progress, "step time", step);
+/// const Seconds slowest = *std::max_element(steps.begin(), steps.end());
+/// \endcode
 template <movable_element T>
 std::vector<T> gather_numbers(Progress& progress, std::string name, T mine,
                               std::optional<Group> group = {}) {
@@ -26,8 +32,8 @@ std::vector<T> gather_numbers(Progress& progress, std::string name, T mine,
   return all;
 }
 
-/// Number by number the largest of all ranks' lists; where these are not as long on all ranks, one's own. All ranks
-/// call it, with the same name. Blocks.
+/// The elementwise maximum of all ranks' lists. Where these differ in length, each rank gets its own back. All
+/// ranks call it, with the same name. Blocks.
 template <movable_element T>
 std::vector<T> largest_of_ranks(Progress& progress, const std::string& name, std::vector<T> mine) {
   const auto sizes = gather_numbers(progress, name + " (how many)", mine.size());

@@ -71,6 +71,10 @@ std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group)
 std::string describe(Kind kind, std::string_view name, std::uint64_t sequence);
 
 /// What a payload of `bytes` costs as messages of at most `piece` bytes. Nothing sends nothing.
+///
+/// \code
+/// const comm::Cost cost = comm::message_cost(3_MiB);  // 3 messages, 3 MiB and 96 bytes
+/// \endcode
 constexpr Cost message_cost(Bytes bytes, Bytes piece = default_piece_bytes) {
   const std::uint64_t messages = divide_up(bytes, piece);
   return {messages, bytes + messages * header_bytes, 0};

@@ -57,6 +57,13 @@ struct Cost {
 };
 
 /// What one rank has sent so far, per kind of operation.
+///
+/// \code
+/// // given: comm::Progress& progress, std::vector<float>& gradient
+/// const comm::Meter before = progress.meter();
+/// comm::all_reduce(progress, "gradient", std::span(gradient));
+/// const Bytes sent = (progress.meter().operations() - before.operations()).bytes;
+/// \endcode
 struct Meter {
   std::array<Cost, kind_count> kinds{};
 

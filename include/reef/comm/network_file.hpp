@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 9> network_keys{
 std::vector<double> read_uplinks(const io::Json& network, const char* key, int ranks,
                                  const std::string& file);
 
-/// Of both directions: uplink_gbps, and downlink_gbps, which is the same where it is not there.
+/// The rates of both directions: uplink_gbps, and downlink_gbps or, where that is missing, uplink_gbps again.
 std::pair<std::vector<double>, std::vector<double>> read_uplinks(const io::Json& network, int ranks,
                                                                  const std::string& file);
 
@@ -37,6 +37,12 @@ std::pair<std::vector<double>, std::vector<double>> read_uplinks(const io::Json&
 /// | errors         | FileError if it cannot be read; DecodeError, with the file, if it is no such case, |
 /// |                | has a key that nothing reads, a link that cannot be, or fewer      |
 /// |                | devices than there are ranks                                       |
+///
+/// \code
+/// // given: const comm::Communicator& world
+/// comm::ProgressOptions options;
+/// options.network = comm::read_network("case.json", world.size());
+/// \endcode
 NetworkShape read_network(const std::string& path, int ranks);
 
 }  // namespace reef::inline v0::comm

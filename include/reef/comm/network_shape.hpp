@@ -16,8 +16,8 @@ namespace reef::inline v0::comm {
 ///     reaches = left + latency - bytes / min(uplink, bandwidth)
 ///     arrival = max(left + latency, max(reaches, downlink free) + bytes / downlink)
 ///
-/// Without uplinks, arrival = max(asked, link free) + bytes / bandwidth + latency. The same as of
-/// schedule::simulate.
+/// Without uplinks, arrival = max(asked, link free) + bytes / bandwidth + latency. schedule::simulate computes
+/// with the same formulas.
 ///
 /// | asked              | when the task was submitted, if nothing kept it from starting; else when it |
 /// |                    | sends                                                                       |
@@ -26,6 +26,11 @@ namespace reef::inline v0::comm {
 /// | empty              | no emulation: messages take what they take                                  |
 /// | uplink, downlink   | busy until up and arrival; (P), infinite where there are none                |
 /// | errors             | OptionError for sizes that differ, a latency below 0, a bandwidth not above 0 |
+///
+/// \code
+/// const auto links = comm::NetworkShape::uniform(2, 0.02, 12.5e6);      // 20 ms, 100 Mbit/s
+/// const auto homes = links.with_uplinks({1.25e6, 1.25e6}, {6e6, 6e6});  // 10 Mbit/s up, 48 down
+/// \endcode
 class NetworkShape {
 public:
   NetworkShape() = default;

@@ -14,6 +14,12 @@ namespace reef::inline v0::comm {
 /// | bound apart | each rank uses all cores of its own (mpiexec --bind-to core, --map-by ...:PE=n) |
 /// | not bound   | the ranks of the node share its cores evenly                                   |
 /// | who         | all ranks of the communicator: collective, blocks                              |
+///
+/// \code
+/// #include <reef/device/host.hpp>
+/// // given: const comm::Communicator& world
+/// device::Host host({.threads = comm::share_of_cores(world)});
+/// \endcode
 int share_of_cores(const Communicator& ranks, const device::CoreSet& cores = device::own_cores());
 
 }  // namespace reef::inline v0::comm

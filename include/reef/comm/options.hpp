@@ -14,6 +14,15 @@
 namespace reef::inline v0::comm {
 
 /// How a Progress object behaves. Equal on all ranks, but for `trace` and `on_failure`.
+///
+/// \code
+/// // given: const comm::Communicator& world, trace::Sink& sink
+/// comm::ProgressOptions options;
+/// options.deadline = 120;
+/// options.network = comm::NetworkShape::uniform(world.size(), 0.02, 12.5e6);
+/// options.trace = &sink;
+/// comm::Progress progress(world, options);
+/// \endcode
 struct ProgressOptions {
   /// A peer of whom nothing was heard for so long, while somebody waits for it, is lost. 0: never.
   Seconds deadline = 30;

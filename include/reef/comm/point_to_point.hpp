@@ -32,8 +32,8 @@ public:
   }
 
   [[nodiscard]] Completion completion() const { return completion_; }
-  /// Of the next submissions; not while in flight. Each end has its own: a posted send may meet a held
-  /// receive.
+  /// How the next submissions complete; not while in flight. Each end chooses for itself: a posted send may meet
+  /// a held receive.
   void set_completion(Completion completion) { completion_ = completion; }
 
 protected:
@@ -74,6 +74,14 @@ private:
 /// | complete | when `data` may be changed again (on a shaped link: when it has left this rank)      |
 /// | wire     | cost(bytes): one message per piece, each with its header; 0 bytes send nothing       |
 /// | errors   | MpiError on both ranks if the sizes differ                                           |
+///
+/// \code
+/// // given: comm::Progress& progress, std::span<const float> activations
+/// comm::SendTask task("activations", 1, activations);  // rank 1 has a ReceiveTask of this name
+/// task.set_completion(comm::Completion::posted);
+/// progress.submit(progress.queue("send"), task);
+/// progress.wait(task);
+/// \endcode
 class SendTask final : public detail::TransferTask {
 public:
   template <class T>

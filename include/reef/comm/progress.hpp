@@ -34,16 +34,17 @@
 
 namespace reef::inline v0::comm {
 
-/// The one thread of a process that makes MPI calls, one at a time: it runs the tasks of all queues. In its
-/// place, while it rests, whoever is in run().
+/// The one thread of a process that makes MPI calls: it runs the tasks of all queues. While it sleeps, a
+/// thread that is in run() may take its place; never do two of them call MPI at once.
 ///
 /// | who      | all ranks construct and destroy it: collective, both block. One per process            |
 /// | calls    | while it lives nobody else calls MPI, unless MPI grants MPI_THREAD_MULTIPLE; errors     |
 /// |          | on MPI_COMM_WORLD and MPI_COMM_SELF are returned meanwhile, not fatal                   |
-/// | polling  | at once while something moves, else after a nap of 1/32 of the wait so far, 50 us to    |
-/// |          | 8 ms, or of 4 ms at least where all tasks wait for what wakes it; it sleeps between      |
-/// |          | signs of life when there is no task. On shaped links and a core that others compute on, |
-/// |          | messages within 100 us of each other are seen together                                  |
+/// | polling  | The thread tests messages again at once while something moves. Else it naps between two |
+/// |          | tests: for 1/32 of the wait so far, from 50 us to 8 ms, and for at least 4 ms where     |
+/// |          | every task waits for a call of wake(). Without a task it sleeps until it has to send    |
+/// |          | the next sign of life. On shaped links, on a core that others use, messages that arrive |
+/// |          | within 100 us are seen together                                                         |
 /// | deadline | counts from the last message or sign of life of a peer that somebody waits for: a slow  |
 /// |          | rank is late, not dead. See ProgressOptions                                             |
 /// | errors   | MpiError, DeadlineError, or what a callback threw, out of wait() and the next submit(); |
@@ -51,6 +52,16 @@ namespace reef::inline v0::comm {
 /// |          | may be written to until the process ends                                                |
 /// | end      | the destructor completes what was submitted, then waits until all ranks are there; when |
 /// |          | an exception destroys it, it tells the others instead, whose tasks fail                  |
+///
+/// \code
+/// // given: std::span<float> gradient
+/// const comm::Communicator world;
+/// comm::Progress progress(world);
+/// comm::AllReduceTask<float> task("gradient", gradient, world.size());
+/// progress.submit(progress.queue("reduce"), task);
+/// // ... what else there is to compute ...
+/// progress.wait(task);
+/// \endcode
 class Progress {
 public:
   explicit Progress(const Communicator& communicator, ProgressOptions options = {})
@@ -82,22 +93,23 @@ public:
 
   /// Appends `task` to the queue. Returns at once; any thread.
   ///
-  /// `ready` is asked on the progress thread, or on another that is in run(), before the task starts: what it
-  /// must wait for elsewhere.
-  /// Where it is `told`, whoever makes it true calls wake() after that, and until then this naps for
-  /// longer, up to 8 ms: so late it is where nobody calls.
-  /// `completed` is called there when the task is done, before wait() returns. Both are short, never
-  /// block, and may submit other tasks, but not run() them or wait for them. Throws OptionError if the task is in flight, sends to a rank
-  /// that is not there, or is a collective of a group that does not have this rank, or other members than before on
-  /// this queue.
+  /// The task starts once `ready` returns true; the progress thread asks it, or a thread that is in run().
+  /// With Readiness::told, whoever makes it true then calls wake(). The progress thread naps for longer
+  /// meanwhile, up to 8 ms: without that call the task may start so late.
+  ///
+  /// `completed` is called by the same threads when the task is done, before wait() returns. Both callbacks are
+  /// short, never block, and may submit other tasks, but not run() them or wait for them.
+  ///
+  /// Throws OptionError if the task is in flight, or sends to a rank that is not there; of a collective, if its
+  /// group lacks this rank, or had other members before on this queue.
   void submit(Queue& queue, Task& task, std::function<bool()> ready = {},
               std::function<void()> completed = {}, Readiness readiness = Readiness::polled);
 
   /// Appends `task` to the queue and blocks until it is complete; throws what went wrong. Any thread, but
   /// not from a callback, which is an OptionError.
   ///
-  /// While that one rests this thread does its part, for a millisecond and as long as something moves:
-  /// what is done by then needs nobody to be woken.
+  /// While the progress thread sleeps, this thread takes its place, for a millisecond and for as long as something
+  /// moves: a task that is done by then costs no hand-over between threads.
   void run(Queue& queue, Task& task);
 
   /// Blocks until the task's last submission is complete; throws what went wrong. Any thread, but

@@ -16,12 +16,20 @@ namespace reef::inline v0::comm {
 /// (Completion). Made by Progress::queue.
 ///
 /// Queues run side by side. Collectives meet by the queue's name: all ranks submit the same
-/// collectives in the same order to the queue of that name. Those of a Group meet by its name too: its
-/// members submit the same ones of it in the same order, others as many of theirs as they like. Point-to-point
+/// collectives in the same order to the queue of that name. Collectives of a Group meet by the names of queue
+/// and group: its members submit the same ones in the same order, whatever other groups submit. Point-to-point
 /// tasks meet by their own name, whatever the queue.
 ///
-/// A queue waits for the other members of each group by turns, so ranks that are in several groups submit
-/// collectives of these in an order in which none waits for itself: that of one list of them all does.
+/// A queue runs one collective at a time. So ranks that are in several groups submit the collectives of these in
+/// an order without a cycle of waits, such as the order of one list of all collectives.
+///
+/// \code
+/// // given: comm::Progress& progress, comm::Task& first, comm::Task& second
+/// comm::Queue& queue = progress.queue("reduce");
+/// progress.submit(queue, first);
+/// progress.submit(queue, second);  // starts when `first` is complete
+/// progress.wait(second);
+/// \endcode
 class Queue {
 public:
   Queue(const Queue&) = delete;

@@ -13,6 +13,10 @@ namespace reef::inline v0::comm {
 
 /// The P + 1 offsets that cut n elements into P shards, rank r owning [offsets[r], offsets[r+1]).
 /// The first n mod P shards have one element more.
+///
+/// \code
+/// const std::vector<std::int64_t> offsets = comm::even_offsets(10, 4);  // 0, 3, 6, 8, 10
+/// \endcode
 std::vector<std::int64_t> even_offsets(std::int64_t n, int ranks);
 
 namespace detail {

@@ -26,7 +26,11 @@ struct CounterState {
 
 /// Numbers that all ranks share: 0, 1, 2, ..., each given to one of them, as they ask.
 ///
-///     number = counter.next()     which of the job's micro-batches this rank takes next
+/// \code
+/// // given: comm::Progress& progress
+/// comm::SharedCounter counter(progress, "micro-batches");
+/// const std::uint64_t number = counter.next();  // which micro-batch this rank takes next
+/// \endcode
 ///
 /// Ranks of unequal speed so take unequal parts of one sequence, in order but for what is under way.
 /// Each rank asks for its next number when it is given one, so that the answer travels while it computes.

@@ -40,11 +40,14 @@ struct Signalled {
 
 /// Takes the signals that ask a job to end, so that its ranks can finish their step and save.
 ///
-///     const comm::StopRequest stop;            // in main, before MPI is started
-///     while (...) {
-///       trainer.step();
-///       if (stop.agree(trainer.progress())) break;   // on all ranks after the same step
-///     }
+/// \code
+/// // given: comm::Progress& progress, int steps
+/// const comm::StopRequest stop;  // in main, before MPI is started
+/// for (int step = 0; step < steps; ++step) {
+///   // ... Trainer::step() ...
+///   if (stop.agree(progress)) break;  // on all ranks after the same step
+/// }
+/// \endcode
 ///
 /// | signals  | SIGINT, SIGTERM and SIGUSR1, also where they were ignored before, and SIGHUP unless   |
 /// |          | it was: under nohup the job outlives its terminal. The first is remembered; another   |

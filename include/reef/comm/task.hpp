@@ -34,6 +34,15 @@ enum class Readiness : std::uint8_t { polled, told };
 /// | name   | the same on all ranks that take part; it is in every message, trace and error          |
 /// | reuse  | submit again once complete: no allocation after the first time with the same sizes     |
 /// | states | idle -> queued -> running -> complete (or failed: the Progress object is unusable then) |
+///
+/// \code
+/// // given: comm::Progress& progress, std::span<float> gradient, int steps
+/// comm::AllReduceTask<float> task("gradient", gradient, progress.size());
+/// for (int step = 0; step < steps; ++step) {
+///   progress.submit(progress.queue("reduce"), task);
+///   progress.wait(task);
+/// }
+/// \endcode
 class Task {
 public:
   Task(const Task&) = delete;
@@ -52,8 +61,9 @@ public:
     return state_.load(std::memory_order_acquire) == State::complete;
   }
 
-  /// What the bytes of the next submissions are encoded by, as every message says: where another rank's
-  /// number differs, the operation fails on both. 0, the default: they are as in memory. Not while in flight.
+  /// The number of the codec that encodes the bytes of the next submissions. Every message carries it: where
+  /// another rank's number differs, the operation fails on both. 0, the default: bytes are as in memory. Not
+  /// while in flight.
   void set_codec(std::uint8_t codec) { codec_ = codec; }
   [[nodiscard]] std::uint8_t codec() const { return codec_; }
 
@@ -64,7 +74,7 @@ public:
 
 protected:
   Task(Kind kind, std::string name) : Task(kind, std::move(name), {}) {}
-  /// Of a group, if there is one; throws OptionError if that is none of ranks.
+  /// A task of a group, if one is given; throws what Group::check throws.
   Task(Kind kind, std::string name, std::optional<Group> group);
   virtual ~Task() = default;
 
