@@ -28,6 +28,11 @@ using Dependencies = std::vector<std::vector<Dependency>>;
 /// instruction stands for all of its iterations.
 ///
 /// | cost | O(accesses * log storages), and for each the ranges of its bytes that were accessed apart |
+///
+/// \code
+/// // given: const schedule::Program& program
+/// const schedule::Dependencies waits = schedule::derive(program, schedule::place(program));
+/// \endcode
 Dependencies derive(const Program& program, const Placement& placement);
 
 namespace detail {

@@ -8,6 +8,11 @@
 namespace reef::inline v0::schedule {
 
 /// What ranks compare before they start: the programs of all of them, each as every rank built it.
+///
+/// \code
+/// // given: const std::vector<schedule::Program>& programs
+/// const std::uint64_t hash = schedule::hash_of(programs);
+/// \endcode
 std::uint64_t hash_of(std::span<const Program> programs);
 
 }  // namespace reef::inline v0::schedule

@@ -80,6 +80,12 @@ private:
 /// | cost   | O(accesses * log storages), and for each region what Occupancy looks at: log regions where     |
 /// |        | the same comes again and again, as micro-batches do                                           |
 /// | order  | deterministic: equal programs get equal placements                                            |
+///
+/// \code
+/// // given: const schedule::Program& program
+/// const schedule::Placement placement = schedule::place(program);
+/// const Bytes peak = placement.arena_bytes(schedule::Place::device);
+/// \endcode
 Placement place(const Program& program, std::uint64_t* looked_at = nullptr);
 
 /// The most bytes of a place that are alive at one instruction, in the order of the program: no arena that

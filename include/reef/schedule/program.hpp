@@ -183,6 +183,15 @@ struct Repeat {
 /// would run them (the reference), on lanes that run at once.
 ///
 /// The round is repeated; what is persistent holds its value from one round to the next.
+///
+/// \code
+/// schedule::Program program;
+/// const schedule::StorageId x = program.add_storage("x", 1_MiB, schedule::Place::device);
+/// schedule::Instruction& load = program.add("Load", schedule::Lane::load);
+/// load.writes = {{x, 0}};
+/// load.cost.bytes = 1_MiB;
+/// program.add("Use", schedule::Lane::compute).reads = {{x, 0}};  // so it waits for Load
+/// \endcode
 struct Program {
   int rank = 0;
   std::vector<Storage> storages{};

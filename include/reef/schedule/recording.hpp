@@ -20,6 +20,13 @@ constexpr trace::Activity activity_of(Lane lane) {
 /// What a simulation foresaw, as the trace that ranks leave: for trace::write_chrome and the report, beside
 /// a measured one. `unit`: seconds that a second of the simulation stands for, where costs are in another
 /// unit.
+///
+/// \code
+/// #include <reef/trace/chrome.hpp>
+/// // given: const std::vector<schedule::Program>& programs, const schedule::World& world
+/// const schedule::Simulation foreseen = schedule::simulate(programs, world);
+/// trace::write_chrome("foreseen.json", schedule::recordings_of(programs, foreseen));
+/// \endcode
 std::vector<trace::Recording> recordings_of(std::span<const Program> programs,
                                             const Simulation& simulation, double unit = 1);
 

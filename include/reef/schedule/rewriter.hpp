@@ -12,11 +12,14 @@ namespace reef::inline v0::schedule {
 /// Adds instructions to a round that is written, and keeps its loops right: what comes ahead of a body's first
 /// instruction is outside of the loop, as is what comes behind its last.
 ///
-///     Rewriter rewriter(program);
-///     for (std::size_t i = 0; i < program.round.size(); ++i) {
-///       if (program.round[i].kind == "ReduceScatter") rewriter.insert_before(i, encode(program, i));
-///     }
-///     rewriter.apply();
+/// \code
+/// // given: schedule::Program& program, const schedule::Instruction& encode
+/// schedule::Rewriter rewriter(program);
+/// for (std::size_t i = 0; i < program.round.size(); ++i) {
+///   if (program.round[i].kind == "ReduceScatter") rewriter.insert_before(i, encode);
+/// }
+/// rewriter.apply();
+/// \endcode
 ///
 /// | places | those of the round as it was when the Rewriter was made                        |
 /// | order  | of what is added at one place: as it was added                                  |

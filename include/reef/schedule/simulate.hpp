@@ -34,6 +34,13 @@ namespace reef::inline v0::schedule {
 /// |        | says more                                                                           |
 /// | cost   | O(rounds * (instructions + messages + iterations * bodies) * log)                   |
 /// | order  | deterministic: events of one time in the order in which they arose, loops ask last  |
+///
+/// \code
+/// // given: const std::vector<schedule::Program>& programs
+/// const auto world = schedule::World::uniform(2, {.flops_per_second = 1e13},
+///                                             {.latency = 0.02, .bytes_per_second = 12.5e6});
+/// const Seconds step = schedule::simulate(programs, world).step;
+/// \endcode
 Simulation simulate(std::span<const Program> programs, std::span<const Placement> placements,
                     const World& world, int rounds = 2, const TripCounts& replay = {});
 

@@ -78,6 +78,12 @@ TransferSlots transfer_slots(std::span<const Program> programs,
 /// |        | where a read would find another value, because a slot is still in use                 |
 /// | laws   | with slots as transfer_slots says, verify() finds no deadlock, whatever the schedule, |
 /// |        | cuts, speeds and links, and simulate() gives the times of the asynchronous model      |
+///
+/// \code
+/// // given: std::vector<schedule::Program>& programs, const schedule::World& world
+/// schedule::order_transfers(programs, world);
+/// schedule::verify(programs);
+/// \endcode
 void order_transfers(std::span<Program> programs, const World& world);
 
 }  // namespace reef::inline v0::schedule

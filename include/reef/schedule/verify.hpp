@@ -20,6 +20,11 @@ struct Limits {
 /// | errors | ScheduleError: the instruction, value and version; the cycle in words; the memory |
 /// | cost   | of placing the programs, and of deriving their dependencies; else linear in        |
 /// |        | instructions, dependencies, messages                                              |
+///
+/// \code
+/// // given: const std::vector<schedule::Program>& programs
+/// schedule::verify(programs, {.device_bytes = 8_GiB});
+/// \endcode
 void verify(std::span<const Program> programs, const Limits& limits = {});
 
 }  // namespace reef::inline v0::schedule

@@ -37,6 +37,11 @@ struct Link {
 };
 
 /// What a simulation assumes: a machine per rank and a link per ordered pair, row by sender.
+///
+/// \code
+/// auto world = schedule::World::uniform(3, {.flops_per_second = 1e13}, {.latency = 0.001});
+/// world.links[0 * 3 + 2] = {.latency = 0.08, .bytes_per_second = 12.5e6};  // rank 0 to 2
+/// \endcode
 struct World {
   std::vector<Machine> machines{};
   std::vector<Link> links{};
