@@ -45,6 +45,12 @@ struct AdaTopKRatios {
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5, Eq. 7 and 8. Deviation: latency is not compressed
 /// away, and with `compute` no link is made faster than the pipeline can use.
+///
+/// \code
+/// const std::vector<plan::AdaTopKLink> links{{.latency = 0.01, .transfer = 2.0},
+///                                            {.latency = 0.01, .transfer = 0.2}};
+/// const std::vector<double> ratios = plan::adatopk(links, {.ratio = 100}).ratios;
+/// \endcode
 AdaTopKRatios adatopk(const std::vector<AdaTopKLink>& links, const AdaTopKOptions& options);
 
 }  // namespace reef::inline v0::plan

@@ -23,6 +23,12 @@ struct AdaTopKCase {
 /// | index_bytes        | 8 where it is left out                                                    |
 /// | compute_s          | seconds by stage, as many as links or one more; may be left out           |
 /// | errors             | DecodeError, naming the entry                                             |
+///
+/// \code
+/// const io::Json json = io::read_json("links.json");
+/// const plan::AdaTopKCase read = plan::adatopk_from_json(json, "links.json");
+/// const plan::AdaTopKRatios ratios = plan::adatopk(read.links, read.options);
+/// \endcode
 AdaTopKCase adatopk_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan

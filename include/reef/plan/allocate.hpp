@@ -25,6 +25,17 @@ inline constexpr int most_devices_of_any_shape = 512;
 /// | errors   | OptionError, naming the field; too few devices with room are an answer                      |
 ///
 /// Source: Yuan et al., arXiv 2206.01288, section 3, for the problem. The search is ours.
+///
+/// \code
+/// // given: const profile::Network& network
+/// plan::AllocationProblem problem;
+/// problem.network = network;
+/// problem.stages = 4;
+/// problem.pipelines = 2;
+/// problem.activation_bytes = 5e8;
+/// problem.gradient_bytes = 2e9;
+/// const plan::Allocation found = plan::allocate(problem, {.seed = 1, .budget = 10});
+/// \endcode
 Allocation allocate(const AllocationProblem& problem, const AllocationOptions& options = {});
 
 }  // namespace reef::inline v0::plan

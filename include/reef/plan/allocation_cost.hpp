@@ -17,6 +17,12 @@ namespace reef::inline v0::plan {
 ///
 /// Source: Yuan et al., Decentralized Training of Foundation Models in Heterogeneous Environments,
 /// arXiv 2206.01288, Eq. 1 to 4. `compute` is ours.
+///
+/// \code
+/// // given: const plan::AllocationProblem& problem
+/// const plan::Placement sigma{{0, 1}, {2, 3}};  // two pipelines of two devices
+/// const Seconds iteration = plan::allocation_cost(problem, sigma).total();
+/// \endcode
 AllocationCost allocation_cost(const AllocationProblem& problem, const Placement& sigma);
 
 }  // namespace reef::inline v0::plan

@@ -17,6 +17,11 @@ namespace reef::inline v0::plan {
 /// | device_flops                        | what is read where stage_flops is and no speed        |
 /// | cap, stage_bytes                    | memory of each device, and of a stage; optional       |
 /// | errors                              | DecodeError or OptionError, naming the member         |
+///
+/// \code
+/// const io::Json json = io::read_json("houses.json");
+/// const plan::AllocationProblem problem = plan::allocation_from_json(json, "houses.json");
+/// \endcode
 AllocationProblem allocation_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan

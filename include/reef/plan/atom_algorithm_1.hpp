@@ -24,6 +24,11 @@ struct AtomAlgorithm1 {
 /// | cost      | exponential; OptionError beyond `most_calls`                                              |
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, Algorithm 1.
+///
+/// \code
+/// // given: const plan::Chain& chain
+/// const std::uint64_t calls = plan::atom_algorithm_1(chain, 64_MiB).calls;
+/// \endcode
 AtomAlgorithm1 atom_algorithm_1(const Chain& chain, Bytes memory,
                                 std::uint64_t most_calls = 100'000'000);
 

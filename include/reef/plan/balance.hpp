@@ -68,6 +68,13 @@ bool may_move(const SwarmServer& server);
 ///
 /// The rule of Borzunov et al., arXiv 2312.08361, appendix D, lets each server decide alone (should_move):
 /// servers that do not see each other's last moves all go to the same gap. This one says who moves.
+///
+/// \code
+/// // given: const plan::Swarm& swarm
+/// const plan::BalancePlan moves = plan::balance(swarm);
+/// const plan::BalanceMove* const mine = moves.find("server-7");
+/// const int start = mine != nullptr ? mine->start : plan::SwarmServer::nowhere;
+/// \endcode
 BalancePlan balance(const Swarm& swarm, const BalanceOptions& options = {});
 
 }  // namespace reef::inline v0::plan

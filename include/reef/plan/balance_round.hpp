@@ -56,6 +56,14 @@ struct BalanceLease {
 Swarm swarm_at(int blocks, std::span<const Announcement> announcements, Milliseconds time);
 
 /// What a server may do of the plan of the round at `now`; nothing where the plan leaves it where it is.
+///
+/// \code
+/// // given: const std::vector<plan::Announcement>& heard, plan::Milliseconds now
+/// const plan::BalanceClock clock;
+/// const plan::Swarm swarm = plan::swarm_at(80, heard, clock.snapshot(clock.round(now)));
+/// const auto lease = plan::lease_of(plan::balance(swarm), clock, "server-7", now);
+/// const bool moves = lease && lease->holds(now);
+/// \endcode
 std::optional<BalanceLease> lease_of(const BalancePlan& plan, const BalanceClock& clock,
                                      std::string_view id, Milliseconds now);
 

@@ -23,6 +23,11 @@ namespace reef::inline v0::plan {
 /// | errors | OptionError unless length is from 1 to L                  |
 ///
 /// Source: Borzunov et al., arXiv 2312.08361, appendix D, as the public code does it.
+///
+/// \code
+/// const std::vector<double> t{3, 1, 1, 2};                            // throughput by block
+/// const int start = plan::best_start(std::span<const double>(t), 2);  // 1
+/// \endcode
 template <class Number>
 int best_start(std::span<const Number> t, int length) {
   if (length < 1 || static_cast<std::size_t>(length) > t.size()) {

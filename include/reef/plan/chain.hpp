@@ -30,6 +30,13 @@ struct ChainOperator {
 
 /// A model as planners of swapping see it: operators one after the other. A graph becomes one in any
 /// topological order; a boundary is crossed by what any operator before it hands to one behind it.
+///
+/// \code
+/// plan::Chain chain;
+/// chain.operators.assign(8, {.weights = 10, .forward = 10, .backward = 20, .load = 10});
+/// chain.cut.assign(9, 3);
+/// chain.validate();
+/// \endcode
 struct Chain {
   std::vector<ChainOperator> operators{};
   std::vector<Bytes>

@@ -18,6 +18,10 @@ namespace reef::inline v0::plan {
 /// |                    | and keys that nothing reads                                              |
 ///
 /// Without `memory`, bytes may be left out: there are none.
+///
+/// \code
+/// const plan::Chain chain = plan::chain_from_json(io::read_json("chain.json"), "chain.json");
+/// \endcode
 Chain chain_from_json(const io::Json& json, std::string_view source, bool memory = true);
 
 }  // namespace reef::inline v0::plan

@@ -41,6 +41,12 @@ std::vector<double> cluster_weights(const std::vector<double>& bandwidths, int d
 ///
 /// Source: Blondel et al., Fast unfolding of communities in large networks, arXiv 0803.0476; used on bandwidths
 /// by Tang et al., FusionLLM, arXiv 2410.12707, section 4. Deviation: many runs, and chains of moves after each.
+///
+/// \code
+/// // given: const std::vector<double>& bandwidths
+/// const auto weights = plan::cluster_weights(bandwidths, 4, plan::ClusterWeights::log);
+/// const std::vector<int> labels = plan::clusters(weights, 4).labels;
+/// \endcode
 Clusters clusters(const std::vector<double>& weights, int devices, double resolution = 1);
 
 }  // namespace reef::inline v0::plan

@@ -23,6 +23,11 @@ struct ClusterCase {
 /// | network   | instead: latency_ms, bandwidth_gbps, devices, of which bandwidths count:           |
 /// |           | see network_from_json                                                              |
 /// | errors    | DecodeError, naming the entry                                                      |
+///
+/// \code
+/// const io::Json json = io::read_json("network.json");
+/// const plan::ClusterCase devices = plan::clusters_from_json(json, "network.json");
+/// \endcode
 ClusterCase clusters_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan

@@ -34,6 +34,13 @@ struct GeneticOptions {
 /// Source: Yuan et al., arXiv 2206.01288, section 3.4, in the details that its text leaves open as its published
 /// program has them. Deviations: draws are of `seed`; where the program reads a link in one direction,
 /// ours has the mean of both; its cost function is ours, which gives the same values.
+///
+/// \code
+/// // given: const plan::AllocationProblem& problem
+/// plan::GeneticOptions options;
+/// options.trials = 1000;
+/// const plan::Allocation baseline = plan::genetic_allocation(problem, options);
+/// \endcode
 Allocation genetic_allocation(const AllocationProblem& problem, const GeneticOptions& options = {});
 
 }  // namespace reef::inline v0::plan

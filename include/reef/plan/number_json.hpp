@@ -9,6 +9,12 @@
 namespace reef::inline v0::plan {
 
 /// Reads a number of a case that must lie in a range. Throws DecodeError, naming it.
+///
+/// \code
+/// // given: const io::Json& json
+/// const int stages = plan::count_from_json(json, "D_PP", 1, 64, "case.json");
+/// const double bytes = plan::number_from_json(json, "c_pp_bytes", 0, 1e15, "case.json");
+/// \endcode
 double number_from_json(const io::Json& json, std::string_view path, double least, double most,
                         std::string_view source);
 

@@ -41,6 +41,12 @@ std::vector<int> fence_order(const PipelineProblem& problem, const Clusters& clu
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 4 (OP-Fence): clusters and connected parts. Deviation:
 /// what the paper leaves open, orders and shares, is searched, and devices may be left out.
+///
+/// \code
+/// // given: const plan::PipelineProblem& problem
+/// const plan::PipelinePlan found = plan::op_fence(problem, {.effort = 8});
+/// const Seconds T = found.time.pipelined;
+/// \endcode
 PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceOptions& options = {});
 
 }  // namespace reef::inline v0::plan

@@ -24,6 +24,13 @@ namespace reef::inline v0::plan {
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III, Algorithm 1. Deviation: exact, by dynamic
 /// programming, with both directions, accumulation and what is on the device at once.
+///
+/// \code
+/// // given: const plan::Chain& chain
+/// const plan::PartitionOptions options{.memory = 8_GiB, .accumulation = 4};
+/// const plan::Partition found = plan::partition_chain(chain, options);
+/// if (!found.feasible) throw OptionError("my-program: ", found.why);
+/// \endcode
 Partition partition_chain(const Chain& chain, const PartitionOptions& options);
 
 /// The best partition with the smallest accumulation that has one. Loads that need not be hidden need

@@ -57,6 +57,11 @@ struct PipelineProblem {
 /// | cost    | O(edges + operators^2): each boundary is a sum of its own, so none keeps the    |
 /// |         | rounding of what crosses another                                                |
 /// | errors  | OptionError for an edge that does not lead forward                               |
+///
+/// \code
+/// const std::vector<double> outputs{1e6, 1e6, 4e6};
+/// const auto cut = plan::crossing_bytes(outputs, {{0, 1}, {0, 2}, {1, 2}});  // 0, 1e6, 2e6, 0
+/// \endcode
 std::vector<double> crossing_bytes(const std::vector<double>& outputs,
                                    const std::vector<std::pair<int, int>>& edges);
 

@@ -20,6 +20,11 @@ namespace reef::inline v0::plan {
 /// | network        | instead of alpha and beta: latency_ms, bandwidth_gbps, devices, see            |
 /// |                | network_from_json; and device_flops instead of speed                           |
 /// | errors         | DecodeError, naming the entry                                                  |
+///
+/// \code
+/// const io::Json json = io::read_json("case.json");
+/// const plan::PipelineProblem problem = plan::pipeline_problem_from_json(json, "case.json");
+/// \endcode
 PipelineProblem pipeline_problem_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan

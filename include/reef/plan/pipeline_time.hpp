@@ -29,6 +29,10 @@ struct PipelineTime {
 
 /// Eq. 2 to 4. Throws OptionError, naming the stage, unless there are as many times of both kinds, each from 0 to
 /// 1e30 s, as long as the slowest device can take that a PipelineProblem may have, and at least one micro-batch of more than no sample.
+///
+/// \code
+/// const plan::PipelineTime time = plan::pipeline_time({0.10, 0.12}, {0, 0.05}, 8);
+/// \endcode
 PipelineTime pipeline_time(const std::vector<Seconds>& compute, const std::vector<Seconds>& receive,
                            std::int64_t micro_batches, double samples = 1);
 

@@ -24,6 +24,12 @@ struct RouteCase {
 /// | client_rtt          | round trips in seconds by name; "inf": cannot be reached; missing: unknown  |
 /// | cache_tokens_needed | null or left out: none                                                      |
 /// | errors              | DecodeError, naming the entry                                               |
+///
+/// \code
+/// const plan::RouteCase read = plan::route_from_json(io::read_json("swarm.json"), "swarm.json");
+/// plan::Router router(read.request);
+/// for (const auto& [name, server] : read.servers) router.set(name, server);
+/// \endcode
 RouteCase route_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan

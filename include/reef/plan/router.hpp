@@ -39,6 +39,13 @@ namespace reef::inline v0::plan {
 ///
 /// Source: Borzunov et al., arXiv 2312.08361, section 3.3, as the public code's `min_latency`; Koenig and
 /// Likhachev, D* Lite, AAAI 2002. Deviation from that: there are no cycles, so no server is settled twice.
+///
+/// \code
+/// plan::Router router({.start = 0, .end = 8});
+/// router.set("A", {.start = 0, .end = 8, .rps = 400.0, .client_rtt = 0.2});
+/// router.set("B", {.start = 0, .end = 4, .rps = 100.0, .client_rtt = 0.04, .queue = 5});
+/// const plan::Route quickest = router.route();
+/// \endcode
 class Router {
   [[nodiscard]] auto by_end() const {
     return [this](int id) { return std::pair(nodes_[at(id)].end, id); };

@@ -18,6 +18,11 @@ PipelinePlan plan_of(const PipelineProblem& problem, std::vector<Stage> stages);
 /// | errors | OptionError for a problem or an order that cannot be                            |
 ///
 /// lower_bound is of that order alone.
+///
+/// \code
+/// // given: const plan::PipelineProblem& problem
+/// const plan::PipelinePlan found = plan::split_in_order(problem, {2, 0, 1});
+/// \endcode
 PipelinePlan split_in_order(const PipelineProblem& problem, const std::vector<int>& order,
                             bool skips = true);
 

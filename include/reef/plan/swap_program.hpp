@@ -18,6 +18,11 @@ schedule::Program swap_program(const Chain& chain, std::span<const int> bounds,
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III; two lanes, where loads are hidden, give the time
 /// of partition_chain.
+///
+/// \code
+/// // given: const plan::Chain& chain, const plan::Partition& found
+/// const plan::SwapTimes times = plan::swap_times(chain, found.bounds, {.accumulation = 4});
+/// \endcode
 SwapTimes swap_times(const Chain& chain, std::span<const int> bounds, const SwapSchedule& schedule);
 
 }  // namespace reef::inline v0::plan

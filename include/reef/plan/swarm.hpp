@@ -50,6 +50,14 @@ struct SwarmServer {
 };
 
 /// The servers that announce blocks of one model: what all of them read, and plan from.
+///
+/// \code
+/// plan::Swarm swarm;
+/// swarm.blocks = 80;
+/// const plan::Throughput rate = plan::to_throughput(150);
+/// swarm.servers.push_back({.id = "A", .start = 0, .length = 80, .throughput = rate});
+/// const auto served = plan::slowest_block(plan::block_throughputs(swarm));
+/// \endcode
 struct Swarm {
   static constexpr int most_blocks = 10'000;
   static constexpr int most_servers = 10'000;

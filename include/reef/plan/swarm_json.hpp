@@ -16,6 +16,10 @@ namespace reef::inline v0::plan {
 /// |         | instead of start and end, and who still serves others while it loads, old_start   |
 /// | records | of one id: the furthest in the order OFFLINE, JOINING, ONLINE counts               |
 /// | errors  | DecodeError and OptionError, naming the entry                                     |
+///
+/// \code
+/// const plan::Swarm swarm = plan::swarm_from_json(io::read_json("swarm.json"), "swarm.json");
+/// \endcode
 Swarm swarm_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan

@@ -24,6 +24,11 @@ namespace reef::inline v0::plan {
 /// | soft        | the memory of full, and no load need be hidden: least time first, then least bytes          |
 ///
 /// All but soft are for least bytes through the cuts first, then least time.
+///
+/// \code
+/// constexpr std::optional<plan::Variant> variant = plan::variant_of("three-stash");
+/// static_assert(variant && plan::keeps_three(*variant));
+/// \endcode
 enum class Variant : std::uint8_t { paper, full, turn, stash, three, three_stash, soft };
 
 inline constexpr std::array<std::string_view, 7> variant_names{
