@@ -17,6 +17,13 @@ namespace reef::inline v0::graph {
 /// | workspace  | the *_workspace_bytes of the call, free after it                                  |
 /// | life       | until the lane has passed what forward and backward enqueue                       |
 /// | alignment  | 64 bytes each                                                                     |
+///
+/// \code
+/// // given: const graph::Dag& dag, float* weight, float* logits
+/// graph::SegmentBindings bindings(dag);
+/// bindings.parameter(dag.parameter("fc.weight")) = weight;
+/// bindings.tensor(dag.tensor("logits")) = logits;
+/// \endcode
 struct SegmentBindings {
   SegmentBindings() = default;
   explicit SegmentBindings(const Dag& dag)

@@ -17,9 +17,9 @@ struct ChainOptions {
 /// Throws OptionError if the profile is not of these operators, or of parameters or outputs of other sizes.
 void require_operators_of(const Dag& dag, const profile::Profile& profile);
 
-/// Throws OptionError if the profile is not of this Dag, other operators, or ones of other sizes, as those of
-/// other micro-batches are, or that save or compute something else, as those of other attention heads, or is
-/// none (Profile::validate). Takes as long as workload().
+/// Throws OptionError unless the profile is of this Dag: of the same operators, of the same sizes (those of other
+/// micro-batches differ), which save and compute the same (with another number of attention heads they do not),
+/// and with figures that can be (Profile::validate). Takes as long as workload().
 void require_profile_of(const Dag& dag, const profile::Profile& profile);
 
 /// A model as planners of swapping see it: the operators of its Dag in their order, with the figures of a
@@ -31,6 +31,13 @@ void require_profile_of(const Dag& dag, const profile::Profile& profile);
 ///     cut             all tensors that cross a boundary, also those that skip operators
 ///
 /// Errors as require_operators_of: a profile that was given is checked before, by require_profile_of.
+///
+/// \code
+/// #include <reef/plan/partition_chain.hpp>
+/// // given: const graph::Dag& dag, const profile::Profile& profile
+/// const plan::Chain chain = graph::chain_of(dag, profile);
+/// const std::vector<int> bounds = plan::partition_chain(chain, {.memory = 8_GiB}).bounds;
+/// \endcode
 plan::Chain chain_of(const Dag& dag, const profile::Profile& profile,
                      const ChainOptions& options = {});
 

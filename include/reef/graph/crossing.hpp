@@ -8,6 +8,11 @@ namespace reef::inline v0::graph {
 
 /// What crosses the boundary before each node, and after the last: the bytes of all tensors that a node
 /// before it hands to one behind it, however far. Inputs of the Dag are everywhere and cross nothing.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
+/// \endcode
 std::vector<Bytes> crossing_bytes(const Dag& dag);
 
 }  // namespace reef::inline v0::graph

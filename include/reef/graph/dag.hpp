@@ -52,6 +52,12 @@ struct Node {
 /// | device | none: planners and simulators read it, and any rank can build it                          |
 /// | errors | ShapeError naming node, tensor, what was expected and what was given, also where one has   |
 /// |        | no elements; the Dag is unchanged                                                          |
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// double flops = 0;
+/// for (const graph::Node& node : dag.nodes) flops += node.signature.forward_flops;
+/// \endcode
 struct Dag {
   Element element = Element::float32;  ///< of parameters
   std::vector<Node> nodes;

@@ -31,6 +31,12 @@ profile::Profile workload(const Dag& dag);
 ///     load_s = parameters / link
 ///
 /// Throws OptionError unless the speed is positive.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const auto profile = graph::estimate(
+///     dag, {.flops_per_second = 1e13, .bytes_per_second = 5e11, .copy_bytes_per_second = 2e10});
+/// \endcode
 profile::Profile estimate(const Dag& dag, const Speed& speed);
 
 /// estimate() by operations alone.

@@ -79,6 +79,16 @@ enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 /// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or places in memory |
 /// | errors   | ShapeError from building, the graph unchanged; OptionError for bindings that lack     |
 /// |          | something, before any operator has run                                                |
+///
+/// \code
+/// #include <reef/nn/cross_entropy.hpp>
+/// #include <reef/nn/linear.hpp>
+/// graph::Graph<device::Host, float> g;
+/// const int x = g.input("x", {{32, 784}, Element::float32});
+/// const int labels = g.input("labels", {{32}, Element::int32});
+/// const int logits = g.add("fc", nn::Linear{.features = 10}, {x})[0];
+/// g.loss(g.add("loss", nn::CrossEntropy{}, {logits, labels})[0]);
+/// \endcode
 template <device::device Device, real T>
 class Graph {
 public:
@@ -139,8 +149,8 @@ public:
     return bytes;
   }
 
-  /// Enlarges them to at least these: ranks with other numbers of threads plan alike for the most. Throws
-  /// OptionError, nothing changed, unless there are two a node.
+  /// Enlarges the workspaces to at least these sizes, so that ranks with different numbers of threads plan the
+  /// same memory. Throws OptionError, and changes nothing, unless there are two sizes for each node.
   void enlarge_workspaces(std::span<const Bytes> bytes) {
     if (bytes.size() != 2 * dag_.nodes.size()) {
       throw OptionError("reef::graph: ", bytes.size(), " sizes of workspaces for ",

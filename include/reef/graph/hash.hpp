@@ -10,6 +10,11 @@ namespace reef::inline v0::graph {
 /// its parameters. The batch and other shapes of activations do not count.
 ///
 /// Ranks compare it before they start, and a checkpoint with the model that takes it over.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const std::uint64_t model = graph::hash_of(dag);
+/// \endcode
 std::uint64_t hash_of(const Dag& dag);
 
 }  // namespace reef::inline v0::graph

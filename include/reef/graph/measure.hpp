@@ -275,6 +275,12 @@ void measure_rates(Device& device, profile::Profile& profile, typename Device::L
 /// |        | before, for rates, 256 MiB of the device and as much that is pinned, or what there is    |
 /// | blocks | until all are measured; the lane is made here                                |
 /// | errors | MemoryError when one operator alone does not fit; OptionError for the options |
+///
+/// \code
+/// // given: const graph::Graph<device::Host, float>& model
+/// device::Host host({.threads = 2});
+/// const profile::Profile profile = graph::measure(host, model, {.repeats = 3, .classes = 50257});
+/// \endcode
 template <class Device, real T>
 profile::Profile measure(Device& device, const Graph<Device, T>& graph,
                          MeasureOptions options = {}) {

@@ -165,6 +165,28 @@ struct BackwardCall {
 /// The three functions can be templates over the call: `void forward(const auto& call) const`.
 ///
 /// Models: everything in nn/; a user's struct with `kind`, `signature`, `forward` and `backward`.
+///
+/// \code
+/// struct Twice {  // out = 2 in; with parameters: examples/own_operator.cpp
+///   static constexpr std::string_view kind = "Twice";
+///   graph::Signature signature(const auto& call) const {
+///     graph::Signature result;
+///     result.outputs = {call.inputs[0]};
+///     return result;
+///   }
+///   void forward(const auto& call) const {
+///     const auto in = call.input(0).span();
+///     for (std::size_t i = 0; i < in.size(); ++i) call.output(0).data()[i] = 2 * in[i];
+///   }
+///   void backward(const auto& call) const {
+///     const auto d_in = call.input_gradient(0).span();
+///     for (std::size_t i = 0; i < d_in.size(); ++i) {
+///       d_in[i] = (call.accumulates(0) ? d_in[i] : 0) + 2 * call.output_gradient(0).data()[i];
+///     }
+///   }
+/// };
+/// static_assert(graph::operator_for<Twice, device::Host, float>);
+/// \endcode
 template <class Op, class Device, class T>
 concept operator_for = std::copy_constructible<Op> &&
     requires(const Op& op, const SignatureCall<Device, T>& signature,

@@ -56,6 +56,13 @@ void initialise(const Parameter& parameter, const DrawKey& key, T* target, std::
 }
 
 /// Writes all initial elements of the parameter.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const graph::ParameterLayout layout = graph::parameter_layout(dag);
+/// std::vector<float> weights(static_cast<std::size_t>(layout.parameter_elements));
+/// graph::initialise(dag.parameters[0], {.seed = 1}, weights.data() + layout.parameters[0]);
+/// \endcode
 template <real T>
 void initialise(const Parameter& parameter, const DrawKey& key, T* target) {
   initialise(parameter, key, target, 0, parameter.spec.shape.size());

@@ -105,6 +105,12 @@ struct GradientFlow {
 GradientFlow gradient_flow(const Dag& dag);
 
 /// Plans nodes [first, last) of the Dag. Throws OptionError when that is no range of its nodes.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const graph::Segment first = graph::plan_segment(dag, 0, dag.node_count() / 2);
+/// const Bytes kept = first.saved_bytes;  // between its forward and its backward
+/// \endcode
 Segment plan_segment(const Dag& dag, int first, int last);
 
 /// All nodes as one segment.

@@ -11,6 +11,11 @@
 namespace reef::inline v0::graph {
 
 /// What is known of a tensor before it exists.
+///
+/// \code
+/// const graph::TensorSpec tokens{{8, 256}, Element::int32};  // (B, T)
+/// const Bytes bytes = tokens.bytes();
+/// \endcode
 struct TensorSpec {
   Shape shape;
   Element element = Element::float32;

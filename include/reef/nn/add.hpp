@@ -15,6 +15,11 @@ namespace reef::inline v0::nn {
 /// | shape  | a, b, out: the same, any                                                       |
 /// | memory | out lies where b lies if nobody else reads b; both gradients are the output's,  |
 /// |        | copied only where something else must stay apart                               |
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x, int branch
+/// const int out = g.add("residual", nn::Add{}, {x, branch})[0];
+/// \endcode
 struct Add {
   static constexpr std::string_view kind = "Add";
 

@@ -21,6 +21,11 @@ namespace reef::inline v0::nn {
 /// | cost    | forward 2 B T^2 C, backward 5 B T^2 C operations: half of T x T is masked            |
 ///
 /// Source: Vaswani et al., arXiv 1706.03762; Dao et al., FlashAttention, arXiv 2205.14135.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int qkv
+/// const int out = g.add("attn", nn::CausalAttention{.heads = 12}, {qkv})[0];
+/// \endcode
 struct CausalAttention {
   static constexpr std::string_view kind = "CausalAttention";
 

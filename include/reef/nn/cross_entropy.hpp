@@ -16,6 +16,11 @@ namespace reef::inline v0::nn {
 /// | shape  | logits: (..., V); targets: the same without V, int32, -1 where a row does not count |
 /// | saved  | the log-sum-exp of each row                                                         |
 /// | memory | the gradient of the logits lies where the logits lie                                |
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int logits, int targets
+/// g.loss(g.add("loss", nn::CrossEntropy{}, {logits, targets})[0]);
+/// \endcode
 struct CrossEntropy {
   static constexpr std::string_view kind = "CrossEntropy";
 

@@ -27,6 +27,11 @@ inline void check_dropout_rate(float rate) {
 /// | state  | none: backward draws the same numbers again                                         |
 ///
 /// Source: Srivastava et al., Dropout, JMLR 15, 2014.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int out = g.add("drop", nn::Dropout{.rate = 0.1F}, {x})[0];
+/// \endcode
 struct Dropout {
   static constexpr std::string_view kind = "Dropout";
 

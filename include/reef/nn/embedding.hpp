@@ -16,6 +16,12 @@ namespace reef::inline v0::nn {
 /// | shape      | tokens: (B, T) int32 in [0, V); out: (B, T, C); wte: (V, C); wpe: (positions, C) |
 /// | parameters | both normal of deviation 0.02; both decay                                        |
 /// | errors     | DecodeError for a token outside [0, V), on the host; NaN in its row, on CUDA     |
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int tokens
+/// const nn::Embedding embedding{.vocabulary = 50257, .positions = 1024, .channels = 768};
+/// const int x = g.add("embedding", embedding, {tokens})[0];
+/// \endcode
 struct Embedding {
   static constexpr std::string_view kind = "Embedding";
 

@@ -15,6 +15,11 @@ namespace reef::inline v0::nn {
 /// | memory | its gradient lies where the output's gradient lies                      |
 ///
 /// Source: Hendrycks and Gimpel, Gaussian error linear units, arXiv 1606.08415.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int out = g.add("act", nn::Gelu{}, {x})[0];
+/// \endcode
 struct Gelu {
   static constexpr std::string_view kind = "Gelu";
 

@@ -99,6 +99,14 @@ inline std::int32_t draw_token(std::span<const float> logits, const GenerateOpti
 /// |        | not; MemoryError. After any of these it can be used again                                |
 ///
 /// The graph and the device must outlive it.
+///
+/// \code
+/// // given: const graph::Graph<device::Host, float>& model, const std::vector<float>& wte
+/// device::Host host;
+/// nn::Generator<device::Host, float> generator(host, model);
+/// generator.set_parameter("transformer.wte.weight", wte);  // and the other parameters
+/// const auto tokens = generator.generate(std::vector<std::int32_t>{15496}, {.tokens = 20});
+/// \endcode
 template <device::device Device, real T>
 class Generator {
 public:

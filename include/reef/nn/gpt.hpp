@@ -72,6 +72,11 @@ struct GptConfig {
 /// | errors     | OptionError for a configuration that cannot be                                      |
 ///
 /// Source: Radford et al., Language models are unsupervised multitask learners, 2019.
+///
+/// \code
+/// const auto model = nn::gpt<device::Host, float>(
+///     {.layers = 6, .heads = 6, .channels = 384, .vocabulary = 256, .context = 256, .batch = 8});
+/// \endcode
 template <class Device, real T>
 graph::Graph<Device, T> gpt(const GptConfig& config, int threads = device::available_cores()) {
   config.check();

@@ -18,6 +18,11 @@ namespace reef::inline v0::nn {
 /// Dropout is 0, as for evaluation: it is no part of the weights.
 ///
 /// Source: huggingface/transformers, models/gpt2/configuration_gpt2.py.
+///
+/// \code
+/// const nn::GptConfig config = nn::read_gpt2_config("gpt2/config.json");
+/// nn::write_gpt2_config("mine/config.json", config);
+/// \endcode
 GptConfig read_gpt2_config(const std::filesystem::path& path);
 
 /// Writes the config.json of a gpt(), which with the file of write_gpt2 as model.safetensors is a

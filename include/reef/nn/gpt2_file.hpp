@@ -110,6 +110,15 @@ inline bool fits_gpt2(const io::StoredTensor& stored, const graph::Parameter& pa
 /// The number of heads is in no tensor: a file is read with any that divides the channels.
 ///
 /// Source: huggingface/transformers, models/gpt2/modeling_gpt2.py.
+///
+/// \code
+/// const nn::Gpt2File file("gpt2");  // a folder of Hugging Face
+/// const nn::GptConfig config = file.config();
+/// const auto model = nn::gpt<device::Host, float>(config);
+/// std::map<std::string, std::vector<float>> weights;
+/// file.read<float>(model.dag(), config.vocabulary,
+///                  [&](const auto& name, const auto& values) { weights[name] = values; });
+/// \endcode
 class Gpt2File {
 public:
   explicit Gpt2File(const std::filesystem::path& path) : files_(path) {

@@ -15,6 +15,14 @@ namespace reef::inline v0::nn {
 
 /// The operators' arithmetic on the host's cores: matrix products by oneDNN or CBLAS on one thread
 /// per tile, the rest by vector code that is chosen at run time (device/simd.hpp).
+///
+/// \code
+/// // given: device::Host::Lane& lane, const std::vector<float>& in, std::vector<float>& out
+/// lane.submit([&](device::Host::Lane& own) {
+///   nn::Kernels<device::Host>::gelu_forward<float>(own, out.data(), in.data(), std::ssize(out));
+/// });
+/// lane.synchronize();
+/// \endcode
 template <>
 struct Kernels<device::Host> : host::Gemm,
                                host::Linear,

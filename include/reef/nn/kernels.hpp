@@ -46,6 +46,21 @@ enum class Transpose : std::uint8_t { no, yes };
 ///
 /// Attention dropout (rate > 0) zeroes probability (h, t, s) of batch row b by element
 /// (h T + t) T + s of the key whose sample is key.sample + b.
+///
+/// \code
+/// template <class Device>  // c = a b, of (n, n) matrices on the device
+/// void multiply(Device& device, float* c, const float* a, const float* b, std::int64_t n) {
+///   using Kernels = nn::Kernels<Device>;
+///   constexpr auto no = nn::Transpose::no;
+///   typename Device::Lane lane(device, "multiply");
+///   const auto space = device.allocate(
+///       Kernels::template gemm_workspace<float>(no, no, n, n, n, lane.threads()), "multiply");
+///   lane.submit([&](auto& own) {
+///     Kernels::template gemm<float>(own, no, no, n, n, n, 1, a, n, b, n, 0, c, n, space.data());
+///   });
+///   lane.synchronize();
+/// }
+/// \endcode
 template <class Device>
 struct Kernels {
   static_assert(sizeof(Device) == 0,

@@ -18,6 +18,11 @@ namespace reef::inline v0::nn {
 /// | memory     | the input's gradient lies where the output's gradient lies, unless it is a sum |
 ///
 /// Source: Ba, Kiros and Hinton, Layer normalization, arXiv 1607.06450.
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int out = g.add("ln_1", nn::LayerNorm{.epsilon = 1e-6}, {x})[0];
+/// \endcode
 struct LayerNorm {
   static constexpr std::string_view kind = "LayerNorm";
 

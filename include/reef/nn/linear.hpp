@@ -15,6 +15,11 @@ namespace reef::inline v0::nn {
 /// | shape      | in: (..., K); out: (..., N); weight: (K, N) or (N, K); bias: (N), if wanted      |
 /// | parameters | weight: normal of deviation `deviation`, decays; bias: zeros, does not           |
 /// | cost       | forward 2 R K N, backward 4 R K N operations for R rows                          |
+///
+/// \code
+/// // given: graph::Graph<device::Host, float>& g, int x
+/// const int out = g.add("fc", nn::Linear{.features = 3072, .bias = false}, {x})[0];
+/// \endcode
 struct Linear {
   static constexpr std::string_view kind = "Linear";
 
