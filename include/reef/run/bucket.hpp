@@ -73,6 +73,10 @@ inline std::int64_t norm_blocks(std::span<const std::pair<std::int64_t, std::int
 
 /// P + 1 offsets that give each of P ranks a share of n elements in whole blocks, which begin anew at each
 /// of `parameters`: shares differ from n / P by at most a block.
+///
+/// \code
+/// const std::vector<std::int64_t> offsets = run::shard_offsets(1'000'000, 4);
+/// \endcode
 inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
                                                std::span<const std::int64_t> parameters = {}) {
   std::vector<std::int64_t> offsets;

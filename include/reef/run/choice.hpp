@@ -64,6 +64,11 @@ struct SwapSchedule {
 };
 
 /// The parameters of a plan that a planner may choose.
+///
+/// \code
+/// const run::Choice choice{.cuts = {0, 12, 24},
+///                          .activations = {run::Activations::recompute, run::Activations::keep}};
+/// \endcode
 struct Choice {
   std::vector<int> cuts;  ///< 0, the first nodes of further segments, the number of nodes
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept

@@ -65,6 +65,12 @@ inline std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profi
 /// updates of weights that live there, those of its rate. What else there is has operations, bytes and copies.
 ///
 /// Throws OptionError unless the profile is of the plan's model.
+///
+/// \code
+/// // given: schedule::Program& program, const run::StepPlan& plan, const profile::Profile& profile
+/// run::set_costs(program, plan, profile);
+/// const auto world = schedule::World::uniform(plan.ranks(), run::machine_of(profile), {});
+/// \endcode
 inline void set_costs(schedule::Program& program, const StepPlan& plan,
                       const profile::Profile& profile) {
   graph::require_operators_of(*plan.dag, profile);

@@ -56,6 +56,15 @@ inline schedule::Dependencies serial_order(const schedule::Program& program) {
 /// |        | and the Progress object are unusable then, on all ranks, and the round is not      |
 /// |        | complete                                                                           |
 /// | life   | device, progress, lanes and program outlive the executor                           |
+///
+/// \code
+/// // given: device::Host& host, comm::Progress& progress, const schedule::Program& program
+/// // given: const schedule::Placement& placement, const run::Handlers<device::Host>& handlers
+/// run::Lanes<device::Host> lanes(host, progress, nullptr);
+/// run::Executor<device::Host> executor(host, progress, lanes, program,
+///                                      schedule::derive(program, placement), handlers);
+/// executor.run();  // one round
+/// \endcode
 template <device::device Device>
 class Executor {
 public:

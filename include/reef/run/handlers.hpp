@@ -17,6 +17,15 @@ namespace reef::inline v0::run {
 ///
 /// An entry is asked once per instruction, before the first round, so what is fixed for all rounds
 /// (addresses, sizes) is worked out then.
+///
+/// \code
+/// // given: run::Handlers<device::Host>& handlers, const run::Memory<device::Host>& memory
+/// handlers.on_lane("Clear", [&memory](const schedule::Instruction& i) {
+///   const schedule::StorageId id = i.writes[0].storage;
+///   return [to = memory.at(id), bytes = memory.program().storages[id].bytes](
+///              device::Host::Lane& lane) { lane.fill_zero(to, bytes); };
+/// });
+/// \endcode
 template <device::device Device>
 class Handlers {
 public:

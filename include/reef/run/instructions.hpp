@@ -165,6 +165,16 @@ inline void add_segment_storages(StepBuilder& builder, StepBuilder::MicroBatch& 
 /// weight: `Batch(j)`. Returns the first j.
 ///
 /// Called by every pipeline policy, before its own instructions.
+///
+/// \code
+/// // given: run::StepBuilder& builder
+/// const int first = run::add_micro_batches(builder);
+/// for (const int s : builder.segments()) run::add_forward(builder, s, first);
+/// for (auto s = builder.segments().rbegin(); s != builder.segments().rend(); ++s) {
+///   run::add_backward(builder, *s, first, 0, true);
+/// }
+/// run::add_folds(builder, 0);
+/// \endcode
 inline int add_micro_batches(StepBuilder& builder) {
   const StepPlan& plan = builder.plan;
   const graph::Dag& dag = *plan.dag;

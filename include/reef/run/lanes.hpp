@@ -35,6 +35,11 @@ private:
 };
 
 /// The lanes and queues that the programs of one process run on.
+///
+/// \code
+/// // given: device::Host& host, comm::Progress& progress, trace::Sink& sink
+/// run::Lanes<device::Host> lanes(host, progress, &sink);
+/// \endcode
 template <device::device Device>
 struct Lanes {
   using Lane = typename Device::Lane;

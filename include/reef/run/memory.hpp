@@ -55,6 +55,15 @@ struct StorageCopy {
 };
 
 /// A program with the places of its storages in the arenas.
+///
+/// \code
+/// // given: device::Host& host, const schedule::Program& program, schedule::StorageId x
+/// const schedule::Placement placement = schedule::place(program);
+/// const schedule::Placement* const all[] = {&placement};
+/// const run::Arenas<device::Host> arenas(host, all);
+/// const run::Memory<device::Host> memory(program, placement, arenas);
+/// float* const elements = memory.at<float>(x);
+/// \endcode
 template <device::device Device>
 class Memory {
 public:

@@ -84,6 +84,13 @@ inline void add_reduce_scatter_messages(Instruction& instruction, const StepBuil
 
 /// Makes an instruction the all-gather of a group, for RankContext::all_gather: this rank's shard goes to
 /// each member, from each comes its own.
+///
+/// \code
+/// // given: run::StepBuilder& builder, schedule::Instruction& gather, std::size_t b
+/// const run::Bucket& bucket = builder.plan.buckets[b];
+/// run::add_all_gather_messages(gather, builder, builder.plan.sum_bytes(),
+///                              run::first_optimizer_channel, bucket.group, bucket.shards);
+/// \endcode
 inline void add_all_gather_messages(Instruction& instruction, const StepBuilder& builder,
                                     Bytes element, std::uint32_t channel, const Group& group,
                                     std::vector<std::int64_t> offsets) {

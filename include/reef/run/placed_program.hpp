@@ -16,6 +16,12 @@ inline schedule::Program staged(const StepPlan& plan, schedule::Program written)
 }
 
 /// A rank's program in all the forms that it takes: as the passes wrote it, staged, and placed.
+///
+/// \code
+/// // given: run::StepBuilder& builder
+/// const run::PlacedProgram placed(std::move(builder));
+/// const Bytes peak = placed.placement.device_bytes;
+/// \endcode
 struct PlacedProgram {
   StepBuilder builder;
   schedule::Program program;

@@ -45,6 +45,15 @@ struct StepState {
 /// What the code of one rank's program works on: the program, its memory, its model and its
 /// batches. Everything outlives the executor. A policy's code also asks it for messages to other
 /// ranks.
+///
+/// \code
+/// template <class Handlers, class RankContext>
+/// void add_code(Handlers& handlers, const RankContext& context) {
+///   handlers.on_wire("Share", [&context](const schedule::Instruction& i) {
+///     return context.template all_gather<typename RankContext::sum_type>(i.text(), i);
+///   });
+/// }
+/// \endcode
 template <device::device Device, real T, real Gradient = sum_t<T>>
 struct RankContext {
   using device_type = Device;

@@ -17,6 +17,13 @@ namespace reef::inline v0::run {
 /// largest segment needs, and in each a part for every operand of a segment. The slot that has been used
 /// longest ago is taken next, and by whom is in the order of the program: so its reuse is a dependency,
 /// and memory stays bounded whatever the speed of the lanes.
+///
+/// \code
+/// // given: schedule::Program& program, const std::vector<std::vector<schedule::Value>>& weights
+/// run::Slots slots(program, 2, "weights", weights);  // `weights`: by segment
+/// if (!slots.find(3)) slots.take(3);
+/// const std::vector<schedule::Value> loaded = slots.parts();
+/// \endcode
 class Slots {
 public:
   Slots() = default;

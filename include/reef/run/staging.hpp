@@ -261,6 +261,11 @@ private:
 /// first, that lane brings it, else the load lane does when it is needed. A value whose host copy is
 /// still current is not fetched again, but at the borders of a loop. A body takes in what becomes of its
 /// instructions; it still runs until the same instruction.
+///
+/// \code
+/// // given: schedule::Program& program
+/// program = run::stage_transfers(std::move(program));
+/// \endcode
 inline schedule::Program stage_transfers(schedule::Program program) {
   return detail::Stager(std::move(program)).run();
 }

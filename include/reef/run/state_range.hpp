@@ -12,6 +12,15 @@ namespace reef::inline v0::run {
 /// A part of a policy's state that a rank keeps, in a storage of its own: what is named, for the
 /// weights [begin, begin + elements) of the flat parameter layout. It says nothing of buckets or ranks,
 /// so that a run with others can take it over.
+///
+/// \code
+/// // given: const run::Bucket& bucket, run::StorageId residual, int rank
+/// run::StateRange range;
+/// range.storage = residual;
+/// range.name = concat("rank.", rank, ".residual");  // each rank has its own
+/// range.begin = bucket.begin;
+/// range.elements = bucket.size();
+/// \endcode
 struct StateRange {
   /// | shard   | the rank's part; the ranks' parts together are the whole                       |
   /// | whole   | every rank has all of it                                                       |

@@ -68,6 +68,12 @@ struct AccumulationPhase {
 /// purpose, so that the programs of a trainer agree on where those lie. Then the optimizer composes
 /// the step: it sets `phase` and has the model's pass, pipeline and swap, write the micro-batches
 /// of one, as often as the step has phases. Compressors rewrite the whole.
+///
+/// \code
+/// // given: const run::StepPlan& plan
+/// run::StepBuilder builder(plan, 0, run::Purpose::training);
+/// builder.program.add("Mine", run::Lane::compute).reads = {{builder.weights[0], 0}};
+/// \endcode
 struct StepBuilder {
   /// The gradients that one fold over micro-batches sums: of a rank, or of a virtual rank.
   struct Accumulators {

@@ -278,6 +278,12 @@ inline std::vector<TiedCopy> tied_copies_of(const StepPlan& plan) {
 /// replica, or of each rank that a lone process stands for.
 ///
 /// Throws OptionError when cuts, topology or counts make no sense.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const std::vector<int> cuts = run::choose_cuts(dag, 4_MiB);
+/// const run::StepPlan plan = run::make_step_plan(dag, cuts, run::Topology(2), 1, {4, 4}, false);
+/// \endcode
 inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts,
                                Topology topology, int virtual_ranks, std::vector<int> micro_batches,
                                bool discrete) {

@@ -19,8 +19,12 @@ namespace reef::inline v0::run {
 /// rank for every stage of every replica. Plain data, the same on all ranks, and part of the hash
 /// that they agree on.
 ///
-///     Topology(4)          four replicas of the whole model: data parallelism
-///     Topology(2, 3)       two replicas of three stages: six ranks, rank = replica * 3 + stage
+/// \code
+/// const run::Topology replicas(4);           // of the whole model: data parallelism
+/// const run::Topology pipelines(2, 3);       // two replicas of three stages: six ranks
+/// const int rank = pipelines.rank(1, 0);     // 3 = replica * 3 + stage
+/// const Group group = pipelines.holders(0);  // ranks 0 and 3
+/// \endcode
 ///
 /// A stage may hold several runs of consecutive segments, its chunks: chunk k, counted from the model's
 /// first, is on stage_of_chunk[k]. Pipeline policies of several chunks a stage say so themselves.
