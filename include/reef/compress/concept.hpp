@@ -14,6 +14,23 @@ namespace reef::inline v0::compress {
 /// | facts  | `lossless`: what arrives is what was sent, bit for bit; `payload`: its form |
 /// | laws   | a lossless compressor changes no bit of a step                              |
 /// | models | Dense                                                                       |
+///
+/// \code
+/// #include <cstdio>
+/// struct Counted {  // as Dense, and says what a step sends
+///   using policy_tag = CompressTag;
+///   static constexpr bool lossless = true;
+///   static constexpr Payload payload = Payload::dense;
+///   static void add(run::StepBuilder& builder) {
+///     Bytes sent = 0;
+///     for (const schedule::Instruction& i : builder.program.round) {
+///       for (const schedule::Message& message : i.sends) sent += message.bytes;
+///     }
+///     std::printf("%s\n", format_bytes(sent).c_str());
+///   }
+/// };
+/// static_assert(compress::compressor_policy<Counted>);
+/// \endcode
 template <class C>
 concept compressor_policy = std::is_same_v<policy_tag_of<C>, CompressTag> &&
                             requires(run::StepBuilder& builder) {

@@ -5,6 +5,10 @@
 namespace reef::inline v0::compress {
 
 /// No compression: every value goes over the wire as it is. The neutral element of its axis.
+///
+/// \code
+/// using MyTrainer = Trainer<compress::Dense, optim::Ddp<optim::AdamW>>;  // as without Dense
+/// \endcode
 struct Dense {
   using policy_tag = CompressTag;
   static constexpr bool lossless = true;

@@ -25,6 +25,12 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Nabli et al., ACCO, arXiv 2406.02613, algorithm 1. Deviation: g~(0) has as many micro-batches
 /// as any phase, not one.
+///
+/// \code
+/// using MyTrainer = Trainer<optim::Acco<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.accumulation = Accumulation::adaptive();
+/// \endcode
 template <update_rule UpdateRule>
 struct Acco : detail::OverlappingPolicy<UpdateRule, 2, 0, detail::Prediction::none> {
   static constexpr std::string_view name = "acco";

@@ -21,6 +21,10 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Nabli et al., ACCO, arXiv 2406.02613, section 3. The paper leaves open what w~(1) is, whether
 /// the second call keeps its state, and which rate it has.
+///
+/// \code
+/// using MyTrainer = Trainer<optim::AccoWp<optim::AdamW>>;
+/// \endcode
 template <update_rule UpdateRule>
 struct AccoWp : detail::OverlappingPolicy<UpdateRule, 1, 0, detail::Prediction::repeated_update> {
   static constexpr std::string_view name = "acco-wp";

@@ -20,6 +20,11 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Loshchilov and Hutter, Decoupled weight decay regularization, arXiv 1711.05101,
 /// algorithm 2.
+///
+/// \code
+/// Trainer<optim::Ddp<optim::AdamW>>::Options options;
+/// options.rule = optim::AdamW({.beta2 = 0.99, .weight_decay = 0.01});
+/// \endcode
 struct AdamW {
   struct Options {
     double beta1 = 0.9;

@@ -25,6 +25,26 @@ namespace reef::inline v0::optim {
 /// | coefficients<T>     | what is the same for all weights in one step (t from 1, lr, decay or not)   |
 /// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and sqrt(V)     |
 /// | models              | Sgd, Momentum, AdamW                                                        |
+///
+/// \code
+/// struct SignSgd {  // w = w - lr sign(g), but for |g| < 1e-30
+///   struct Options {};
+///   static constexpr std::string_view name = "sign-sgd";
+///   static constexpr int states = 0;
+///   SignSgd() = default;
+///   explicit SignSgd(Options) {}
+///   template <real T>
+///   T coefficients(std::int64_t, double lr, bool) const {
+///     return static_cast<T>(lr);
+///   }
+///   REEF_RULE template <class V, class T>
+///   REEF_HOST_DEVICE static void update(V& w, V* state, const V& g, const T& lr) {
+///     using device::max, device::min;
+///     w = w - lr * max(V(-1), min(V(1), V(1e30F) * g));
+///   }
+/// };
+/// static_assert(optim::optimizer_policy<optim::Zero1<SignSgd>>);
+/// \endcode
 template <class R>
 concept update_rule = requires(const R& rule, std::int64_t t, double lr) {
   { R::states } -> std::convertible_to<int>;
@@ -47,7 +67,7 @@ concept predicting_rule = update_rule<R> && requires(const R& rule, float w, con
 
 using run::StateRange;
 
-/// What the code of an optimizer policy is given: the rule with its constants, what bounds an update, and
+/// The options that an optimizer policy's code is given: the rule with its constants, the bounds of an update, and
 /// the policy's own options.
 template <class O>
 struct CodeOptions {

@@ -19,6 +19,10 @@ namespace reef::inline v0::optim {
 /// | hides  | a bucket's reduction runs under the backward of the segments before it                 |
 ///
 /// Source: Li et al., PyTorch distributed, arXiv 2006.15704, section 3.2.
+///
+/// \code
+/// using MyTrainer = Trainer<optim::Ddp<optim::AdamW>>;
+/// \endcode
 template <update_rule UpdateRule>
 struct Ddp : detail::SynchronousPolicy<UpdateRule, false> {
   static constexpr std::string_view name = "ddp";

@@ -20,11 +20,12 @@
 
 namespace reef::inline v0::optim {
 
-/// What a decision is about. Without counts, the micro-batches that the program has so far.
+/// What a decision counts and waits for. Without `counts` it is about the micro-batches that the program has
+/// so far.
 struct DecisionOptions {
-  bool beside = false;  ///< Norms run on the update lane, not only of what lives in host memory
+  bool beside = false;  ///< all Norms run on the update lane, not only those of buckets in host memory
   bool norms = true;    ///< without, or where the plan does not check, the norm is 0
-  bool losses = true;   ///< without, weights stand in their place: there are no losses yet
+  bool losses = true;   ///< false: there are none yet, and loss weights stand in for them
   std::vector<run::Value> counts{};  ///< by fold of this process: what `Count` has written
 };
 
@@ -46,6 +47,11 @@ inline void add_count(run::StepBuilder& builder, std::size_t j, run::Value count
 ///     Decide     folds them in one order, so that all ranks have the same bits
 ///
 /// `gradients[b]` holds the reduced gradient of bucket b, whole or this rank's shard of it; version 0.
+///
+/// \code
+/// // given: run::StepBuilder& builder
+/// optim::add_decision(builder, run::first_scalars_channel, builder.reduced);
+/// \endcode
 inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
                          const std::vector<run::StorageId>& gradients,
                          const DecisionOptions& about = {}) {

@@ -18,8 +18,8 @@
 
 namespace reef::inline v0::optim {
 
-/// Low-frequency data parallelism: every rank steps on its own, and every H steps the way that the ranks
-/// went together is the gradient of an outer step.
+/// Low-frequency data parallelism: every rank steps on its own, and every H steps the ranks' mean change of the
+/// weights is the gradient of an outer step.
 ///
 ///     each step:        w_r = inner(w_r, mean over this rank's micro-batches of weight * g)
 ///     every H steps:    g = theta - sum over ranks of w_r / P
@@ -31,9 +31,9 @@ namespace reef::inline v0::optim {
 ///
 ///     w_r = mix w_r + (1 - mix) theta'        theta' of the w_r of one step before
 ///
-/// With Overlap::eager every H steps each rank begins anew from the outer weights as far as they have
-/// arrived, moved on by the outer rule with its own difference alone; the differences of all ranks then
-/// travel in F parts, each beside a step, and make the outer weights for the next time:
+/// With Overlap::eager each rank, every H steps, takes the newest outer weights that have arrived and applies the
+/// outer rule to them with its own difference alone. The differences of all ranks then travel in F parts, each
+/// beside a step, and make the next outer weights:
 ///
 ///     d_r = s_r - w_r;   w_r = s_r = outer(theta, d_r / P), with outer states of its own
 ///     meanwhile:         theta = outer(theta, sum over ranks of d_r / P)
@@ -47,8 +47,8 @@ namespace reef::inline v0::optim {
 /// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time;     |
 /// |         | else nothing: losses and norms are each rank's own, and so are clipping and the    |
 /// |         | finite check                                                                       |
-/// | learns  | eager rounds from late differences, which the outer momentum carries on: they want |
-/// |         | less of it than blocking ones, 0.5 or 0 for 0.9                                    |
+/// | learns  | eager rounds apply late differences, which the outer momentum repeats: they want   |
+/// |         | less momentum than blocking rounds, 0.5 or 0 instead of 0.9                        |
 /// | hides   | mix, eager: an outer step of n / F weights that takes no longer than one step      |
 /// | weights | evaluate() and save() gather theta, as of each fragment's last outer step, and     |
 /// |         | parameter() reads it then. set_parameter() sets theta and every rank's own         |
@@ -68,6 +68,14 @@ namespace reef::inline v0::optim {
 /// bits do not depend on buckets. But for eager rounds ranks send weights, of which the owner makes g, so
 /// that none but the owner keeps theta. The papers say nothing of ranks with more or fewer micro-batches:
 /// each rank counts the same.
+///
+/// \code
+/// using MyTrainer = Trainer<optim::DiLoCo<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.optim.every = 500;
+/// options.optim.fragments = 4;
+/// options.optim.overlap = optim::DiLoCo<optim::AdamW>::Overlap::mix;
+/// \endcode
 template <update_rule Inner, update_rule Outer = Nesterov>
 struct DiLoCo {
   using policy_tag = OptimTag;

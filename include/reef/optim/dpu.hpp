@@ -27,6 +27,10 @@ namespace reef::inline v0::optim {
 /// Source: Ren et al., ZeRO-Offload, arXiv 2101.06840, section 5.2; in the form of Nabli et al., ACCO,
 /// arXiv 2406.02613, section 3. Deviation: the prologue takes as many micro-batches as a step, not
 /// one.
+///
+/// \code
+/// using MyTrainer = Trainer<optim::Dpu<optim::AdamW, 100>>;  // 100 steps without overlap first
+/// \endcode
 template <update_rule UpdateRule, std::int64_t WarmUp = 0>
 struct Dpu : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Prediction::none> {
   static constexpr std::string_view name = "dpu";

@@ -21,6 +21,10 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Chen et al., SpecTrain, arXiv 1809.02839, equation 4, for a delay of one step. Deviation: a
 /// rule's own step is taken, so that AdamW moves by m / sqrt(v) and decays.
+///
+/// \code
+/// using MyTrainer = Trainer<optim::DpuPredicted<optim::AdamW>>;
+/// \endcode
 template <predicting_rule UpdateRule, std::int64_t WarmUp = 0>
 struct DpuPredicted
     : detail::OverlappingPolicy<UpdateRule, 1, WarmUp, detail::Prediction::momentum> {

@@ -20,6 +20,11 @@ namespace reef::inline v0::optim {
 /// `steps = 0` keeps the peak after the warm-up. A `schedule` of one's own takes the place of the
 /// formulas; what it gives is looked at before each step (Trainer::step). Source of the cosine: Loshchilov and Hutter, SGDR,
 /// arXiv 1608.03983, equation 5.
+///
+/// \code
+/// const optim::LearningRate rate{.peak = 3e-4, .warmup = 100, .steps = 10'000, .floor = 3e-5};
+/// const double first = rate.at(0);  // 3e-6
+/// \endcode
 struct LearningRate {
   double peak = 1e-3;
   std::int64_t warmup = 0;

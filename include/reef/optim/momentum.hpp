@@ -18,6 +18,11 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Polyak, Some methods of speeding up the convergence of iteration methods, 1964, in the
 /// form without dampening.
+///
+/// \code
+/// Trainer<optim::Ddp<optim::Momentum>>::Options options;
+/// options.rule = optim::Momentum({.momentum = 0.95});
+/// \endcode
 struct Momentum {
   struct Options {
     double momentum = 0.9;

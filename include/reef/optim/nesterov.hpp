@@ -19,6 +19,11 @@ namespace reef::inline v0::optim {
 ///
 /// Source: Sutskever et al., On the importance of initialization and momentum in deep learning, 2013,
 /// section 2, in the variable of Bengio et al., arXiv 1212.0901, section 3.5.
+///
+/// \code
+/// Trainer<optim::DiLoCo<optim::AdamW>>::Options options;
+/// options.optim.outer = optim::Nesterov({.momentum = 0.5});
+/// \endcode
 struct Nesterov {
   using Options = Momentum::Options;
 

@@ -20,6 +20,11 @@ namespace reef::inline v0::optim {
 ///
 ///     OwnNorms(b)   sums of squares of the gradient of bucket b, block by block
 ///     OwnDecide     folds losses, loss weights and sums; behind the Batches, not behind messages
+///
+/// \code
+/// // given: run::StepBuilder& builder
+/// optim::add_own_decision(builder);
+/// \endcode
 inline void add_own_decision(run::StepBuilder& builder) {
   using run::Place;
   schedule::Program& program = builder.program;

@@ -14,6 +14,11 @@ namespace reef::inline v0::optim {
 ///
 /// | state | none                                                     |
 /// | decay | as an L2 term of the gradient, on weights that decay     |
+///
+/// \code
+/// Trainer<optim::Ddp<optim::Sgd>>::Options options;
+/// options.rule = optim::Sgd({.weight_decay = 1e-4});
+/// \endcode
 struct Sgd {
   struct Options {
     double weight_decay = 0;

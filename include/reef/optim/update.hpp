@@ -44,8 +44,8 @@ inline run::StorageId find(const schedule::Program& program, const std::string& 
 
 }  // namespace detail
 
-/// Reserves what a rule keeps from step to step: of the weights in this rank's shards, or of all.
-/// Where the plan keeps master weights, for bf16 in fp32, they are beside the rule's states.
+/// Reserves what a rule keeps from step to step, for the weights of this rank's shards or for all weights: the
+/// rule's states and, where the plan keeps them (StepPlan::keeps_master), master weights.
 inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) {
   for (const std::size_t b : builder.held()) {
     const run::Bucket& bucket = builder.plan.buckets[b];
@@ -58,7 +58,7 @@ inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) 
   }
 }
 
-/// Where the states lie that reserve_states has reserved, for checkpoints.
+/// The ranges of state that reserve_states has reserved, for checkpoints.
 inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int states,
                                             bool sharded) {
   std::vector<StateRange> ranges;
@@ -88,6 +88,14 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
 ///     reads        gradient, builder.verdict, weights as of builder.phase
 ///     writes       target, the version after that
 ///     accumulates  the rule's states, then the master weights if there are any
+///
+/// \code
+/// // given: run::StepBuilder& builder
+/// for (const std::size_t b : builder.held()) {
+///   const run::Value gradient{builder.reduced[b], 0};
+///   optim::add_update(builder, b, gradient, builder.weights[b], optim::AdamW::states);
+/// }
+/// \endcode
 inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                        run::StorageId target, int states) {
   schedule::Program& program = builder.program;

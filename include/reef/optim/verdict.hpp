@@ -37,6 +37,11 @@ struct UpdateOptions {
 
 /// The verdict on what was summed over all micro-batches of all ranks: their weights, weight * loss,
 /// and the squares of the summed gradient, 0 in an evaluation.
+///
+/// \code
+/// // given: double weight, double weighted_loss, double squares
+/// const optim::Verdict verdict = optim::judge(weight, weighted_loss, squares, {.clip_norm = 1});
+/// \endcode
 inline Verdict judge(double weight, double weighted_loss, double squares,
                      const UpdateOptions& options) {
   Verdict verdict;

@@ -19,6 +19,10 @@ namespace reef::inline v0::optim {
 /// | bits   | those of Ddp, whatever the rule: an update is element by element                       |
 ///
 /// Source: Rajbhandari et al., ZeRO, arXiv 1910.02054, section 5.1 (P_os).
+///
+/// \code
+/// using MyTrainer = Trainer<optim::Zero1<optim::AdamW>>;
+/// \endcode
 template <update_rule UpdateRule>
 struct Zero1 : detail::SynchronousPolicy<UpdateRule, true> {
   static constexpr std::string_view name = "zero1";

@@ -15,6 +15,14 @@ namespace reef::inline v0::pipeline {
 /// | facts  | `spans_stages`, if it is there and true: a rank runs the segments of its stage alone   |
 /// |        | (run::Topology), and add() writes what goes from stage to stage; else each runs all    |
 /// | models | Single                                                                                 |
+///
+/// \code
+/// struct Whole {
+///   using policy_tag = PipelineTag;
+///   static void add(run::StepBuilder& builder) { pipeline::Single::add(builder); }
+/// };
+/// static_assert(pipeline::pipeline_policy<Whole>);
+/// \endcode
 template <class P>
 concept pipeline_policy = std::is_same_v<policy_tag_of<P>, PipelineTag> &&
                           requires(run::StepBuilder& builder) {

@@ -47,13 +47,21 @@ struct Swapped {
 /// | bits   | those of Resident                                                                   |
 /// | plan   | where the device's memory has a bound, cuts, slots, what each segment keeps and how |
 /// |        | many first segments live on the device (SwapSchedule::resident_segments) are chosen |
-/// |        | for it: TrainerOptions::cuts, profile. Where every micro-batch by itself is faster, |
-/// |        | that                                                                                |
+/// |        | for it: TrainerOptions::cuts, profile. Where LayerStreaming's schedule is faster,   |
+/// |        | the plan takes that                                                                 |
 ///
-/// Slots above 0 fixes how many there are.
+/// Slots above 0 fixes their number.
 ///
 /// Source: Wu et al., ATOM, arXiv 2403.10504, section III. Deviation: a third lane for what leaves; the
 /// optimizer works where weights live.
+///
+/// \code
+/// using MyTrainer = Trainer<swap::Atom<>, optim::Ddp<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.device.memory_bytes = 60'000'000;
+/// options.device.link_bytes_per_second = 1e9;
+/// options.micro_batches = {4};
+/// \endcode
 template <int Slots = 0>
 struct Atom : detail::Swapped {
   static_assert(Slots == 0 || Slots >= 2,

@@ -22,6 +22,16 @@ namespace reef::inline v0::swap {
 /// |        | `offloads_to_host`: weights, gradients and optimizer state live in host memory |
 /// | laws   | the weights and losses of a step are those of `Resident`, bit for bit          |
 /// | models | Resident, Atom, PaperAtom, LayerStreaming                                      |
+///
+/// \code
+/// struct Kept {
+///   using policy_tag = SwapTag;
+///   static constexpr bool updates_in_backward = false;
+///   static constexpr bool offloads_to_host = false;
+///   static void add(run::StepBuilder&) {}  // what the pipeline wrote stays as it is
+/// };
+/// static_assert(swap::swap_policy<Kept>);
+/// \endcode
 template <class S>
 concept swap_policy = std::is_same_v<policy_tag_of<S>, SwapTag> &&
     requires(run::StepBuilder& builder) {

@@ -17,6 +17,10 @@ namespace reef::inline v0::swap {
 ///
 /// Source: the schedule of Ren et al., ZeRO-Offload, arXiv 2101.06840, for weights that do not fit.
 /// Deviation: there the host adds gradients up.
+///
+/// \code
+/// using MyTrainer = Trainer<swap::LayerStreaming, optim::Ddp<optim::AdamW>>;
+/// \endcode
 struct LayerStreaming : detail::Swapped {
   static constexpr auto schedules() {
     return std::array{run::SwapSchedule{.slots = 2, .per_micro_batch = true}};

@@ -12,6 +12,10 @@ namespace reef::inline v0::swap {
 ///     Load(s) beside the kernels of the segment before;  WriteBack(s), Evict(s) between kernels
 ///
 /// Memory and bits as Atom<2>. Source: Wu et al., ATOM, arXiv 2403.10504, section III.
+///
+/// \code
+/// using MyTrainer = Trainer<swap::PaperAtom, optim::Ddp<optim::AdamW>>;
+/// \endcode
 struct PaperAtom : detail::Swapped {
   static constexpr auto schedules() {
     return std::array{

@@ -42,10 +42,19 @@ namespace reef::inline v0::swap {
 /// | slots       | those of the schedules; where something is stashed, then more or fewer for     |
 /// |             | that                                                                           |
 ///
-/// What a candidate needs and takes is read off its own program: placed, so the memory is exact, and
-/// simulated, alone: what ranks wait for is left out. Candidates whose segments are all treated alike are
+/// The memory and the time of a candidate are those of its own program, placed and simulated: the memory is
+/// exact, and waits for other ranks are left out of the time. Candidates whose segments are all treated alike are
 /// looked at first, then some hundreds or thousands of others, as many as bounds on their instructions leave
 /// room for.
+///
+/// \code
+/// // given: const graph::Dag& dag, const profile::Profile& profile
+/// // given: swap::Planner::Programs programs
+/// constexpr auto schedules = swap::Atom<>::schedules();
+/// const swap::Planner::Limits limits{.memory = 64_MiB, .accumulation = 4, .schedules = schedules};
+/// swap::Planner planner(dag, profile, limits, std::move(programs));
+/// const run::Choice fastest = planner.choose();
+/// \endcode
 class Planner {
 public:
   struct Limits {
@@ -66,9 +75,9 @@ public:
         limits_(std::move(limits)),
         evaluator_(profile, limits_.memory, std::move(programs)) {}
 
-  /// What to plan by: the profile of the options, or an estimate of the device's kind: link and slowdown as they
-  /// are emulated, and 50 GFLOP/s, whatever the threads, of which ranks may have different numbers; else a GPU
-  /// behind 16 lanes of PCIe 4.
+  /// The figures to plan by: the profile of the options, else an estimate. The estimate of a host is of its emulated
+  /// link and slowdown and of 50 GFLOP/s, whatever its threads, since ranks may differ in these; that of other
+  /// devices is of a GPU behind 16 lanes of PCIe 4.
   ///
   /// Throws OptionError if the profile is of another model, or was measured on a device of another kind, behind
   /// another link, slowed down otherwise, or with other threads than the options say.

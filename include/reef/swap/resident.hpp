@@ -5,6 +5,10 @@
 namespace reef::inline v0::swap {
 
 /// No swapping: the whole model stays in the device's memory. The neutral element of its axis.
+///
+/// \code
+/// using MyTrainer = Trainer<swap::Resident, optim::Ddp<optim::AdamW>>;  // as without Resident
+/// \endcode
 struct Resident {
   using policy_tag = SwapTag;
   static constexpr bool updates_in_backward = false;
