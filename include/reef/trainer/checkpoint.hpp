@@ -184,6 +184,13 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 /// |        | to what it was; one that JSON's text cannot hold (NaN, bytes, no UTF-8) is an error         |
 /// | errors | FileError on every rank: what was written of this checkpoint is removed, and older ones,   |
 /// |        | also one of this step, are unchanged                                                       |
+///
+/// \code
+/// // given: Trainer<optim::Ddp<optim::AdamW>>& trainer
+/// const std::optional<io::Json> facts = checkpoint::resume(trainer, "run");  // nothing: a new run
+/// for (int step = 0; step < 1000; ++step) trainer.step();
+/// checkpoint::save(trainer, "run", {{"note", "after 1000 steps more"}});
+/// \endcode
 template <class... Policies>
 std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
                            const io::Json& facts = io::Json::object()) {
@@ -216,19 +223,19 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 /// or nothing if there is none.
 ///
 /// Training then goes on with the bits of the undisturbed run, if ranks, counts, model, policies, options
-/// and instruction set are the same. Another number of ranks takes its shards from those of before, and so
-/// do other counts. Of overlapping rounds the next step then begins with a gradient of its own, of the
-/// micro-batches whose gradient was pending (where counts adapt: of new ones); ranks that step on their
-/// own (DiLoCo) begin anew at the outer weights, their inner states at zero, as they do where weights are
-/// synchronised in other fragments, at other steps, or with another overlap.
+/// and instruction set are the same.
 ///
-/// Another optimizer policy of the same rule takes over what it needs, if it is there: Ddp and Zero1 from
-/// each other and from those whose rounds overlap, which keep master weights beside; those from each
-/// other, with a new prologue. It is a FileError if it is not there.
+/// With another number of ranks, or other counts, each rank reads its shards out of the shards of before. A step
+/// of overlapping rounds then begins by taking its own gradient, of the micro-batches whose gradient was pending
+/// (where counts adapt: of new ones). Ranks that step on their own (DiLoCo) then begin at the outer weights with
+/// inner states of zero; so they do where fragments, H or the overlap are others.
+///
+/// Another optimizer policy of the same rule takes over the state that it needs: Ddp and Zero1 from each other, and
+/// from policies whose rounds overlap, which keep master weights besides; policies whose rounds overlap from each
+/// other, with a new prologue. State that is needed and not there is a FileError.
 ///
 /// | who    | all ranks, before the first step                                                     |
-/// | cost   | what a rank needs is read twice: all is checked before anything of the trainer       |
-/// |        | changes                                                                              |
+/// | cost   | a rank reads its files twice: everything is checked before the trainer changes       |
 /// | memory | a piece of a tensor, whatever the model's size                                       |
 /// | errors | FileError on every rank for a damaged file, or a checkpoint of another model, rule,  |
 /// |        | seed or element: the trainer is unchanged. Only if the second reading fails, its     |

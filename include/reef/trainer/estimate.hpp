@@ -15,10 +15,10 @@ namespace reef::inline v0 {
 
 /// What one step of training takes on one rank, known before anything is allocated or sent.
 ///
-/// | weights to rest | bytes of the tensors of each kind, as if none shared its bytes; wherever   |
-/// |                 | they live. Slots for what is swapped are among the rest                    |
-/// | device_bytes    | what the device's memory holds at once: what is never alive together       |
-/// |                 | shares                                                                     |
+/// | weights to rest | bytes of the tensors of each kind, on the device or in host memory, as if   |
+/// |                 | no two shared memory. Slots for swapping are among the rest                |
+/// | device_bytes    | the device memory that a step takes: tensors that are never alive together |
+/// |                 | share it                                                                   |
 /// | host_bytes      | pinned memory: the step's scalars, what is staged to a discrete device,    |
 /// |                 | and of a model that is swapped weights, gradients, optimizer state and     |
 /// |                 | stashes                                                                    |
@@ -29,6 +29,14 @@ namespace reef::inline v0 {
 /// |                 | apart                                                                      |
 /// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H between two outer |
 /// |                 | steps                                                                      |
+///
+/// \code
+/// #include <cstdio>
+/// // given: const graph::Graph<device::Host, float>& model
+/// using MyTrainer = Trainer<optim::Ddp<optim::AdamW>>;
+/// const StepEstimate step = MyTrainer::estimate(model, MyTrainer::Options{}, 4);  // on 4 ranks
+/// std::puts(step.text().c_str());
+/// \endcode
 struct StepEstimate {
   Bytes weights = 0;
   Bytes gradients = 0;

@@ -12,8 +12,13 @@ namespace reef::inline v0 {
 
 /// The prompt continued by a trainer's weights as they are: token ids in, all token ids out.
 ///
-///     const auto alone = nn::gpt<Device, T>(config_with_batch_1);
-///     const auto text = generate(trainer, alone, prompt, {.tokens = 200, .seed = 1});
+/// \code
+/// // given: Trainer<optim::Ddp<optim::AdamW>>& trainer, nn::GptConfig config
+/// // given: const std::vector<std::int32_t>& prompt
+/// config.batch = 1;
+/// const auto alone = nn::gpt<device::Host, float>(config);
+/// const auto tokens = generate(trainer, alone, prompt, {.tokens = 200, .seed = 1});
+/// \endcode
 ///
 /// `model` has the trainer's parameters and reads one sequence: see nn::Generator, whose costs and
 /// errors these are too. Its tensors live on the trainer's device beside the arenas; each call allocates

@@ -60,6 +60,15 @@ using run::Activations;
 /// | Optim            | its Rule, and optim::options_of it                                             |
 /// | Swap, Pipeline,  | options_of each: empty where a policy has none                                 |
 /// | Compress         |                                                                                |
+///
+/// \code
+/// Trainer<optim::Acco<optim::AdamW>>::Options options;
+/// options.micro_batches = {4};
+/// options.accumulation = Accumulation::capped(16);
+/// options.learning_rate = {.peak = 3e-4, .warmup = 100, .steps = 10'000};
+/// options.device.threads = 2;
+/// options.communication.deadline = 120;
+/// \endcode
 template <class Device, class Optim, class Swap, class Pipeline, class Compress>
 struct TrainerOptions {
   using Rule = typename Optim::Rule;
@@ -89,14 +98,13 @@ struct TrainerOptions {
   double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;
 
-  /// Parameters that are reduced at once: at least so many bytes; 0 chooses an eighth of the model,
-  /// from 256 KiB to 16 MiB.
+  /// The fewest bytes of parameters that are reduced at once; 0 chooses an eighth of the model, from 256 KiB
+  /// to 16 MiB.
   Bytes bucket_bytes = 0;
 
-  /// Where the model is cut into segments: the numbers of the nodes (graph::Dag) that begin further ones,
-  /// ascending. Empty: chosen for the device where a model is swapped and device.memory_bytes is given, else
-  /// cut by bucket_bytes. Of a model that is swapped, segments are what comes and goes. Cuts that are given
-  /// stay, and what is planned is the rest.
+  /// Where the model is cut into segments: the nodes (graph::Dag) that begin the second and further ones,
+  /// ascending. Empty: the planner of a swap policy cuts for device.memory_bytes, if that is given; else the
+  /// model is cut by bucket_bytes. Cuts that are given stay as they are, and the planner chooses the rest.
   std::vector<int> cuts{};
 
   /// The swap schedule of a model that is swapped. Not given: chosen with the cuts, or the policy's
@@ -105,13 +113,13 @@ struct TrainerOptions {
   /// would be chosen.
   std::optional<run::SwapSchedule> swapping{};
 
-  /// The figures that cuts are chosen by, and programs() has times from: graph::measure, profile::load.
-  /// Without, they are estimated.
+  /// The figures that cuts are chosen by, and that programs() has its times from: graph::measure,
+  /// profile::load. Not given: estimates.
   std::optional<profile::Profile> profile{};
 
-  /// What there is of segments between their forward and their backward: one for all, or one for each, of
-  /// which the last keeps. Empty: of a model that is swapped through a device whose memory is given, what is
-  /// fastest of those that fit, segment by segment; else all keep.
+  /// What there is of a segment between its forward and its backward: one choice for all segments, or one for
+  /// each; the last one keeps. Empty: the planner of a swap policy chooses for device.memory_bytes, if that is
+  /// given, segment by segment the fastest that fits; else all keep.
   std::vector<Activations> activations{};
 
   /// Run one instruction at a time, in the program's order: the reference.
@@ -120,9 +128,9 @@ struct TrainerOptions {
   typename Device::Options device{};
   comm::ProgressOptions communication{};
 
-  /// What else all ranks are to have alike, compared before the first step: above all what the source reads,
-  /// as {"data", a checksum} (data::Corpus and data::TokenShards have a fingerprint), which no Trainer can
-  /// see. An error names what differs, both values and their ranks.
+  /// Further values that must be equal on all ranks, compared before the first step: above all a checksum of
+  /// what the source reads, as {"data", checksum}, since no Trainer can see it (data::Corpus and
+  /// data::TokenShards have a fingerprint). An error names what differs, both values and their ranks.
   std::vector<comm::Alike> alike{};
 
   trace::Sink* trace = nullptr;  ///< outlives the Trainer; null records nothing

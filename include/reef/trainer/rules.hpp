@@ -80,6 +80,11 @@ concept supports_offload = !Swap::offloads_to_host || requires {
   "  see: docs/rules.md#r4"
 
 /// The policies can be composed.
+///
+/// \code
+/// using Optim = optim::Zero1<optim::AdamW>;
+/// static_assert(rules::all<swap::Atom<>, pipeline::Single, compress::Dense, Optim>);
+/// \endcode
 template <class Swap, class Pipeline, class Compress, class Optim>
 concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
     compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&

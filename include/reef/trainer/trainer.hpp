@@ -80,8 +80,15 @@ concept composable =
 
 /// Trains a model on all ranks of an MPI job, composed of policies in any order.
 ///
-///     Trainer<optim::Zero1<optim::AdamW>> trainer(model, source, options);
-///     while (...) trainer.step();
+/// \code
+/// #include <cstdio>
+/// // given: run::Source source
+/// const auto model = nn::gpt<device::Host, float>({.layers = 2, .heads = 2, .channels = 64});
+/// Trainer<optim::Zero1<optim::AdamW>>::Options options;
+/// options.learning_rate = {.peak = 3e-3, .warmup = 10, .steps = 200};
+/// Trainer<optim::Zero1<optim::AdamW>> trainer(model, source, options);
+/// for (int step = 0; step < 200; ++step) std::printf("loss %.2f\n", trainer.step().loss);
+/// \endcode
 ///
 /// A step is a program that the policies have written as passes: all reserve; the optimizer composes the
 /// step, for which pipeline and swap write the model's part; the compressor rewrites transfers. Before the first, every rank builds the programs of all ranks, verifies them together
@@ -133,8 +140,8 @@ public:
       : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
                 static_cast<const comm::Communicator*>(nullptr)) {}
 
-  /// Those of a communicator take part. It must outlive the Trainer, since its end is a call of MPI,
-  /// and none but the progress thread makes those meanwhile.
+  /// The ranks of a communicator take part. It must outlive the Trainer: its destructor calls MPI, which only the
+  /// progress thread may do meanwhile.
   Trainer(Model model, run::Source source, Options options, run::Source held_out,
           const comm::Communicator& ranks)
       : Trainer(std::move(model), std::move(source), std::move(options), std::move(held_out),
@@ -145,14 +152,13 @@ public:
   static StepEstimate estimate(const Model& model, const Options& options, int ranks = 1,
                                int rank = 0, std::vector<int> micro_batches = {});
 
-  /// The options with what is planned for the device fixed in them: cuts, activations, how segments come and
-  /// go. So it is planned once, for estimate, programs and trainers after it; on a device with less memory
-  /// those say what it lacks.
+  /// The options with the plan for the device written into them: cuts, activations and swap schedule. Planned
+  /// once, they serve estimate(), programs() and trainers; on a device with less memory these say what it lacks.
   static Options planned(const Model& model, Options options, int ranks = 1,
                          std::vector<int> micro_batches = {});
 
-  /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, on ranks
-  /// that nobody has. With a profile in the options, forwards and backwards have its times, and
+  /// The programs of a step on `ranks` ranks, as they would be run: for schedule::simulate, of ranks that need
+  /// not exist. With a profile in the options, forwards and backwards have its times, and
   /// run::machine_of gives the other speeds. micro_batches as in estimate; variant:
   /// which of the programs of training (DiLoCo: 0 sends nothing, f + 1 takes the outer step of
   /// fragment f).
@@ -226,11 +232,11 @@ public:
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
 
-  /// Copies a parameter out, or in on this rank; all ranks set the same, between steps: the next step compares
-  /// checksums, and throws OptionError on all ranks with the parameter's name if they do not. Of bf16, out
-  /// come the rounded weights, which the model computes with; in go both, master weights as given.
-  /// Throws OptionError where the committed weights are on their owners alone:
-  /// gather_committed_weights() comes first.
+  /// Copies a parameter of this rank out, or in. All ranks set the same values, between steps: the next step
+  /// compares checksums, and throws OptionError on all ranks, with the parameter's name, where they differ. In bf16,
+  /// parameter() gives the rounded weights, which the model computes with; set_parameter() sets these and the master
+  /// weights, which are not rounded. Throws OptionError where the committed weights are on their owners alone: call
+  /// gather_committed_weights() first.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
   /// Some of its elements, from `first` on.
@@ -270,8 +276,8 @@ public:
     return values;
   }
 
-  /// The next step of overlapping rounds goes on from a gradient that is there, as after a step. If
-  /// set to false, it takes that gradient first: of the same micro-batches where counts are fixed, else
+  /// Whether the gradient that an overlapping round begins with is there, as it is after a step. If set to
+  /// false, the next step takes that gradient first: of the same micro-batches where counts are fixed, else
   /// of new ones.
   [[nodiscard]] bool pending() const { return pending_; }
   void set_pending(bool pending) {
@@ -294,8 +300,8 @@ public:
     if (counter_) counter_->reset(micro_batches);
   }
 
-  /// The micro-batches of the job that are new: what set_progress of a resume takes. All ranks. Where
-  /// ranks take micro-batches in an order of their own, slow ones leave some before those out.
+  /// The micro-batches of the job that no rank has taken: what a resume gives to set_progress. All ranks. Where
+  /// ranks take micro-batches in an order of their own, slow ranks leave some out that come before.
   comm::CounterState new_micro_batches() {
     if (counter_) return counter_->state();
     if (!plan_.adapts) return {state_.micro_batch};
@@ -317,9 +323,9 @@ public:
     return claimed_directory_;
   }
 
-  /// Where accumulation adapts: how many micro-batches this rank has taken since the job began, how many
-  /// extra ones in each phase of the last step, and how many it is to take in the next, whatever is
-  /// sent meanwhile. The same counts on all ranks give the same bits again.
+  /// For accumulation that adapts: the number of micro-batches that this rank has taken since the job began; the
+  /// numbers of extra ones in the phases of the last step; and, with replay(), their numbers in the next step,
+  /// however long that communicates. The same counts on all ranks give the same bits again.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] std::span<const int> extra_micro_batches() const {
     return loaded({}).executable->trip_counts();
