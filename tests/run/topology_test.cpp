@@ -157,12 +157,35 @@ TEST(Topology, stages_of_a_replica_number_their_micro_batches_alike) {
   }
 }
 
-TEST(Topology, a_parameter_of_two_stages_is_refused_by_name) {
+TEST(Topology, a_parameter_of_two_stages_is_held_by_the_first_and_copied_to_the_other) {
   const graph::Dag dag = chain_dag(4, 5000);
-  EXPECT_THAT(refusal_of([&] { plan_on(dag, Topology(1, 2), {1}); }),
-              HasSubstr("parameter 'layer0.w' is used in stage 1 and held by stage 0"));
+  const run::StepPlan plan = plan_on(dag, Topology(1, 2), {1});
+  ASSERT_EQ(plan.tied_copies.size(), 1U);
+  const int tied = dag.parameter("layer0.w");
+  EXPECT_EQ(plan.tied_copies[0].parameter, tied);
+  EXPECT_EQ(plan.tied_copies[0].stage, 1);
+  EXPECT_EQ(plan.owner_of(tied), 0);
+  for (int rank = 0; rank < 2; ++rank) {
+    const run::StepBuilder builder(plan, rank, run::Purpose::training);
+    EXPECT_EQ(builder.tied_weights[static_cast<std::size_t>(tied)] != run::no_storage, rank == 1);
+    const int use = dag.parameters[static_cast<std::size_t>(tied)].uses[1];
+    EXPECT_NE(builder.accumulators[0].uses[static_cast<std::size_t>(use)], run::no_storage)
+        << "summed on stage 1, folded on stage 0";
+  }
+  EXPECT_TRUE(plan_on(dag, ring(), {1, 1}).tied_copies.empty()) << "both uses are on stage 0";
   EXPECT_THAT(refusal_of([&] { plan_on(dag, ring(), {1, 1, 1, 1}); }),
               HasSubstr("4 counts of micro-batches for 2 replicas"));
+}
+
+TEST(Topology, chunks_are_shared_out_evenly_or_are_runs_of_segments) {
+  Topology folded(1, 2);
+  folded.stage_of_chunk = {0, 1, 1, 0};
+  EXPECT_THAT(folded.chunks_of(6), ElementsAre(0, 1, 1, 2, 3, 3));
+  EXPECT_THAT(folded.stages_of(6), ElementsAre(0, 1, 1, 1, 0, 0));
+  EXPECT_THAT(refusal_of([&] { folded.validate(3); }), HasSubstr("4 chunks for a model of 3 segments"));
+  folded.stage_of_chunk = {0, 0};
+  EXPECT_THAT(refusal_of([&] { folded.validate(4); }), HasSubstr("stage 1 has no chunk"));
+  EXPECT_THAT(ring().chunks_of(4), ElementsAre(0, 1, 1, 2));
 }
 
 TEST(Topology, first_and_last_are_of_a_stage) {
