@@ -61,12 +61,17 @@ std::pair<int, double> parse_slow(const std::string& text) {
 
 const std::map<std::string, Recipe> recipes{
     {"ddp", run_ddp},         {"zero1", run_zero1}, {"atom", run_atom},    {"dpu", run_dpu},
-    {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}};
+    {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"dtfm", run_dtfm}};
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
   for (const auto& [name, run] : recipes) names.push_back(name);
   return names;
+}
+
+/// The schedules whose backwards are in one piece.
+std::vector<std::string> pipelines() {
+  return {"gpipe", "1f1b", "1f1b-eager", "interleaved", "looped-bfs", "three-slot"};
 }
 
 /// "adaptive", "cap:8" as at most eight micro-batches a phase, "fixed:4" as four.
@@ -116,8 +121,14 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     if (given(name) && o.recipe != "diloco")
       refuse(name, "is of --recipe diloco, not of " + o.recipe);
   }
-  if (given("--profile") && o.recipe != "atom")
-    refuse("--profile", "is of --recipe atom, not of " + o.recipe);
+  for (const char* const name : {"--pipeline", "--stages", "--order"}) {
+    if (given(name) && o.recipe != "dtfm")
+      refuse(name, "is of --recipe dtfm, not of " + o.recipe);
+  }
+  if (given("--order") && given("--pipeline"))
+    refuse("--order", "says what --pipeline says; give one of them");
+  if (given("--profile") && o.recipe != "atom" && o.recipe != "dtfm")
+    refuse("--profile", "is of --recipe atom or dtfm, not of " + o.recipe);
   if (o.activations.find("stash") != std::string::npos && o.recipe != "atom")
     refuse("--activations", o.activations + " is of --recipe atom, not of " + o.recipe);
   if (o.non_finite == "ignore" && o.clip > 0)
@@ -154,6 +165,7 @@ void require_files_apart(const TrainOptions& o) {
     files.reads_beside("--init", config_beside(o.init));
   }
   files.reads("--network", o.network);
+  files.reads("--order", o.order);
   files.writes("--metrics", o.metrics);
   files.writes("--trace", o.trace);
   files.writes("--report", o.report);
@@ -305,6 +317,16 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
   app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
       ->transform(amount);
+  app.add_option("--stages", o.stages,
+                 "dtfm: ranks that a replica of the model is spread over; default: all")
+      ->transform(number_from<int>(1, 1'000'000));
+  app.add_option("--pipeline", o.pipeline,
+                 "dtfm: the order in which stages run micro-batches. Halves of backwards are not run yet")
+      ->check(CLI::IsMember(pipelines()))
+      ->capture_default_str();
+  app.add_option("--order", o.order,
+                 "dtfm: a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
+      ->check(CLI::ExistingFile);
   app.add_option(
          "--activations", o.activations,
          "what there is of a segment between its forward and its backward; planned: all of it, "
@@ -312,7 +334,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->check(CLI::IsMember({"planned", "keep", "stash", "recompute", "recompute-and-stash"}))
       ->capture_default_str();
   app.add_option("--profile", o.profile,
-                 "atom: times of the model's operators to plan by, .json; one rank alone measures "
+                 "atom, dtfm: times of the model's operators to plan by, .json; one rank alone measures "
                  "them first if the file is not there. Without, they are estimated");
   app.add_option_function<std::vector<std::string>>(
          "--slow",

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
@@ -42,6 +44,23 @@ inline void tell_swapping(const reef::run::StepPlan& plan, const Say& say) {
       "; between forward and backward: ", between));
 }
 
+/// What each stage holds, and its part of the work.
+inline void tell_stages(const reef::run::StepPlan& plan, const Say& say) {
+  const reef::run::Topology& topology = plan.topology;
+  std::string shares;
+  double all = 0;
+  std::vector<double> times(static_cast<std::size_t>(topology.stages));
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    const double time = plan.segment_times[s].forward + plan.segment_times[s].backward;
+    times[static_cast<std::size_t>(plan.stage_of_segment[s])] += time;
+    all += time;
+  }
+  for (const double time : times) {
+    shares += reef::concat(shares.empty() ? "" : ", ", std::llround(100 * time / all), "%");
+  }
+  say(reef::concat("stages: ", topology.text(), ", with ", shares, " of the work"));
+}
+
 /// What is about to be trained, on what.
 template <class TrainerType>
 void introduce(TrainerType& trainer, const Setup& run) {
@@ -61,6 +80,7 @@ void introduce(TrainerType& trainer, const Setup& run) {
                        reef::format_bytes(trainer.device().memory().used), " a device, ",
                        reef::name_of(reef::element_of<typename TrainerType::T>), ", ",
                        reef::device::name_of(reef::device::instruction_set())));
+  if (trainer.plan().topology.stages > 1) tell_stages(trainer.plan(), run.say);
   if constexpr (TrainerType::Swap::offloads_to_host) tell_swapping(trainer.plan(), run.say);
 }
 

@@ -47,6 +47,9 @@ struct TrainOptions {
   std::uint64_t device_memory = 0;
   double device_link = 0;
   std::string activations = "planned";
+  std::string pipeline = "1f1b";
+  std::string order;  // a file
+  int stages = 0;     // as many as ranks
   std::string profile;
   std::vector<std::pair<int, double>> slow;  // rank, how many times slower
   std::string checkpoint;
@@ -86,6 +89,7 @@ int run_zero1(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_dpu(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_acco_wp(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_acco(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_dtfm(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_diloco(const TrainOptions& options, const reef::comm::StopRequest& stop);
 
 }  // namespace reef_examples

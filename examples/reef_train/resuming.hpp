@@ -32,7 +32,7 @@ void load_weights(TrainerType& trainer, const Setup& run) {
   const reef::nn::Gpt2File file(run.options.init);
   file.read<Sum>(trainer.model().dag(), run.config.vocabulary,
                  [&](const std::string& name, const std::vector<Sum>& values) {
-                   trainer.set_parameter(name, values);
+                   if (trainer.holds(name)) trainer.set_parameter(name, values);
                  });
   const std::int64_t rows = file.config().vocabulary;
   run.say(reef::concat("weights: from ", file.path().string(),

@@ -321,11 +321,12 @@ private:
   /// What the model adds to the prompt, on rank 0.
   std::string sample_text() {
     std::string sample;
-    if (!first() || options_.prompt_tokens == 0) return sample;
+    const bool spread = trainer_.plan().topology.stages > 1;  // then all ranks have parts of the weights
+    if ((!first() && !spread) || options_.prompt_tokens == 0) return sample;
     failures_.attempt("the sample", [&] {
       try {
         sample = continued_prompt();
-        print(reef::concat("---\n", sample, "\n---\n"), "the sample");
+        if (first()) print(reef::concat("---\n", sample, "\n---\n"), "the sample");
       } catch (const reef::MemoryError& error) {
         say(std::string("no sample: ") + error.what());
       }
@@ -342,8 +343,10 @@ private:
           trainer_.progress(), "micro-batches",
           static_cast<double>(trainer_.taken() - taken_before_) / steps);
     }
-    std::vector<double> counts(plan.micro_batches.begin(), plan.micro_batches.end());
-    for (double& count : counts) count *= plan.phases_per_step;
+    std::vector<double> counts;
+    for (int rank = 0; rank < trainer_.ranks(); ++rank) {
+      counts.push_back(plan.phases_per_step * plan.micro_batches_of(rank));
+    }
     return counts;
   }
 

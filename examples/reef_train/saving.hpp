@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,19 +100,28 @@ private:
     if (readable && !reef::is_finite(trainer_.evaluate(1))) {
       return failures_.add(what, "the held-out loss is not finite; no weights are exported");
     }
+    std::map<std::string, std::vector<Sum>> spread;  // over stages
+    for (const reef::graph::Parameter& parameter : trainer_.model().dag().parameters) {
+      if (trainer_.plan().topology.stages == 1) break;
+      std::vector<Sum> values = trainer_.gather_parameter(parameter.name);
+      if (first()) spread[parameter.name] = std::move(values);
+    }
     std::string aside;
     const auto write = [&] {
-      aside = write_in_place(options_.export_file, [&] { write_weights(); });
+      aside = write_in_place(options_.export_file, [&] { write_weights(spread); });
     };
     if (first() && failures_.attempt(what, write)) say("wrote " + options_.export_file + aside);
   }
 
   /// Together they are what GPT2LMHeadModel.from_pretrained reads. A config.json that is there stays,
   /// since it may say more.
-  void write_weights() {
+  void write_weights(const std::map<std::string, std::vector<Sum>>& spread) {
     reef::nn::write_gpt2<T>(options_.export_file, trainer_.model().dag(), config_.vocabulary,
                             [&](const std::string& name) {
-                              const std::vector<Sum> values = trainer_.parameter(name);
+                              const auto found = spread.find(name);
+                              const std::vector<Sum> values = found != spread.end()
+                                                                  ? found->second
+                                                                  : trainer_.parameter(name);
                               return std::vector<T>(values.begin(), values.end());
                             });
     const std::filesystem::path beside = config_beside(options_.export_file);

@@ -10,8 +10,11 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/measure.hpp>
+#include <reef/io/file.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/plan/pipeline_order.hpp>
 #include <reef/profile/profile_json.hpp>
+#include <reef/run/topology.hpp>
 #include <reef/trainer/options.hpp>
 
 #include "../support/text_source.hpp"
@@ -70,6 +73,27 @@ inline void set_outer_schedule(const TrainOptions& options, auto& sync) {
   sync.outer.options.momentum = options.outer_momentum;
 }
 
+inline constexpr reef::Bytes most_bytes_of_an_order = reef::Bytes{1} << 30;
+
+/// Which ranks hold which stages, and in which order those run.
+template <class Options>
+void set_pipeline(const Setup& run, Options& result) {
+  const TrainOptions& options = run.options;
+  const int ranks = run.ranks.size();
+  const int stages = options.stages > 0 ? options.stages : ranks;
+  if (ranks % stages != 0) {
+    throw reef::OptionError("--stages ", stages, " on ", ranks,
+                            " ranks.\n  why: every replica of the model has as many.\n"
+                            "  fix: a divisor of the ranks, or another number of ranks.");
+  }
+  result.topology = reef::run::Topology(ranks / stages, stages);
+  if (options.order.empty()) {
+    result.pipeline.schedule = options.pipeline;
+  } else {
+    result.pipeline.order = reef::plan::parse_pipeline_order(reef::io::read_file(options.order, most_bytes_of_an_order), options.order);
+  }
+}
+
 /// The options of the command line as the Trainer takes them.
 template <class TrainerType>
 typename TrainerType::Options trainer_options(const Setup& run) {
@@ -114,7 +138,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   if (run.ranks.size() > 1) result.alike = {alike_of_data(options, run.data, run.tokenizer)};
   if (!options.profile.empty()) {
     result.profile = profile_of<TrainerType>(run, result.device);
-    if (options.device_memory == 0) {
+    if (options.device_memory == 0 && options.recipe == "atom") {
       run.say("profile: without --device-memory there is nothing to plan by it");
     }
   }
@@ -122,6 +146,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
     run.say(reef::concat("swapped: planning how the model passes through ",
                          reef::format_bytes(options.device_memory)));
   }
+  if constexpr (requires { result.pipeline.schedule; }) set_pipeline(run, result);
   if constexpr (requires { result.optim.every; }) set_outer_schedule(options, result.optim);
   return result;
 }

@@ -19,6 +19,12 @@ struct Alike {
   friend bool operator==(const Alike&, const Alike&) = default;
 };
 
+/// What it means that a rank has no entry of a name.
+///
+/// | differs | it is not like those that have one                   |
+/// | ignored | it has no part in it: only ranks that have one count |
+enum class Missing : std::uint8_t { differs, ignored };
+
 namespace detail {
 
 /// Each text after its length: "5:hello".
@@ -31,15 +37,18 @@ std::uint64_t hash_of(const std::vector<Alike>& all);
 
 /// "rank 1 and rank 0 differ in their NAME: VALUE on rank 0, VALUE on rank 1", a line for each name in which
 /// they do; empty where they do not. `all`: by rank.
-std::string describe_difference(const std::vector<std::vector<Alike>>& all);
+std::string describe_difference(const std::vector<std::vector<Alike>>& all,
+                                Missing absent = Missing::differs);
 
 }  // namespace detail
 
 /// Says what differs between the ranks: each name, its values, and the ranks that have them. Empty where nothing
 /// differs. All ranks call it, with the same `what`, and all get the same text. Blocks.
 ///
-/// | wire | a number of each rank; only where those differ, all that they have, to rank 0 |
-std::string difference(Progress& progress, const std::string& what, const std::vector<Alike>& mine);
+/// | wire | a number of each rank; only where those differ, or absent ones are ignored, all that they have, to |
+/// |      | rank 0                                                                                             |
+std::string difference(Progress& progress, const std::string& what, const std::vector<Alike>& mine,
+                       Missing absent = Missing::differs);
 
 /// Throws OptionError on every rank, with what they differ in, unless all is alike. All ranks call it, with
 /// the same `what`; `who` begins the error. Blocks.
@@ -50,7 +59,8 @@ std::string difference(Progress& progress, const std::string& what, const std::v
 ///                     "give all ranks the same files.");
 /// \endcode
 void require_alike(Progress& progress, const std::string& who, const std::string& what,
-                   const std::vector<Alike>& mine, const std::string& fix);
+                   const std::vector<Alike>& mine, const std::string& fix,
+                   Missing absent = Missing::differs);
 
 }  // namespace reef::inline v0::comm
 

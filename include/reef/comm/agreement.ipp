@@ -55,7 +55,8 @@ REEF_INLINE std::uint64_t hash_of(const std::vector<Alike>& all) {
   return hash.value();
 }
 
-REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>>& all) {
+REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>>& all,
+                                            Missing absent) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;  // in the order in which they are met
   for (const auto& rank : all) {
@@ -75,6 +76,7 @@ REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>
       const auto found = std::find_if(all[rank].begin(), all[rank].end(),
                                       [&](const Alike& one) { return one.name == name; });
       const Alike* const one = found == all[rank].end() ? nullptr : &*found;
+      if (one == nullptr && absent == Missing::ignored) continue;
       const auto held = std::find_if(values.begin(), values.end(), [&](const Held& other) {
         return one == nullptr || other.one == nullptr ? one == other.one
                                                       : one->value == other.one->value;
@@ -87,7 +89,7 @@ REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>
     }
     if (values.size() < 2 || lines++ >= most) continue;
     text += concat(text.empty() ? "" : ";\n  ", "rank ", values[1].ranks.front(),
-                   " and rank 0 differ in their ", name, ": ");
+                   " and rank ", values[0].ranks.front(), " differ in their ", name, ": ");
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Alike* const one = values[i].one;
       const std::string shown = one == nullptr       ? "nothing"
@@ -104,21 +106,24 @@ REEF_INLINE std::string describe_difference(const std::vector<std::vector<Alike>
 }  // namespace detail
 
 REEF_INLINE std::string difference(Progress& progress, const std::string& what,
-                                   const std::vector<Alike>& mine) {
+                                   const std::vector<Alike>& mine, Missing absent) {
   if (progress.size() == 1) return {};
-  const auto hashes = gather_numbers(progress, what, detail::hash_of(mine));
-  if (std::all_of(hashes.begin(), hashes.end(),
-                  [&](std::uint64_t hash) { return hash == hashes[0]; })) {
-    return {};
+  if (absent == Missing::differs) {
+    const auto hashes = gather_numbers(progress, what, detail::hash_of(mine));
+    if (std::all_of(hashes.begin(), hashes.end(),
+                    [&](std::uint64_t hash) { return hash == hashes[0]; })) {
+      return {};
+    }
   }
   std::vector<std::vector<Alike>> all;
   for (const std::string& text :
        gather_texts(progress, what + " (values)", detail::encode_alike(mine))) {
     all.push_back(detail::decode_alike(text));
   }
-  std::string text = detail::describe_difference(all);
-  if (text.empty()) text = "the ranks differ in their " + what;
+  std::string text = detail::describe_difference(all, absent);
+  if (text.empty() && absent == Missing::differs) text = "the ranks differ in their " + what;
   text = broadcast_text(progress, what + " (difference)", std::move(text));
+  if (text.empty()) return text;
   // Who ends now would end the others, perhaps before they have it: all meet once more.
   try {
     barrier(progress, what + " (told)");
@@ -128,8 +133,9 @@ REEF_INLINE std::string difference(Progress& progress, const std::string& what,
 }
 
 REEF_INLINE void require_alike(Progress& progress, const std::string& who, const std::string& what,
-                               const std::vector<Alike>& mine, const std::string& fix) {
-  const std::string text = difference(progress, what, mine);
+                               const std::vector<Alike>& mine, const std::string& fix,
+                               Missing absent) {
+  const std::string text = difference(progress, what, mine, absent);
   if (!text.empty()) throw OptionError(who, ": ", text, ".\n  fix: ", fix);
 }
 

@@ -17,8 +17,10 @@
 
 namespace reef::inline v0::io {
 
-/// The shards of a checkpoint are model.safetensors, and optimizer-R.safetensors of rank R.
+/// The shards of a checkpoint are model.safetensors, or model-R.safetensors of ranks R that hold stages, and
+/// optimizer-R.safetensors of rank R.
 inline constexpr std::string_view model_stem = "model";
+inline std::string model_stem_of(int rank) { return concat("model-", rank); }
 inline std::string optimizer_stem(int rank) { return concat("optimizer-", rank); }
 
 /// Whether a checkpoint's shard may have this name: that of such a stem, or of one in its place

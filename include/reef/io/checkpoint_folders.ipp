@@ -15,15 +15,15 @@
 namespace reef::inline v0::io {
 
 REEF_INLINE bool is_shard_name(std::string_view name) {
-  constexpr std::string_view optimizer = "optimizer-";
   constexpr std::string_view end = ".safetensors";
   if (!name.ends_with(end)) return false;
   name.remove_suffix(end.size());
   if (name.ends_with(".1")) name.remove_suffix(2);
   if (name == model_stem) return true;
-  if (!name.starts_with(optimizer)) return false;
-  const auto rank = parse_number<int>(name.substr(optimizer.size()));
-  return rank && *rank >= 0 && name == optimizer_stem(*rank);
+  const std::size_t dash = name.find('-');
+  if (dash == std::string_view::npos) return false;
+  const auto rank = parse_number<int>(name.substr(dash + 1));
+  return rank && *rank >= 0 && (name == model_stem_of(*rank) || name == optimizer_stem(*rank));
 }
 
 REEF_INLINE std::string free_shard_name(const std::filesystem::path& folder,

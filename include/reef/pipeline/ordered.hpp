@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,10 +13,11 @@ namespace reef::inline v0::pipeline {
 
 /// TrainerOptions::pipeline of Ordered.
 struct OrderedOptions : ScheduledOptions {
+  std::string schedule{};       ///< of plan::pipeline_schedule_names; or, if that is empty,
   plan::PipelineOrder order{};  ///< its ranks are stages; of as many micro-batches as every replica has
 };
 
-/// An order that is given when the Trainer is made: read from a file, or found by a search.
+/// An order that is given when the Trainer is made: by its name, read from a file, or found by a search.
 ///
 ///     Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>::Options options;
 ///     options.pipeline.order = plan::parse_pipeline_order("F0 F1 B0 B1\nF0 B0 F1 B1");
@@ -27,6 +29,10 @@ struct Ordered : Scheduled<Ordered> {
   static void plan(run::StepPlan& plan, const Options& options) {
     detail::Timetables timetables(plan, options.network);
     for (const int count : plan.micro_batches) {
+      if (!options.schedule.empty()) {
+        timetables.add(count, [&] { return named(options, plan.topology.stages, count); });
+        continue;
+      }
       if (count != options.order.micro_batches) {
         throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches,
                           " micro-batches, but a replica has ", count,
@@ -36,8 +42,14 @@ struct Ordered : Scheduled<Ordered> {
     }
     plan.timetables = std::move(timetables).result();
   }
-  static std::vector<int> stage_of_chunk(int /*stages*/, const Options& options) {
+  static std::vector<int> stage_of_chunk(int stages, const Options& options) {
+    if (!options.schedule.empty()) return named(options, stages, 1).rank_of_chunk;
     return options.order.rank_of_chunk;
+  }
+
+private:
+  static plan::PipelineOrder named(const Options& options, int stages, int micro_batches) {
+    return plan::pipeline_order_of(options.schedule, stages, micro_batches);
   }
 };
 

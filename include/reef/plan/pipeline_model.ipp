@@ -62,14 +62,14 @@ REEF_INLINE void PipelineModel::validate() const {
   order.validate();
   constexpr Seconds longest = 1e30;
   const auto chunks = order.rank_of_chunk.size();
-  const auto require_times = [&](const char* name, const std::vector<Seconds>& times) {
-    if (times.size() != chunks) {
-      throw OptionError("reef::plan: ", times.size(), " times of ", name, " for ", chunks,
+  const auto require_times = [&](const char* name, const std::vector<Seconds>& given) {
+    if (given.size() != chunks) {
+      throw OptionError("reef::plan: ", given.size(), " times of ", name, " for ", chunks,
                         " chunks.\n  fix: one for each.");
     }
     for (std::size_t c = 0; c < chunks; ++c) {
-      if (within(times[c], 0, longest)) continue;
-      throw OptionError("reef::plan: ", name, " of chunk ", c, " takes ", times[c],
+      if (within(given[c], 0, longest)) continue;
+      throw OptionError("reef::plan: ", name, " of chunk ", c, " takes ", given[c],
                         " s.\n  fix: 0 to ", longest, " s.");
     }
   };

@@ -223,9 +223,11 @@ struct StepPlan {
 /// Where a model may be cut: the bounds of segments that hold at least `segment_bytes` of
 /// parameters each, at positions where fewer bytes cross than beside them.
 ///
+/// | bounds | of chunks, where there are any: they are among the cuts               |
 /// | order  | ascending, first 0, last the number of nodes                          |
 /// | bits   | none change: gradients are folded per use, wherever the cuts are      |
-inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) {
+inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes,
+                                    const std::vector<int>& bounds = {}) {
   const int count = dag.node_count();
   constexpr Bytes everything = std::numeric_limits<Bytes>::max();
   std::vector<Bytes> crossing = graph::crossing_bytes(dag);
@@ -240,7 +242,8 @@ inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes) 
   std::vector<bool> seen(dag.parameters.size(), false);
   Bytes held = 0;
   for (int node = 0; node < count; ++node) {
-    if (node > 0 && held >= segment_bytes && narrow(node)) {
+    const bool bound = std::binary_search(bounds.begin(), bounds.end(), node);
+    if (node > 0 && (bound || (held >= segment_bytes && narrow(node)))) {
       cuts.push_back(node);
       held = 0;
     }

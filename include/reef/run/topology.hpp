@@ -38,6 +38,7 @@ struct Topology {
   int replicas = 1;             ///< D_DP
   int stages = 1;               ///< D_PP
   std::vector<int> rank_at{};   ///< [replica * stages + stage]; empty: the rank of that number
+  std::vector<int> chunk_of_segment{};  ///< by segment, ascending; empty: shared out evenly
   std::vector<int> stage_of_chunk{};    ///< by chunk; empty: chunk k is all of stage k
   std::vector<int> stage_of_segment{};  ///< by segment; empty: of S segments, those of chunk k of n are
                                         ///< [k S / n, (k + 1) S / n)
@@ -109,6 +110,14 @@ struct Topology {
   void validate(int segments) const {
     validate_ranks();
     require_places("chunk", stage_of_chunk);
+    if (!chunk_of_segment.empty() &&
+        (chunk_of_segment.size() != static_cast<std::size_t>(segments) ||
+         !std::is_sorted(chunk_of_segment.begin(), chunk_of_segment.end()) ||
+         chunk_of_segment.front() != 0 || chunk_of_segment.back() != chunks() - 1)) {
+      throw OptionError("reef::run::Topology: chunk_of_segment has ", chunk_of_segment.size(),
+                        " entries for ", segments, " segments in ", chunks(),
+                        " chunks, or they do not ascend from 0.\n  fix: one for each segment, ascending.");
+    }
     if (stage_of_segment.empty() && chunks() > segments) {
       throw OptionError("reef::run::Topology: ", chunks(), chunks() == stages ? " stages" : " chunks",
                         " for a model of ", segments, segments == 1 ? " segment" : " segments",
@@ -126,6 +135,7 @@ struct Topology {
 
   /// The chunk of each of so many segments: where stages are given, each run of segments of one stage.
   [[nodiscard]] std::vector<int> chunks_of(int segments) const {
+    if (!chunk_of_segment.empty() && stage_of_segment.empty()) return chunk_of_segment;
     std::vector<int> result(static_cast<std::size_t>(segments));
     for (std::size_t s = 1; s < stage_of_segment.size(); ++s) {
       result[s] = result[s - 1] + (stage_of_segment[s] == stage_of_segment[s - 1] ? 0 : 1);
@@ -167,7 +177,7 @@ struct Topology {
 
   void add_to(Hash& hash) const {
     hash.add(replicas).add(stages);
-    for (const std::vector<int>* const places : {&rank_at, &stage_of_chunk, &stage_of_segment}) {
+    for (const std::vector<int>* const places : {&rank_at, &chunk_of_segment, &stage_of_chunk, &stage_of_segment}) {
       hash.add(places->size());
       for (const int place : *places) hash.add(place);
     }

@@ -57,6 +57,10 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
   using T = typename Trainer<Policies...>::T;
   const run::StepState& state = trainer.progress_state();
   const bool first = trainer.rank() == 0;
+  const run::Topology& topology = trainer.plan().topology;
+  const bool whole = topology.stages == 1;
+  // What holders of a stage have alike is written by those of one replica.
+  const bool first_replica = topology.replica_of(trainer.rank()) == 0;
   together(trainer.progress(), "making a checkpoint's folder", [&] {
     if (first) io::create_folders(folder);
   });
@@ -66,28 +70,29 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
       shards.push_back(
           io::to_json(io::stream_safetensors(folder / io::free_shard_name(folder, stem), tensors)));
     };
-    if (first) {
+    if (first_replica) {
       std::vector<io::NamedSource> model;
       for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
+        if (!trainer.owns(parameter.name)) continue;
         model.push_back({parameter.name, parameter.spec.shape, element_of<T>,
                          [&](Bytes offset, std::span<std::byte> room) {
                            return trainer.parameter_bytes(parameter.name, offset, room);
                          }});
       }
-      write(std::string(io::model_stem), model);
+      write(whole ? std::string(io::model_stem) : io::model_stem_of(trainer.rank()), model);
     }
     std::vector<io::NamedSource> optimizer;
     for (const auto& range : trainer.state_ranges()) {
       using Kept = optim::StateRange::Kept;
       const bool equal = range.kept == Kept::whole || (range.kept == Kept::ahead && !range.own);
-      if (!first && equal) continue;
+      if (!first_replica && equal) continue;
       optimizer.push_back({concat(stem_of(range), range.begin), Shape{range.elements},
                            range.element,
                            [&trainer, range](Bytes offset, std::span<std::byte> room) {
                              return trainer.state_bytes(range, offset, room);
                            }});
     }
-    if (first || !optimizer.empty()) write(io::optimizer_stem(trainer.rank()), optimizer);
+    if (first_replica || !optimizer.empty()) write(io::optimizer_stem(trainer.rank()), optimizer);
   });
 
   const auto texts = comm::gather_texts(trainer.progress(), "checkpoint shards", shards.dump());
@@ -134,7 +139,6 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
 /// |         | share or cannot write to: with their numbers                                              |
 template <class... Policies>
 void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory) {
-  trainer.require_whole_model("reef::checkpoint");
   auto& mine = trainer.claimed_directory();
   if (mine == nullptr) mine = std::make_shared<Claim>();
   Claim& claimed = *mine;
@@ -177,7 +181,8 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 ///
 /// | who    | all ranks, between steps, with the same directory on a file system that they share: it is   |
 /// |        | claimed, so that no other job writes there                                                 |
-/// | files  | model.safetensors, optimizer-R.safetensors, manifest.json with a checksum per tensor       |
+/// | files  | model.safetensors, or of stages model-R.safetensors with what rank R owns,                 |
+/// |        | optimizer-R.safetensors, manifest.json with a checksum per tensor                          |
 /// | others | shards of this step that were there are replaced; of other steps only the temporary files  |
 /// |        | of jobs that were ended are removed, by a job's first save                                 |
 /// | facts  | what the caller wants back from resume, of rank 0: any JSON value, which comes back equal  |
@@ -194,7 +199,6 @@ void claim(Trainer<Policies...>& trainer, const std::filesystem::path& directory
 template <class... Policies>
 std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem::path& directory,
                            const io::Json& facts = io::Json::object()) {
-  trainer.require_whole_model("reef::checkpoint");
   const auto folder = io::checkpoint_folder(
       directory, static_cast<std::uint64_t>(trainer.progress_state().committed));
   const bool first = trainer.rank() == 0;
@@ -243,7 +247,6 @@ std::filesystem::path save(Trainer<Policies...>& trainer, const std::filesystem:
 template <class... Policies>
 std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                                const std::filesystem::path& directory) {
-  trainer.require_whole_model("reef::checkpoint");
   const std::vector<std::uint64_t> steps = io::complete_checkpoints(directory);
   const std::string latest =
       steps.empty() ? std::string("none") : concat("after step ", steps.back());

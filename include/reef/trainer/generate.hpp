@@ -24,7 +24,8 @@ namespace reef::inline v0 {
 /// errors these are too. Its tensors live on the trainer's device beside the arenas; each call allocates
 /// them and copies all parameters through host memory.
 ///
-/// | who    | any rank, alone or with others, between steps; all come to the same tokens         |
+/// | who    | any rank, alone or with others, between steps; of stages all ranks, since each has its  |
+/// |        | part of the weights. All come to the same tokens                                     |
 /// | errors | ShapeError where the trainer lacks a parameter of the model; OptionError where its |
 /// |        | committed weights are on their owners alone, as Trainer::parameter                 |
 template <class... Policies>
@@ -34,10 +35,9 @@ std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
                                    const nn::GenerateOptions& options = {}) {
   using Device = typename Trainer<Policies...>::Device;
   using T = typename Trainer<Policies...>::T;
-  trainer.require_whole_model("reef::generate");
   nn::Generator<Device, T> generator(trainer.device(), model);
   for (const graph::Parameter& parameter : model.dag().parameters) {
-    generator.set_parameter(parameter.name, trainer.parameter(parameter.name));
+    generator.set_parameter(parameter.name, trainer.gather_parameter(parameter.name));
   }
   return generator.generate(prompt, options);
 }

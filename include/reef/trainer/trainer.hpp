@@ -28,6 +28,7 @@
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/pipeline/single.hpp>
+#include <reef/run/chunk_bounds.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/executable.hpp>
 #include <reef/schedule/verify.hpp>
@@ -232,12 +233,23 @@ public:
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }
 
+  /// This rank has a parameter's weights: its stage uses it. It owns them where that is the first stage to do so, which
+  /// updates them.
+  [[nodiscard]] bool holds(std::string_view name) const {
+    return holds(static_cast<std::size_t>(plan_.dag->parameter(name)));
+  }
+  [[nodiscard]] bool owns(std::string_view name) const {
+    return owns(static_cast<std::size_t>(plan_.dag->parameter(name)));
+  }
+
   /// Copies a parameter of this rank out, or in. All ranks set the same values, between steps: the next step
   /// compares checksums, and throws OptionError on all ranks, with the parameter's name, where they differ. In bf16,
   /// parameter() gives the rounded weights, which the model computes with; set_parameter() sets these and the master
   /// weights, which are not rounded. Throws OptionError where the committed weights are on their owners alone: call
   /// gather_committed_weights() first.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
+  /// The same of any parameter, on every rank: of stages, from one that owns it. All ranks.
+  [[nodiscard]] std::vector<Sum> gather_parameter(std::string_view name);
   void set_parameter(std::string_view name, std::span<const Sum> values);
   /// Some of its elements, from `first` on.
   void set_parameter(std::string_view name, std::int64_t first, std::span<const Sum> values);
@@ -307,15 +319,6 @@ public:
     if (!plan_.adapts) return {state_.micro_batch};
     const auto taken = comm::gather_numbers(*progress_, "micro-batches taken", taken_);
     return {*std::max_element(taken.begin(), taken.end()) * replicas()};
-  }
-
-  /// Throws OptionError where ranks hold stages: `what` needs the whole model on a rank.
-  void require_whole_model(const char* what) const {
-    if (plan_.topology.stages == 1) return;
-    throw OptionError(what, ": the model is on ", plan_.topology.stages,
-                      " stages, and no rank has all of it.\n  why: this reads every parameter on one "
-                      "rank.\n  fix: parameter() on the ranks that hold it (Trainer::plan()), or one "
-                      "stage.");
   }
 
   /// The directory that checkpoint::claim and save have made this job's own.
@@ -453,11 +456,9 @@ private:
   [[nodiscard]] std::uint64_t replicas() const {
     return static_cast<std::uint64_t>(plan_.topology.replicas);
   }
-  /// This rank has the weights of a parameter.
   [[nodiscard]] bool holds(std::size_t parameter) const {
     return owns(parameter) || builder().tied_weights[parameter] != run::no_storage;
   }
-  /// Its stage updates them: it is the one of the parameter's first use.
   [[nodiscard]] bool owns(std::size_t parameter) const {
     const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[parameter]);
     return builder().weights[b] != run::no_storage;

@@ -87,7 +87,7 @@ private:
   using Interval = std::pair<std::int64_t, std::int64_t>;
 
   static bool is_model(const io::Shard& shard) {
-    return shard.file.starts_with(concat(io::model_stem, "."));
+    return shard.file.starts_with(io::model_stem);
   }
 
   // Each element of the range was there once.
@@ -118,6 +118,7 @@ private:
                         ".\n  fix: ", io::checkpoint_fix);
     }
     has_parameter_[id] = true;
+    if (!trainer_.holds(tensor.name)) return;
     const auto set = [&](Bytes offset, std::span<const std::byte> bytes) {
       if (!checked_) return;
       const auto* const data = static_cast<const T*>(static_cast<const void*>(bytes.data()));

@@ -67,7 +67,17 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
     const Bytes bucket = options.bucket_bytes > 0 ? options.bucket_bytes
                                                   : std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
-    choice.cuts = run::choose_cuts(dag, bucket);
+    const int chunks = topology_of(options, ranks).chunks();
+    std::vector<int> bounds;
+    if (chunks > 1 && options.topology->stage_of_segment.empty()) {
+      const profile::Profile* const profile = options.profile ? &*options.profile : nullptr;
+      bounds = run::chunk_bounds(dag, run::node_times(dag, profile), chunks);
+    }
+    choice.cuts = run::choose_cuts(dag, bucket, bounds);
+    for (std::size_t s = 0; s + 1 < choice.cuts.size() && !bounds.empty(); ++s) {
+      const auto behind = std::upper_bound(bounds.begin(), bounds.end(), choice.cuts[s]);
+      choice.chunk_of_segment.push_back(static_cast<int>(behind - bounds.begin()) - 1);
+    }
   }
   return choice;
 }
@@ -144,8 +154,10 @@ template <class... Policies>
 run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
                                             int ranks, std::vector<int> micro_batches,
                                             const run::Choice& choice) {
+  run::Topology topology = topology_of(options, ranks);
+  if (!choice.chunk_of_segment.empty()) topology.chunk_of_segment = choice.chunk_of_segment;
   run::StepPlan plan =
-      run::make_step_plan(dag, choice.cuts, topology_of(options, ranks), options.virtual_ranks,
+      run::make_step_plan(dag, choice.cuts, std::move(topology), options.virtual_ranks,
                           std::move(micro_batches), Device::discrete(options.device));
   plan.activations = choice.activations;
   if (plan.activations.size() == 1) {

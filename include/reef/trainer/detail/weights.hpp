@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <reef/comm/agreement.hpp>
+#include <reef/comm/functions.hpp>
 #include <reef/io/checksum.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -50,13 +51,12 @@ void Trainer<Policies...>::initialise_weights() {
   }
 }
 
-/// Throws OptionError on all ranks unless they have the same weights: every parameter, and the master weights
-/// where each rank keeps all of them. Weights that are not here as they were committed are not compared.
+/// Throws OptionError on all ranks unless they have the same weights: every parameter that they hold, and the master
+/// weights where each rank keeps all of them. Weights that are not here as they were committed are not compared.
 template <class... Policies>
 void Trainer<Policies...>::require_same_weights() {
   const bool here = weights_are_committed || !pending_ || ahead_in_buffer_;
-  // Of stages each has weights of its own, so that there is no one list to compare.
-  if (ranks() > 1 && here && plan_.topology.stages == 1) {
+  if (ranks() > 1 && here) {
     constexpr Bytes piece = Bytes{1} << 20;
     std::vector<std::byte> room;
     const auto checksum = [&](Bytes all, const auto& part) {
@@ -69,6 +69,7 @@ void Trainer<Policies...>::require_same_weights() {
     };
     std::vector<comm::Alike> mine;
     for (const graph::Parameter& parameter : plan_.dag->parameters) {
+      if (!holds(parameter.name)) continue;
       const auto bytes = static_cast<Bytes>(parameter.spec.shape.size()) * sizeof(T);
       mine.push_back({concat("weights of '", parameter.name, "'"),
                       checksum(bytes, [&](Bytes offset, std::span<std::byte> to) {
@@ -85,7 +86,8 @@ void Trainer<Policies...>::require_same_weights() {
     comm::require_alike(
         *progress_, "reef::Trainer::step", "weights", mine,
         "set_parameter with the same values on every rank, or start all of them from "
-        "the same file.");
+        "the same file.",
+        plan_.topology.stages == 1 ? comm::Missing::differs : comm::Missing::ignored);
   }
   same_weights_ = true;
 }
@@ -147,6 +149,17 @@ auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> 
   } else {
     return {values.begin(), values.end()};
   }
+}
+
+template <class... Policies>
+auto Trainer<Policies...>::gather_parameter(std::string_view name) -> std::vector<Sum> {
+  if (plan_.topology.stages == 1) return parameter(name);
+  const int p = plan_.dag->parameter(name);
+  const int owner = plan_.topology.rank(0, plan_.owner_of(p));
+  std::vector<Sum> values(static_cast<std::size_t>(plan_.dag->parameter_at(p).spec.shape.size()));
+  if (rank() == owner) values = parameter(name);
+  comm::broadcast(*progress_, concat("parameter '", name, "'"), owner, std::span(values));
+  return values;
 }
 
 template <class... Policies>
