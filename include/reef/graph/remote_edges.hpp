@@ -22,7 +22,11 @@ struct RemoteEdge {
 /// What a model exchanges whose segments are on several places (ranks, stages, or parts of those): any cut of any
 /// Dag, with readers of a tensor wherever they are.
 ///
-///     graph::remote_edges(dag, plan.segments, plan.stage_of_segment);
+/// \code
+/// // given: const graph::Dag& dag, const std::vector<graph::Segment>& segments
+/// const std::vector<int> stages{0, 0, 1};  // by segment
+/// const std::vector<graph::RemoteEdge> edges = graph::remote_edges(dag, segments, stages);
+/// \endcode
 ///
 /// | forward  | a tensor goes once to each other place that reads it, straight from where it is made. Inputs of |
 /// |          | the Dag are nobody's to send: each place reads its own                                         |

@@ -7,7 +7,12 @@ namespace reef::inline v0::pipeline {
 
 /// Every stage runs all forwards, then all backwards, both in ascending order of micro-batches.
 ///
-///     Trainer<pipeline::GPipe, optim::Zero1<optim::AdamW>> trainer(model, source, options);
+/// \code
+/// using MyTrainer = Trainer<pipeline::GPipe, optim::Zero1<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.topology = run::Topology(2, 4);  // two replicas of four stages
+/// options.micro_batches = {8};
+/// \endcode
 ///
 /// | time   | sum of all stages + (m - 1) (slowest forward or link + slowest backward or link): latency once a step |
 /// | memory | activations of all m micro-batches on every stage                                                    |

@@ -10,7 +10,9 @@ namespace reef::inline v0::pipeline {
 /// 1F1B whose stages have V chunks each, chunk c on stage c mod p: a fraction 1 / V of its ramps, for V times the
 /// messages.
 ///
-///     Trainer<pipeline::Interleaved<2>, optim::Ddp<optim::AdamW>> trainer(model, source, options);
+/// \code
+/// using MyTrainer = Trainer<pipeline::Interleaved<2>, optim::Ddp<optim::AdamW>>;
+/// \endcode
 ///
 /// | time   | (m V + p - 1) times of a chunk, where p divides m and links take none               |
 /// | memory | (V + 1) p - 1 activations of a chunk on the first stage                               |
@@ -29,7 +31,9 @@ struct Interleaved : Scheduled<Interleaved<V>> {
 
 /// Looped, breadth first: of each chunk all forwards; then of each, from the last, all backwards.
 ///
-///     Trainer<pipeline::LoopedBfs<2>, optim::Ddp<optim::AdamW>> trainer(model, source, options);
+/// \code
+/// using MyTrainer = Trainer<pipeline::LoopedBfs<2>, optim::Ddp<optim::AdamW>>;
+/// \endcode
 ///
 /// | time   | (m V + p - 1) times of a chunk, where m >= p; latency once a chunk, not once a micro-batch |
 /// | memory | m V activations of a chunk on every stage                                                  |

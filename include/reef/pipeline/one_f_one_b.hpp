@@ -13,7 +13,10 @@ enum class WarmUp { plain, eager };
 
 /// Every stage runs some forwards, then a forward and a backward by turns, then the backwards that are left.
 ///
-///     Trainer<pipeline::OneFOneB<>, optim::Ddp<optim::AdamW>> trainer(model, source, options);
+/// \code
+/// using Eager = pipeline::OneFOneB<pipeline::WarmUp::eager>;
+/// using MyTrainer = Trainer<Eager, optim::Ddp<optim::AdamW>>;
+/// \endcode
 ///
 /// | time   | as GPipe's on links that take none; else nearly two latencies for each micro-batch         |
 /// | memory | activations of p - r micro-batches on stage r, eager of 2 (p - 1 - r) + 1                   |

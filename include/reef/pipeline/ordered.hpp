@@ -19,8 +19,12 @@ struct OrderedOptions : ScheduledOptions {
 
 /// An order that is given when the Trainer is made: by its name, read from a file, or found by a search.
 ///
-///     Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>::Options options;
-///     options.pipeline.order = plan::parse_pipeline_order("F0 F1 B0 B1\nF0 B0 F1 B1");
+/// \code
+/// Trainer<pipeline::Ordered, optim::Ddp<optim::AdamW>>::Options options;
+/// options.topology = run::Topology(1, 2);
+/// options.micro_batches = {2};
+/// options.pipeline.order = plan::parse_pipeline_order("F0 F1 B0 B1\nF0 B0 F1 B1");
+/// \endcode
 ///
 /// | errors | OptionError: an order of other stages, or another number of micro-batches |
 struct Ordered : Scheduled<Ordered> {

@@ -30,11 +30,14 @@ struct ScheduledOptions {
 /// A pipeline policy that is an order of tasks for each stage: everything else follows. A model may be cut anywhere;
 /// what goes from stage to stage is posted, in the order of production, through rings of slots in host memory.
 ///
-///     struct GPipe : Scheduled<GPipe> {
-///       static plan::PipelineOrder order(int stages, int micro_batches) {
-///         return plan::gpipe_order(stages, micro_batches);
-///       }
-///     };
+/// \code
+/// struct Mine : pipeline::Scheduled<Mine> {
+///   static plan::PipelineOrder order(int stages, int micro_batches) {
+///     return plan::one_f_one_b_order(stages, micro_batches);
+///   }
+/// };
+/// static_assert(pipeline::pipeline_policy<Mine>);
+/// \endcode
 ///
 /// | Policy | `order(stages, micro_batches)`, for any number of micro-batches; where a stage has several chunks |
 /// |        | also `stage_of_chunk(stages, options)`                                                           |

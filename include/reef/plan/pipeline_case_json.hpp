@@ -47,6 +47,12 @@ inline constexpr int most_case_ranks = 1024;
 /// | warm_up, group    | of 1f1b, by rank; of interleaved schedules                                                 |
 /// | max_activations   | by rank; split: whether a backward may run in halves                                       |
 /// | errors            | DecodeError, naming the member                                                             |
+///
+/// \code
+/// const io::Json json = io::read_json("case.json");
+/// const plan::PipelineCase read = plan::pipeline_case_from_json(json, "case.json");
+/// const Seconds makespan = plan::estimate(read.model(read.order())).makespan;
+/// \endcode
 PipelineCase pipeline_case_from_json(const io::Json& json, std::string_view source);
 
 }  // namespace reef::inline v0::plan

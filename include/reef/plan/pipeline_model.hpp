@@ -111,6 +111,12 @@ struct PipelineEstimate {
 /// | errors | OptionError of PipelineModel::validate(); ScheduleError where ranks wait for each other in a circle, saying who |
 /// |        | waits for what                                                                                                 |
 /// | cost   | O(tasks + messages); where uplinks or downlinks are shared, that of schedule::simulate                         |
+///
+/// \code
+/// const plan::PipelineOrder order = plan::one_f_one_b_order(4, 12);
+/// const auto times = plan::PipelineTimes::even(order, 0.1, 0.1, 0.1);
+/// const Seconds makespan = plan::estimate({.order = order, .times = times}).makespan;
+/// \endcode
 PipelineEstimate estimate(const PipelineModel& model);
 
 }  // namespace reef::inline v0::plan

@@ -12,8 +12,10 @@
 /// Schedules of pipelines: which rank runs what in which order. All else follows from an order: times
 /// (pipeline_model.hpp), messages, memory.
 ///
-///     const auto order = plan::zb_h1_order(4, 12);  // 4 ranks, 12 micro-batches
-///     std::cout << plan::text_of(order);            // F0 F1 F2 F3 I0 W0 F4 I1 ...
+/// \code
+/// const plan::PipelineOrder order = plan::zb_h1_order(4, 12);  // 4 ranks, 12 micro-batches
+/// const std::string text = plan::text_of(order);               // F0 F1 F2 F3 I0 W0 F4 I1 ...
+/// \endcode
 
 namespace reef::inline v0::plan {
 
