@@ -1,0 +1,176 @@
+// A model that is spread over stages is saved, resumed on other stages, read, and sampled from as a whole one.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/zero1.hpp>
+#include <reef/pipeline/ordered.hpp>
+#include <reef/trainer/checkpoint.hpp>
+#include <reef/trainer/generate.hpp>
+
+#include "../support/small_gpt.hpp"
+
+namespace reef::test {
+namespace {
+
+using Spread = Trainer<pipeline::Ordered, optim::Zero1<optim::AdamW>>;
+using Whole = Trainer<optim::Zero1<optim::AdamW>>;
+
+/// The first `replicas` x `stages` ranks, with the model spread over them.
+class Job {
+public:
+  Job(const comm::Communicator& world, int replicas, int stages, const std::string& schedule = "1f1b")
+      : here_(world.rank() < replicas * stages),
+        ranks_(world.split(here_ ? 0 : 1, world.rank(), "job")) {
+    if (!here_) return;
+    Spread::Options options;
+    options.topology = run::Topology(replicas, stages);
+    options.pipeline.schedule = schedule;
+    options.micro_batches = {3};
+    options.learning_rate = {.peak = 0.01, .warmup = 0};
+    options.device.threads = 1;
+    trainer_.emplace(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options,
+                     small_source(), ranks_);
+  }
+  [[nodiscard]] bool here() const { return here_; }
+  Spread& trainer() { return *trainer_; }
+
+  std::vector<double> train(int steps) {
+    std::vector<double> numbers;
+    for (int i = 0; i < steps && here_; ++i) {
+      const StepResult result = trainer_->step();
+      numbers.push_back(result.loss);
+      numbers.push_back(result.gradient_norm);
+    }
+    return numbers;
+  }
+
+private:
+  bool here_;
+  comm::Communicator ranks_;
+  std::optional<Spread> trainer_;
+};
+
+/// What one process comes to that stands for the replicas.
+std::vector<double> train_whole(const comm::Communicator& self, int replicas, int steps) {
+  Whole::Options options;
+  options.virtual_ranks = replicas;
+  options.micro_batches = {3};
+  options.learning_rate = {.peak = 0.01, .warmup = 0};
+  options.device.threads = 1;
+  Whole trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, self);
+  std::vector<double> numbers;
+  for (int i = 0; i < steps; ++i) {
+    const StepResult result = trainer.step();
+    numbers.push_back(result.loss);
+    numbers.push_back(result.gradient_norm);
+  }
+  return numbers;
+}
+
+TEST(Spread, a_checkpoint_is_resumed_on_other_stages_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const std::vector<double> undisturbed = train_whole(self, 1, 6);
+  const SharedFolder folder("stages");
+  {
+    Job job(world, 1, world.size());
+    const std::vector<double> begun = job.train(2);
+    EXPECT_EQ(begun, std::vector<double>(undisturbed.begin(), undisturbed.begin() + 4));
+    checkpoint::save(job.trainer(), folder.path(), {{"note", "of all stages"}});
+  }
+  {
+    Job job(world, 1, 2, "gpipe");
+    if (job.here()) {
+      const auto facts = checkpoint::resume(job.trainer(), folder.path());
+      ASSERT_TRUE(facts.has_value());
+      EXPECT_EQ(facts->at("note"), "of all stages");
+      EXPECT_EQ(job.train(2), std::vector<double>(undisturbed.begin() + 4, undisturbed.begin() + 8));
+      checkpoint::save(job.trainer(), folder.path());
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  Job job(world, 1, 1);
+  if (job.here()) {
+    ASSERT_TRUE(checkpoint::resume(job.trainer(), folder.path()).has_value());
+    EXPECT_EQ(job.train(2), std::vector<double>(undisturbed.begin() + 8, undisturbed.end()));
+  }
+}
+
+TEST(Spread, a_checkpoint_of_stages_is_resumed_by_as_many_replicas) {
+  const comm::Communicator world;
+  const SharedFolder folder("replicas");
+  {
+    Job job(world, 1, world.size());
+    job.train(2);
+    checkpoint::save(job.trainer(), folder.path());
+  }
+  Job job(world, world.size(), 1);
+  ASSERT_TRUE(checkpoint::resume(job.trainer(), folder.path()).has_value());
+  EXPECT_EQ(job.trainer().progress_state().committed, 2);
+  for (const double number : job.train(2)) EXPECT_TRUE(std::isfinite(number));
+}
+
+TEST(Spread, parameters_are_gathered_from_the_stages_that_own_them) {
+  const comm::Communicator world;
+  Job job(world, 1, world.size());
+  job.train(1);
+  Spread& trainer = job.trainer();
+  int held = 0;
+  for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
+    const std::vector<float> whole = trainer.gather_parameter(parameter.name);
+    EXPECT_EQ(static_cast<std::int64_t>(whole.size()), parameter.spec.shape.size());
+    if (!trainer.holds(parameter.name)) continue;
+    ++held;
+    EXPECT_EQ(trainer.parameter(parameter.name), whole) << "also what is tied, on both stages: " << parameter.name;
+  }
+  EXPECT_LT(held, static_cast<int>(trainer.model().dag().parameters.size()));
+}
+
+TEST(Spread, a_sample_of_stages_is_that_of_one_rank) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  nn::GptConfig config = small_config();
+  config.batch = 1;
+  const auto model = nn::gpt<device::Host, float>(config, 1);
+  const std::vector<std::int32_t> prompt{1, 2, 3};
+  Job job(world, 1, world.size());
+  job.train(1);
+  const auto spread = generate(job.trainer(), model, prompt, {.tokens = 8, .seed = 3});
+  Whole::Options options;
+  options.micro_batches = {3};
+  options.learning_rate = {.peak = 0.01, .warmup = 0};
+  options.device.threads = 1;
+  Whole whole(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, self);
+  whole.step();
+  EXPECT_EQ(spread, generate(whole, model, prompt, {.tokens = 8, .seed = 3}));
+}
+
+TEST(Spread, other_weights_on_one_holder_are_named) {
+  const comm::Communicator world;
+  Job job(world, 1, world.size());
+  Spread& trainer = job.trainer();
+  // The embedding is on the first stage and, as the head, on the last.
+  const std::string name = trainer.model().dag().parameters[0].name;
+  if (world.rank() == 0) {
+    std::vector<float> values = trainer.parameter(name);
+    values[0] += 1;
+    trainer.set_parameter(name, values);
+  }
+  try {
+    trainer.step();
+    FAIL() << "nobody noticed";
+  } catch (const OptionError& error) {
+    EXPECT_NE(std::string(error.what()).find("weights of '" + name + "'"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace reef::test
