@@ -10,16 +10,14 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/measure.hpp>
-#include <reef/io/file.hpp>
 #include <reef/nn/gpt.hpp>
-#include <reef/plan/pipeline_order.hpp>
 #include <reef/profile/profile_json.hpp>
-#include <reef/run/topology.hpp>
 #include <reef/trainer/options.hpp>
 
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
 #include "options.hpp"
+#include "pipeline_options.hpp"
 #include "setup.hpp"
 
 namespace reef_examples {
@@ -71,27 +69,6 @@ inline void set_outer_schedule(const TrainOptions& options, auto& sync) {
   sync.mix = options.mix;
   sync.outer_learning_rate = options.outer_lr;
   sync.outer.options.momentum = options.outer_momentum;
-}
-
-inline constexpr reef::Bytes most_bytes_of_an_order = reef::Bytes{1} << 30;
-
-/// Which ranks hold which stages, and in which order those run.
-template <class Options>
-void set_pipeline(const Setup& run, Options& result) {
-  const TrainOptions& options = run.options;
-  const int ranks = run.ranks.size();
-  const int stages = options.stages > 0 ? options.stages : ranks;
-  if (ranks % stages != 0) {
-    throw reef::OptionError("--stages ", stages, " on ", ranks,
-                            " ranks.\n  why: every replica of the model has as many.\n"
-                            "  fix: a divisor of the ranks, or another number of ranks.");
-  }
-  result.topology = reef::run::Topology(ranks / stages, stages);
-  if (options.order.empty()) {
-    result.pipeline.schedule = options.pipeline;
-  } else {
-    result.pipeline.order = reef::plan::parse_pipeline_order(reef::io::read_file(options.order, most_bytes_of_an_order), options.order);
-  }
 }
 
 /// The options of the command line as the Trainer takes them.
