@@ -28,6 +28,7 @@
 #include <reef/plan/pipeline_plan.hpp>
 #include <reef/plan/pipeline_problem.hpp>
 #include <reef/plan/pipeline_problem_json.hpp>
+#include <reef/plan/pipeline_search.hpp>
 #include <reef/plan/pipeline_time.hpp>
 #include <reef/plan/route.hpp>
 #include <reef/plan/route_json.hpp>

@@ -392,7 +392,7 @@ TEST(PipelineOrder, sizes_that_cannot_be_are_refused) {
   EXPECT_THAT(complaint<OptionError>([] { plan::pipeline_order_of("zb-x", 2, 2); }),
               HasSubstr("no schedule is named 'zb-x'"));
   EXPECT_THAT(complaint<OptionError>([] { plan::pipeline_order_of("zb-v", 2, 2, 3); }),
-              HasSubstr("chunks a rank: 3"));
+              HasSubstr("3 chunks on each rank"));
   EXPECT_THAT(complaint<OptionError>([] { plan::pipeline_order_of("gpipe", 2, 2, 1, 4); }),
               HasSubstr("groups of 4"));
 }

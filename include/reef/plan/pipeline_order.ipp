@@ -484,9 +484,10 @@ REEF_INLINE PipelineOrder dualpipe_v_order(int ranks, int micro_batches) {
 
 REEF_INLINE PipelineOrder pipeline_order_of(std::string_view schedule, int ranks, int micro_batches,
                                             int chunks_per_rank, int group) {
-  const auto refuse = [&](const char* what, int is, const char* fix) {
-    throw OptionError("reef::plan: the schedule ", in_quotes(schedule), " with ", what, is,
-                      ".\n  fix: ", fix, ".");
+  const auto refuse_chunks = [&](const char* fix) {
+    throw OptionError("reef::plan: the schedule ", in_quotes(schedule), " with ", chunks_per_rank,
+                      chunks_per_rank == 1 ? " chunk" : " chunks",
+                      " on each rank (v).\n  fix: ", fix, ".");
   };
   const bool interleaves = schedule == "interleaved" || schedule == "interleaved-zb";
   const bool loops = interleaves || schedule == "looped-bfs";
@@ -502,11 +503,14 @@ REEF_INLINE PipelineOrder pipeline_order_of(std::string_view schedule, int ranks
                       known, ".");
   }
   if (chunks_per_rank == 0) chunks_per_rank = loops || folds ? 2 : 1;
-  if (folds && chunks_per_rank != 2) refuse("chunks a rank: ", chunks_per_rank, "2");
+  if (folds && chunks_per_rank != 2) refuse_chunks("2");
   if (!loops && !folds && chunks_per_rank != 1) {
-    refuse("chunks a rank: ", chunks_per_rank, "1, or another schedule");
+    refuse_chunks("1, or another schedule");
   }
-  if (group != 0 && !interleaves) refuse("groups of ", group, "leave the group out");
+  if (group != 0 && !interleaves) {
+    throw OptionError("reef::plan: the schedule ", in_quotes(schedule), " with groups of ", group,
+                      " micro-batches.\n  fix: leave the group out, or an interleaved schedule.");
+  }
   if (schedule == "1f1b") return one_f_one_b_order(ranks, micro_batches);
   if (schedule == "1f1b-eager") return one_f_one_b_order(ranks, micro_batches, true);
   if (schedule == "interleaved") {

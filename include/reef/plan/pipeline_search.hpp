@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/plan/pipeline_model.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+/// \file
+/// The best order for a pipeline as it is measured: uneven chunks, slow links, little memory.
+///
+///     plan::PipelineOrderProblem problem{16, {0, 1, 2, 3}, times};
+///     problem.max_activations = {4, 4, 4, 4};
+///     const auto found = plan::search_pipeline_order(problem);
+///     found.makespan / found.fixed_makespan;  // of the best known schedule that fits
+
+namespace reef::inline v0::plan {
+
+/// A pipeline that has no order yet.
+struct PipelineOrderProblem {
+  int micro_batches = 0;
+  std::vector<int> rank_of_chunk{};  ///< each rank has one chunk at least
+  PipelineTimes times{};
+  std::vector<PipelineEdge> forward{};  ///< as in PipelineModel
+  std::vector<PipelineEdge> backward{};
+  std::vector<int>
+      max_activations{};  ///< by rank, as PipelineEstimate::peak_activations; empty: any
+  bool splits = true;     ///< backwards may run in halves
+
+  [[nodiscard]] int ranks() const;
+
+  /// With these tasks.
+  [[nodiscard]] PipelineModel model(std::vector<std::vector<PipelineTask>> tasks) const;
+
+  /// Throws OptionError, naming what cannot be.
+  void validate() const;
+};
+
+/// How many tasks are searched, three for each chunk and micro-batch.
+inline constexpr std::int64_t most_searched_tasks = std::int64_t{1} << 21;
+
+/// No order takes less.
+///
+/// Of each rank: its first forward cannot start before that of the chunk has come, its tasks take their time, and behind
+/// its last backward the gradient goes on to the first chunk. Where it may hold K activations of its one chunk,
+/// micro-batch j + K waits for W of j, so that every K of them take a whole way to the last chunk and back.
+///
+/// | errors | OptionError of PipelineOrderProblem::validate()       |
+/// | cost   | O(chunks (chunks + edges))                             |
+Seconds pipeline_lower_bound(const PipelineOrderProblem& problem);
+
+/// How long to search.
+struct PipelineSearchOptions {
+  std::uint64_t seed = 0;
+  int effort = -1;  ///< rounds; fewer with a proof; -1: 40, or as many as the budget has time for
+  Seconds budget = 0;  ///< stops at the last whole round within it; 0: no limit
+  /// Is told of every round that was finished: its number, and the least makespan so far.
+  std::function<void(int, Seconds)> progress = {};
+};
+
+/// The best order that was found, and how good any can be.
+struct PipelineSearch {
+  bool feasible = false;
+  std::string why{};  ///< where it is not
+  PipelineOrder order{};
+  Seconds makespan = 0;
+  Seconds lower_bound = 0;
+  bool optimal = false;  ///< proven: makespan is the bound, or all orders were tried
+  std::string
+      fixed{};  ///< the best known schedule that fits, as pipeline_schedule_names; empty: none does
+  Seconds fixed_makespan = 0;
+  int effort = 0;  ///< rounds that were finished
+};
+
+/// Looks for the order with the least makespan in the asynchronous model.
+///
+/// | starts | the known schedules that have this placement and fit the memory, and rules that let each rank run what it  |
+/// |        | has, with W where nothing else can run                                                                      |
+/// | search | annealing over legal orders: of the chain of tasks and messages that decides the makespan, a task moves     |
+/// |        | along its rank, since nothing else can shorten it                                                          |
+/// | exact  | small problems, of which all orders are tried; and where the bound is met                                  |
+/// | never  | worse than the best known schedule that fits                                                               |
+/// | same   | for the same problem, seed and effort                                                                      |
+/// | cost   | some 30 ms a round, whatever the problem; the starts are always finished                                   |
+/// | errors | OptionError, naming what cannot be; memory that one micro-batch exceeds is an answer                      |
+///
+/// The nearest work is Chen et al., CrossPipe, arXiv 2507.00217, by solver or by rules.
+PipelineSearch search_pipeline_order(const PipelineOrderProblem& problem,
+                                     const PipelineSearchOptions& options = {});
+
+}  // namespace reef::inline v0::plan
+
+#ifndef REEF_COMPILED
+#include <reef/plan/pipeline_search.ipp>
+#endif
