@@ -42,7 +42,7 @@ public:
     std::vector<std::vector<std::size_t>> chunks(static_cast<std::size_t>(problem_.ranks()));
     for (std::size_t c = 0; c < chunks_; ++c) chunks[at(problem_.rank_of_chunk[c])].push_back(c);
     for (std::size_t r = 0; r < chunks.size(); ++r) bound = std::max(bound, of_rank(r, chunks[r]));
-    return bound;
+    return std::max(bound, Relaxation(*this).bound());
   }
 
 private:
@@ -107,24 +107,122 @@ private:
     Seconds bound = head + std::max(m * (work + behind), m * work + tail);
     // Activations times time.
     bound = std::max(bound, head + m * held / cap);
-    if (own > 1) return bound;
-
-    // Micro-batch j + cap waits for the last of j. Ahead of F of the last one stand all W but those of cap.
-    const int chunk = static_cast<int>(chunks[0]);
-    const Seconds turn = turn_[chunks[0]];
-    const Seconds whole = f(chunk) + turn + b(chunk);
-    const Seconds last = std::max(tail, behind);
-    raise(bound, head + m * work + (m - cap) * behind + last);
-    const int rounds = (m - 1) / cap;
-    raise(bound, head + (m - 1) % cap * f(chunk) + rounds * (whole + behind) + whole + last);
-    // Before its first backward a rank runs forwards, of cap at most; behind its last forward, backwards of cap.
-    const Seconds first = f(chunk) + turn;
-    raise(bound, head + first + m * work - cap * f(chunk) + (m - cap) * behind + last);
-    raise(bound, head + first + m * (work + behind) - cap * f(chunk));
-    raise(bound, head + first + (m - cap) * (work + behind) +
-                     (cap < m ? turn + b(chunk) : b(chunk)) + last);
     return bound;
   }
+
+  /// Every task as early as each of these allows by itself, whatever the order: what it needs; those of its kind before it;
+  /// on its link the message before; with room for K activations, W of j ahead of F of j + K; and of any two tasks
+  /// of a chunk, all that must run between them.
+  class Relaxation {
+  public:
+    explicit Relaxation(const PipelineBound& of)
+        : of_(of), chunks_(of.chunks_), ins_(2 * of.chunks_) {
+      const auto& caps = of.problem_.max_activations;
+      for (std::size_t c = 0; c < chunks_.size(); ++c) {
+        Chunk& chunk = chunks_[c];
+        chunk.f = of.f(static_cast<int>(c));
+        chunk.b = of.b(static_cast<int>(c));
+        chunk.w = of.w_behind(c);
+        chunk.cap = of.problem_.micro_batches;
+        if (!caps.empty()) chunk.cap = std::min(chunk.cap, caps[at(of.problem_.rank_of_chunk[c])]);
+      }
+      for (const bool back : {false, true}) {
+        for (const PipelineEdge& edge : back ? of.backward_ : of.forward_) {
+          const int from = of.problem_.rank_of_chunk[at(edge.from)];
+          const int to = of.problem_.rank_of_chunk[at(edge.to)];
+          const schedule::Link link =
+              from == to ? schedule::Link{} : of.problem_.times.world.link(from, to);
+          ins_[(back ? chunks_.size() : 0) + at(edge.to)].push_back(
+              {at(edge.from), link.latency,
+               schedule::detail::over(static_cast<double>(edge.bytes), link.bytes_per_second)});
+        }
+      }
+    }
+
+    Seconds bound() {
+      Seconds bound = 0;
+      for (int j = 0; j < of_.problem_.micro_batches; ++j) {
+        for (std::size_t c = 0; c < chunks_.size(); ++c) {
+          chunks_[c].add_forward(arrival(c, j, false), j);
+        }
+        for (std::size_t c = chunks_.size(); c-- > 0;) {
+          bound = std::max(bound, chunks_[c].add_backward(arrival(c, j, true), j));
+        }
+      }
+      return bound;
+    }
+
+  private:
+    /// Sums of what must run between two tasks are linear in both micro-batches, so the greatest is kept of all
+    /// first ones.
+    struct Chunk {
+      Seconds f = 0, b = 0, w = 0;
+      int cap = 1;
+      std::vector<Seconds> forward{}, input{},
+          weight{};  ///< when F and I start, and W ends, at the earliest
+      Seconds f_by_fb = never, f_by_all = never, i_by_bw = never;
+      Seconds f_before_cap = never,
+              i_before_cap = never;  ///< of those of cap micro-batches before, by all
+
+      [[nodiscard]] Seconds all() const { return f + b + w; }
+
+      void add_forward(Seconds start, int j) {
+        const int k = j - cap;
+        if (k >= 0) {
+          raise(f_before_cap, forward[at(k)] - k * all());
+          raise(i_before_cap, input[at(k)] - k * all());
+          raise(start, weight[at(k)]);
+          raise(start, f_before_cap + j * f + (k + 1) * (b + w));
+          raise(start, i_before_cap + k * f + (k + 1) * (b + w));
+        }
+        if (j > 0) raise(start, forward.back() + f);
+        forward.push_back(start);
+        raise(f_by_fb, start - j * (f + b));
+        raise(f_by_all, start - j * all());
+      }
+
+      /// When W has ended.
+      Seconds add_backward(Seconds start, int j) {
+        const int k = j - cap;
+        raise(start, forward.back() + f);
+        if (j > 0) raise(start, input.back() + b);
+        raise(start, f_by_fb + (j + 1) * (f + b) - b);
+        if (k >= 0) {
+          raise(start, f_before_cap + (j + 1) * (f + b) + (k + 1) * w - b);
+          raise(start, i_before_cap + j * b + (k + 1) * (f + w));
+        }
+        input.push_back(start);
+        raise(i_by_bw, start - j * (b + w));
+        Seconds end = start + b + w;
+        raise(end, f_by_all + (j + 1) * all());
+        raise(end, i_by_bw + (j + 1) * (b + w));
+        if (k >= 0) raise(end, i_before_cap + (j + 1) * (b + w) + (k + 1) * f);
+        if (j > 0) raise(end, weight.back() + w);
+        weight.push_back(end);
+        return end;
+      }
+    };
+    struct In {
+      std::size_t from;
+      Seconds latency, wire;
+      Seconds left = 0;  ///< when the message before had left
+    };
+
+    Seconds arrival(std::size_t chunk, int j, bool back) {
+      Seconds latest = 0;
+      for (In& in : ins_[(back ? chunks_.size() : 0) + chunk]) {
+        const Chunk& from = chunks_[in.from];
+        const Seconds made = back ? from.input[at(j)] + from.b : from.forward[at(j)] + from.f;
+        in.left = std::max(in.left, made) + in.wire;
+        latest = std::max(latest, in.left + in.latency);
+      }
+      return latest;
+    }
+
+    const PipelineBound& of_;
+    std::vector<Chunk> chunks_;
+    std::vector<std::vector<In>> ins_;  // [back * chunks + chunk]
+  };
 
   const PipelineOrderProblem& problem_;
   std::size_t chunks_;
