@@ -110,8 +110,8 @@ TEST(PipelineSchedules, take_the_known_times) {
     const plan::PipelineModel model = asked.model(asked.order());
     const World& world = model.times.world;
     const io::Json& expected = test.at("expected");
-    const auto of = [&](const char* model) {
-      return expected.at(model).at("makespan_us").get<Seconds>();
+    const auto of = [&](const char* lanes) {
+      return expected.at(lanes).at("makespan_us").get<Seconds>();
     };
 
     // Receives in the order of consumers, each holding its lane.

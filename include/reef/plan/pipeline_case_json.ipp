@@ -160,16 +160,16 @@ REEF_INLINE PipelineCase pipeline_case_from_json(const io::Json& json, std::stri
     auto values = io::value_or<std::vector<std::int64_t>>(json, key, {}, source);
     if (!json.contains(key)) return std::vector<int>{};
     require_size(key, values.size(), ranks, "ranks");
-    std::vector<int> result;
+    std::vector<int> entries;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (values[i] < least) {
         throw DecodeError("reef::plan: ", source, ": ", key, "[", i, "] is ", values[i],
                           ".\n  fix: at least ", least, ".");
       }
       // Beyond all micro-batches a number says no more.
-      result.push_back(static_cast<int>(std::min<std::int64_t>(values[i], 1 << 30)));
+      entries.push_back(static_cast<int>(std::min<std::int64_t>(values[i], 1 << 30)));
     }
-    return result;
+    return entries;
   };
   result.warm_up = counts("warm_up", 0);
   result.max_activations = counts("max_activations", 1);

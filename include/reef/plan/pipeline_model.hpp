@@ -34,8 +34,8 @@ struct PipelineTimes {
   [[nodiscard]] Seconds of(const PipelineTask& task) const;
 
   /// Every chunk alike, every link alike.
-  static PipelineTimes even(const PipelineOrder& order, Seconds forward, Seconds input_backward,
-                            Seconds weight_backward, schedule::Link link = {});
+  static PipelineTimes even(const PipelineOrder& order, Seconds f, Seconds b, Seconds w,
+                            schedule::Link link = {});
 };
 
 /// A tensor from chunk to chunk, for every micro-batch. Between ranks it is a message; within one it is there at once.

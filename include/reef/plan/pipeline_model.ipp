@@ -31,13 +31,12 @@ REEF_INLINE Seconds PipelineTimes::of(const PipelineTask& task) const {
   return input_backward[chunk] + weight_backward[chunk];
 }
 
-REEF_INLINE PipelineTimes PipelineTimes::even(const PipelineOrder& order, Seconds forward,
-                                              Seconds input_backward, Seconds weight_backward,
-                                              schedule::Link link) {
+REEF_INLINE PipelineTimes PipelineTimes::even(const PipelineOrder& order, Seconds f, Seconds b,
+                                              Seconds w, schedule::Link link) {
   const auto chunks = order.rank_of_chunk.size();
-  return {.forward = std::vector<Seconds>(chunks, forward),
-          .input_backward = std::vector<Seconds>(chunks, input_backward),
-          .weight_backward = std::vector<Seconds>(chunks, weight_backward),
+  return {.forward = std::vector<Seconds>(chunks, f),
+          .input_backward = std::vector<Seconds>(chunks, b),
+          .weight_backward = std::vector<Seconds>(chunks, w),
           .world = schedule::World::uniform(order.ranks(), {}, link)};
 }
 
