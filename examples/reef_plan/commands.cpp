@@ -24,12 +24,12 @@ CLI::App* Commands::add(const std::string& name, const std::string& what,
       ->required();
   command
       ->add_option("--seed", case_.seed,
-                   "of what is drawn: by allocate, op-fence, and blocks for should_move; others "
+                   "of what is drawn: by allocate, op-fence, schedule, and blocks for should_move; others "
                    "draw nothing")
       ->transform(number_from<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
   command
       ->add_option("--budget", case_.budget,
-                   "seconds, for the searches of allocate and op-fence; others do not heed it")
+                   "seconds, for the searches of allocate, op-fence and schedule; others do not heed it")
       ->transform(number_from<double>(0, 1e9));
   command->callback([this, answer = std::move(answer)] { chosen_ = answer; });
   examples_.emplace_back(name, example);

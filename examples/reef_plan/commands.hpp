@@ -83,6 +83,7 @@ void add_op_fence(Commands& commands);
 void add_adatopk(Commands& commands);
 void add_estimate(Commands& commands);
 void add_allocate(Commands& commands);
+void add_schedule(Commands& commands);
 
 /// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);

@@ -48,6 +48,7 @@ int run(int argc, char** argv) {
   reef_examples::add_allocate(commands);
   reef_examples::add_cluster(commands);
   reef_examples::add_op_fence(commands);
+  reef_examples::add_schedule(commands);
   reef_examples::add_adatopk(commands);
   reef_examples::add_estimate(commands);
   reef_examples::add_blocks(commands);

@@ -14,9 +14,9 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/random.hpp>
+#include <reef/plan/detail/all_orders.hpp>
+#include <reef/plan/detail/free_pipeline.hpp>
 #include <reef/plan/pipeline_model.hpp>
-
-#include "../support/random_order.hpp"
 
 namespace reef::test {
 namespace {
