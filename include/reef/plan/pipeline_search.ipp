@@ -284,9 +284,9 @@ REEF_INLINE PipelineSearch search_pipeline_order(const PipelineOrderProblem& pro
     if (options.progress) options.progress(answer.effort, answer.makespan);
   };
   report();
-  constexpr int default_effort = 40;
+  constexpr int rounds_without_budget = 40;
   int wanted = options.effort;
-  if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : default_effort;
+  if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : rounds_without_budget;
   bool all = false;
   if (!meets_bound() && wanted > 0) all = searcher.try_all();
   while (!all && !meets_bound() && answer.effort < wanted && in_time(answer.effort)) {
