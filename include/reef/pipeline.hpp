@@ -9,4 +9,5 @@
 #include <reef/pipeline/one_f_one_b.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/pipeline/scheduled.hpp>
+#include <reef/pipeline/searched.hpp>
 #include <reef/pipeline/single.hpp>

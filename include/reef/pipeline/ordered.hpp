@@ -30,21 +30,15 @@ struct OrderedOptions : ScheduledOptions {
 struct Ordered : Scheduled<Ordered> {
   using Options = OrderedOptions;
 
-  static void plan(run::StepPlan& plan, const Options& options) {
-    detail::Timetables timetables(plan, options.network);
-    for (const int count : plan.micro_batches) {
-      if (!options.schedule.empty()) {
-        timetables.add(count, [&] { return named(options, plan.topology.stages, count); });
-        continue;
-      }
-      if (count != options.order.micro_batches) {
-        throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches,
-                          " micro-batches, but a replica has ", count,
-                          ".\n  fix: TrainerOptions::micro_batches of the order's number.");
-      }
-      timetables.add(count, [&] { return options.order; });
+  static plan::PipelineOrder order(const plan::PipelineModel& model, int micro_batches,
+                                   const Options& options) {
+    if (!options.schedule.empty()) {
+      return named(options, static_cast<int>(model.times.world.machines.size()), micro_batches);
     }
-    plan.timetables = std::move(timetables).result();
+    if (micro_batches == options.order.micro_batches) return options.order;
+    throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches,
+                      " micro-batches, but a replica has ", micro_batches,
+                      ".\n  fix: TrainerOptions::micro_batches of the order's number.");
   }
   static std::vector<int> stage_of_chunk(int stages, const Options& options) {
     if (!options.schedule.empty()) return named(options, stages, 1).rank_of_chunk;

@@ -39,8 +39,9 @@ struct ScheduledOptions {
 /// static_assert(pipeline::pipeline_policy<Mine>);
 /// \endcode
 ///
-/// | Policy | `order(stages, micro_batches)`, for any number of micro-batches; where a stage has several chunks |
-/// |        | also `stage_of_chunk(stages, options)`                                                           |
+/// | Policy | `order(stages, micro_batches)`, for any number of micro-batches, or `order(model, micro_batches,   |
+/// |        | options)` by the times and links of a model; where a stage has several chunks also               |
+/// |        | `stage_of_chunk(stages, options)`                                                                |
 /// | bits   | those of Single, for every order: gradients of parameters are folded in ascending micro-batch    |
 /// |        | order, those of tensors by graph::remote_edges                                                    |
 /// | memory | activations as the order has them at one time; slots as in the asynchronous model                |
@@ -52,10 +53,17 @@ struct Scheduled {
   using Options = ScheduledOptions;
   static constexpr bool spans_stages = true;
 
-  static void plan(run::StepPlan& plan, const Options& options) {
+  template <class PolicyOptions>
+  static void plan(run::StepPlan& plan, const PolicyOptions& options) {
     detail::Timetables timetables(plan, options.network);
     for (const int count : plan.micro_batches) {
-      timetables.add(count, [&] { return Policy::order(plan.topology.stages, count); });
+      timetables.add(count, [&](const plan::PipelineModel& model) {
+        if constexpr (requires { Policy::order(model, count, options); }) {
+          return Policy::order(model, count, options);
+        } else {
+          return Policy::order(plan.topology.stages, count);
+        }
+      });
     }
     plan.timetables = std::move(timetables).result();
   }

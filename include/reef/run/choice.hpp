@@ -71,9 +71,9 @@ struct SwapSchedule {
 /// \endcode
 struct Choice {
   std::vector<int> cuts;  ///< 0, the first nodes of further segments, the number of nodes
-  std::vector<int> chunk_of_segment{};     ///< empty: as the topology has them
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   SwapSchedule swapping{};
+  std::vector<int> chunk_of_segment{};  ///< empty: as the topology has them
 
   friend bool operator==(const Choice&, const Choice&) = default;
   friend auto operator<=>(const Choice&, const Choice&) = default;

@@ -48,7 +48,7 @@ public:
     }
   }
 
-  /// The next replica has so many micro-batches, for which `order` makes the order.
+  /// The next replica has so many micro-batches, for which `order` makes the order, given a model that has all but that.
   template <class Order>
   void add(int count, const Order& order) {
     const int replica = static_cast<int>(result_.training.size());
@@ -58,9 +58,10 @@ public:
       result_.evaluation.push_back(result_.evaluation[index(other)]);
       return;
     }
-    plan::PipelineOrder tasks = order();
-    require_stages(tasks);
-    result_.training.push_back(timed(std::move(tasks), replica));
+    plan::PipelineModel model = model_of(replica);
+    model.order = order(std::as_const(model));
+    require_stages(model.order);
+    result_.training.push_back(timed(model));
     result_.evaluation.push_back(forwards_of(*result_.training.back()));
   }
 
@@ -81,8 +82,9 @@ private:
                       ".\n  fix: a Topology without stage_of_segment, or with the order's.");
   }
 
-  [[nodiscard]] plan::PipelineModel model_of(plan::PipelineOrder order, int replica) const {
+  [[nodiscard]] plan::PipelineModel model_of(int replica) const {
     plan::PipelineModel model;
+    model.order.rank_of_chunk = stage_of_chunk_;
     const std::size_t chunks = stage_of_chunk_.size();
     model.times.forward.assign(chunks, 0);
     model.times.input_backward.assign(chunks, 0);
@@ -100,7 +102,6 @@ private:
           .push_back({plan_.chunk_of_segment[index(edge.from)], plan_.chunk_of_segment[index(edge.to)],
                       plan_.dag->tensor_at(edge.tensor).spec.bytes()});
     }
-    model.order = std::move(order);
     return model;
   }
 
@@ -119,9 +120,7 @@ private:
     return world;
   }
 
-  [[nodiscard]] std::shared_ptr<const run::Timetable> timed(plan::PipelineOrder order,
-                                                            int replica) const {
-    const plan::PipelineModel model = model_of(std::move(order), replica);
+  [[nodiscard]] std::shared_ptr<const run::Timetable> timed(const plan::PipelineModel& model) const {
     run::Timetable timetable{model.order, {}, plan::estimate(model).task_ends, {}};
     timetable.begins = timetable.ends;
     for (std::size_t stage = 0; stage < timetable.begins.size(); ++stage) {

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_search.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// TrainerOptions::pipeline of Searched.
+struct SearchedOptions : ScheduledOptions {
+  std::uint64_t seed = 0;
+  int effort = 20;  ///< rounds, of some 30 ms each
+  std::vector<int> max_activations{};  ///< by stage, in micro-batches; empty: as many as 1F1B holds, p - r
+
+  /// Throws OptionError.
+  void validate() const {
+    if (effort >= 0) return;
+    throw OptionError("reef::pipeline::Searched: the effort is ", effort,
+                      ".\n  why: all ranks are to find the same order.\n  fix: 0 rounds or more.");
+  }
+};
+
+/// The order that takes least for the model's times, the network's links and so much memory: found when the Trainer is
+/// made. It pays where stages are uneven or links slow; give the network, and a profile.
+///
+/// \code
+/// using Searching = Trainer<pipeline::Searched, optim::Ddp<optim::AdamW>>;
+/// Searching::Options options;
+/// options.topology = run::Topology(1, 4);
+/// options.pipeline.network = schedule::World::uniform(4, {}, {0.05, 1e7});
+/// options.pipeline.max_activations = {6, 6, 4, 4};
+/// \endcode
+///
+/// | time   | never more than the best known order that fits the memory (plan::search_pipeline_order) |
+/// | errors | OptionError where nothing fits: one micro-batch takes one activation on every stage     |
+struct Searched : Scheduled<Searched> {
+  using Options = SearchedOptions;
+
+  static plan::PipelineOrder order(const plan::PipelineModel& model, int micro_batches,
+                                   const Options& options) {
+    plan::PipelineOrderProblem problem;
+    problem.micro_batches = micro_batches;
+    problem.rank_of_chunk = model.order.rank_of_chunk;
+    problem.times = model.times;
+    problem.forward = model.forward;
+    problem.backward = model.backward;
+    problem.max_activations = options.max_activations;
+    problem.splits = false;
+    const int stages = problem.ranks();
+    for (int stage = 0; stage < stages && options.max_activations.empty(); ++stage) {
+      problem.max_activations.push_back(std::min(micro_batches, stages - stage));
+    }
+    plan::PipelineSearch found = plan::search_pipeline_order(
+        problem, {.seed = options.seed, .effort = options.effort});
+    if (found.feasible) return std::move(found.order);
+    throw OptionError("reef::pipeline::Searched: ", found.why);
+  }
+
+  static void hash(Hash& hash, const Options& options) {
+    Scheduled::hash(hash, options);
+    hash.add(options.seed).add(options.effort);
+    for (const int most : options.max_activations) hash.add(most);
+  }
+};
+
+static_assert(pipeline_policy<Searched>);
+
+}  // namespace reef::inline v0::pipeline
