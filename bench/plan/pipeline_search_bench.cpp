@@ -102,7 +102,7 @@ int run(int argc, char** argv) {
   }
   std::printf(
       "| stages and links | p | m | memory | gain, %%, median (range) | gap, %%, median | proven | "
-      "s, at most |\n");
+      "s of a core, at most |\n");
   std::printf("|---|---|---|---|---|---|---|---|\n");
   constexpr Kind kinds[] = {{"uneven stages, no links", true, false, 1},
                             {"even stages, slow links", false, true, 1},
