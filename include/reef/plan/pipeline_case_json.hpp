@@ -50,6 +50,12 @@ inline constexpr int most_case_ranks = 1024;
 ///
 /// \code
 /// const io::Json json = io::read_json("case.json");
+/// const plan::PipelineCase asked = plan::pipeline_case_from_json(json, "case.json");
+/// const plan::PipelineEstimate estimate = plan::estimate(asked.model(asked.order()));
+/// \endcode
+///
+/// \code
+/// const io::Json json = io::read_json("case.json");
 /// const plan::PipelineCase read = plan::pipeline_case_from_json(json, "case.json");
 /// const Seconds makespan = plan::estimate(read.model(read.order())).makespan;
 /// \endcode

@@ -16,11 +16,13 @@
 /// \file
 /// A pipeline in virtual time: how long an order takes, what it holds, what goes from rank to rank.
 ///
-///     plan::PipelineModel model{plan::zb_h1_order(4, 12)};
-///     model.times = plan::PipelineTimes::even(model.order, 1e-3, 1e-3, 1e-3, link);
-///     const auto estimate = plan::estimate(model);
-///     estimate.makespan;                                // 0.039 s without delays
-///     estimate.peak_activations[0];                     // 4
+/// \code
+/// plan::PipelineModel model{plan::zb_h1_order(4, 12), {}};
+/// model.times = plan::PipelineTimes::even(model.order, 1e-3, 1e-3, 1e-3);
+/// const plan::PipelineEstimate estimate = plan::estimate(model);
+/// const Seconds makespan = estimate.makespan;           // 0.039 s, since links take no time
+/// const int activations = estimate.peak_activations[0];  // 4
+/// \endcode
 
 namespace reef::inline v0::plan {
 
@@ -94,9 +96,9 @@ PipelineSlots pipeline_slots(const std::vector<schedule::Program>& programs,
 struct PipelineEstimate {
   Seconds makespan = 0;
   double bubble = 0;  ///< 1 - busy / (ranks * makespan)
-  std::vector<std::vector<Seconds>>
-      task_ends{};  ///< by rank and task: also when what it makes is produced, which,
-                    ///< then rank, then task, is the global order of messages
+  /// By rank and task. Also when what the task makes is produced, which, then rank, then task, is the global order of
+  /// messages.
+  std::vector<std::vector<Seconds>> task_ends{};
   std::vector<Seconds> rank_end{};
   std::vector<Seconds> idle{};       ///< makespan - busy
   std::vector<Seconds> span_idle{};  ///< between its first start and its last end
@@ -108,15 +110,9 @@ struct PipelineEstimate {
   std::map<std::pair<int, int>, std::int64_t> messages{};  ///< by sender and receiver
 };
 
-/// | errors | OptionError of PipelineModel::validate(); ScheduleError where ranks wait for each other in a circle, saying who |
-/// |        | waits for what                                                                                                 |
-/// | cost   | O(tasks + messages); where uplinks or downlinks are shared, that of schedule::simulate                         |
-///
-/// \code
-/// const plan::PipelineOrder order = plan::one_f_one_b_order(4, 12);
-/// const auto times = plan::PipelineTimes::even(order, 0.1, 0.1, 0.1);
-/// const Seconds makespan = plan::estimate({.order = order, .times = times}).makespan;
-/// \endcode
+/// | errors | OptionError of PipelineModel::validate(); ScheduleError where ranks wait for each other in a circle,   |
+/// |        | saying who waits for what                                                                           |
+/// | cost   | O(tasks + messages); where uplinks or downlinks are shared, that of schedule::simulate              |
 PipelineEstimate estimate(const PipelineModel& model);
 
 }  // namespace reef::inline v0::plan

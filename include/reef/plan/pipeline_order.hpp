@@ -85,7 +85,8 @@ PipelineOrder parse_pipeline_order(std::string_view text, std::string_view sourc
 /// | cost   | O(tasks)                                                                                |
 /// \{
 
-/// GPipe, and ThreeSlot of DT-FM: all F, then all B, both ascending. (m + p - 1)(f + b + w) + 2 (p - 1) c, and m activations.
+/// GPipe, and ThreeSlot of DT-FM: all F, then all B, both ascending. (m + p - 1)(f + b + w) + 2 (p - 1) c, and m
+/// activations.
 ///
 /// Source: Huang et al., arXiv 1811.06965. Deviation: it runs B descending, which adds gradients in another order.
 PipelineOrder gpipe_order(int ranks, int micro_batches);
@@ -106,24 +107,25 @@ PipelineOrder one_f_one_b_order(int ranks, int micro_batches, const std::vector<
 /// Source: Narayanan et al., arXiv 2104.04473.
 PipelineOrder interleaved_order(int ranks, int micro_batches, int chunks_per_rank, int group = 0);
 
-/// Looped, breadth first: of each chunk all F; then of each, backwards, all B. m v activations, few and large messages' worth
-/// of latency.
+/// Looped, breadth first: of each chunk all F; then of each, backwards, all B. m v activations.
 ///
 /// Source: Lamy-Poirier, arXiv 2211.05953. Deviation: B ascending.
 PipelineOrder looped_bfs_order(int ranks, int micro_batches, int chunks_per_rank);
 
-/// Zero bubble at the memory of 1F1B: W trails I by r micro-batches. m (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b)
-/// and m >= p; p activations.
+/// Zero bubble at the memory of 1F1B: W trails I by r micro-batches. m (f + b + w) + (p - 1)(f + b - w) where
+/// w <= min(f, b) and m >= p; p activations.
 ///
 /// Source: Qi et al., arXiv 2401.10241, ZB-H1.
 PipelineOrder zb_h1_order(int ranks, int micro_batches);
 
-/// Zero bubble at about twice that memory, 2 p - 1 activations: m 3 f + (p - 1)(f + c) where f = b = w >= c and m >= 2 p - 2.
+/// Zero bubble at about twice that memory, 2 p - 1 activations: m 3 f + (p - 1)(f + c) where f = b = w >= c and
+/// m >= 2 p - 2.
 ///
 /// Source: the same, ZB-H2.
 PipelineOrder zb_h2_order(int ranks, int micro_batches);
 
-/// ZB-H1 of interleaved steps. m v (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and p divides m; p v activations.
+/// ZB-H1 of interleaved steps. m v (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and p divides m; p v
+/// activations.
 PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int chunks_per_rank,
                                    int group = 0);
 
@@ -133,15 +135,15 @@ PipelineOrder interleaved_zb_order(int ranks, int micro_batches, int chunks_per_
 /// Source: Qi et al., arXiv 2405.15362, ZB-V.
 PipelineOrder zb_v_order(int ranks, int micro_batches);
 
-/// Chunks as in ZB-V with about half, and a third, of its memory: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3) activations
-/// of half a stage.
+/// Chunks as in ZB-V with about half, and a third, of its memory: 2 floor((p + 2) / 2) and 2 floor((p + 4) / 3)
+/// activations of half a stage.
 ///
 /// Source: the same, V-Half and V-Min, as patterns repeat them, not squeezed.
 PipelineOrder v_half_order(int ranks, int micro_batches);
 PipelineOrder v_min_order(int ranks, int micro_batches);
 
-/// DualPipe with its two directions folded into a V. 6 m f + (p - 1) f where f = b = w and m >= 2 p; 2 p + 1 activations of half a
-/// stage. What it overlaps, an F and a B, stands one after the other here.
+/// DualPipe with its two directions folded into a V. 6 m f + (p - 1) f where f = b = w and m >= 2 p; 2 p + 1
+/// activations of half a stage. What it overlaps, an F and a B, stands one after the other here.
 ///
 /// Source: DeepSeek-AI, DualPipe; Sea AI Lab's cut in half.
 PipelineOrder dualpipe_v_order(int ranks, int micro_batches);

@@ -13,10 +13,13 @@
 /// \file
 /// The best order for a pipeline as it is measured: uneven chunks, slow links, little memory.
 ///
-///     plan::PipelineOrderProblem problem{16, {0, 1, 2, 3}, times};
-///     problem.max_activations = {4, 4, 4, 4};
-///     const auto found = plan::search_pipeline_order(problem);
-///     found.makespan / found.fixed_makespan;  // of the best known schedule that fits
+/// \code
+/// // given: const plan::PipelineTimes& measured
+/// plan::PipelineOrderProblem problem{16, {0, 1, 2, 3}, measured};  // 16 micro-batches, a chunk on each of 4 ranks
+/// problem.max_activations = {4, 4, 4, 4};
+/// const plan::PipelineSearch found = plan::search_pipeline_order(problem);
+/// const double gain = 1 - found.makespan / found.fixed_makespan;  // over the best known schedule that fits
+/// \endcode
 
 namespace reef::inline v0::plan {
 
@@ -43,14 +46,16 @@ struct PipelineOrderProblem {
 /// How many tasks are searched, three for each chunk and micro-batch.
 inline constexpr std::int64_t most_searched_tasks = std::int64_t{1} << 21;
 
-/// No order takes less.
+/// No order takes less. The greater of two bounds:
 ///
-/// Of each rank: its first forward cannot start before that of the chunk has come, its tasks take their time, and behind
-/// its last backward the gradient goes on to the first chunk. Where it may hold K activations of its one chunk,
-/// micro-batch j + K waits for W of j, so that every K of them take a whole way to the last chunk and back.
-///
-/// | errors | OptionError of PipelineOrderProblem::validate()       |
-/// | cost   | O(chunks (chunks + edges))                             |
+/// | of a rank | its first forward cannot start before that of the chunk has come, its tasks take their time, and     |
+/// |           | behind its last backward the gradient goes on to the first chunk; and what one micro-batch alone     |
+/// |           | holds an activation for, times the activations, fits into its memory times the step                  |
+/// | of tasks  | each begins as early as every single necessity allows: what it needs; its kind and its link in order; |
+/// |           | W of j ahead of F of j + K, with room for K activations; and between any two tasks of a chunk all that |
+/// |           | must run there, whatever the order                                                                   |
+/// | errors    | OptionError of PipelineOrderProblem::validate()                                                      |
+/// | cost      | O(chunks (chunks + edges + micro-batches))                                                           |
 Seconds pipeline_lower_bound(const PipelineOrderProblem& problem);
 
 /// How long to search.
@@ -78,15 +83,15 @@ struct PipelineSearch {
 
 /// Looks for the order with the least makespan in the asynchronous model.
 ///
-/// | starts | the known schedules that have this placement and fit the memory, and rules that let each rank run what it  |
-/// |        | has, with W where nothing else can run                                                                      |
-/// | search | annealing over legal orders: of the chain of tasks and messages that decides the makespan, a task moves     |
-/// |        | along its rank, since nothing else can shorten it                                                          |
-/// | exact  | small problems, of which all orders are tried; and where the bound is met                                  |
-/// | never  | worse than the best known schedule that fits                                                               |
-/// | same   | for the same problem, seed and effort                                                                      |
-/// | cost   | some 30 ms a round, whatever the problem; the starts are always finished                                   |
-/// | errors | OptionError, naming what cannot be; memory that one micro-batch exceeds is an answer                      |
+/// | starts | the known schedules that have this placement and fit the memory, and rules that let each rank run |
+/// |        | what it has, with W where nothing else can run                                                    |
+/// | search | annealing over legal orders: of the chain of tasks and messages that decides the makespan a task  |
+/// |        | moves along its rank, since nothing else can shorten it                                           |
+/// | exact  | small problems, of which all orders are tried; and where the bound is met                         |
+/// | never  | worse than the best known schedule that fits                                                      |
+/// | same   | for the same problem, seed and effort                                                             |
+/// | cost   | some 30 ms a round, longer above 100,000 tasks; the starts are always finished                    |
+/// | errors | OptionError, naming what cannot be; memory that one micro-batch exceeds is an answer              |
 ///
 /// The nearest work is Chen et al., CrossPipe, arXiv 2507.00217, by solver or by rules.
 PipelineSearch search_pipeline_order(const PipelineOrderProblem& problem,
