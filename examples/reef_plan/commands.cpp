@@ -51,6 +51,14 @@ CLI::Option* Commands::add_output(CLI::App* command, const std::string& option, 
   });
 }
 
+CLI::Option* Commands::add_input(CLI::App* command, const std::string& option, std::string& file,
+                                 const std::string& what) {
+  inputs_.emplace_back(option, &file);
+  return command->add_option(option, file, what)->check([](const std::string& name) {
+    return name.empty() ? "'' is no path" : std::string();
+  });
+}
+
 std::string Commands::list() const {
   std::string text =
       "reef-plan COMMAND CASE.json prints one JSON object. Commands, and how each may be "
@@ -68,6 +76,7 @@ std::string Commands::list() const {
 reef::io::Json Commands::answer() const {
   FileRoles files;
   files.reads("the case", case_.file);
+  for (const auto& [option, file] : inputs_) files.reads(option, *file);
   for (const OutputOption& output : outputs_) files.writes(output.name, *output.file);
   if (const auto clash = files.clash())
     throw reef::OptionError(clash->first, ": ", clash->second, ".");

@@ -43,6 +43,10 @@ public:
   CLI::Option* add_output(CLI::App* command, const std::string& option, Output kind,
                           std::string& file, const std::string& what);
 
+  /// An option of a command that names a file to be read beside the case.
+  CLI::Option* add_input(CLI::App* command, const std::string& option, std::string& file,
+                         const std::string& what);
+
   /// The commands, with an example of each.
   [[nodiscard]] std::string list() const;
 
@@ -67,6 +71,7 @@ private:
   };
   std::vector<std::pair<std::string, std::string>> examples_;  // by command
   std::vector<OutputOption> outputs_;                          // of all commands
+  std::vector<std::pair<std::string, const std::string*>> inputs_;
 };
 
 /// Calls `write`, which writes the file of an output, if there is to be one. What an earlier run left there goes

@@ -9,7 +9,9 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
 #include <reef/io/atomic_file.hpp>
+#include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
 #include <reef/plan/pipeline_case_json.hpp>
 #include <reef/plan/pipeline_model.hpp>
@@ -28,6 +30,8 @@ using namespace reef;
 
 struct ScheduleCommand {
   std::string schedule;  ///< empty: that of the case
+  std::string order;     ///< a file with another
+  std::string written;   ///< where it is to be written
   int effort = -1;
   std::string plot;
 };
@@ -63,6 +67,21 @@ std::string misfit(const plan::PipelineCase& asked, const plan::PipelineModel& m
     }
   }
   return {};
+}
+
+/// The order of a file, which is to be one of this case.
+plan::PipelineOrder order_of(const std::string& file, const plan::PipelineCase& asked) {
+  constexpr Bytes most = 1_GiB;
+  plan::PipelineOrder order = plan::parse_pipeline_order(io::read_file(file, most), file);
+  const auto require = [&](const char* what, int is, int should, const char* key) {
+    if (is == should) return;
+    throw OptionError("reef-plan schedule: ", file, " is an order of ", is, " ", what, ", and ",
+                      key, " of the case is ", should, ".\n  fix: an order of the case.");
+  };
+  require("ranks", order.ranks(), asked.ranks, "p");
+  require("micro-batches", order.micro_batches, asked.micro_batches, "m");
+  require("chunks", order.chunks(), asked.ranks * asked.chunks_per_rank, "p v");
+  return order;
 }
 
 GanttPlot drawn(const plan::PipelineModel& model, const plan::PipelineEstimate& estimate,
@@ -144,6 +163,12 @@ io::Json schedule(const PlanCase& test, const ScheduleCommand& command) {
     asked.warm_up.clear();
     asked.group = 0;
   }
+  if (!command.order.empty()) {
+    if (!command.schedule.empty()) {
+      throw OptionError("reef-plan schedule: --order and --schedule.\n  fix: one of them.");
+    }
+    asked.schedule = "given";
+  }
   const bool searches = asked.schedule.empty();
   if (!searches && command.effort >= 0) {
     throw OptionError("reef-plan schedule: --effort with the schedule ", asked.schedule,
@@ -158,7 +183,7 @@ io::Json schedule(const PlanCase& test, const ScheduleCommand& command) {
     if (!found.feasible) return {{"feasible", false}, {"why", found.why}};
     model = asked.model(found.order);
   } else {
-    model = asked.model(asked.order());
+    model = asked.model(command.order.empty() ? asked.order() : order_of(command.order, asked));
   }
   const plan::PipelineEstimate estimate = plan::estimate(model);
   if (!searches) {
@@ -170,6 +195,10 @@ io::Json schedule(const PlanCase& test, const ScheduleCommand& command) {
     found.optimal = found.lower_bound == estimate.makespan;
   }
   const std::string name = searches ? "searched" : asked.schedule;
+  write_output(command.written, [&] {
+    io::write_atomically(command.written,
+                         concat(order_begins, ": ", name, "\n", plan::text_of(model.order)));
+  });
   if (!command.plot.empty()) {
     std::size_t count = 0;
     for (const auto& tasks : model.order.tasks) count += tasks.size();
@@ -223,6 +252,11 @@ void add_schedule(Commands& commands) {
           "a known order, or the best that is found (default: that of the case; of one that "
           "names none, searched)")
       ->check(CLI::IsMember(names));
+  commands.add_input(
+      command, "--order", options->order,
+      "an order of one's own: a file with a line for each rank, such as 'F0 F1 B0 B1'");
+  commands.add_output(command, "--write-order", Output::order, options->written,
+                      "write the order to this file, which --order reads, that of reef-train too");
   command
       ->add_option(
           "--effort", options->effort,

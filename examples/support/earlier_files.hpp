@@ -19,7 +19,7 @@
 namespace reef_examples {
 
 /// What a run writes.
-enum class Output { metrics, trace, report, weights, network, drawing };
+enum class Output { metrics, trace, report, weights, network, drawing, order };
 
 /// What a network that was measured begins with.
 inline constexpr std::string_view measured_case_begins =
@@ -27,6 +27,9 @@ inline constexpr std::string_view measured_case_begins =
 
 /// What a drawing of a network begins with.
 inline constexpr std::string_view drawing_begins = "<svg data-drawn-by=\"reef-plan\"";
+
+/// What an order of a pipeline begins with: it is a text with remarks.
+inline constexpr std::string_view order_begins = "# An order of a pipeline, written by reef-plan";
 
 namespace detail {
 
@@ -54,6 +57,7 @@ inline bool is_of_a_run(Output kind, const std::filesystem::path& path) {
       }
       case Output::network: return text.starts_with(measured_case_begins);
       case Output::drawing: return text.starts_with(drawing_begins);
+      case Output::order: return text.starts_with(order_begins);
     }
   } catch (const reef::Error&) {
   }
@@ -75,7 +79,8 @@ inline std::optional<std::string> in_the_way(Output kind, const std::filesystem:
     return std::nullopt;
   constexpr const char* names[]{"a run's metrics",    "a run's trace",
                                 "a run's report",     "weights (.safetensors)",
-                                "a measured network", "an earlier drawing"};
+                                "a measured network", "an earlier drawing",
+                                "an earlier order"};
   return reef::concat("'", path.string(), "' holds something else than ",
                       names[static_cast<std::size_t>(kind)],
                       ", which would be lost.\n  fix: another name, or remove it");

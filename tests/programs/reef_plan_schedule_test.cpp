@@ -89,6 +89,27 @@ TEST_F(ReefPlanSchedule, what_does_not_fit_is_an_answer) {
   EXPECT_THAT(none.at("why").get<std::string>(), HasSubstr("rank 0 may hold 1 activations"));
 }
 
+TEST_F(ReefPlanSchedule, an_order_is_written_and_read) {
+  const std::string file = (folder_ / "order.txt").string();
+  const io::Json found = answer("schedule", four(), "--effort 1 --write-order " + file);
+  const std::string text = io::read_file(file, 1_MiB);
+  EXPECT_TRUE(text.starts_with("# An order of a pipeline, written by reef-plan: searched\nF0 F1 "));
+  const io::Json read = answer("schedule", four(), "--order " + file);
+  EXPECT_EQ(read.at("schedule"), "given");
+  for (const char* key : {"orders", "makespan_us", "lower_bound_us", "peak_activations"}) {
+    EXPECT_EQ(read.at(key), found.at(key)) << key;
+  }
+  refused("schedule", four(), "--order and --schedule", "--schedule 1f1b --order " + file);
+  refused("schedule", with(four(), "/m", 15), "is an order of 16 micro-batches", "--order " + file);
+  refused("schedule", four(), "--plot", "--plot " + file + " --order " + file);
+  write_file(file, "F0 B0\nF0 G0\n");
+  refused("schedule", four(), "line 2: 'G0' is no task", "--order " + file);
+  io::Json two = case_of("pipeline_schedules.json", 0);
+  two["m"] = 2;
+  write_file(file, "F0 B0 F1 B1\nF0 F1 B0 B1\n");
+  refused("schedule", two, "rank 0 waits at B0 for B0 of rank 1", "--order " + file);
+}
+
 TEST_F(ReefPlanSchedule, draws_when_each_rank_runs_what) {
   const io::Json test = case_of("pipeline_schedules.json", 22);  // halves, and two chunks on a rank
   const io::Json found = answer("schedule", test, "--plot " + drawing());
