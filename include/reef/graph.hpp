@@ -13,6 +13,8 @@
 #include <reef/graph/measure.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/graph/parameter_layout.hpp>
+#include <reef/graph/placed_dag.hpp>
 #include <reef/graph/remote_edges.hpp>
+#include <reef/graph/remote_messages.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/graph/signature.hpp>

@@ -11,9 +11,9 @@ namespace reef::inline v0::graph {
 /// A tensor that goes from a segment to another place, for each micro-batch once; or, on the way back, the running
 /// sum of its gradient.
 struct RemoteEdge {
-  int tensor = 0;         ///< id
-  int from = 0;           ///< the segment behind whose forward, or backward, it leaves
-  int to = 0;             ///< the first segment there whose forward, or backward, needs it
+  int tensor = 0;  ///< id
+  int from = 0;    ///< the segment behind whose forward, or backward, it leaves
+  int to = 0;      ///< the first segment there whose forward, or backward, needs it
   bool gradient = false;
 
   friend bool operator==(const RemoteEdge&, const RemoteEdge&) = default;
@@ -37,10 +37,14 @@ struct RemoteEdge {
 /// | who      | decided by graph::gradient_flow, alike on both ends: what is differentiable, and read there by  |
 /// |          | what leads to the loss                                                                          |
 /// | order    | by tensor, forward before backward; of one tensor in the order in which they are sent           |
+/// | cost     | linear in the readings of tensors, and for each tensor readers times places                     |
 /// | source   | FusionLLM's remote automatic differentiation, with sums chained                                 |
 /// | errors   | OptionError where there are not as many places as segments                                      |
 std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const Segment> segments,
                                      std::span<const int> place_of_segment);
+
+/// As that, each node a segment of its own.
+std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const int> place_of_node);
 
 }  // namespace reef::inline v0::graph
 

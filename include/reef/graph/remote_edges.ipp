@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <utility>
+#include <numeric>
 
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
@@ -12,28 +12,64 @@ namespace reef::inline v0::graph {
 
 namespace detail {
 
-/// The segments that make, read and differentiate a tensor, ascending.
+/// The segments that make, read and differentiate a tensor, ascending, each once.
 struct TensorUsers {
   int producer = -1;
   std::vector<int> readers{};
   std::vector<int> contributors{};
 };
 
-inline std::vector<TensorUsers> users_by_tensor(const Dag& dag, std::span<const Segment> segments) {
-  std::vector<TensorUsers> users(dag.tensors.size());
-  for (std::size_t s = 0; s < segments.size(); ++s) {
-    const int segment = static_cast<int>(s);
-    for (const int id : segments[s].boundary_outputs) {
-      users[static_cast<std::size_t>(id)].producer = segment;
-    }
-    for (const int id : segments[s].boundary_inputs) {
-      users[static_cast<std::size_t>(id)].readers.push_back(segment);
-    }
-    for (const int id : segments[s].input_gradients) {
-      users[static_cast<std::size_t>(id)].contributors.push_back(segment);
+/// `segment_of_node` ascends; -1 where a node is in none.
+inline TensorUsers users_of(const Dag& dag, const GradientFlow& flow, int id,
+                            std::span<const int> segment_of_node) {
+  const auto add = [](std::vector<int>& segments, int segment) {
+    if (segments.empty() || segments.back() != segment) segments.push_back(segment);
+  };
+  const Tensor& tensor = dag.tensor_at(id);
+  TensorUsers users;
+  if (tensor.producer < 0) return users;
+  users.producer = segment_of_node[static_cast<std::size_t>(tensor.producer)];
+  for (const int consumer : tensor.consumers) {
+    const auto node = static_cast<std::size_t>(consumer);
+    const int segment = segment_of_node[node];
+    if (segment < 0) continue;
+    add(users.readers, segment);
+    if (flow.tensors[static_cast<std::size_t>(id)] && flow.nodes[node]) {
+      add(users.contributors, segment);
     }
   }
   return users;
+}
+
+inline std::vector<RemoteEdge> remote_edges_between(const Dag& dag,
+                                                    std::span<const int> segment_of_node,
+                                                    std::span<const int> place_of_segment) {
+  const auto place = [&](int segment) {
+    return place_of_segment[static_cast<std::size_t>(segment)];
+  };
+  const GradientFlow flow = gradient_flow(dag);
+  std::vector<RemoteEdge> edges;
+  for (int tensor = 0; tensor < static_cast<int>(dag.tensors.size()); ++tensor) {
+    const TensorUsers users = users_of(dag, flow, tensor, segment_of_node);
+    if (users.producer < 0) continue;
+    std::vector<int> served{place(users.producer)};
+    for (const int reader : users.readers) {
+      if (std::find(served.begin(), served.end(), place(reader)) != served.end()) continue;
+      served.push_back(place(reader));
+      edges.push_back({tensor, users.producer, reader, false});
+    }
+    if (users.contributors.empty()) continue;
+    int from = users.contributors.back();
+    const auto visit = [&](int to) {
+      if (place(to) != place(from)) edges.push_back({tensor, from, to, true});
+      from = to;
+    };
+    for (auto next = users.contributors.rbegin() + 1; next != users.contributors.rend(); ++next) {
+      visit(*next);
+    }
+    visit(users.producer);
+  }
+  return edges;
 }
 
 }  // namespace detail
@@ -44,29 +80,24 @@ REEF_INLINE std::vector<RemoteEdge> remote_edges(const Dag& dag, std::span<const
     throw OptionError("reef::graph::remote_edges: ", place_of_segment.size(), " places for ",
                       segments.size(), " segments.\n  fix: one for each.");
   }
-  const auto place = [&](int segment) { return place_of_segment[static_cast<std::size_t>(segment)]; };
-  const std::vector<detail::TensorUsers> users = detail::users_by_tensor(dag, segments);
-  std::vector<RemoteEdge> edges;
-  for (std::size_t id = 0; id < users.size(); ++id) {
-    const auto& [producer, readers, contributors] = users[id];
-    if (producer < 0) continue;
-    const int tensor = static_cast<int>(id);
-    std::vector<int> served{place(producer)};
-    for (const int reader : readers) {
-      if (std::find(served.begin(), served.end(), place(reader)) != served.end()) continue;
-      served.push_back(place(reader));
-      edges.push_back({tensor, producer, reader, false});
+  std::vector<int> segment_of_node(dag.nodes.size(), -1);
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    for (int n = segments[s].first; n < segments[s].last; ++n) {
+      segment_of_node[static_cast<std::size_t>(n)] = static_cast<int>(s);
     }
-    if (contributors.empty()) continue;
-    int from = contributors.back();
-    const auto visit = [&](int to) {
-      if (place(to) != place(from)) edges.push_back({tensor, from, to, true});
-      from = to;
-    };
-    for (auto next = contributors.rbegin() + 1; next != contributors.rend(); ++next) visit(*next);
-    visit(producer);
   }
-  return edges;
+  return detail::remote_edges_between(dag, segment_of_node, place_of_segment);
+}
+
+REEF_INLINE std::vector<RemoteEdge> remote_edges(const Dag& dag,
+                                                 std::span<const int> place_of_node) {
+  if (place_of_node.size() != dag.nodes.size()) {
+    throw OptionError("reef::graph::remote_edges: ", place_of_node.size(), " places for ",
+                      dag.nodes.size(), " nodes.\n  fix: one for each.");
+  }
+  std::vector<int> segment_of_node(dag.nodes.size());
+  std::iota(segment_of_node.begin(), segment_of_node.end(), 0);
+  return detail::remote_edges_between(dag, segment_of_node, place_of_node);
 }
 
 }  // namespace reef::inline v0::graph
