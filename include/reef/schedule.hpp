@@ -10,6 +10,8 @@
 #include <reef/schedule/recording.hpp>
 #include <reef/schedule/rewriter.hpp>
 #include <reef/schedule/simulate.hpp>
+#include <reef/schedule/skeleton.hpp>
+#include <reef/schedule/skeleton_encoding.hpp>
 #include <reef/schedule/transfer_order.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/schedule/world.hpp>

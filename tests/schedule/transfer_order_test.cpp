@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/schedule/detail/rendezvous_graph.hpp>
+#include <reef/schedule/detail/matching.hpp>
 #include <reef/schedule/hash.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/verify.hpp>

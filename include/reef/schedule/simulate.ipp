@@ -7,10 +7,11 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/schedule/dependencies.hpp>
-#include <reef/schedule/detail/rendezvous_graph.hpp>
 #include <reef/schedule/detail/simulator.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/simulate.hpp>
+#include <reef/schedule/skeleton.hpp>
+#include <reef/schedule/verify.hpp>
 
 namespace reef::inline v0::schedule {
 
@@ -67,7 +68,11 @@ REEF_INLINE Simulation simulate(std::span<const Program> programs,
     repeats = repeats || !program.repeats.empty();
   }
   // A loop until what never ends would never end.
-  if (repeats) detail::RendezvousGraph(programs, dependencies).check();
+  std::vector<Skeleton> skeletons(repeats ? programs.size() : 0);
+  for (std::size_t p = 0; p < skeletons.size(); ++p) {
+    skeletons[static_cast<std::size_t>(programs[p].rank)] = skeleton_of(programs[p], dependencies[p]);
+  }
+  verify_together(skeletons);
   return detail::Simulator(programs, dependencies, world, rounds, replay).run();
 }
 

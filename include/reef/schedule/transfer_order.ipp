@@ -10,7 +10,7 @@
 
 #include <reef/core/inline.hpp>
 #include <reef/schedule/dependencies.hpp>
-#include <reef/schedule/detail/rendezvous_graph.hpp>
+#include <reef/schedule/detail/matching.hpp>
 #include <reef/schedule/detail/simulator.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/placement.hpp>

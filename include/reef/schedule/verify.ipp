@@ -1,14 +1,16 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
 #include <reef/schedule/dependencies.hpp>
-#include <reef/schedule/detail/rendezvous_graph.hpp>
+#include <reef/schedule/detail/skeleton_graph.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/detail/value_checker.hpp>
 #include <reef/schedule/placement.hpp>
+#include <reef/schedule/skeleton.hpp>
 #include <reef/schedule/verify.hpp>
 
 namespace reef::inline v0::schedule {
@@ -34,17 +36,37 @@ inline void check_memory(const Program& program, const Placement& placement, Byt
 
 }  // namespace detail
 
+REEF_INLINE void verify_rank(const Program& program, const Placement& placement, int ranks) {
+  detail::StructureChecker(program, ranks).run();
+  detail::ValueChecker(program, placement).run();
+}
+
+REEF_INLINE void verify_memory(const Program& program, const Placement& placement,
+                               const Limits& limits) {
+  detail::check_memory(program, placement, limits.device_bytes, Place::device);
+  detail::check_memory(program, placement, limits.host_bytes, Place::host);
+}
+
+REEF_INLINE void verify_together(std::span<const Skeleton> skeletons) {
+  for (std::size_t r = 0; r < skeletons.size(); ++r) {
+    if (skeletons[r].rank == static_cast<int>(r)) continue;
+    throw ScheduleError("reef::schedule::verify_together: skeleton ", r, " is one of rank ",
+                        skeletons[r].rank, ".\n  fix: one of each rank, by rank.");
+  }
+  detail::SkeletonGraph(skeletons).check();
+}
+
 REEF_INLINE void verify(std::span<const Program> programs, const Limits& limits) {
   detail::check_structure(programs);
-  std::vector<Dependencies> dependencies;
+  std::vector<Skeleton> skeletons(programs.size());
   for (const Program& program : programs) {
     const Placement placement = place(program);
     detail::ValueChecker(program, placement).run();
-    detail::check_memory(program, placement, limits.device_bytes, Place::device);
-    detail::check_memory(program, placement, limits.host_bytes, Place::host);
-    dependencies.push_back(derive(program, placement));
+    verify_memory(program, placement, limits);
+    skeletons[static_cast<std::size_t>(program.rank)] =
+        skeleton_of(program, derive(program, placement));
   }
-  detail::RendezvousGraph(programs, dependencies).check();
+  verify_together(skeletons);
 }
 
 }  // namespace reef::inline v0::schedule

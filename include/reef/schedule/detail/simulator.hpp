@@ -13,7 +13,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/schedule/dependencies.hpp>
-#include <reef/schedule/detail/rendezvous_graph.hpp>
+#include <reef/schedule/detail/matching.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>

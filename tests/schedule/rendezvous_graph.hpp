@@ -13,9 +13,19 @@
 #include <reef/core/text.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
+#include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
 
-namespace reef::inline v0::schedule::detail {
+/// The proof as it reads: every start and end of two rounds of all ranks is a node, every message an edge each way. What
+/// verify finds in skeletons is compared with it.
+namespace reef::test::reference {
+
+using schedule::Dependencies;
+using schedule::Message;
+using schedule::Precedence;
+using schedule::Program;
+using schedule::Repeat;
+using schedule::detail::who;
 
 /// The n-th message between two ranks under one channel, as each end sees it.
 struct End {
@@ -148,7 +158,7 @@ private:
 
   void add_rank(std::size_t r, const Dependencies& dependencies) {
     const Program& program = programs_[r];
-    const std::vector<Precedence> all = precedences(program, dependencies);
+    const std::vector<Precedence> all = schedule::precedences(program, dependencies);
     for (std::size_t round = 0; round < rounds; ++round) {
       const auto ends_before = [&](std::size_t former, std::size_t from, std::size_t node) {
         edges_[start(r, former, from) + 1].push_back(node);
@@ -213,4 +223,13 @@ private:
   std::vector<std::vector<std::size_t>> edges_;
 };
 
-}  // namespace reef::inline v0::schedule::detail
+/// Throws ScheduleError unless the messages of programs that are ones all match and nobody waits in a circle.
+inline void verify_together(const std::vector<Program>& programs) {
+  std::vector<Dependencies> dependencies;
+  for (const Program& program : programs) {
+    dependencies.push_back(schedule::derive(program, schedule::place(program)));
+  }
+  RendezvousGraph(programs, dependencies).check();
+}
+
+}  // namespace reef::test::reference

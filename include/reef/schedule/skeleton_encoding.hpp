@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/schedule/skeleton.hpp>
+
+namespace reef::inline v0::schedule {
+
+/// A skeleton as bytes that another rank can decode: numbers in as few bytes as they need, what a rank says again and
+/// again (sizes, kinds) by its place in a list.
+///
+/// | size | about 20 bytes for a message and 5 for a join, whatever the rest of the program has |
+std::string encode(const Skeleton& skeleton);
+
+/// The skeleton that `encode` made bytes of, of one of so many ranks. Throws DecodeError for other bytes: all lengths,
+/// places and ranks are checked, and what it holds is in proportion to the bytes.
+Skeleton decode_skeleton(std::string_view bytes, int ranks);
+
+}  // namespace reef::inline v0::schedule
+
+#ifndef REEF_COMPILED
+#include <reef/schedule/skeleton_encoding.ipp>
+#endif
