@@ -110,6 +110,30 @@ TEST(Placement, looks_at_few_regions_for_each_of_many_micro_batches) {
   }
 }
 
+TEST(Placement, looks_at_few_regions_for_each_of_many_posted_transfers) {
+  for (const int count : {64, 1024, 4096}) {
+    Writer w;
+    for (int j = 0; j < count; ++j) {  // each with a place of its own
+      const std::string name = std::to_string(j);
+      const StorageId in = w.storage("in " + name, 1024);
+      const StorageId out = w.storage("out " + name, 1024);
+      Instruction& receive = w.writes("Receive", Lane::receive, in);
+      receive.receives = {{1, 1024, 0}};
+      receive.completion = schedule::Completion::posted;
+      w.moves("Work", Lane::compute, in, out);
+      Instruction& send = w.reads("Send", Lane::send, out);
+      send.sends = {{1, 1024, 0}};
+      send.completion = schedule::Completion::posted;
+    }
+    std::uint64_t looked_at = 0;
+    if (count == 64) {
+      EXPECT_EQ(schedule::place(w.program).offset, offsets_by_comparing_all(w.program));
+    }
+    schedule::place(w.program, &looked_at);
+    EXPECT_LT(looked_at, 64U * static_cast<std::uint64_t>(count)) << count;
+  }
+}
+
 TEST(Placement, sharing_bytes_adds_no_wait_inside_a_round) {
   for (std::uint64_t seed = 0; seed < 900; ++seed) {
     const Program program = random_of_all(seed);
