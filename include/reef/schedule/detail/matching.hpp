@@ -28,16 +28,10 @@ class Ends {
 public:
   /// Those of a rank in its order.
   void add_send(int source, const Message& message, std::size_t rank, std::size_t instruction) {
-    sent_.push_back({source,
-                     message.peer,
-                     message.channel,
-                     {rank, instruction, message.bytes, message.pieces}});
+    add(sent_, source, message.peer, message, rank, instruction);
   }
   void add_receive(int target, const Message& message, std::size_t rank, std::size_t instruction) {
-    received_.push_back({message.peer,
-                         target,
-                         message.channel,
-                         {rank, instruction, message.bytes, message.pieces}});
+    add(received_, message.peer, target, message, rank, instruction);
   }
 
   /// Calls met(send, receive) for each message, by source, target and channel. Throws ScheduleError when an end is
@@ -45,8 +39,9 @@ public:
   template <class Text, class Met>
   void match(const Text& text, const Met& met) {
     for (auto* all : {&sent_, &received_}) {
-      std::stable_sort(all->begin(), all->end(),
-                       [](const Keyed& a, const Keyed& b) { return a.key() < b.key(); });
+      std::sort(all->begin(), all->end(), [](const Keyed& a, const Keyed& b) {
+        return std::pair(a.key(), a.order) < std::pair(b.key(), b.order);
+      });
     }
     constexpr std::string_view fix =
         ".\n  fix: a receive for each send on the channel, in its order, of its bytes and pieces.";
@@ -86,9 +81,19 @@ private:
   struct Keyed {
     int source, target;
     std::uint32_t channel;
+    std::uint32_t order;  // in which they were added
     End end;
     [[nodiscard]] auto key() const { return std::tuple(source, target, channel); }
   };
+
+  static void add(std::vector<Keyed>& to, int source, int target, const Message& message,
+                  std::size_t rank, std::size_t instruction) {
+    to.push_back({source,
+                  target,
+                  message.channel,
+                  static_cast<std::uint32_t>(to.size()),
+                  {rank, instruction, message.bytes, message.pieces}});
+  }
 
   std::vector<Keyed> sent_{};
   std::vector<Keyed> received_{};
