@@ -15,6 +15,7 @@
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/placed_program.hpp>
+#include <reef/run/proof.hpp>
 #include <reef/run/rank_context.hpp>
 #include <reef/run/slots.hpp>
 #include <reef/run/staging.hpp>

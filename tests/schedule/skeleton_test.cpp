@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/schedule/detail/exchanges.hpp>
@@ -181,6 +183,41 @@ TEST(Skeleton, names_collectives_that_ranks_issue_in_another_order) {
   EXPECT_THAT(expect_the_verdict_of_the_whole_graph(programs),
               testing::AllOf(HasSubstr(deadlock), HasSubstr("ReduceScatter(0)"),
                              HasSubstr("ReduceScatter(1)"), HasSubstr("rank 2: ")));
+}
+
+TEST(Skeleton, of_a_collective_lets_members_without_a_share_wait_only_for_those_with_one) {
+  std::vector<Program> programs;
+  for (int rank = 0; rank < 4; ++rank) {
+    Writer w(rank);
+    const StorageId x = w.storage("x", 64, Life::persistent);
+    const StorageId y = w.storage("y");
+    if (rank == 3) w.writes("Receive", Lane::reduce, y).receives = {{2, 96, 1}};
+    Instruction& reduce = w.program.add("ReduceScatter", Lane::reduce);
+    reduce.accumulates = {{x, 0}};
+    reduce.collective = std::make_shared<const schedule::Collective>(
+        schedule::Collective{{"all", {0, 1, 2, 3}}, {0, 1, 2, 2, 2}});
+    for (int peer = 0; peer < 4; ++peer) {
+      if (peer == rank) continue;
+      if (peer < 2) reduce.sends.push_back({peer, 64, 0});
+      if (rank < 2) reduce.receives.push_back({peer, 64, 0});
+    }
+    if (rank == 2) w.reads("Send", Lane::reduce, x).sends = {{3, 96, 1}};
+    programs.push_back(std::move(w.program));
+  }
+  EXPECT_EQ(skeleton_of(programs[2]).exchanges.size(), 1U);
+  EXPECT_EQ(expect_the_verdict_of_the_whole_graph(programs), "");
+  std::swap(programs[1].round, programs[3].round);  // now one with a share comes late
+  for (Program& program : programs) {
+    for (Instruction& i : program.round) {
+      const auto swapped = [](int r) { return r == 1 ? 3 : r == 3 ? 1 : r; };
+      for (auto* messages : {&i.sends, &i.receives}) {
+        for (schedule::Message& message : *messages) message.peer = swapped(message.peer);
+        std::sort(messages->begin(), messages->end(),
+                  [](const auto& a, const auto& b) { return a.peer < b.peer; });
+      }
+    }
+  }
+  EXPECT_EQ(expect_the_verdict_of_the_whole_graph(programs), "");
 }
 
 TEST(Skeleton, of_ranks_out_of_order_is_refused) {

@@ -31,6 +31,7 @@
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/executable.hpp>
+#include <reef/run/proof.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/swap/resident.hpp>
 #include <reef/trainer/detail/agreement.hpp>
@@ -92,8 +93,9 @@ concept composable =
 /// \endcode
 ///
 /// A step is a program that the policies have written as passes: all reserve; the optimizer composes the
-/// step, for which pipeline and swap write the model's part; the compressor rewrites transfers. Before the first, every rank builds the programs of all ranks, verifies them together
-/// and compares their hash with the others'.
+/// step, for which pipeline and swap write the model's part; the compressor rewrites transfers. Before the first,
+/// every rank verifies its own programs and compares them with what the rank ahead of it builds of it; one of them
+/// verifies what those of all ranks show together.
 ///
 /// | who    | all ranks construct it, call its members in the same order, and destroy it; one at a time  |
 /// |        | per process; a comm::Environment is alive meanwhile                                         |
@@ -439,6 +441,9 @@ private:
   Options agreed_options();
   void plan_step();
   void verify_together();
+  void require_same_plan();
+  void require_memory();
+  [[nodiscard]] std::uint64_t hash_of_programs(int rank) const;
   void require_alike(const std::string& what, const std::vector<comm::Alike>& mine,
                      const std::string& fix);
   void require_same_weights();

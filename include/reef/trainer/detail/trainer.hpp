@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,11 +105,52 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
   initialise_weights();
 }
 
-/// Builds the programs of all ranks, proves them together, and compares them with the other ranks'.
+/// Each rank proves its own programs, and one of them what those of all ranks show together.
 template <class... Policies>
 void Trainer<Policies...>::verify_together() {
+  std::vector<run::Said> said;
+  for (const ProgramKey key : programs_in(plan_)) said.push_back(run::proved(*loaded(key).placed));
+  if (ranks() > 1) require_same_plan();
+  require_memory();
+  const std::string problem = run::problem_of_all(*progress_, said);
+  if (problem.empty()) return;
+  lanes_.reset();
+  progress_.reset();
+  throw ScheduleError(problem);
+}
+
+/// Throws ScheduleError where a program of any rank needs more memory than this one has.
+template <class... Policies>
+void Trainer<Policies...>::require_memory() {
+  const std::vector<ProgramKey> keys = programs_in(plan_);
+  std::vector<Bytes> own;
+  for (const ProgramKey key : keys) own.push_back(loaded(key).placed->placement.device_bytes);
+  const std::vector<Bytes> needed = run::lists_of_all(*progress_, "memory of programs", own);
   schedule::Limits limits;  // by its name: nvcc takes a braced temporary here for a comma
   limits.device_bytes = options_.device.memory_bytes;
+  for (std::size_t i = 0; limits.device_bytes > 0 && i < needed.size(); ++i) {
+    if (needed[i] <= limits.device_bytes) continue;
+    const run::PlacedProgram other(
+        build(plan_, static_cast<int>(i / keys.size()), keys[i % keys.size()]));
+    schedule::verify_memory(other.program, other.placement, limits);
+  }
+}
+
+/// That of a rank's programs, of all that there are.
+template <class... Policies>
+std::uint64_t Trainer<Policies...>::hash_of_programs(int rank) const {
+  Hash hash;
+  for (const ProgramKey key : programs_in(plan_)) {
+    const schedule::Program program = run::staged(plan_, build(plan_, rank, key).program);
+    hash.add(schedule::hash_of(std::span(&program, 1)));
+  }
+  return hash.value();
+}
+
+/// Compares the plans of all ranks: what no program shows of them, and of each rank's programs what it builds itself
+/// with what the rank ahead of it does. Only where ranks differ the programs of all are built, to say who does.
+template <class... Policies>
+void Trainer<Policies...>::require_same_plan() {
   Hash plan;
   plan.add(graph::hash_of(model_.dag()));
   plan_.topology.add_to(plan);
@@ -116,13 +158,16 @@ void Trainer<Policies...>::verify_together() {
   detail::hooks::add_to<Swap>(plan, options_.swap);
   detail::hooks::add_to<Pipeline>(plan, options_.pipeline);
   detail::hooks::add_to<Compress>(plan, options_.compress);
+  run::PlanHashes hashes;
+  hashes.alike = plan.value();
+  hashes.next = hash_of_programs((rank() + 1) % ranks());
+  Hash own;
   for (const ProgramKey key : programs_in(plan_)) {
-    const std::vector<schedule::Program> programs = programs_of(plan_, key);
-    schedule::verify(programs, limits);
-    plan.add(schedule::hash_of(programs));
+    own.add(schedule::hash_of(std::span(&loaded(key).placed->program, 1)));
   }
-  if (comm::difference(*progress_, "plan of a step", {{"plan", concat(plan.value())}}).empty())
-    return;
+  hashes.own = own.value();
+  if (run::plans_agree(*progress_, hashes)) return;
+  for (int r = 0; r < ranks(); ++r) plan.add(hash_of_programs(r));
   std::vector<comm::Alike> mine = detail::alike_of_plan(model_.dag(), options_, plan.value());
   mine.push_back({"topology", plan_.topology.text()});
   mine.push_back(detail::hooks::alike_of<Optim>("optimizer", options_.optim));
@@ -132,6 +177,9 @@ void Trainer<Policies...>::verify_together() {
   require_alike("what a plan follows from", mine,
                 "start every rank with the same program, model, batch, policies, options and "
                 "profile.");
+  throw OptionError(
+      "reef::Trainer: the programs of a rank are not those that the rank ahead of it builds of it.\n"
+      "  fix: policies that write the same program of the same plan each time.");
 }
 
 /// Throws OptionError where ranks differ. Every rank is here with the same error then: they part in good order,
