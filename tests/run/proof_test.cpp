@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/comm/communicator.hpp>
+#include <reef/comm/options.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/schedule/skeleton.hpp>
 
@@ -36,6 +36,11 @@ run::Said ring(const comm::Progress& progress, Lane receive) {
               w.program, schedule::derive(w.program, schedule::place(w.program))))};
 }
 
+class Proof : public testing::Test {
+protected:
+  comm::Progress progress{comm::ProgressOptions{}};
+};
+
 /// The verdict of this rank, which is that of all.
 std::string verdict(comm::Progress& progress, const std::vector<run::Said>& mine) {
   const std::string own = run::problem_of_all(progress, mine);
@@ -45,14 +50,12 @@ std::string verdict(comm::Progress& progress, const std::vector<run::Said>& mine
 
 }  // namespace
 
-TEST(Proof, of_programs_that_are_right_ends_without_a_word) {
-  comm::Progress progress;
+TEST_F(Proof, of_programs_that_are_right_ends_without_a_word) {
   EXPECT_EQ(verdict(progress, {}), "");
   EXPECT_EQ(verdict(progress, {ring(progress, Lane::receive), ring(progress, Lane::receive)}), "");
 }
 
-TEST(Proof, of_a_deadlock_says_the_same_circle_on_every_rank) {
-  comm::Progress progress;
+TEST_F(Proof, of_a_deadlock_says_the_same_circle_on_every_rank) {
   if (progress.size() == 1) GTEST_SKIP() << "needs two ranks";
   const std::string text =
       verdict(progress, {ring(progress, Lane::receive), ring(progress, Lane::send)});
@@ -62,23 +65,20 @@ TEST(Proof, of_a_deadlock_says_the_same_circle_on_every_rank) {
   }
 }
 
-TEST(Proof, tells_every_rank_what_one_program_has_by_itself_the_first_of_all) {
-  comm::Progress progress;
+TEST_F(Proof, tells_every_rank_what_one_program_has_by_itself_the_first_of_all) {
   std::vector<run::Said> mine{ring(progress, Lane::receive), ring(progress, Lane::send)};
   if (progress.rank() == progress.size() - 1) mine[0].problem = "why\n  fix: that";
   EXPECT_EQ(verdict(progress, mine), "why\n  fix: that");
 }
 
-TEST(Proof, refuses_what_is_no_skeleton) {
-  comm::Progress progress;
+TEST_F(Proof, refuses_what_is_no_skeleton) {
   if (progress.size() == 1) GTEST_SKIP() << "needs two ranks";
   run::Said mine = ring(progress, Lane::receive);
   if (progress.rank() == 1) mine.skeleton.pop_back();
   EXPECT_THAT(verdict(progress, {mine}), HasSubstr("the bytes are no skeleton"));
 }
 
-TEST(Proof, plans_agree_where_each_rank_has_what_the_one_ahead_of_it_builds) {
-  comm::Progress progress;
+TEST_F(Proof, plans_agree_where_each_rank_has_what_the_one_ahead_of_it_builds) {
   const auto rank = static_cast<std::uint64_t>(progress.rank());
   const auto ranks = static_cast<std::uint64_t>(progress.size());
   const run::PlanHashes right{7, 100 + rank, 100 + (rank + 1) % ranks};
