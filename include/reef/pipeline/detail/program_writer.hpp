@@ -55,7 +55,10 @@ public:
   }
 
   void run() {
-    for (const plan::PipelineTask& task : timetable_.order.tasks[index(builder_.stage())]) write(task);
+    for (const plan::PipelineTask& task : timetable_.order.tasks[index(builder_.stage())]) {
+      if (builder_.phase.one_micro_batch && task.micro_batch > 0) continue;
+      write(task);
+    }
   }
 
 private:
