@@ -2,11 +2,13 @@
 """Compile time and peak memory of every umbrella header and every example program.
 
     python3 bench/compile_cost.py [--build build/release] [--compiler g++] [--output docs/compile_cost.md]
+        [--match REGEX] [--before TREE]
 
 One translation unit at a time, as the release preset compiles it (its flags are read from
 compile_commands.json), without ccache; the least of three runs, in user + system seconds: from headers alone, as
 reef::reef is, and for reef::compiled, whose library is there. An umbrella header is one that does nothing but
-include: reef/reef.hpp and reef/FOLDER.hpp. Writes a table in Markdown.
+include: reef/reef.hpp and reef/FOLDER.hpp. Writes a table in Markdown: of all, or of the names that REGEX matches.
+With --before each is compiled with the headers of another tree of the project too, in turn with these.
 """
 
 import argparse
@@ -47,9 +49,22 @@ def best(command, directory, runs):
     return min(m[0] for m in measured), max(m[1] for m in measured)
 
 
-def both(command, directory, runs):
-    """From headers alone, and for the compiled library."""
-    return best(command, directory, runs) + best([command[0], "-DREEF_COMPILED", *command[1:]], directory, runs)
+def both(command, directory, runs, before=None):
+    """From headers alone, and for the compiled library; ahead of them, if asked, from another tree's headers."""
+    compiled = [command[0], "-DREEF_COMPILED", *command[1:]]
+    if not before:
+        return best(command, directory, runs) + best(compiled, directory, runs)
+    root, tree = before
+    old = [word.replace(root + "/", tree + "/") for word in command]
+    is_there = all(os.path.exists(word) for word in old if word.startswith(tree) and word.endswith(".cpp"))
+    measured = []
+    for _ in range(runs):
+        measured.append([cost(line, directory) if line else None
+                         for line in (old if is_there else None, command, compiled)])
+    result = ()
+    for column in zip(*measured):
+        result += (min(m[0] for m in column), max(m[1] for m in column)) if column[0] else (None, None)
+    return result
 
 
 def plain(entry, compiler):
@@ -99,36 +114,42 @@ def main():
     parser.add_argument("--compiler", default="")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--output", default="docs/compile_cost.md")
+    parser.add_argument("--match", default="", help="only names that this regular expression finds")
+    parser.add_argument("--before", default="", help="another tree of the project")
     options = parser.parse_args()
 
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with open(os.path.join(root, options.build, "compile_commands.json")) as file:
         entries = json.load(file)
 
+    before = (root, os.path.abspath(options.before)) if options.before else None
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         # The flags of a user of reef::reef: those with which the headers are checked, optimised.
         sample = next(e for e in entries if "/headers/" in e["file"] and e["file"].endswith("first.cpp"))
         for name in umbrellas(os.path.join(root, "include")):
+            if not re.search(options.match, name):
+                continue
             source = os.path.join(scratch, "unit.cpp")
             with open(source, "w") as file:
                 file.write(f"#include <{name}>\n")
             command = [source if word == sample["file"] else word for word in plain(sample, options.compiler)]
             command = [word for word in command if word not in ("-O0", "-g0")]
-            rows.append((f"`<{name}>`", *both(command, scratch, options.runs)))
+            rows.append((f"`<{name}>`", *both(command, scratch, options.runs, before)))
         for entry in entries:
             match = re.match(re.escape(root) + r"/examples/(.+\.cpp)$", entry["file"])
-            if match:
+            if match and re.search(options.match, "examples/" + match[1]):
                 command = plain(entry, options.compiler)
-                rows.append((f"`examples/{match[1]}`", *both(command, entry["directory"], options.runs)))
+                rows.append((f"`examples/{match[1]}`", *both(command, entry["directory"], options.runs, before)))
                 if match[1] == "smallest_trainer.cpp":
                     elsewhere = os.path.join(scratch, match[1])
                     with open(entry["file"]) as file, open(elsewhere, "w") as copy:
                         copy.write(re.sub(r"^using MyTrainer.*$", r"\g<0>\n" + EXTERN, file.read(), flags=re.M))
                     command = [elsewhere if word == entry["file"] else word for word in command]
                     rows.append(("the same, with its Trainer compiled in another file",
-                                 *both(command, entry["directory"], options.runs)))
-                    rows += precompiled(plain(entry, options.compiler), entry, scratch, options.runs)
+                                 *(None, None) * bool(before), *both(command, entry["directory"], options.runs)))
+                    rows += [(name, *(None, None) * bool(before), *measured) for name, *measured in
+                             precompiled(plain(entry, options.compiler), entry, scratch, options.runs)]
 
     compiler = options.compiler or plain(sample, "")[0]
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
@@ -146,10 +167,15 @@ def main():
         "static library ([decision 023](decisions/023-the-compiled-library.md)): the last two columns. It is built once.",
         "`reef_precompile(TARGET)` in CMake parses `<reef/trainer.hpp>` once for all sources of a target.",
         "",
-        "| translation unit | seconds | peak MiB | `reef::compiled`: seconds | peak MiB |",
-        "|---|---:|---:|---:|---:|",
     ]
-    table += [f"| {name} | {a:.1f} | {b:.0f} | {c:.1f} | {d:.0f} |" for name, a, b, c, d in rows]
+    if before:
+        table += ["The first two columns are of an earlier tree of the project, from headers alone, compiled in turn with these.", ""]
+    head = ["seconds", "peak MiB"]
+    columns = ["before: seconds", "peak MiB"] * bool(before) + head + ["`reef::compiled`: seconds", "peak MiB"]
+    table += [f"| translation unit | {' | '.join(columns)} |", "|---" + "|---:" * len(columns) + "|"]
+    for name, *numbers in rows:
+        cells = ["-" if number is None else f"{number:.{1 - at % 2}f}" for at, number in enumerate(numbers)]
+        table.append(f"| {name} | {' | '.join(cells)} |")
     text = "\n".join(table) + "\n"
     with open(os.path.join(root, options.output), "w") as file:
         file.write(text)
