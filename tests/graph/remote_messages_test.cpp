@@ -27,7 +27,7 @@ using graph::GradientTerm;
 using graph::RemoteMessage;
 using graph::RemoteMessages;
 
-constexpr int rounds = 400;
+constexpr int message_rounds = 400;
 
 struct Placed {
   explicit Placed(int seed) : draws(static_cast<std::uint64_t>(seed)) {
@@ -74,7 +74,7 @@ float fold(const std::vector<GradientTerm>& terms, Values& values, Draws& draws)
 TEST(RemoteMessages, of_a_star_have_the_bits_of_one_process_where_it_says_so_and_nowhere_else) {
   int serial = 0;
   int other = 0;
-  for (int seed = 0; seed < rounds; ++seed) {
+  for (int seed = 0; seed < message_rounds; ++seed) {
     SCOPED_TRACE(seed);
     Placed model(seed);
     for (const graph::StarSum& sum : model.messages().sums) {
@@ -101,7 +101,7 @@ TEST(RemoteMessages, of_a_star_have_the_bits_of_one_process_where_it_says_so_and
 }
 
 TEST(RemoteMessages, of_a_star_are_one_of_each_place_whose_first_terms_descend) {
-  for (int seed = 0; seed < rounds; ++seed) {
+  for (int seed = 0; seed < message_rounds; ++seed) {
     SCOPED_TRACE(seed);
     const Placed model(seed);
     const RemoteMessages found = model.messages();
@@ -137,7 +137,7 @@ TEST(RemoteMessages, of_a_star_are_one_of_each_place_whose_first_terms_descend) 
 }
 
 TEST(RemoteMessages, list_each_tensor_with_several_terms_and_as_a_chain_where_places_are_several) {
-  for (int seed = 0; seed < rounds; ++seed) {
+  for (int seed = 0; seed < message_rounds; ++seed) {
     SCOPED_TRACE(seed);
     const Placed model(seed);
     const graph::GradientFlow flow = graph::gradient_flow(model.dag);
@@ -166,7 +166,7 @@ TEST(RemoteMessages, list_each_tensor_with_several_terms_and_as_a_chain_where_pl
 }
 
 TEST(RemoteMessages, of_a_chain_are_the_edges_of_a_trainer_and_add_as_one_process_does) {
-  for (int seed = 0; seed < rounds; ++seed) {
+  for (int seed = 0; seed < message_rounds; ++seed) {
     SCOPED_TRACE(seed);
     const Placed model(seed);
     const RemoteMessages found = model.messages();
@@ -193,7 +193,7 @@ TEST(RemoteMessages, of_a_chain_are_the_edges_of_a_trainer_and_add_as_one_proces
 }
 
 TEST(RemoteMessages, are_as_many_chained_as_to_the_star_where_places_have_nodes_in_a_row) {
-  for (int seed = 0; seed < rounds; ++seed) {
+  for (int seed = 0; seed < message_rounds; ++seed) {
     SCOPED_TRACE(seed);
     Placed model(seed);
     std::sort(model.places.begin(), model.places.end());
@@ -207,7 +207,7 @@ TEST(RemoteMessages, are_as_many_chained_as_to_the_star_where_places_have_nodes_
 
 TEST(RemoteMessages, of_ties_lead_to_the_place_of_the_first_use_and_back) {
   int remote = 0;
-  for (int seed = 0; seed < rounds; ++seed) {
+  for (int seed = 0; seed < message_rounds; ++seed) {
     SCOPED_TRACE(seed);
     Placed model(seed);
     model.dag.element = Element::bfloat16;  // of which gradients are fp32

@@ -83,7 +83,7 @@ private:
     std::uint32_t channel;
     std::uint32_t order;  // in which they were added
     End end;
-    [[nodiscard]] auto key() const { return std::tuple(source, target, channel); }
+    [[nodiscard]] std::tuple<int, int, std::uint32_t> key() const { return {source, target, channel}; }
   };
 
   static void add(std::vector<Keyed>& to, int source, int target, const Message& message,
