@@ -89,6 +89,7 @@ void add_adatopk(Commands& commands);
 void add_estimate(Commands& commands);
 void add_allocate(Commands& commands);
 void add_schedule(Commands& commands);
+void add_messages(Commands& commands);
 
 /// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);

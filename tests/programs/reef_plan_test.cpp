@@ -22,7 +22,7 @@ TEST_F(ReefPlan, without_a_command_it_says_what_there_is) {
   const Ending list = run_command(std::string(REEF_PLAN));
   EXPECT_EQ(list.status, 0);
   for (const char* command : {"swap", "simulate", "allocate", "cluster", "op-fence", "adatopk",
-                              "estimate", "blocks", "route"})
+                              "estimate", "messages", "blocks", "route"})
     EXPECT_THAT(list.output, HasSubstr(std::string("reef-plan ") + command + " case.json"));
   EXPECT_THAT(list.output, HasSubstr("    reef-plan measure\n"));
 }
@@ -32,7 +32,8 @@ TEST_F(ReefPlan, reads_every_case_there_is) {
        {std::pair{"swap", "atom_partition.json"}, std::pair{"simulate", "swap_schedule.json"},
         std::pair{"blocks", "petals_block_selection.json"},
         std::pair{"blocks", "petals_greedy_join.json"}, std::pair{"route", "petals_routing.json"},
-        std::pair{"cluster", "louvain.json"}, std::pair{"op-fence", "op_fence.json"}}) {
+        std::pair{"cluster", "louvain.json"}, std::pair{"op-fence", "op_fence.json"},
+        std::pair{"messages", "remote_dag.json"}}) {
     const io::Json cases = ReefPlan::file(name).at("cases");
     for (const io::Json& test : cases) answer(command, test);
   }
