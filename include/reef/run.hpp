@@ -5,6 +5,7 @@
 
 #include <reef/run/bucket.hpp>
 #include <reef/run/choice.hpp>
+#include <reef/run/chunk_bounds.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/executable.hpp>
 #include <reef/run/executor.hpp>
@@ -23,4 +24,7 @@
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_code.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/run/tied.hpp>
+#include <reef/run/tied_code.hpp>
+#include <reef/run/timetable.hpp>
 #include <reef/run/topology.hpp>
