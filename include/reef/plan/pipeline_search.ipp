@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -151,8 +154,8 @@ public:
 
   /// A round of the search. Rounds of one annealing double: 1, 1, 2, 4, ...
   void advance(int round) {
-    if (annealer_.empty()) annealer_.emplace_back(problem_, free_, seed_);
-    PipelineAnnealer& annealer = annealer_.front();
+    if (!annealer_) annealer_.emplace(problem_, free_, seed_);
+    PipelineAnnealer& annealer = *annealer_;
     const bool is_power = (round & (round - 1)) == 0;
     if (round <= 1 || is_power) {
       annealer.start(answer_.order.tasks);
@@ -230,7 +233,7 @@ private:
   FreePipeline free_;
   LegalTasks legal_;
   std::uint64_t seed_;
-  std::vector<PipelineAnnealer> annealer_;  // none, or one
+  std::optional<PipelineAnnealer> annealer_;  // from the first round on
   int length_ = 1;
   int done_ = 0;
 };
@@ -286,7 +289,8 @@ REEF_INLINE PipelineSearch search_pipeline_order(const PipelineOrderProblem& pro
   report();
   constexpr int rounds_without_budget = 40;
   int wanted = options.effort;
-  if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : rounds_without_budget;
+  if (wanted < 0)
+    wanted = options.budget > 0 ? std::numeric_limits<int>::max() : rounds_without_budget;
   bool all = false;
   if (!meets_bound() && wanted > 0) all = searcher.try_all();
   while (!all && !meets_bound() && answer.effort < wanted && in_time(answer.effort)) {

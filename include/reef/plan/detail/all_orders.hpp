@@ -24,7 +24,7 @@ public:
     few_ = 3 * tasks <= 300;
     std::int64_t count = 1;
     for (std::size_t r = 0; r < of_rank_.size() && few_; ++r) {
-      most_ = most_evaluated / std::max<std::int64_t>(1, count * tasks);
+      most_ = std::min(most_of_a_rank, most_evaluated / std::max<std::int64_t>(1, count * tasks));
       chunks_.clear();
       for (std::size_t c = 0; c < problem.rank_of_chunk.size(); ++c) {
         if (problem.rank_of_chunk[c] == static_cast<int>(r))
@@ -59,6 +59,7 @@ public:
 
 private:
   static constexpr std::int64_t most_evaluated = 6'000'000;  // forwards
+  static constexpr std::int64_t most_of_a_rank = 10'000;     // orders: they are kept
 
   struct Chunk {
     int chunk;
