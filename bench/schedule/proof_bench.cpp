@@ -27,6 +27,7 @@
 
 #include <reef/schedule/hash.hpp>
 #include <reef/schedule/skeleton_encoding.hpp>
+#include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
 #include "../../tests/schedule/rendezvous_graph.hpp"

@@ -12,6 +12,7 @@
 #include <reef/schedule/simulate.hpp>
 #include <reef/schedule/skeleton.hpp>
 #include <reef/schedule/skeleton_encoding.hpp>
+#include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/transfer_order.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/schedule/world.hpp>

@@ -12,7 +12,7 @@
 
 #include <reef/comm/options.hpp>
 #include <reef/comm/progress.hpp>
-#include <reef/schedule/skeleton.hpp>
+#include <reef/schedule/skeleton_of.hpp>
 
 #include "../schedule/programs.hpp"
 

@@ -14,6 +14,7 @@
 
 #include <reef/schedule/detail/exchanges.hpp>
 #include <reef/schedule/skeleton_encoding.hpp>
+#include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
 #include "../support/pipeline_programs.hpp"

@@ -18,6 +18,7 @@
 #include <reef/run/placed_program.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/skeleton_encoding.hpp>
+#include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
 namespace reef::inline v0::run {

@@ -10,7 +10,7 @@
 #include <reef/schedule/detail/simulator.hpp>
 #include <reef/schedule/detail/structure_checker.hpp>
 #include <reef/schedule/simulate.hpp>
-#include <reef/schedule/skeleton.hpp>
+#include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
 namespace reef::inline v0::schedule {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::schedule {
@@ -139,13 +138,6 @@ private:
     return std::span(all).subspan(begin, end - begin);
   }
 };
-
-/// The skeleton of a program, which is one at all, and its dependencies.
-///
-/// | cost | linear in instructions, dependencies and messages                                            |
-/// | size | no more nodes and waits than the program has instructions and dependencies; of micro-batches |
-/// |      | that nobody sends or receives anything of, nothing                                           |
-Skeleton skeleton_of(const Program& program, const Dependencies& dependencies);
 
 }  // namespace reef::inline v0::schedule
 

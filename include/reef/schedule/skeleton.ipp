@@ -1,10 +1,7 @@
 #pragma once
 
-#include <algorithm>
-
 #include <reef/core/inline.hpp>
 #include <reef/core/text.hpp>
-#include <reef/schedule/detail/skeleton_builder.hpp>
 #include <reef/schedule/skeleton.hpp>
 
 namespace reef::inline v0::schedule {
@@ -66,10 +63,6 @@ REEF_INLINE std::string Skeleton::text_of(std::size_t node) const {
     result += concat(", in a loop until ", text(untils[at.exchange]), ",");
   }
   return result;
-}
-
-REEF_INLINE Skeleton skeleton_of(const Program& program, const Dependencies& dependencies) {
-  return detail::SkeletonBuilder(program, dependencies).build();
 }
 
 }  // namespace reef::inline v0::schedule

@@ -11,6 +11,7 @@
 #include <reef/schedule/detail/value_checker.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/skeleton.hpp>
+#include <reef/schedule/skeleton_of.hpp>
 #include <reef/schedule/verify.hpp>
 
 namespace reef::inline v0::schedule {

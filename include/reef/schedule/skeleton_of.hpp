@@ -1,0 +1,20 @@
+#pragma once
+
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/schedule/skeleton.hpp>
+
+namespace reef::inline v0::schedule {
+
+/// The skeleton of a program, which is one at all, and its dependencies.
+///
+/// | cost | linear in instructions, dependencies and messages                                            |
+/// | size | no more nodes and waits than the program has instructions and dependencies; of micro-batches |
+/// |      | that nobody sends or receives anything of, nothing                                           |
+Skeleton skeleton_of(const Program& program, const Dependencies& dependencies);
+
+}  // namespace reef::inline v0::schedule
+
+#ifndef REEF_COMPILED
+#include <reef/schedule/skeleton_of.ipp>
+#endif
