@@ -105,6 +105,12 @@ inline std::string problem_of(std::vector<std::string> told) {
 ///
 /// | wire | the skeletons of one program after the other to rank 0, which proves them together; its verdict to all |
 /// | cost | on rank 0 the skeletons of one program at a time, and what proves them                                 |
+///
+/// \code
+/// // given: comm::Progress& progress, const run::PlacedProgram& placed
+/// const std::vector<run::Said> mine{run::proved(placed)};
+/// const std::string problem = run::problem_of_all(progress, mine);  // empty: nothing is wrong
+/// \endcode
 inline std::string problem_of_all(comm::Progress& progress, std::span<const Said> mine) {
   std::string problem;
   for (const Said& said : mine) {

@@ -12,6 +12,12 @@ namespace reef::inline v0::schedule {
 /// again (sizes, kinds) by its place in a list.
 ///
 /// | size | about 20 bytes for a message and 5 for a join, whatever the rest of the program has |
+///
+/// \code
+/// // given: const schedule::Skeleton& skeleton
+/// const std::string bytes = schedule::encode(skeleton);  // to send
+/// const schedule::Skeleton received = schedule::decode_skeleton(bytes, 8);
+/// \endcode
 std::string encode(const Skeleton& skeleton);
 
 /// The skeleton that `encode` made bytes of, of one of so many ranks. Throws DecodeError for other bytes: all lengths,

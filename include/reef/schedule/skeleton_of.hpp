@@ -11,6 +11,12 @@ namespace reef::inline v0::schedule {
 /// | cost | linear in instructions, dependencies and messages                                            |
 /// | size | no more nodes and waits than the program has instructions and dependencies; of micro-batches |
 /// |      | that nobody sends or receives anything of, nothing                                           |
+///
+/// \code
+/// // given: const schedule::Program& program
+/// const schedule::Dependencies waits = schedule::derive(program, schedule::place(program));
+/// const schedule::Skeleton skeleton = schedule::skeleton_of(program, waits);
+/// \endcode
 Skeleton skeleton_of(const Program& program, const Dependencies& dependencies);
 
 }  // namespace reef::inline v0::schedule
