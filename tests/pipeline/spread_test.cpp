@@ -11,6 +11,7 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/pipeline/ordered.hpp>
+#include <reef/pipeline/searched.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
 
@@ -170,6 +171,18 @@ TEST(Spread, other_weights_on_one_holder_are_named) {
     EXPECT_NE(std::string(error.what()).find("weights of '" + name + "'"), std::string::npos)
         << error.what();
   }
+}
+
+TEST(Spread, a_searched_order_is_no_slower_than_1f1b_with_its_memory) {
+  plan::PipelineModel model{plan::one_f_one_b_order(4, 8)};
+  model.times = plan::PipelineTimes::even(model.order, 1, 1, 1, {4, 0});
+  const plan::PipelineEstimate plain = plan::estimate(model);
+  pipeline::SearchedOptions options;
+  options.effort = 2;
+  model.order = pipeline::Searched::order(model, 8, options);
+  const plan::PipelineEstimate found = plan::estimate(model);
+  EXPECT_LT(found.makespan, 0.95 * plain.makespan) << "links take longer than a stage";
+  for (int stage = 0; stage < 4; ++stage) EXPECT_LE(found.peak_activations[static_cast<std::size_t>(stage)], 4 - stage);
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+#include <reef/run/chunk_bounds.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <reef/core/random.hpp>
+#include <reef/core/text.hpp>
+
+namespace reef::test {
+namespace {
+
+/// A chain of nodes, of which each reads the one before, and now and then one far behind it.
+graph::Dag chain_with_skips(int nodes, std::uint64_t seed) {
+  graph::Dag dag;
+  const graph::TensorSpec wide{Shape{4, 16}, Element::float32};
+  std::vector<int> tensors{dag.add_input("x", wide)};
+  for (int n = 0; n < nodes; ++n) {
+    graph::Signature signature;
+    signature.outputs = {wide};
+    signature.parameters = {{"w", Shape{8}, graph::Init::ones(), true}};
+    std::vector<int> inputs{tensors.back()};
+    const std::uint32_t draw = random_bits({seed, 0, 0, 0}, static_cast<std::uint64_t>(n));
+    if (n > 3 && draw % 4 == 0) inputs.push_back(tensors[draw % static_cast<std::uint32_t>(n)]);
+    tensors.push_back(dag.node_at(dag.add_node(concat("n", n), "Node", inputs, signature)).outputs[0]);
+  }
+  return dag;
+}
+
+Seconds slowest(const std::vector<Seconds>& times, const std::vector<int>& bounds) {
+  Seconds most = 0;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    most = std::max(most, std::accumulate(times.begin() + bounds[i], times.begin() + bounds[i + 1], 0.0));
+  }
+  return most;
+}
+
+/// The least that the slowest of so many chunks of [first, end) takes, cut at those positions.
+Seconds least(const std::vector<Seconds>& times, const std::vector<int>& positions, int first, int chunks) {
+  const int nodes = static_cast<int>(times.size());
+  if (chunks == 1) return std::accumulate(times.begin() + first, times.end(), 0.0);
+  Seconds best = 1e300;
+  for (const int cut : positions) {
+    if (cut <= first || cut >= nodes) continue;
+    const Seconds here = std::accumulate(times.begin() + first, times.begin() + cut, 0.0);
+    best = std::min(best, std::max(here, least(times, positions, cut, chunks - 1)));
+  }
+  return best;
+}
+
+/// Where no more bytes cross than on either side.
+std::vector<int> narrow_positions(const graph::Dag& dag) {
+  const std::vector<Bytes> crossing = graph::crossing_bytes(dag);
+  std::vector<int> positions;
+  for (int c = 1; c < dag.node_count(); ++c) {
+    const auto at = static_cast<std::size_t>(c);
+    const bool before = c == 1 || crossing[at] <= crossing[at - 1];
+    const bool behind = c + 1 == dag.node_count() || crossing[at] <= crossing[at + 1];
+    if (before && behind) positions.push_back(c);
+  }
+  return positions;
+}
+
+TEST(ChunkBounds, no_cut_at_narrow_positions_has_a_faster_slowest_chunk) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const int nodes = 6 + static_cast<int>(seed % 7);
+    const graph::Dag dag = chain_with_skips(nodes, seed);
+    std::vector<Seconds> times;
+    for (int n = 0; n < nodes; ++n) {
+      times.push_back(1 + random_bits({seed, 1, 0, 0}, static_cast<std::uint64_t>(n)) % 9);
+    }
+    const std::vector<int> positions = narrow_positions(dag);
+    for (int chunks = 1; chunks <= 4; ++chunks) {
+      if (static_cast<int>(positions.size()) < chunks - 1) continue;
+      const std::vector<int> bounds = run::chunk_bounds(dag, times, chunks);
+      ASSERT_EQ(bounds.size(), static_cast<std::size_t>(chunks) + 1);
+      EXPECT_EQ(bounds.front(), 0);
+      EXPECT_EQ(bounds.back(), nodes);
+      EXPECT_TRUE(std::is_sorted(bounds.begin(), bounds.end(), std::less_equal<>{}) || chunks == 1);
+      EXPECT_DOUBLE_EQ(slowest(times, bounds), least(times, positions, 0, chunks))
+          << "seed " << seed << ", " << chunks << " chunks";
+    }
+  }
+}
+
+TEST(ChunkBounds, with_too_few_narrow_positions_any_is_taken) {
+  const graph::Dag dag = chain_with_skips(9, 3);
+  const std::vector<Seconds> times(9, 1.0);
+  const std::vector<int> bounds = run::chunk_bounds(dag, times, 9);
+  EXPECT_EQ(bounds, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST(ChunkBounds, more_chunks_than_nodes_are_refused) {
+  const graph::Dag dag = chain_with_skips(4, 1);
+  try {
+    run::chunk_bounds(dag, std::vector<Seconds>(4, 1.0), 5);
+    FAIL();
+  } catch (const OptionError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("5 chunks of a model of 4 nodes"));
+  }
+}
+
+}  // namespace
+}  // namespace reef::test
