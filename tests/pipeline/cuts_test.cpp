@@ -301,7 +301,7 @@ Trained train(std::uint64_t seed, const Instance& one, typename Tested::Options 
 
 int count_of_instances() {
   const char* const given = std::getenv("REEF_PIPELINES");
-  return given != nullptr ? std::atoi(given) : 8;
+  return given != nullptr ? std::atoi(given) : 24;
 }
 std::uint64_t first_seed() {
   const char* const given = std::getenv("REEF_SEED");
