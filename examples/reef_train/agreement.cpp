@@ -157,7 +157,7 @@ void require_same_options(const CLI::App& app, const TrainOptions& options) {
       mine.push_back({name, accumulation_of(options)});
     } else if (name == "--init") {
       mine.push_back(alike_of_files(name, value, files_of_weights(value)));
-    } else if (is_one_of(name, {"--network", "--profile"})) {
+    } else if (is_one_of(name, {"--network", "--profile", "--order"})) {
       mine.push_back(alike_of_files(name, value, {value}));
     } else if (name ==
                "--checkpoint") {  // it may have other names: that it is one directory is looked at
@@ -189,7 +189,8 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
     const bool is_aside =
         begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
         is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
-                         "--resume", "--deadline", "--network", "--threads", "--slow",
+                         "--resume", "--deadline", "--network", "--threads", "--slow", "--pipeline", "--stages",
+                         "--order",
                          "--device-memory", "--device-link", "--profile", "--activations", "--data",
                          "--batch", "--context"});
     if (is_aside) continue;

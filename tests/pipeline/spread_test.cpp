@@ -173,6 +173,47 @@ TEST(Spread, other_weights_on_one_holder_are_named) {
   }
 }
 
+TEST(Spread, weights_are_set_between_steps_by_all_ranks_alike) {
+  const comm::Communicator world;
+  Job job(world, 1, world.size());
+  job.train(1);
+  Spread& trainer = job.trainer();
+  const graph::Parameter& first = trainer.model().dag().parameters[0];
+  const std::vector<float> halves(static_cast<std::size_t>(first.spec.shape.size()), 0.5F);
+  trainer.set_parameter(first.name, halves);  // also on stages that do not use it
+  for (const double number : job.train(1)) EXPECT_TRUE(std::isfinite(number));
+  EXPECT_NE(trainer.gather_parameter(first.name), halves) << "they have been trained since";
+}
+
+TEST(Spread, what_no_stage_can_run_is_refused_by_name) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const auto refusal = [&](const auto& change) -> std::string {
+    Spread::Options options;
+    options.device.threads = 1;
+    options.pipeline.schedule = "1f1b";
+    change(options);
+    try {
+      Spread(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, self);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(refusal([](auto& o) { o.pipeline.schedule = "interleaved"; }), "none") << "two chunks on one stage";
+  EXPECT_NE(refusal([](auto& o) { o.pipeline.schedule = ""; }).find("neither a schedule nor an order"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& o) { o.pipeline.schedule = "zb-h1"; }).find("halves of backwards"), std::string::npos);
+  EXPECT_NE(refusal([](auto& o) { o.pipeline.network = schedule::World::uniform(2, {}, {}); })
+                .find("2 machines and 4 links for 1 ranks"),
+            std::string::npos);
+  EXPECT_EQ(refusal([](auto& o) {
+              o.virtual_ranks = 2;
+              o.pipeline.network = schedule::World::uniform(1, {}, {});
+            }),
+            "none");
+}
+
 TEST(Spread, a_searched_order_is_no_slower_than_1f1b_with_its_memory) {
   plan::PipelineModel model{plan::one_f_one_b_order(4, 8)};
   model.times = plan::PipelineTimes::even(model.order, 1, 1, 1, {4, 0});

@@ -14,7 +14,7 @@ namespace reef::inline v0::pipeline {
 /// |        | micro-batch order; a pure function of plan, rank and purpose                           |
 /// | facts  | `spans_stages`, if it is there and true: a rank runs the segments of its stage alone   |
 /// |        | (run::Topology), and add() writes what goes from stage to stage; else each runs all    |
-/// | models | Single                                                                                 |
+/// | models | Single, which runs the whole model on every rank; those that are Scheduled, an order for each stage |
 ///
 /// \code
 /// struct Whole {

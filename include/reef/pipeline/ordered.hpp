@@ -36,6 +36,10 @@ struct Ordered : Scheduled<Ordered> {
       return named(options, static_cast<int>(model.times.world.machines.size()), micro_batches);
     }
     if (micro_batches == options.order.micro_batches) return options.order;
+    if (options.order.tasks.empty()) {
+      throw OptionError("reef::pipeline::Ordered: there is neither a schedule nor an order.\n"
+                        "  fix: options.pipeline.schedule = \"1f1b\", or options.pipeline.order.");
+    }
     throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches,
                       " micro-batches, but a replica has ", micro_batches,
                       ".\n  fix: TrainerOptions::micro_batches of the order's number.");

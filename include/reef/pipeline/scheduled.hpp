@@ -45,8 +45,8 @@ struct ScheduledOptions {
 /// | bits   | those of Single, for every order: gradients of parameters are folded in ascending micro-batch    |
 /// |        | order, those of tensors by graph::remote_edges                                                    |
 /// | memory | activations as the order has them at one time; slots as in the asynchronous model                |
-/// | errors | OptionError: the order and the model's cut are of different stages; ScheduleError: the order is   |
-/// |        | none (plan::PipelineOrder::validate)                                                             |
+/// | errors | OptionError: the order and the model's cut are of different stages, or the order is none          |
+/// |        | (plan::PipelineOrder::validate); ScheduleError: stages would wait for each other in a circle      |
 template <class Policy>
 struct Scheduled {
   using policy_tag = PipelineTag;
@@ -73,6 +73,10 @@ struct Scheduled {
     const auto& by_replica =
         builder.trains() ? builder.plan.timetables.training : builder.plan.timetables.evaluation;
     const auto [begin, end] = builder.plan.folds_of(builder.rank());
+    if (by_replica.size() < static_cast<std::size_t>(end)) {
+      throw ScheduleError("reef::pipeline::Scheduled: the plan has no timetables.\n  why: plan() of the policy makes "
+                          "them.\n  fix: a policy that delegates add() to another delegates plan() too.");
+    }
     for (int fold = begin; fold < end; ++fold) {
       const run::Timetable& timetable = *by_replica[static_cast<std::size_t>(fold)];
       detail::ProgramWriter(builder, timetable, first, fold - begin).run();
@@ -88,7 +92,7 @@ struct Scheduled {
       const graph::RemoteEdge& edge =
           context.plan().remote_edges[static_cast<std::size_t>(i.index)];
       return concat(schedule::name_of(i.traffic), " ", i.index, " '",
-                    context.plan().dag->tensor_at(edge.tensor).name, "'");
+                    context.plan().dag->tensor_at(edge.tensor).name, "' of micro-batch ", i.micro_batch);
     };
     handlers.on_wire("Send", [&context, name_of](const schedule::Instruction& i) -> Communication {
       return {std::make_shared<comm::SendTask>(name_of(i), i.sends.at(0).peer,

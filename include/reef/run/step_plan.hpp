@@ -153,9 +153,10 @@ struct StepPlan {
                                                                    : persistent_place;
   }
 
-  /// The backward of a stage's last segment comes at once.
+  /// Without an order of a pipeline's own the backward of a stage's last segment comes at once.
   [[nodiscard]] Activations activations_of(std::size_t segment) const {
-    const bool keeps = activations.empty() || is_last_of_stage(segment);
+    const bool at_once = timetables.training.empty() && is_last_of_stage(segment);
+    const bool keeps = activations.empty() || at_once;
     return keeps ? Activations::keep : activations[segment];
   }
   [[nodiscard]] bool recomputes_segment(std::size_t segment) const {

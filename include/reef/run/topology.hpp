@@ -113,10 +113,12 @@ struct Topology {
     if (!chunk_of_segment.empty() &&
         (chunk_of_segment.size() != static_cast<std::size_t>(segments) ||
          !std::is_sorted(chunk_of_segment.begin(), chunk_of_segment.end()) ||
-         chunk_of_segment.front() != 0 || chunk_of_segment.back() != chunks() - 1)) {
+         chunk_of_segment.front() != 0 || chunk_of_segment.back() != chunks() - 1 ||
+         std::adjacent_find(chunk_of_segment.begin(), chunk_of_segment.end(),
+                            [](int a, int b) { return b > a + 1; }) != chunk_of_segment.end())) {
       throw OptionError("reef::run::Topology: chunk_of_segment has ", chunk_of_segment.size(),
                         " entries for ", segments, " segments in ", chunks(),
-                        " chunks, or they do not ascend from 0.\n  fix: one for each segment, ascending.");
+                        " chunks, or they do not ascend from 0 one by one.\n  fix: one for each segment, ascending.");
     }
     if (stage_of_segment.empty() && chunks() > segments) {
       throw OptionError("reef::run::Topology: ", chunks(), chunks() == stages ? " stages" : " chunks",

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <reef/graph/dag.hpp>
@@ -35,9 +37,17 @@ std::vector<std::int32_t> generate(Trainer<Policies...>& trainer,
                                    const nn::GenerateOptions& options = {}) {
   using Device = typename Trainer<Policies...>::Device;
   using T = typename Trainer<Policies...>::T;
+  // What all ranks do together comes first: a rank that then has no memory for a model fails alone.
+  std::map<std::string, std::vector<typename Trainer<Policies...>::Sum>> spread;
+  for (const graph::Parameter& parameter : model.dag().parameters) {
+    if (trainer.plan().topology.stages == 1) break;
+    spread[parameter.name] = trainer.gather_parameter(parameter.name);
+  }
   nn::Generator<Device, T> generator(trainer.device(), model);
   for (const graph::Parameter& parameter : model.dag().parameters) {
-    generator.set_parameter(parameter.name, trainer.gather_parameter(parameter.name));
+    const auto found = spread.find(parameter.name);
+    generator.set_parameter(parameter.name, found != spread.end() ? found->second
+                                                                  : trainer.parameter(parameter.name));
   }
   return generator.generate(prompt, options);
 }

@@ -307,6 +307,7 @@ public:
   /// the end of a resume.
   void set_progress(std::int64_t committed, const comm::CounterState& micro_batches,
                     std::int64_t began = 0) {
+    same_weights_ = false;  // on all ranks, whatever each of them holds
     state_.committed = committed;
     state_.micro_batch = micro_batches.next;
     taken_ = divide_up(micro_batches.next, replicas());

@@ -30,9 +30,11 @@ class Timetables {
 public:
   Timetables(const run::StepPlan& plan, const std::optional<schedule::World>& network)
       : plan_(plan), network_(network) {
-    if (network && network->machines.size() != static_cast<std::size_t>(plan.ranks())) {
-      throw OptionError("reef::pipeline: the network has ", network->machines.size(), " machines for ",
-                        plan.ranks(), " ranks.\n  fix: one for each rank, and a link for each pair.");
+    const auto ranks = static_cast<std::size_t>(plan.ranks());
+    if (network && (network->machines.size() != ranks || network->links.size() != ranks * ranks)) {
+      throw OptionError("reef::pipeline: the network has ", network->machines.size(), " machines and ",
+                        network->links.size(), " links for ", ranks,
+                        " ranks.\n  fix: a machine for each rank, and a link for each ordered pair.");
     }
     stage_of_chunk_.resize(static_cast<std::size_t>(plan.chunk_of_segment.back()) + 1);
     for (std::size_t s = 0; s < plan.segments.size(); ++s) {
@@ -92,9 +94,10 @@ private:
     for (std::size_t s = 0; s < plan_.segments.size(); ++s) {
       const std::size_t chunk = index(plan_.chunk_of_segment[s]);
       const run::SegmentTimes& times = plan_.segment_times[s];
+      const bool again = !plan_.activations.empty() && run::recomputes(plan_.activations[s]);
       model.times.forward[chunk] += times.forward;
       model.times.input_backward[chunk] +=
-          times.backward + (plan_.recomputes_segment(s) ? times.forward : 0);
+          times.backward + (again ? times.forward : 0);
     }
     model.times.world = world_of(replica);
     for (const graph::RemoteEdge& edge : edges_) {
@@ -109,6 +112,7 @@ private:
   [[nodiscard]] schedule::World world_of(int replica) const {
     const int stages = plan_.topology.stages;
     if (!network_) return schedule::World::uniform(stages, {}, {});
+    replica = std::min(replica, plan_.topology.replicas - 1);  // virtual ranks are on one
     schedule::World world;
     for (int stage = 0; stage < stages; ++stage) {
       const int rank = plan_.topology.rank(replica, stage);

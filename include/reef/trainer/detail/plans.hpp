@@ -67,11 +67,11 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
     const Bytes bucket = options.bucket_bytes > 0 ? options.bucket_bytes
                                                   : std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
-    const int chunks = topology_of(options, ranks).chunks();
+    const run::Topology topology = topology_of(options, ranks);
     std::vector<int> bounds;
-    if (chunks > 1 && options.topology->stage_of_segment.empty()) {
+    if (topology.chunks() > 1 && topology.stage_of_segment.empty()) {
       const profile::Profile* const profile = options.profile ? &*options.profile : nullptr;
-      bounds = run::chunk_bounds(dag, run::node_times(dag, profile), chunks);
+      bounds = run::chunk_bounds(dag, run::node_times(dag, profile), topology.chunks());
     }
     choice.cuts = run::choose_cuts(dag, bucket, bounds);
     for (std::size_t s = 0; s + 1 < choice.cuts.size() && !bounds.empty(); ++s) {
@@ -85,8 +85,7 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
 /// Throws OptionError for a topology that is not of so many ranks, or that the policies cannot run on.
 template <class... Policies>
 run::Topology Trainer<Policies...>::topology_of(const Options& options, int ranks) {
-  if (!options.topology) return ranks;
-  run::Topology given = *options.topology;
+  run::Topology given = options.topology ? *options.topology : run::Topology(ranks);
   given.validate_ranks();
   if constexpr (requires { Pipeline::stage_of_chunk(given.stages, options.pipeline); }) {
     if (given.stage_of_chunk.empty() && given.stage_of_segment.empty()) {
@@ -104,6 +103,12 @@ run::Topology Trainer<Policies...>::topology_of(const Options& options, int rank
     throw OptionError("reef::Trainer: the topology has ", given.stages,
                       " stages, but this pipeline policy runs the whole model on every rank.\n"
                       "  fix: stages = 1, or a pipeline policy that spans stages.");
+  }
+  if (given.stages > 1 && options.serial) {
+    throw OptionError("reef::Trainer: the topology has ", given.stages,
+                      " stages, but one instruction is to run at a time (serial).\n"
+                      "  why: a stage would wait for its message to arrive while the next waits for its own.\n"
+                      "  fix: serial = false; one stage is the reference.");
   }
   if (given.stages > 1 && Swap::offloads_to_host) {
     throw OptionError("reef::Trainer: the topology has ", given.stages,
@@ -129,6 +134,7 @@ auto Trainer<Policies...>::planned(const Model& model, Options options, int rank
   options.activations = plan.activations;
   if (options.activations.empty()) options.activations = {Activations::keep};
   options.swapping = plan.swapping;
+  if (plan.topology.stages > 1) options.topology = plan.topology;
   options.cuts.clear();
   for (const graph::Segment& segment : plan.segments) {
     if (segment.first > 0) options.cuts.push_back(segment.first);
@@ -155,7 +161,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
                                             int ranks, std::vector<int> micro_batches,
                                             const run::Choice& choice) {
   run::Topology topology = topology_of(options, ranks);
-  if (!choice.chunk_of_segment.empty()) topology.chunk_of_segment = choice.chunk_of_segment;
+  if (topology.chunk_of_segment.empty()) topology.chunk_of_segment = choice.chunk_of_segment;
   run::StepPlan plan =
       run::make_step_plan(dag, choice.cuts, std::move(topology), options.virtual_ranks,
                           std::move(micro_batches), Device::discrete(options.device));

@@ -177,6 +177,10 @@ auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
+  if (!holds(name)) {
+    same_weights_ = false;  // as on those that hold it: all ranks compare before the next step
+    return;
+  }
   const std::int64_t count = locate(name, builder().weights).elements;
   if (static_cast<std::int64_t>(values.size()) != count) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
@@ -193,6 +197,10 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::int64_t first,
                                          std::span<const Sum> values) {
+  if (!holds(name)) {
+    same_weights_ = false;
+    return;
+  }
   const std::int64_t count = locate(name, builder().weights).elements;
   if (first < 0 || first > count || static_cast<std::int64_t>(values.size()) > count - first) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
