@@ -137,6 +137,26 @@ TEST_F(ReefTrainRanks, ranks_may_have_threads_memory_and_links_of_their_own) {
             bits("", "", swapped));
 }
 
+TEST_F(ReefTrainRanks, a_model_over_stages_trains_to_the_weights_of_one_rank) {
+  const auto weights = [&](int ranks, const std::string& options) {
+    const Ending ending =
+        train(ranks, "--micro-batches 3 --dropout 0.1 --export " + path("w.safetensors") + " " + options);
+    EXPECT_EQ(ending.status, 0) << ending.output;
+    return ending.status == 0 ? tensors("w.safetensors") : decltype(tensors("")){};
+  };
+  const auto alone = weights(1, "--recipe zero1");
+  EXPECT_EQ(weights(2, "--recipe dtfm"), alone);
+  write("order.txt", "F0 F1 F2 B0 B1 B2\nF0 B0 F1 F2 B1 B2\n");
+  EXPECT_EQ(weights(2, "--recipe dtfm --order " + path("order.txt")), alone);
+  EXPECT_EQ(weights(2, "--recipe dtfm --pipeline gpipe --prompt-bytes 4 --checkpoint " + path("c")), alone);
+  EXPECT_EQ(weights(1, "--recipe dtfm --resume --checkpoint " + path("c")), alone)
+      << "a checkpoint of two stages, on one rank that has no step left to take";
+  expect_refused(train(2, "--recipe dtfm --stages 3"), {"--stages 3 on 2 ranks", "fix:"});
+  expect_refused(train(2, "--recipe zero1 --stages 2"), {"--stages", "is of --recipe dtfm"});
+  write("wrong.txt", "F0 B0\nB0 F0\n");
+  expect_refused(train(2, "--recipe dtfm --micro-batches 1 --order " + path("wrong.txt")), {"B0"});
+}
+
 TEST_F(ReefTrainRanks, what_one_rank_alone_throws_at_the_start_is_told_and_ends_the_job) {
   const std::string more = program() + "--deadline 40 --data " + path("a.txt");
   expect_refused(
