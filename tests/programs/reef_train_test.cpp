@@ -648,7 +648,7 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--threads 100000", "--threads");
   refused("--device-link -3", "--device-link");
   refused("--slow 3", "RANK:FACTOR");
-  refused("--profile p.json", "--profile: is of --recipe atom, not of ddp");
+  refused("--profile p.json", "--profile: is of --recipe atom or dtfm, not of ddp");
   refused("--activations stash", "stash is of --recipe atom");
   refused("--non-finite ignore", "ignore goes with --clip 0");
   refused("--slow 0:0.5", "RANK:FACTOR");
