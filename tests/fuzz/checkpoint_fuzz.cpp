@@ -56,6 +56,8 @@ public:
     parameters_ = {std::vector<float>(6), std::vector<float>(4)};
   }
 
+  [[nodiscard]] static bool holds(std::string_view /*name*/) { return true; }
+
   struct Model {
     reef::graph::Dag dag_;
     [[nodiscard]] const reef::graph::Dag& dag() const { return dag_; }
