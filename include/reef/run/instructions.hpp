@@ -249,7 +249,7 @@ inline void add_forward(StepBuilder& builder, int s, int j) {
 /// Appends `Recompute(segment, j)`: what its backward reads, computed as by its forward.
 ///
 ///     reads    weights_of(segment), those boundary inputs that it needs
-///     writes   boundary outputs that it passes by (MicroBatch::again), saved, workspace
+///     writes   boundary outputs that it passes by (MicroBatch::recomputed), saved, workspace
 inline void add_recompute(StepBuilder& builder, int s, int j) {
   const auto index = static_cast<std::size_t>(s);
   const graph::Segment& segment = builder.plan.segments[index];

@@ -248,7 +248,8 @@ public:
   /// compares checksums, and throws OptionError on all ranks, with the parameter's name, where they differ. In bf16,
   /// parameter() gives the rounded weights, which the model computes with; set_parameter() sets these and the master
   /// weights, which are not rounded. Throws OptionError where the committed weights are on their owners alone: call
-  /// gather_committed_weights() first.
+  /// gather_committed_weights() first. Of a parameter that this rank's stage does not use, parameter() throws OptionError,
+  /// and set_parameter() sets nothing.
   [[nodiscard]] std::vector<Sum> parameter(std::string_view name);
   /// The same of any parameter, on every rank: of stages, from one that owns it. All ranks.
   [[nodiscard]] std::vector<Sum> gather_parameter(std::string_view name);

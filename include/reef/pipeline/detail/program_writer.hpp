@@ -113,7 +113,7 @@ private:
     }
   }
 
-  /// The edges from a chunk to this stage, in the order in which their segments run.
+  /// The edges from a chunk to this stage, ascending.
   [[nodiscard]] std::vector<int> produced_for_here(int chunk, bool back) {
     std::vector<int>& edges = produced_[{chunk, back}];
     if (!edges.empty()) return edges;
@@ -129,7 +129,8 @@ private:
   void write(const plan::PipelineTask& task) {
     const bool back = task.kind != plan::PipelineTaskKind::forward;
     if (back && task.kind != plan::PipelineTaskKind::backward) {
-      throw ScheduleError("reef::pipeline: the order has halves of backwards.\n"
+      throw ScheduleError("reef::pipeline: the order has halves of backwards, as ", plan::text_of(task, true),
+                          " on stage ", builder_.stage(), ".\n"
                           "  why: operators run theirs as one.\n  fix: an order of whole backwards.");
     }
     std::vector<int> segments;
