@@ -200,7 +200,8 @@ Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
   };
   const std::vector<std::string> names{"gpipe",  "1f1b",           "1f1b-eager", "interleaved", "looped-bfs",
                                        "zb-h1",  "interleaved-zb", "zb-v",       "v-half",      "dualpipe-v"};
-  const std::string name = draws.one_in(2) ? "random" : draws.of(names);
+  std::string name = draws.one_in(2) ? "random" : draws.of(names);
+  if (2 * p > nodes) name = "random";  // too few operators for two chunks on each stage
   one.schedule = name;
   if (name == "random") {
     const int segments = std::min(nodes, p + draws.below(6));
