@@ -46,7 +46,13 @@ HostGraph random_graph(std::uint32_t seed) {
   for (std::size_t n = 0; n < nodes; ++n) {
     const std::string name = "n" + std::to_string(n);
     std::vector<int> made;
-    switch (draw(6)) {
+    switch (draw(8)) {
+      case 6: made = g.add(name, Exponential{}, {pick()}); break;
+      case 7:
+        made =
+            g.add(name, SplitScale{}, {pick()},
+                  draw(2) == 0 ? std::vector<std::string>{"shared"} : std::vector<std::string>{});
+        break;
       case 0:
         made =
             g.add(name, Scale{}, {pick()},
@@ -111,6 +117,24 @@ TEST_P(RandomGraphs, give_the_same_bits_where_nothing_is_kept_and_all_is_compute
   }
 }
 
+TEST_P(RandomGraphs, give_the_same_bits_where_a_backward_has_halves) {
+  Host device({.threads = 2});
+  const HostGraph g = random_graph(GetParam());
+  const Point<double> point = Point<double>::make(g.dag(), 1);
+  GraphRunner<Host, double> whole(device, g);
+  const int nodes = g.dag().node_count();
+  for (const std::vector<int>& cuts :
+       {std::vector<int>{}, std::vector<int>{nodes / 3, 2 * nodes / 3}, every_cut(g.dag())}) {
+    GraphRunner<Host, double> halves(device, g, cuts, -1, graph::Halves::yes);
+    for (const bool accumulate : {false, true}) {
+      const auto wanted = run_once(whole, point, {}, accumulate);
+      EXPECT_EQ(run_once(halves, point, {}, accumulate), wanted);
+    }
+    halves.recompute();
+    EXPECT_EQ(run_once(halves, point), run_once(whole, point));
+  }
+}
+
 TEST_P(RandomGraphs, infer_the_bits_of_training) {
   Host device({.threads = 2});
   const HostGraph g = random_graph(GetParam());
@@ -136,7 +160,26 @@ TEST(Graph, a_thousand_drawn_graphs_give_the_same_bits_in_one_piece_and_node_by_
     ASSERT_EQ(run_once(apart, point), wanted) << "seed " << seed;
     whole.recompute();
     ASSERT_EQ(run_once(whole, point), wanted) << "computed again, seed " << seed;
+    GraphRunner<Host, double> halves(device, g, {}, -1, graph::Halves::yes);
+    ASSERT_EQ(run_once(halves, point), wanted) << "in halves, seed " << seed;
   }
+}
+
+TEST(Graph, a_segment_that_splits_has_no_whole_backward_and_one_that_does_not_has_no_halves) {
+  HostGraph g(1);
+  g.add("scale", SplitScale{}, {g.input("x", doubles, true)});
+  const graph::Dag& dag = g.dag();
+  const graph::SegmentBindings bindings(dag);
+  Host device({.threads = 1});
+  Host::Lane lane(device, "lane");
+  const auto refuses = [&](graph::Halves halves, graph::BackwardPart part) {
+    const graph::Segment segment = graph::plan_segment(dag, 0, 1, halves);
+    EXPECT_THROW(g.backward(segment, bindings, lane, {}, false, part), OptionError);
+  };
+  refuses(graph::Halves::yes, graph::BackwardPart::all);
+  refuses(graph::Halves::no, graph::BackwardPart::weight);
+  refuses(graph::Halves::no, graph::BackwardPart::input);
+  refuses(graph::Halves::yes, graph::BackwardPart::none);
 }
 
 TEST(Graph, an_output_that_nobody_uses_has_a_zero_gradient) {

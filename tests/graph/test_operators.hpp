@@ -47,6 +47,75 @@ struct Scale {
   }
 };
 
+/// Scale with halves.
+struct SplitScale {
+  static constexpr std::string_view kind = "SplitScale";
+
+  graph::Signature signature(const auto& call) const {
+    graph::Signature result = Scale{}.signature(call);
+    result.splits_backward = true;
+    result.backward_flops = 5;
+    result.weight_flops = 2;
+    return result;
+  }
+  void forward(const auto& call) const { Scale{}.forward(call); }
+  void backward(const auto& call) const {
+    const auto w = call.parameter(0).span();
+    const auto x = call.input(0).span();
+    const auto dy = call.output_gradient(0).span();
+    if (call.wants_parameters()) {
+      const auto dw = call.parameter_gradient(0).span();
+      for (std::size_t i = 0; i < w.size() && !call.accumulate_parameters; ++i) dw[i] = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) dw[i % w.size()] += dy[i] * x[i];
+    }
+    if (!call.wants(0)) return;
+    const auto dx = call.input_gradient(0).span();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      dx[i] = (call.accumulates(0) ? dx[i] : 0) + dy[i] * w[i % w.size()];
+    }
+  }
+};
+
+/// out = w exp(in / 8), in place, with scratch memory in both halves, which read the output.
+struct Exponential {
+  static constexpr std::string_view kind = "Exponential";
+
+  graph::Signature signature(const auto& call) const {
+    graph::Signature result = Scale{}.signature(call);
+    result.gradient_over_input.clear();
+    result.gradient_shares = {{0, 0}};
+    result.forward_shares = {{0, 0}};
+    result.backward_reads_inputs = false;
+    result.backward_reads_outputs = true;
+    result.backward_workspace = call.inputs[0].bytes();
+    result.splits_backward = true;
+    return result;
+  }
+  void forward(const auto& call) const {
+    const auto x = call.input(0).span();
+    const auto w = call.parameter(0).span();
+    const auto y = call.output(0).span();
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = w[i % w.size()] * std::exp(x[i] / 8);
+  }
+  void backward(const auto& call) const {
+    const auto w = call.parameter(0).span();
+    const auto y = call.output(0).span();
+    const auto dy = call.output_gradient(0).span();
+    auto* const scratch = static_cast<std::decay_t<decltype(y[0] + 0)>*>(call.workspace);
+    for (std::size_t i = 0; i < y.size(); ++i) scratch[i] = dy[i] * y[i];
+    if (call.wants_parameters()) {
+      const auto dw = call.parameter_gradient(0).span();
+      for (std::size_t i = 0; i < w.size() && !call.accumulate_parameters; ++i) dw[i] = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) dw[i % w.size()] += scratch[i] / w[i % w.size()];
+    }
+    if (!call.wants(0)) return;
+    const auto dx = call.input_gradient(0).span();
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      dx[i] = (call.accumulates(0) ? dx[i] : 0) + scratch[i] / 8;
+    }
+  }
+};
+
 /// out = a * b; cannot add to gradients, so the graph adds for it.
 struct Multiply {
   static constexpr std::string_view kind = "Multiply";

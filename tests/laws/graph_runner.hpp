@@ -27,9 +27,11 @@ public:
   using Lane = typename Device::Lane;
   using E = sum_t<T>;
 
-  /// `cuts`: where segments end, ascending, without 0 and the number of nodes; none: one segment.
+  /// `cuts`: where segments end, ascending, without 0 and the number of nodes; none: one segment. With
+  /// halves all input halves run before the first weight half, which is that of the first segment.
   GraphRunner(Device& device, const graph::Graph<Device, T>& graph,
-              const std::vector<int>& cuts = {}, int last = -1)
+              const std::vector<int>& cuts = {}, int last = -1,
+              graph::Halves halves = graph::Halves::no)
       : device_(device),
         lane_(device, "runner"),
         graph_(graph),
@@ -37,19 +39,22 @@ public:
         layout_(graph::parameter_layout(dag_)),
         bindings_(dag_),
         values_(dag_.tensors.size()),
-        gradients_(dag_.tensors.size()) {
+        gradients_(dag_.tensors.size()),
+        recomputed_(dag_.tensors.size()) {
     std::vector<int> ends = cuts;
     ends.push_back(last < 0 ? dag_.node_count() : last);
     int first = 0;
     for (const int end : ends) {
-      segments_.push_back(graph::plan_segment(dag_, first, end));
+      segments_.push_back(graph::plan_segment(dag_, first, end, halves));
       first = end;
     }
     Bytes workspace = 0;
     for (const graph::Segment& segment : segments_) {
       saved_.push_back(make(segment.saved_bytes));
+      pending_.push_back(make(segment.pending_bytes));
       workspace = std::max({workspace, segment.forward_workspace_bytes,
-                            segment.inference_workspace_bytes, segment.backward_workspace_bytes});
+                            segment.inference_workspace_bytes, segment.backward_workspace_bytes,
+                            segment.weight_half_workspace_bytes});
       const auto bind = [&](const std::vector<int>& ids) {
         for (const int id : ids) {
           const std::size_t i = static_cast<std::size_t>(id);
@@ -128,22 +133,52 @@ public:
     for (std::size_t s = segments_.size(); s-- > 0;) {
       poison_unread(s);
       if (recomputes_) run_forward(s, key, graph::Forward::recomputes);
-      poison(workspace_);
-      bindings_.saved = saved_[s].buffer.data();
-      bindings_.workspace = workspace_.buffer.data();
-      run([&](Lane& lane) { graph_.backward(segments_[s], bindings_, lane, key, accumulate); });
+      const bool splits = segments_[s].splits;
+      if (splits) poison(pending_[s]);
+      run_backward(s, key, accumulate, splits ? graph::BackwardPart::input : graph::BackwardPart::all);
+    }
+    if (segments_.front().splits) {
+      poison_unread_by_weight_halves();
+      for (std::size_t s = 0; s < segments_.size(); ++s) {
+        run_backward(s, key, accumulate, graph::BackwardPart::weight);
+      }
     }
     check_guards();
   }
 
 private:
+  void run_backward(std::size_t s, DrawKey key, bool accumulate, graph::BackwardPart part) {
+    poison(workspace_);
+    bindings_.saved = saved_[s].buffer.data();
+    bindings_.pending = pending_[s].buffer.data();
+    bindings_.workspace = workspace_.buffer.data();
+    if (recomputes_) swap_recomputed(s);
+    run([&](Lane& lane) {
+      graph_.backward(segments_[s], bindings_, lane, key, accumulate, part);
+    });
+    if (recomputes_) swap_recomputed(s);
+  }
+
   void run_forward(std::size_t s, DrawKey key, graph::Forward what) {
     const bool keeps = what == graph::Forward::keeps || what == graph::Forward::recomputes;
     poison(workspace_);
     poison(saved_[s]);
     bindings_.saved = keeps ? saved_[s].buffer.data() : nullptr;
     bindings_.workspace = workspace_.buffer.data();
+    if (what == graph::Forward::recomputes) swap_recomputed(s);
     run([&](Lane& lane) { graph_.forward(segments_[s], bindings_, lane, key, what); });
+    if (what == graph::Forward::recomputes) swap_recomputed(s);
+  }
+
+  /// What a segment computes again lies in memory of its own: others may yet read what it passes by.
+  void swap_recomputed(std::size_t s) {
+    for (const int id : segments_[s].recompute_writes) {
+      const auto i = static_cast<std::size_t>(id);
+      Piece& piece = recomputed_[i];
+      if (piece.buffer.data() == nullptr) piece = make(dag_.tensor_at(id).spec.bytes());
+      void* const other = piece.buffer.data();
+      bindings_.tensors[i] = bindings_.tensors[i] == other ? values_[i].buffer.data() : other;
+    }
   }
 
   static constexpr Bytes guard_bytes = 256;
@@ -183,6 +218,9 @@ private:
         if (!own && lists(segment.backward_reads, id)) return true;
         if (recomputes_ && lists(segment.recompute_reads, id)) return true;
       }
+      for (const graph::Segment& segment : segments_) {
+        if (lists(segment.weight_half_reads, id)) return true;
+      }
       return false;
     };
     for (std::size_t id = 0; id < values_.size(); ++id) {
@@ -192,6 +230,22 @@ private:
           !reads(tensor)) {
         poison(values_[id]);
       }
+    }
+  }
+
+  /// Boundary values and gradients that no weight half reads, but for those of inputs of the graph and of results.
+  void poison_unread_by_weight_halves() {
+    std::vector<bool> values(dag_.tensors.size());
+    std::vector<bool> gradients(dag_.tensors.size());
+    for (const graph::Segment& segment : segments_) {
+      for (const int id : segment.weight_half_reads) values[static_cast<std::size_t>(id)] = true;
+      for (const int id : segment.weight_half_gradients) gradients[static_cast<std::size_t>(id)] = true;
+    }
+    for (std::size_t id = 0; id < values_.size(); ++id) {
+      const graph::Tensor& tensor = dag_.tensor_at(static_cast<int>(id));
+      if (values_[id].buffer.data() == nullptr || tensor.consumers.empty() || tensor.producer < 0) continue;
+      if (!values[id]) poison(values_[id]);
+      if (!gradients[id]) poison(gradients_[id]);
     }
   }
 
@@ -209,6 +263,7 @@ private:
     check(parameters_, "parameters");
     check(uses_, "parameter gradients");
     for (Piece& piece : saved_) check(piece, "saved activations");
+    for (Piece& piece : pending_) check(piece, "pending gradients");
     for (std::size_t id = 0; id < values_.size(); ++id) {
       check(values_[id], "value of " + dag_.tensors[id].name);
       check(gradients_[id], "gradient of " + dag_.tensors[id].name);
@@ -255,7 +310,9 @@ private:
   std::vector<graph::Segment> segments_;
   std::vector<Piece> values_;
   std::vector<Piece> gradients_;
+  std::vector<Piece> recomputed_;
   std::vector<Piece> saved_;
+  std::vector<Piece> pending_;
   Piece workspace_;
   Piece parameters_;
   Piece uses_;

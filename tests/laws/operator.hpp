@@ -197,6 +197,25 @@ TYPED_TEST_P(OperatorLaws, places_in_memory_and_cuts_change_no_bit) {
   }
 }
 
+TYPED_TEST_P(OperatorLaws, halves_of_a_backward_give_the_bits_of_one) {
+  typename TestFixture::Device device = TestFixture::make_device(2);
+  for (const bool others_after : {false, true}) {
+    const auto g = TestFixture::between_others(others_after);
+    const Point<double> point = Point<double>::make(g.dag(), TypeParam::Case::classes);
+    GraphRunner<typename TestFixture::Device, double> whole(device, g);
+    std::vector<int> everywhere;
+    for (int cut = 1; cut < g.dag().node_count(); ++cut) everywhere.push_back(cut);
+    for (const auto& cuts : {std::vector<int>{}, everywhere}) {
+      GraphRunner<typename TestFixture::Device, double> halves(device, g, cuts, -1,
+                                                               graph::Halves::yes);
+      for (const bool accumulate : {false, true}) {
+        const auto wanted = run_once(whole, point, TestFixture::key, accumulate);
+        EXPECT_EQ(run_once(halves, point, TestFixture::key, accumulate), wanted);
+      }
+    }
+  }
+}
+
 TYPED_TEST_P(OperatorLaws, inference_keeps_nothing_and_gives_the_bits_of_training) {
   typename TestFixture::Device device = TestFixture::make_device(2);
   const auto g = TestFixture::between_others(true);
@@ -219,6 +238,7 @@ REGISTER_TYPED_TEST_SUITE_P(OperatorLaws, gradients_equal_finite_differences_in_
                             equal_calls_give_equal_bits_whatever_the_threads,
                             parameter_gradients_accumulate_over_micro_batches,
                             places_in_memory_and_cuts_change_no_bit,
+                            halves_of_a_backward_give_the_bits_of_one,
                             inference_keeps_nothing_and_gives_the_bits_of_training);
 
 }  // namespace reef::test

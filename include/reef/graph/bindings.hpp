@@ -14,6 +14,7 @@ namespace reef::inline v0::graph {
 /// | parameters | values, read by forward and backward                                              |
 /// | uses       | gradients of parameters, one accumulator for each use                             |
 /// | saved      | Segment::saved_bytes from forward to backward; not needed for inference           |
+/// | pending    | Segment::pending_bytes from the input half of a backward to its weight half        |
 /// | workspace  | the *_workspace_bytes of the call, free after it                                  |
 /// | life       | until the lane has passed what forward and backward enqueue                       |
 /// | alignment  | 64 bytes each                                                                     |
@@ -42,6 +43,7 @@ struct SegmentBindings {
   std::vector<void*> parameters;
   std::vector<void*> uses;
   void* saved = nullptr;
+  void* pending = nullptr;
   void* workspace = nullptr;
 };
 

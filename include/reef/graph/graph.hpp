@@ -194,28 +194,27 @@ public:
 
   /// Enqueues the backward of nodes [first, last), last node first, after a forward that kept with the
   /// same key. Gradients of uses are added to, or overwritten: the first micro-batch.
+  ///
+  /// A segment that splits has its input half first, its weight half any time later, with the same saved
+  /// and pending memory, `weight_half_reads` and `weight_half_gradients`. The bits are those of one call.
   void backward(const Segment& segment, const SegmentBindings& bindings, Lane& lane, DrawKey key,
-                bool accumulate_parameters) const {
-    check(segment, bindings, lane, segment.saved_bytes, segment.backward_workspace_bytes);
-    check_tensors("value", segment.backward_reads, bindings.tensors);
-    check_tensors("gradient", segment.output_gradients, bindings.gradients);
-    check_tensors("gradient", segment.input_gradients, bindings.gradients);
-    for (const int use : segment.uses) {
-      if (bindings.uses[static_cast<std::size_t>(use)] == nullptr) {
-        throw missing("gradient of the parameter",
-                      dag_.parameter_at(dag_.use_at(use).parameter).name);
-      }
-    }
+                bool accumulate_parameters, BackwardPart part = BackwardPart::all) const {
+    check_backward(segment, bindings, lane, part);
+    const bool weights = part == BackwardPart::weight;
     Views views;
     for (int n = segment.last - 1; n >= segment.first; --n) {
       const NodePlan& plan = segment.plan(n);
       if (!plan.active) {
-        if (!accumulate_parameters) clear_uses(n, bindings, lane);
+        if (!accumulate_parameters && part != BackwardPart::input) clear_uses(n, bindings, lane);
         continue;
       }
+      const BackwardPart of_node = !segment.splits ? BackwardPart::all
+                                   : weights       ? plan.in_weight_half
+                                                   : plan.in_input_half;
+      if (of_node == BackwardPart::none) continue;
       views.gather(dag_, n, segment.forward, plan.saved, bindings);
       views.gather_gradients(dag_, n, segment, bindings);
-      for (std::size_t i = 0; i < plan.zero_gradient.size(); ++i) {
+      for (std::size_t i = 0; i < plan.zero_gradient.size() && of_node != BackwardPart::weight; ++i) {
         const AnyView& gradient = views.output_gradients[i];
         if (plan.zero_gradient[i] && gradient) lane.fill_zero(gradient.data(), gradient.bytes());
       }
@@ -230,10 +229,12 @@ public:
                                          plan.input_gradient,
                                          views.parameter_gradients,
                                          accumulate_parameters,
-                                         at(plan.backward_workspace, bindings, bindings.tensors),
-                                         key};
+                                         at(weights ? plan.weight_workspace : plan.backward_workspace,
+                                            bindings, bindings.tensors),
+                                         key,
+                                         of_node};
       operators_[static_cast<std::size_t>(n)]->backward(call);
-      add_scratch(n, plan, segment, bindings, lane, views);
+      if (!weights) add_scratch(n, plan, segment, bindings, lane, views);
     }
   }
 
@@ -258,6 +259,8 @@ private:
       case Location::Place::none: return nullptr;
       case Location::Place::bound: return bound[static_cast<std::size_t>(location.tensor)];
       case Location::Place::saved: return static_cast<std::byte*>(bindings.saved) + location.offset;
+      case Location::Place::pending:
+        return static_cast<std::byte*>(bindings.pending) + location.offset;
       case Location::Place::workspace:
         return static_cast<std::byte*>(bindings.workspace) + location.offset;
     }
@@ -384,6 +387,38 @@ private:
     for (const int id : segment.parameters) {
       if (bindings.parameters[static_cast<std::size_t>(id)] == nullptr) {
         throw missing("parameter", dag_.parameter_at(id).name);
+      }
+    }
+  }
+
+  void check_backward(const Segment& segment, const SegmentBindings& bindings, const Lane& lane,
+                      BackwardPart part) const {
+    const bool whole = part == BackwardPart::all;
+    const bool weights = part == BackwardPart::weight;
+    if (segment.splits == whole || part == BackwardPart::none) {
+      throw OptionError("reef::graph: a backward of a segment that ",
+                        segment.splits ? "splits is called whole" : "does not split is called by half",
+                        ".\n  fix: plan_segment(dag, first, last, Halves::",
+                        segment.splits ? "no" : "yes", "), or the other call.");
+    }
+    check(segment, bindings, lane, segment.saved_bytes,
+          weights ? segment.weight_half_workspace_bytes : segment.backward_workspace_bytes);
+    if (segment.pending_bytes != 0 && bindings.pending == nullptr) {
+      throw missing("pending gradients of", format_bytes(segment.pending_bytes));
+    }
+    check_tensors("value",
+                  whole     ? segment.backward_reads
+                  : weights ? segment.weight_half_reads
+                            : segment.input_half_reads,
+                  bindings.tensors);
+    check_tensors("gradient", weights ? segment.weight_half_gradients : segment.output_gradients,
+                  bindings.gradients);
+    if (!weights) check_tensors("gradient", segment.input_gradients, bindings.gradients);
+    if (part == BackwardPart::input && !segment.input_half_has_parameters) return;
+    for (const int use : segment.uses) {
+      if (bindings.uses[static_cast<std::size_t>(use)] == nullptr) {
+        throw missing("gradient of the parameter",
+                      dag_.parameter_at(dag_.use_at(use).parameter).name);
       }
     }
   }

@@ -108,8 +108,9 @@ struct ForwardCall {
 ///     input_gradient(i) (+)= sum over outputs o of  output_gradient(o) * d output(o) / d input(i)
 ///
 /// | input_gradient    | empty where not wants(i); (+)= where accumulates(i), = elsewhere           |
-/// | parameter_gradient| (+)= where accumulate_parameters, = elsewhere; of type sum_t<T>            |
+/// | parameter_gradient| where wants_parameters(): (+)= where accumulate_parameters, = elsewhere; of type sum_t<T> |
 /// | input, output     | valid only if the signature says that backward reads them                  |
+/// | part              | `all`, unless the signature says that backward splits                      |
 template <class Device, real T>
 struct BackwardCall {
   using device_type = Device;
@@ -127,6 +128,7 @@ struct BackwardCall {
   bool accumulate_parameters = false;
   void* workspace = nullptr;
   DrawKey key;
+  BackwardPart part = BackwardPart::all;
 
   [[nodiscard]] TensorView<const T> input(std::size_t i) const { return inputs[i].as<const T>(); }
   [[nodiscard]] TensorView<const std::int32_t> integers(std::size_t i) const {
@@ -146,7 +148,10 @@ struct BackwardCall {
   [[nodiscard]] TensorView<const sum_t<T>> output_gradient_sums(std::size_t i) const {
     return output_gradients[i].as<const sum_t<T>>();
   }
-  [[nodiscard]] bool wants(std::size_t i) const { return writes[i] != GradientWrite::none; }
+  [[nodiscard]] bool wants(std::size_t i) const {
+    return part != BackwardPart::weight && writes[i] != GradientWrite::none;
+  }
+  [[nodiscard]] bool wants_parameters() const { return part != BackwardPart::input; }
   [[nodiscard]] bool accumulates(std::size_t i) const { return writes[i] == GradientWrite::add; }
   [[nodiscard]] TensorView<T> input_gradient(std::size_t i) const {
     return input_gradients[i].as<T>();

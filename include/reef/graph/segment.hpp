@@ -13,8 +13,10 @@ namespace reef::inline v0::graph {
 /// | bound     | memory of the caller: SegmentBindings names it                      |
 /// | saved     | `offset` bytes into the saved activations, from forward to backward |
 /// | workspace | `offset` bytes into the workspace, which lives for one call         |
+/// | pending   | `offset` bytes into what the input half of a backward leaves for the |
+/// |           | weight half                                                         |
 struct Location {
-  enum class Place : std::uint8_t { none, bound, saved, workspace };
+  enum class Place : std::uint8_t { none, bound, saved, workspace, pending };
   Place place = Place::none;
   int tensor = -1;  ///< bound: whose memory, since a tensor may be computed in place of another
   Bytes offset = 0;
@@ -31,6 +33,15 @@ struct Location {
 /// | discard | writes to `NodePlan::scratch`, which nobody reads                               |
 enum class GradientWrite : std::uint8_t { none, write, add, scratch, discard };
 
+/// What a call of a backward computes.
+///
+/// | all    | gradients of inputs and of parameters                                                |
+/// | input  | those of inputs: what the stage before waits for                                      |
+/// | weight | those of parameters, later, at the same values and gradients of outputs               |
+///
+/// Source: Qi et al., Zero bubble pipeline parallelism, arXiv 2401.10241.
+enum class BackwardPart : std::uint8_t { none, all, input, weight };
+
 /// One node's part of a Segment.
 struct NodePlan {
   bool active = false;          ///< backward runs it: a gradient arrives at it and leaves it
@@ -43,6 +54,11 @@ struct NodePlan {
   std::vector<Location> scratch;              ///< for each input, if it is written there
   std::vector<GradientWrite> input_gradient;  ///< for each input
   std::vector<bool> zero_gradient;  ///< for each output: nobody uses it, its gradient is zero
+
+  /// Of a segment that splits, what each half runs of the node.
+  BackwardPart in_input_half = BackwardPart::none;
+  BackwardPart in_weight_half = BackwardPart::none;
+  Location weight_workspace;  ///< where the weight half runs it, in place of backward_workspace
 };
 
 /// Nodes [first, last) of a Dag as a unit that runs alone: what crosses its boundary, and where
@@ -60,6 +76,12 @@ struct NodePlan {
 /// | order     | a gradient's contributions are added in reverse topological order, so that the   |
 /// |           | bits do not depend on where a Dag is cut: `input_gradient_accumulates` says that |
 /// |           | a later segment has written its own before, and this one adds to it              |
+/// | halves    | of a segment that `splits`, backward is two calls: the input half reads          |
+/// |           | `input_half_reads`, writes `input_gradients` and the pending gradients; the       |
+/// |           | weight half reads `weight_half_reads`, `weight_half_gradients`, the saved         |
+/// |           | activations and what is pending. An operator that cannot split runs in the        |
+/// |           | input half, with its parameters, where an input wants a gradient, else in the     |
+/// |           | weight half                                                                      |
 /// | alignment | every offset and every size is a multiple of 64                                  |
 struct Segment {
   int first = 0;
@@ -86,6 +108,15 @@ struct Segment {
   double backward_flops = 0;
   double recompute_flops = 0;
 
+  bool splits = false;
+  std::vector<int> input_half_reads;       ///< of backward_reads
+  std::vector<int> weight_half_reads;      ///< of backward_reads
+  std::vector<int> weight_half_gradients;  ///< of output_gradients
+  bool input_half_has_parameters = false;  ///< some operator with parameters cannot split
+  Bytes pending_bytes = 0;
+  Bytes weight_half_workspace_bytes = 0;   ///< backward_workspace_bytes are the input half's
+  double weight_half_flops = 0;            ///< of backward_flops
+
   std::vector<Location> forward;    ///< of each tensor of the Dag, in a forward that trains
   std::vector<Location> inference;  ///< of each tensor, in a forward that keeps nothing
   std::vector<Location> gradient;   ///< of each tensor's gradient, in backward
@@ -104,14 +135,19 @@ struct GradientFlow {
 
 GradientFlow gradient_flow(const Dag& dag);
 
+/// Whether a segment's backward is one call, or two halves.
+enum class Halves : bool { no, yes };
+
 /// Plans nodes [first, last) of the Dag. Throws OptionError when that is no range of its nodes.
+///
+/// Both ways the forward is the same, with all that it reads and writes.
 ///
 /// \code
 /// // given: const graph::Dag& dag
 /// const graph::Segment first = graph::plan_segment(dag, 0, dag.node_count() / 2);
 /// const Bytes kept = first.saved_bytes;  // between its forward and its backward
 /// \endcode
-Segment plan_segment(const Dag& dag, int first, int last);
+Segment plan_segment(const Dag& dag, int first, int last, Halves halves = Halves::no);
 
 /// All nodes as one segment.
 inline Segment plan_segment(const Dag& dag) { return plan_segment(dag, 0, dag.node_count()); }

@@ -31,13 +31,13 @@ REEF_INLINE GradientFlow gradient_flow(const Dag& dag) {
   return flow;
 }
 
-REEF_INLINE Segment plan_segment(const Dag& dag, int first, int last) {
+REEF_INLINE Segment plan_segment(const Dag& dag, int first, int last, Halves halves) {
   if (first < 0 || last < first || last > dag.node_count()) {
     throw OptionError("reef::graph::plan_segment: [", first, ", ", last,
                       ") is no range of the graph's ", dag.node_count(),
                       " nodes.\n  fix: 0 <= first <= last <= the nodes.");
   }
-  return detail::SegmentPlanner(dag, first, last).run();
+  return detail::SegmentPlanner(dag, first, last, halves).run();
 }
 
 }  // namespace reef::inline v0::graph

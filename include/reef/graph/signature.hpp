@@ -70,6 +70,8 @@ struct Share {
 /// | gradient_over_input    | the gradient of this input may lie where the input's value lies        |
 /// | overwrites_gradients   | backward cannot add to an input's gradient; the graph adds for it      |
 /// | writes_all_gradients   | backward writes an input's gradient also where nobody wants it         |
+/// | splits_backward        | backward can run in two halves, BackwardPart::input and weight, with    |
+/// |                        | the bits of one; `weight_flops` of its operations are the latter's      |
 struct Signature {
   std::string attributes;
   std::vector<TensorSpec> outputs;
@@ -87,6 +89,8 @@ struct Signature {
   std::vector<int> gradient_over_input;
   bool overwrites_gradients = false;
   bool writes_all_gradients = false;
+  bool splits_backward = false;
+  double weight_flops = 0;
 };
 
 }  // namespace reef::inline v0::graph

@@ -46,6 +46,8 @@ struct Linear {
         in.rows(), K, features, transpose, call.threads);
     result.forward_flops = 2.0 * static_cast<double>(in.size()) * static_cast<double>(features);
     result.backward_flops = 2.0 * result.forward_flops;
+    result.splits_backward = true;
+    result.weight_flops = result.forward_flops;
     return result;
   }
 
@@ -64,10 +66,12 @@ struct Linear {
     const T* const d_out = call.output_gradient(0).data();
     const std::int64_t R = in.shape().rows();
     const std::int64_t K = in.shape().last();
-    Kernels<Device>::template linear_backward_weight<T>(
-        call.lane, call.parameter_gradient(0).data(),
-        bias ? call.parameter_gradient(1).data() : nullptr, in.data(), d_out, R, K, features,
-        transpose, call.accumulate_parameters, call.workspace);
+    if (call.wants_parameters()) {
+      Kernels<Device>::template linear_backward_weight<T>(
+          call.lane, call.parameter_gradient(0).data(),
+          bias ? call.parameter_gradient(1).data() : nullptr, in.data(), d_out, R, K, features,
+          transpose, call.accumulate_parameters, call.workspace);
+    }
     if (!call.wants(0)) return;
     Kernels<Device>::template linear_backward_input<T>(
         call.lane, call.input_gradient(0).data(), d_out, call.parameter(0).data(), R, K, features,

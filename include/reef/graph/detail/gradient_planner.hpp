@@ -14,6 +14,8 @@ namespace reef::inline v0::graph::detail {
 ///
 /// A buffer holds gradients one after another, or equal ones at once: what an addition passes on to
 /// both its inputs lies in one place until one of them is added to, after the other's last reader.
+///
+/// Where a segment splits, what the weight half reads lives on: pending, if it is made inside.
 class GradientPlanner {
 public:
   GradientPlanner(const NodeRange& range, Segment& segment)
@@ -39,11 +41,21 @@ public:
       if (range_.active(n)) plan_node(n);
     }
     for (Buffer& buffer : buffers_) {
-      if (!buffer.fixed) wishes_.add(buffer.location, buffer.bytes, buffer.first, buffer.last);
+      if (buffer.fixed) continue;
+      if (buffer.last == never) {
+        buffer.location = {Place::pending, -1, segment_.pending_bytes};
+        segment_.pending_bytes += round_up(buffer.bytes, arena_alignment);
+      } else {
+        wishes_.add(buffer.location, buffer.bytes, buffer.first, buffer.last);
+      }
     }
     const Bytes total = wishes_.grant();
+    segment_.weight_half_workspace_bytes = weight_wishes_.grant();
     for (std::size_t id = 0; id < buffer_of_.size(); ++id) {
       if (buffer_of_[id] >= 0) segment_.gradient[id] = buffers_[index(buffer_of_[id])].location;
+    }
+    for (const int id : segment_.output_gradients) {
+      if (is_read_by_weight_half(id)) segment_.weight_half_gradients.push_back(id);
     }
     return total;
   }
@@ -76,13 +88,19 @@ private:
     const Node& node = dag_.node_at(n);
     NodePlan& plan = segment_.nodes[index(n - segment_.first)];
     const int now = range_.time(n);
-    wishes_.add(plan.backward_workspace, node.signature.backward_workspace, now, now);
+    const bool in_weight_half = runs_in_weight_half(n);
+    if (in_weight_half) {
+      weight_wishes_.add(plan.weight_workspace, node.signature.backward_workspace, now, now);
+    }
+    if (plan.in_weight_half != BackwardPart::all) {
+      wishes_.add(plan.backward_workspace, node.signature.backward_workspace, now, now);
+    }
     plan.zero_gradient.resize(node.outputs.size());
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const int output = node.outputs[i];
       if (written_[index(output)] || !dag_.tensor_at(output).differentiable) continue;
       plan.zero_gradient[i] = true;
-      open(output, {.first = now, .last = now});
+      open(output, {.first = now, .last = last_read(output)});
     }
     plan.input_gradient.resize(node.inputs.size());
     plan.scratch.resize(node.inputs.size());
@@ -91,7 +109,8 @@ private:
       plan.input_gradient[i] = decide(n, i);
       if (plan.input_gradient[i] == GradientWrite::scratch ||
           plan.input_gradient[i] == GradientWrite::discard) {
-        wishes_.add(plan.scratch[i], spec(input).bytes(), now, now);
+        Wishes& wishes = plan.in_weight_half == BackwardPart::all ? weight_wishes_ : wishes_;
+        wishes.add(plan.scratch[i], spec(input).bytes(), now, now);
       } else if (plan.input_gradient[i] == GradientWrite::write) {
         place(n, static_cast<int>(i));
         written_[index(input)] = true;
@@ -134,10 +153,23 @@ private:
     buffer.last = std::max(buffer.last, last_read(input));
   }
 
+  [[nodiscard]] bool runs_in_weight_half(int n) const {
+    return range_.inside(n) &&
+           segment_.nodes[index(n - segment_.first)].in_weight_half != BackwardPart::none;
+  }
+
   /// When the gradient is read for the last time: by its producer, or by whoever is outside.
   [[nodiscard]] int last_read(int id) const {
     const int producer = dag_.tensor_at(id).producer;
-    return range_.inside(producer) ? range_.time(producer) : never;
+    return range_.inside(producer) && !runs_in_weight_half(producer) ? range_.time(producer) : never;
+  }
+
+  /// Whether the weight half reads a gradient that lies where that of this boundary output does.
+  [[nodiscard]] bool is_read_by_weight_half(int id) const {
+    const std::vector<int>& sharing = buffers_[index(buffer_of_[index(id)])].tensors;
+    return std::any_of(sharing.begin(), sharing.end(), [&](int other) {
+      return runs_in_weight_half(dag_.tensor_at(other).producer);
+    });
   }
 
   /// Whether all writes to the gradient of a after `now` come after the last read of that of b.
@@ -192,7 +224,7 @@ private:
     const Node& producer = dag_.node_at(tensor.producer);
     if (range_.active(tensor.producer) && producer.signature.backward_reads_outputs) return false;
     return std::none_of(tensor.consumers.begin(), tensor.consumers.end(), [&](int other) {
-      return other < n && range_.active(other) &&
+      return (other < n || runs_in_weight_half(other)) && range_.active(other) &&
              dag_.node_at(other).signature.backward_reads_inputs;
     });
   }
@@ -205,6 +237,7 @@ private:
   const Dag& dag_;
   Segment& segment_;
   Wishes wishes_;
+  Wishes weight_wishes_;
   std::vector<Buffer> buffers_;
   std::vector<int> buffer_of_;  // for each tensor, or -1
   std::vector<bool> written_;   // whether its gradient holds something by now

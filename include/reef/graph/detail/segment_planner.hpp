@@ -18,7 +18,9 @@ namespace detail {
 /// The steps of plan_segment but for the gradients. Steps of time are nodes.
 class SegmentPlanner {
 public:
-  SegmentPlanner(const Dag& dag, int first, int last) : dag_(dag), range_(dag, first, last) {
+  SegmentPlanner(const Dag& dag, int first, int last, Halves halves)
+      : dag_(dag), range_(dag, first, last) {
+    segment_.splits = halves == Halves::yes;
     segment_.first = first;
     segment_.last = last;
     segment_.nodes.resize(static_cast<std::size_t>(last - first));
@@ -31,6 +33,7 @@ public:
   Segment run() && {
     find_boundary();
     find_kept();
+    if (segment_.splits) find_halves();
     lay_out_saved();
     segment_.forward_workspace_bytes = lay_out_forward(segment_.forward, true);
     segment_.inference_workspace_bytes = lay_out_forward(segment_.inference, false);
@@ -103,6 +106,46 @@ private:
     }
     for (const int id : segment_.boundary_outputs) {
       if (kept_[index(id)]) segment_.backward_reads.push_back(id);
+    }
+  }
+
+  /// Which half runs what of each node, and which values it reads.
+  void find_halves() {
+    std::vector<bool> read[2];
+    for (auto& by_tensor : read) by_tensor.resize(dag_.tensors.size());
+    for (int n = segment_.first; n < segment_.last; ++n) {
+      if (!range_.active(n)) continue;
+      const Node& node = dag_.node_at(n);
+      NodePlan& of = plan(n);
+      const bool wants = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                     [&](int input) { return range_.flows(input); });
+      if (wants || node.uses.empty()) of.in_input_half = BackwardPart::all;
+      if (!wants && !node.uses.empty()) of.in_weight_half = BackwardPart::all;
+      if (wants && !node.uses.empty()) {
+        if (node.signature.splits_backward) {
+          of.in_input_half = BackwardPart::input;
+          of.in_weight_half = BackwardPart::weight;
+        } else {
+          segment_.input_half_has_parameters = true;
+        }
+      }
+      if (of.in_weight_half == BackwardPart::all) {
+        segment_.weight_half_flops += node.signature.backward_flops;
+      } else if (of.in_weight_half == BackwardPart::weight) {
+        segment_.weight_half_flops += node.signature.weight_flops;
+      }
+      for (const bool weight : {false, true}) {
+        if ((weight ? of.in_weight_half : of.in_input_half) == BackwardPart::none) continue;
+        const auto mark = [&](const std::vector<int>& ids) {
+          for (const int id : ids) read[weight ? 1 : 0][index(id)] = true;
+        };
+        if (node.signature.backward_reads_inputs) mark(node.inputs);
+        if (node.signature.backward_reads_outputs) mark(node.outputs);
+      }
+    }
+    for (const int id : segment_.backward_reads) {
+      if (read[0][index(id)]) segment_.input_half_reads.push_back(id);
+      if (read[1][index(id)]) segment_.weight_half_reads.push_back(id);
     }
   }
 
