@@ -12,6 +12,7 @@
 #include <reef/core/group.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/inline.hpp>
+#include <reef/core/kinds.hpp>
 #include <reef/core/language.hpp>
 #include <reef/core/numbers.hpp>
 #include <reef/core/policy.hpp>

@@ -12,6 +12,7 @@
 #include <reef/optim/diloco.hpp>
 #include <reef/optim/dpu.hpp>
 #include <reef/optim/dpu_predicted.hpp>
+#include <reef/optim/kinds.hpp>
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/momentum.hpp>
 #include <reef/optim/nesterov.hpp>
@@ -19,4 +20,5 @@
 #include <reef/optim/sgd.hpp>
 #include <reef/optim/update.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/optim/views.hpp>
 #include <reef/optim/zero1.hpp>

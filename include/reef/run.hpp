@@ -12,9 +12,11 @@
 #include <reef/run/fold.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>
+#include <reef/run/kinds.hpp>
 #include <reef/run/lanes.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
+#include <reef/run/operands.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/proof.hpp>
 #include <reef/run/rank_context.hpp>
@@ -28,3 +30,5 @@
 #include <reef/run/tied_code.hpp>
 #include <reef/run/timetable.hpp>
 #include <reef/run/topology.hpp>
+#include <reef/run/transfers.hpp>
+#include <reef/run/views.hpp>

@@ -5,7 +5,9 @@
 
 #include <reef/swap/atom.hpp>
 #include <reef/swap/concept.hpp>
+#include <reef/swap/kinds.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
 #include <reef/swap/planner.hpp>
 #include <reef/swap/resident.hpp>
+#include <reef/swap/views.hpp>

@@ -11,6 +11,7 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/detail/scalars.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/optim/views.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
@@ -30,14 +31,15 @@ struct DecisionOptions {
 };
 
 /// Appends `Count(j)`: it adds micro-batch j to `counts`, 3 doubles, or begins them with it.
-///
-///     reads   loss, loss weight            writes, accumulates   counts
 inline void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first) {
   const auto& storages = builder.micro_batches[j];
   schedule::Instruction& count =
-      builder.program.add("Count", run::Lane::compute, -1, static_cast<int>(j));
-  count.reads = {{storages.loss, 0}, {storages.loss_weight, 0}};
-  run::add_sums(count, first ? run::SumMode::begins : run::SumMode::continues, {counts});
+      builder.program.add(kinds::count, run::Lane::compute, -1, static_cast<int>(j));
+  run::set_sum_mode(count, first);
+  const CountView view(count, run::Lists::added);
+  view.loss.front() = {storages.loss, 0};
+  view.loss_weight.front() = {storages.loss_weight, 0};
+  view.counts.front() = counts;
 }
 
 /// Appends what ends in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
@@ -70,9 +72,10 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
          0});
     const bool beside = about.beside || plan.place_of(b) == Place::host;
     schedule::Instruction& squares =
-        program.add("Norms", beside ? Lane::update : Lane::compute, static_cast<int>(b));
-    squares.reads = {{gradients[b], 0}};
-    squares.writes = {sums.back()};
+        program.add(kinds::norms, beside ? Lane::update : Lane::compute, static_cast<int>(b));
+    const NormsView view(squares, run::Lists::added);
+    view.gradient.front() = {gradients[b], 0};
+    view.sums.front() = sums.back();
     squares.elements = run::elements_in(builder, b, gradients[b], plan.sum_bytes());
     squares.cost.bytes = static_cast<Bytes>(bucket.shard_size(builder.rank())) * plan.sum_bytes();
   }
@@ -82,23 +85,26 @@ inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
       program.add_storage("scalars", static_cast<Bytes>(layout.size()) * sizeof(double),
                           Place::host),
       0};
-  schedule::Instruction& scalars = program.add("Scalars", Lane::reduce);
+  schedule::Instruction& scalars = program.add(kinds::scalars, Lane::reduce);
   scalars.traffic = schedule::Traffic::scalars;
   if (about.counts.empty()) {
-    detail::read_losses(scalars, builder, about.losses);
+    detail::count_micro_batches(scalars, builder);
   } else {
-    scalars.mode = static_cast<std::uint8_t>(detail::Counted::folds);
-    scalars.reads = about.counts;
+    scalars.mode = static_cast<std::uint8_t>(Counted::folds);
   }
-  scalars.reads.insert(scalars.reads.end(), sums.begin(), sums.end());
-  scalars.writes = {all};
+  const ScalarsView view(builder, scalars, sums.size(), run::Lists::added);
+  detail::read_losses(view, builder, about.losses);
+  view.counts.set(about.counts);
+  view.sums.set(sums);
+  view.result.front() = all;
   run::add_all_gather_messages(scalars, builder, sizeof(double), channel, plan.topology.everyone(),
                                layout.ranks);
 
   builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
-  schedule::Instruction& decide = program.add("Decide", Lane::reduce);
-  decide.reads = {all};
-  decide.writes = {{builder.verdict, 0}};
+  schedule::Instruction& decide = program.add(kinds::decide, Lane::reduce);
+  const DecideView verdict(decide, run::Lists::added);
+  verdict.scalars.front() = all;
+  verdict.verdict.front() = {builder.verdict, 0};
 }
 
 /// Adds the code of Norms, Scalars, Decide and Count.
@@ -112,51 +118,45 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
   const bool with_norms = context.builder.trains() && context.plan().waits_for_global_norm;
   const auto layout = std::make_shared<const detail::ScalarLayout>(context.plan(), with_norms);
 
-  handlers.on_lane("Norms", [&context](const Instruction& i) -> Code {
+  handlers.on_lane(kinds::norms, [&context](const Instruction& i) -> Code {
     const run::Bucket& bucket = context.plan().buckets[static_cast<std::size_t>(i.index)];
     auto pieces = bucket.pieces_of(context.rank());
     for (auto& [begin, end] : pieces) {  // of the bucket: in what is read
       begin -= i.elements.first;
       end -= i.elements.first;
     }
-    return [gradient = context.at(i.reads[0]), pieces = std::move(pieces),
-            sums = context.memory.template at<double>(i.writes[0].storage)](Lane& lane) {
+    const NormsView view(i);
+    return [gradient = context.at(view.gradient.front()), pieces = std::move(pieces),
+            sums = context.template at<double>(view.sums.front())](Lane& lane) {
       detail::sum_squares(lane, gradient, pieces, sums);
     };
   });
 
   // Before the gather each rank writes its own numbers to their place among all.
-  handlers.on_wire("Scalars", [&context, layout](const Instruction& i) -> Communication {
+  handlers.on_wire(kinds::scalars, [&context, layout](const Instruction& i) -> Communication {
     const auto rank = static_cast<std::size_t>(context.rank());
-    const std::span<double> table = context.template span<double>(i.writes[0]);
+    const ScalarsView view(context.builder, i);
+    const std::span<double> table = context.template span<double>(view.result.front());
     double* const all = table.data();
     const std::int64_t begin = layout->ranks[rank];
     const auto mine = static_cast<std::size_t>(layout->ranks[rank + 1] - begin);
     Communication gather = context.template all_gather<double>(
         "scalars", i, std::span<const double>(all + begin, mine), table);
 
-    const std::size_t values = detail::counted_values(i, context);
-    const std::span<const run::Value> counted = std::span(i.reads).first(values);
     std::vector<const double*> counts;
+    for (const run::Value value : view.counts) counts.push_back(context.template at<double>(value));
     std::optional<detail::Counts<T>> micro_batches;
-    if (i.mode == static_cast<std::uint8_t>(detail::Counted::folds)) {
-      for (const run::Value value : counted) {
-        counts.push_back(context.memory.template at<double>(value.storage));
-      }
-    } else {
-      micro_batches.emplace(context, counted);
-    }
+    if (counted_of(i) != Counted::folds) micro_batches.emplace(context, view);
     struct Sums {
       const double* from;
       std::int64_t to;
       std::size_t blocks;
     };
     std::vector<Sums> sums;  // of the buckets that this rank holds, in their order
-    for (std::size_t k = values; k < i.reads.size(); ++k) {
-      const std::size_t b = context.builder.held()[k - values];
+    for (std::size_t k = 0; k < view.sums.size(); ++k) {
+      const std::span<const double> blocks = context.template span<double>(view.sums[k]);
       sums.push_back(
-          {context.memory.template at<double>(i.reads[k].storage), layout->norms[rank][b],
-           static_cast<std::size_t>(context.storage(i.reads[k]).bytes / sizeof(double))});
+          {blocks.data(), layout->norms[rank][context.builder.held()[k]], blocks.size()});
     }
     gather.begin = [own = all + begin, all, counts, micro_batches, sums] {
       double* to = own;
@@ -169,17 +169,19 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
     return gather;
   });
 
-  handlers.on_lane("Count", [&context](const Instruction& i) -> Code {
+  handlers.on_lane(kinds::count, [&context](const Instruction& i) -> Code {
     const bool first = run::begins_sum(i);
-    const run::Value counts = first ? i.writes[0] : i.accumulates[0];
-    const detail::CountKernel<T> kernel{context.memory.template at<double>(counts.storage),
-                                        context.at(i.reads[0]), context.at(i.reads[1]), first};
+    const CountView view(i);
+    const detail::CountKernel<T> kernel{
+        context.template at<double>(view.counts.front()),
+        context.at(view.loss.front()), context.at(view.loss_weight.front()), first};
     return [kernel](Lane& lane) { transform_vectors<double>(lane, 1, kernel); };
   });
 
-  handlers.on_wire("Decide", [&context, layout, options](const Instruction& i) -> Communication {
-    const auto* const all = context.memory.template at<double>(i.reads[0].storage);
-    auto* const verdict = context.memory.template at<Verdict>(i.writes[0].storage);
+  handlers.on_wire(kinds::decide, [&context, layout, options](const Instruction& i) -> Communication {
+    const DecideView view(i);
+    const auto* const all = context.template at<double>(view.scalars.front());
+    auto* const verdict = context.template at<Verdict>(view.verdict.front());
     const run::StepPlan& plan = context.plan();
     return context.call("decide", [all, verdict, &plan, layout, options] {
       *verdict = detail::judge_scalars(*layout, all, plan, options);

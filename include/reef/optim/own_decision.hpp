@@ -8,6 +8,7 @@
 #include <reef/core/text.hpp>
 #include <reef/optim/detail/scalars.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/optim/views.hpp>
 #include <reef/run/step_builder.hpp>
 
 /// \file
@@ -35,16 +36,19 @@ inline void add_own_decision(run::StepBuilder& builder) {
     sums.push_back({program.add_storage(concat("sums of squares ", b),
                                         static_cast<Bytes>(blocks) * sizeof(double), Place::device),
                     0});
-    schedule::Instruction& norms = program.add("OwnNorms", run::Lane::compute, static_cast<int>(b));
-    norms.reads = {{builder.reduced[b], 0}};
-    norms.writes = {sums.back()};
+    schedule::Instruction& norms = program.add(kinds::own_norms, run::Lane::compute, static_cast<int>(b));
+    const NormsView view(norms, run::Lists::added);
+    view.gradient.front() = {builder.reduced[b], 0};
+    view.sums.front() = sums.back();
     norms.cost.bytes = builder.sum_bytes(b);
   }
   builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
-  schedule::Instruction& decide = program.add("OwnDecide", run::Lane::source);
-  detail::read_losses(decide, builder);
-  decide.reads.insert(decide.reads.end(), sums.begin(), sums.end());
-  decide.writes = {{builder.verdict, 0}};
+  schedule::Instruction& decide = program.add(kinds::own_decide, run::Lane::source);
+  detail::count_micro_batches(decide, builder);
+  const ScalarsView view(builder, decide, sums.size(), run::Lists::added);
+  detail::read_losses(view, builder);
+  view.sums.set(sums);
+  view.result.front() = {builder.verdict, 0};
 }
 
 /// Adds the code of OwnNorms and OwnDecide.
@@ -52,24 +56,26 @@ template <class Handlers, class RankContext>
 void add_own_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
   using T = typename RankContext::sum_type;
   handlers.on_lane(
-      "OwnNorms", [&context](const schedule::Instruction& i) -> typename Handlers::Code {
+      kinds::own_norms, [&context](const schedule::Instruction& i) -> typename Handlers::Code {
         const run::Bucket& bucket = context.plan().buckets[static_cast<std::size_t>(i.index)];
-        return [gradient = context.at(i.reads[0]), pieces = bucket.pieces(0, bucket.size()),
-                sums = context.memory.template at<double>(i.writes[0].storage)](
+        const NormsView view(i);
+        return [gradient = context.at(view.gradient.front()),
+                pieces = bucket.pieces(0, bucket.size()),
+                sums = context.template at<double>(view.sums.front())](
                    typename Handlers::Lane& lane) {
           detail::sum_squares(lane, gradient, pieces, sums);
         };
       });
   handlers.on_wire(
-      "OwnDecide",
+      kinds::own_decide,
       [&context, options](const schedule::Instruction& i) -> typename Handlers::Communication {
-        const std::size_t counted = detail::counted_values(i, context);
+        const ScalarsView view(context.builder, i);
         std::vector<std::span<const double>> sums;
-        for (std::size_t k = counted; k < i.reads.size(); ++k) {
-          sums.push_back(context.template span<double>(i.reads[k]));
+        for (const run::Value value : view.sums) {
+          sums.push_back(context.template span<double>(value));
         }
-        auto* const verdict = context.memory.template at<Verdict>(i.writes[0].storage);
-        const detail::Counts<T> micro_batches(context, std::span(i.reads).first(counted));
+        auto* const verdict = context.template at<Verdict>(view.result.front());
+        const detail::Counts<T> micro_batches(context, view);
         return context.call("decide", [sums, verdict, options, micro_batches] {
           double counts[detail::ScalarLayout::counts] = {};
           micro_batches.write_to(counts);

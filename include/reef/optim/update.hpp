@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <reef/optim/concept.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/optim/views.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/step_builder.hpp>
 
@@ -40,6 +42,24 @@ inline run::StorageId find(const schedule::Program& program, const std::string& 
     if (program.storages[id].name == name) return static_cast<run::StorageId>(id);
   }
   throw ScheduleError("reef::optim: no storage '", name, "' was reserved.");
+}
+
+/// What the weights of a bucket keep: the rule's states, then master weights.
+inline std::vector<run::Value> kept_values(const run::StepBuilder& builder, int states,
+                                           std::size_t b) {
+  std::vector<run::Value> values;
+  for (int kept = 0; kept < kept_numbers(builder.plan, states); ++kept) {
+    values.push_back({find(builder.program, storage_name(kept, states, b)), 0});
+  }
+  return values;
+}
+
+/// The parts of a view that are kept: the rule's states, and the master weights.
+template <class View>
+void set_kept(const View& view, const run::StepBuilder& builder, int states, std::size_t b) {
+  const std::vector<run::Value> values = kept_values(builder, states, b);
+  view.states.set(std::span(values).first(view.states.size()));
+  view.master.set(std::span(values).subspan(view.states.size()));
 }
 
 }  // namespace detail
@@ -85,9 +105,7 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
 /// the storage of the bucket's weights, or a part of it, the shard; `gradient` holds the summed gradient
 /// of the same elements.
 ///
-///     reads        gradient, builder.verdict, weights as of builder.phase
-///     writes       target, the version after that
-///     accumulates  the rule's states, then the master weights if there are any
+/// UpdateView says what it reads, writes and accumulates into: weights as of builder.phase, and those after that.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -100,9 +118,13 @@ inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value grad
                        run::StorageId target, int states) {
   schedule::Program& program = builder.program;
   schedule::Instruction& update =
-      program.add("Update", update_lane(builder, b), static_cast<int>(b));
-  update.reads = {gradient, {builder.verdict, 0}, {builder.weights[b], builder.phase.weights}};
-  update.writes = {{target, builder.phase.weights + 1}};
+      program.add(kinds::update, update_lane(builder, b), static_cast<int>(b));
+  const UpdateView view(builder, update, static_cast<std::size_t>(states), run::Lists::added);
+  view.gradient.front() = gradient;
+  view.verdict.front() = {builder.verdict, 0};
+  view.weights.front() = {builder.weights[b], builder.phase.weights};
+  view.target.front() = {target, builder.phase.weights + 1};
+  detail::set_kept(view, builder, states, b);
   update.elements = run::elements_in(builder, b, target, builder.plan.element_bytes());
   if (run::elements_in(builder, b, gradient.storage, builder.plan.sum_bytes()) != update.elements) {
     throw ScheduleError("reef::optim: the update of bucket ", b, " has a gradient '",
@@ -111,9 +133,6 @@ inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value grad
                         "'.\n  fix: both of the whole bucket, or both of this rank's shard.");
   }
   const int numbers = detail::kept_numbers(builder.plan, states);
-  for (int kept = 0; kept < numbers; ++kept) {
-    update.accumulates.push_back({detail::find(program, detail::storage_name(kept, states, b)), 0});
-  }
   const Bytes elements = program.storages[target].bytes / builder.plan.element_bytes();
   update.cost.bytes = program.storages[target].bytes * (builder.plan.keeps_master() ? 1 : 2) +
                       elements * builder.plan.sum_bytes() * static_cast<Bytes>(1 + 2 * numbers);
@@ -161,12 +180,11 @@ void add_publish_code(Handlers& handlers, const RankContext& context) {
   using T = typename RankContext::element_type;
   using Lane = typename Handlers::Lane;
   handlers.on_lane(
-      "Publish", [&context](const schedule::Instruction& i) -> typename Handlers::Code {
-        return
-            [kernel = PublishKernel<T>{context.template at<T>(i.writes[0]), context.at(i.reads[0])},
-             n = context.elements(i.reads[0])](Lane& lane) {
-              transform_vectors<T>(lane, n, kernel);
-            };
+      kinds::publish, [&context](const schedule::Instruction& i) -> typename Handlers::Code {
+        const run::CopyView view(i);
+        const run::Value from = view.from.front();
+        return [kernel = PublishKernel<T>{context.template at<T>(view.to.front()), context.at(from)},
+                n = context.elements(from)](Lane& lane) { transform_vectors<T>(lane, n, kernel); };
       });
 }
 
@@ -181,18 +199,18 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
   using E = typename RankContext::sum_type;
   using Lane = typename Handlers::Lane;
   handlers.on_lane(
-      "Update", [&context, rule](const schedule::Instruction& i) -> typename Handlers::Code {
+      kinds::update, [&context, rule](const schedule::Instruction& i) -> typename Handlers::Code {
         const run::StepPlan& plan = context.plan();
-        const auto* const verdict = context.memory.template at<const Verdict>(i.reads[1].storage);
+        const UpdateView view(context.builder, i, Rule::states);
+        const auto* const verdict = context.template at<const Verdict>(view.verdict.front());
         const std::int64_t begin = i.elements.first;
         const std::int64_t n = i.elements.second - begin;
         detail::RuleKernel<Rule, T> kernel;
-        kernel.weight = context.template at<T>(i.writes[0]);
-        kernel.g = context.at(i.reads[0]);
-        for (std::size_t k = 0; k < Rule::states; ++k)
-          kernel.state[k] = context.at(i.accumulates[k]);
+        kernel.weight = context.template at<T>(view.target.front());
+        kernel.g = context.at(view.gradient.front());
+        for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = context.at(view.states[k]);
         if constexpr (detail::RuleKernel<Rule, T>::has_master) {
-          kernel.master = context.at(i.accumulates.back());
+          kernel.master = context.at(view.master.front());
         }
         return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict,
                 &state = context.state, rule](Lane& lane) mutable {

@@ -6,6 +6,7 @@
 
 #include <reef/graph/chain.hpp>
 #include <reef/profile/profile.hpp>
+#include <reef/run/kinds.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
@@ -75,9 +76,9 @@ inline void set_costs(schedule::Program& program, const StepPlan& plan,
                       const profile::Profile& profile) {
   graph::require_operators_of(*plan.dag, profile);
   for (schedule::Instruction& instruction : program.round) {
-    const bool forward = instruction.kind == "Forward";
-    const bool again = instruction.kind == "Recompute";
-    if (!forward && !again && instruction.kind != "Backward") {
+    const bool forward = instruction.kind == kinds::forward;
+    const bool again = instruction.kind == kinds::recompute;
+    if (!forward && !again && instruction.kind != kinds::backward) {
       if (profile.host_bytes_per_second > 0 && detail::works_on_host(program, instruction)) {
         instruction.cost.seconds =
             static_cast<double>(instruction.cost.bytes) / profile.host_bytes_per_second;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <reef/comm/task.hpp>
@@ -39,13 +40,13 @@ public:
   };
 
   /// Code for a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.
-  void on_lane(std::string kind, std::function<Code(const schedule::Instruction&)> make) {
-    add(lanes_, std::move(kind), std::move(make));
+  void on_lane(std::string_view kind, std::function<Code(const schedule::Instruction&)> make) {
+    add(lanes_, kind, std::move(make));
   }
 
   /// Code for a kind that communicates. Throws ScheduleError if the kind has code.
-  void on_wire(std::string kind, std::function<Communication(const schedule::Instruction&)> make) {
-    add(wires_, std::move(kind), std::move(make));
+  void on_wire(std::string_view kind, std::function<Communication(const schedule::Instruction&)> make) {
+    add(wires_, kind, std::move(make));
   }
 
   [[nodiscard]] Code lane_code(const schedule::Instruction& instruction) const {
@@ -57,8 +58,8 @@ public:
 
 private:
   template <class Table>
-  static void add(Table& table, std::string kind, typename Table::mapped_type make) {
-    const auto [entry, is_new] = table.emplace(std::move(kind), std::move(make));
+  static void add(Table& table, std::string_view kind, typename Table::mapped_type make) {
+    const auto [entry, is_new] = table.emplace(std::string(kind), std::move(make));
     if (is_new) return;
     throw ScheduleError(
         "reef::run::Handlers: the kind '", entry->first,

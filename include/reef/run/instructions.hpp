@@ -11,28 +11,19 @@
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/tied.hpp>
+#include <reef/run/views.hpp>
 
 /// \file
 /// What a pipeline writes: micro-batches, and their forwards, recomputations, backwards and folds.
 
 namespace reef::inline v0::run {
 
-/// How an instruction that adds to sums begins: `Instruction::mode` of Backward, AddGradients, FoldRank
-/// and Count.
-///
-/// | continues | its sums are among what it accumulates into      |
-/// | begins    | they are among what it writes: it is their first |
-enum class SumMode : std::uint8_t { continues, begins };
-
-inline bool begins_sum(const Instruction& instruction) {
-  return instruction.mode == static_cast<std::uint8_t>(SumMode::begins);
-}
-
-/// The sums of an instruction, and only those, go where its mode says.
-inline void add_sums(Instruction& instruction, SumMode mode, const std::vector<Value>& values) {
-  instruction.mode = static_cast<std::uint8_t>(mode);
-  auto& to = mode == SumMode::begins ? instruction.writes : instruction.accumulates;
-  to.insert(to.end(), values.begin(), values.end());
+/// The storages of those tensors, or uses, as values.
+inline std::vector<Value> values_of(const std::vector<StorageId>& storages,
+                                    const std::vector<int>& ids, int version = 0) {
+  std::vector<Value> values;
+  for (const int id : ids) values.push_back({storages[static_cast<std::size_t>(id)], version});
+  return values;
 }
 
 /// The elements of bucket b that a storage of `element` bytes each holds: all, or this rank's shard.
@@ -209,125 +200,116 @@ inline int add_micro_batches(StepBuilder& builder) {
   }
   for (int j = first; fills && j < first + count; ++j) {
     const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
-    Instruction& batch = program.add("Batch", Lane::source, -1, j);
-    for (const int input : dag.inputs) {
-      batch.writes.push_back({storages.tensors[static_cast<std::size_t>(input)], 0});
-    }
-    batch.writes.push_back({storages.loss_weight, 0});
+    const BatchView batch(builder, program.add(kinds::batch, Lane::source, -1, j), Lists::added);
+    batch.inputs.set(values_of(storages.tensors, dag.inputs));
+    batch.loss_weight.front() = {storages.loss_weight, 0};
   }
   return first;
 }
 
-/// The forward of a segment keeps what its backward reads.
-inline bool keeps(const StepBuilder& builder, int s) {
-  return builder.trains() && !builder.plan.recomputes_segment(static_cast<std::size_t>(s));
-}
-
 /// Appends `Forward(segment, j)`; in an evaluation it keeps nothing for a backward, nor in a segment that
-/// is recomputed.
-///
-///     reads    weights_of(segment), boundary inputs
-///     writes   boundary outputs, saved (if kept), workspace
+/// is recomputed. ForwardView says what it reads and writes.
 inline void add_forward(StepBuilder& builder, int s, int j) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
-  Instruction& forward = builder.program.add("Forward", Lane::compute, s, j);
-  forward.reads = builder.weights_of(segment);
-  for (const int id : segment.boundary_inputs) {
-    forward.reads.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
-  }
-  for (const int id : segment.boundary_outputs) {
-    forward.writes.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
-  }
-  if (keeps(builder, s)) {
-    forward.writes.push_back({storages.saved[static_cast<std::size_t>(s)], 0});
-  }
-  forward.writes.push_back({storages.forward_workspace[static_cast<std::size_t>(s)], 0});
+  Instruction& forward = builder.program.add(kinds::forward, Lane::compute, s, j);
+  const ForwardView view(builder, forward, Lists::added);
+  view.weights.set(builder.weights_of(segment));
+  view.inputs.set(values_of(storages.tensors, segment.boundary_inputs));
+  view.outputs.set(values_of(storages.tensors, segment.boundary_outputs));
+  if (!view.saved.empty()) view.saved.front() = {storages.saved[static_cast<std::size_t>(s)], 0};
+  view.workspace.front() = {storages.forward_workspace[static_cast<std::size_t>(s)], 0};
   forward.cost.flops = segment.forward_flops;
 }
 
-/// Appends `Recompute(segment, j)`: what its backward reads, computed as by its forward.
-///
-///     reads    weights_of(segment), those boundary inputs that it needs
-///     writes   boundary outputs that it passes by (MicroBatch::recomputed), saved, workspace
+/// Appends `Recompute(segment, j)`: what its backward reads, computed as by its forward. What it passes by goes to
+/// MicroBatch::recomputed.
 inline void add_recompute(StepBuilder& builder, int s, int j) {
   const auto index = static_cast<std::size_t>(s);
   const graph::Segment& segment = builder.plan.segments[index];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
-  Instruction& recompute = builder.program.add("Recompute", Lane::compute, s, j);
-  recompute.reads = builder.weights_of(segment);
-  for (const int id : segment.recompute_reads) {
-    recompute.reads.push_back({storages.tensors[static_cast<std::size_t>(id)], 0});
-  }
-  for (const int id : segment.recompute_writes) {
-    recompute.writes.push_back({storages.recomputed[static_cast<std::size_t>(id)], 0});
-  }
-  recompute.writes.push_back({storages.saved[index], 0});
-  recompute.writes.push_back({storages.recompute_workspace[index], 0});
+  Instruction& recompute = builder.program.add(kinds::recompute, Lane::compute, s, j);
+  const RecomputeView view(builder, recompute, Lists::added);
+  view.weights.set(builder.weights_of(segment));
+  view.inputs.set(values_of(storages.tensors, segment.recompute_reads));
+  view.outputs.set(values_of(storages.recomputed, segment.recompute_writes));
+  view.saved.front() = {storages.saved[index], 0};
+  view.workspace.front() = {storages.recompute_workspace[index], 0};
   recompute.cost.flops = segment.recompute_flops;
 }
 
+namespace detail {
+
+/// What a backward reads of boundary tensors: its own where a Recompute has them.
+inline std::vector<Value> backward_tensors(const StepBuilder& builder,
+                                           const graph::Segment& segment,
+                                           const StepBuilder::MicroBatch& storages) {
+  std::vector<Value> values;
+  for (const int id : segment.backward_reads) {
+    const auto tensor = static_cast<std::size_t>(id);
+    const StorageId again = storages.recomputed[tensor];
+    const bool own = builder.plan.dag->tensor_at(id).producer >= segment.first;
+    values.push_back({own && again != no_storage ? again : storages.tensors[tensor], 0});
+  }
+  return values;
+}
+
+/// Appends `AddGradients(segment, j)` behind a Backward, and gives that storages of the micro-batch's own.
+inline void add_rounding(StepBuilder& builder, const BackwardView<Instruction>& backward, int s,
+                         int j, const std::vector<Value>& gradients, bool begins) {
+  Instruction add;
+  add.kind = kinds::add_gradients;
+  add.lane = Lane::compute;
+  add.index = s;
+  add.micro_batch = j;
+  set_sum_mode(add, begins);
+  const AddGradientsView view(builder, add, Lists::added);
+  view.gradients.set(gradients);
+  for (std::size_t k = 0; k < gradients.size(); ++k) {
+    const schedule::Storage storage = builder.program.storages[gradients[k].storage];
+    const Bytes bytes = storage.bytes / builder.plan.gradient_bytes() * builder.plan.sum_bytes();
+    view.from[k] = {builder.program.add_storage(concat(storage.name, " of micro-batch ", j), bytes,
+                                                Place::device),
+                    0};
+    add.cost.bytes += bytes + (begins ? 1 : 2) * storage.bytes;
+  }
+  backward.gradients.set(view.from);
+  builder.program.round.push_back(std::move(add));
+}
+
+}  // namespace detail
+
 /// Appends `Backward(segment, j)`, behind a `Recompute` where the plan says so. The first micro-batch of a
-/// fold overwrites the gradients, unless the phase continues; the others add to them.
-///
-///     reads                weights_of(segment), boundary tensors that it reads, saved, output gradients
-///     writes, accumulates  input gradients; workspace among the writes; gradients_of(segment)
+/// fold overwrites the gradients, unless the phase continues; the others add to them. BackwardView says what it
+/// reads, writes and accumulates into.
 ///
 /// Where the plan rounds gradients, the Backward always writes, to storages of the micro-batch's own, and
 /// `AddGradients(segment, j)` reads those, and writes or accumulates gradients_of(segment).
 inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
   const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
   const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
+  const bool begins = first_of_fold && !builder.phase.continues;
+  const bool rounds = builder.plan.rounds_gradients();
   if (!keeps(builder, s)) add_recompute(builder, s, j);
-  Instruction& backward = builder.program.add("Backward", Lane::compute, s, j);
-  backward.reads = builder.weights_of(segment);
-  for (const int id : segment.backward_reads) {
-    const auto tensor = static_cast<std::size_t>(id);
-    const StorageId again = storages.recomputed[tensor];
-    const bool own = builder.plan.dag->tensor_at(id).producer >= segment.first;
-    backward.reads.push_back({own && again != no_storage ? again : storages.tensors[tensor], 0});
+  Instruction& backward = builder.program.add(kinds::backward, Lane::compute, s, j);
+  set_sum_mode(backward, begins || rounds);
+  const BackwardView view(builder, backward, Lists::added);
+  view.weights.set(builder.weights_of(segment));
+  view.tensors.set(detail::backward_tensors(builder, segment, storages));
+  view.saved.front() = {storages.saved[static_cast<std::size_t>(s)], 0};
+  view.output_gradients.set(values_of(storages.gradients, segment.output_gradients));
+  for (std::size_t k = 0; k < segment.input_gradients.size(); ++k) {
+    view.input_gradient(k).front() = {
+        storages.gradients[static_cast<std::size_t>(segment.input_gradients[k])], 0};
   }
-  backward.reads.push_back({storages.saved[static_cast<std::size_t>(s)], 0});
-  for (const int id : segment.output_gradients) {
-    backward.reads.push_back({storages.gradients[static_cast<std::size_t>(id)], 0});
-  }
-  for (std::size_t i = 0; i < segment.input_gradients.size(); ++i) {
-    const Value value{storages.gradients[static_cast<std::size_t>(segment.input_gradients[i])], 0};
-    (segment.input_gradient_accumulates[i] ? backward.accumulates : backward.writes)
-        .push_back(value);
-  }
-  backward.writes.push_back({storages.backward_workspace[static_cast<std::size_t>(s)], 0});
+  view.workspace.front() = {storages.backward_workspace[static_cast<std::size_t>(s)], 0};
   backward.cost.flops = segment.backward_flops;
-  const SumMode mode = first_of_fold && !builder.phase.continues ? SumMode::begins : SumMode::continues;
   const std::vector<Value> gradients = builder.gradients_of(s, fold);
-  if (!builder.plan.rounds_gradients()) {
-    add_sums(backward, mode, gradients);
-    return;
+  if (rounds) {
+    detail::add_rounding(builder, view, s, j, gradients, begins);
+  } else {
+    view.gradients.set(gradients);
   }
-  Instruction add;
-  add.kind = "AddGradients";
-  add.lane = Lane::compute;
-  add.index = s;
-  add.micro_batch = j;
-  for (const Value value : gradients) {
-    const schedule::Storage storage = builder.program.storages[value.storage];
-    const Bytes bytes = storage.bytes / builder.plan.gradient_bytes() * builder.plan.sum_bytes();
-    add.reads.push_back(
-        {builder.program.add_storage(concat(storage.name, " of micro-batch ", j), bytes, Place::device),
-         0});
-    add.cost.bytes += bytes + (mode == SumMode::begins ? 1 : 2) * storage.bytes;
-  }
-  add_sums(backward, SumMode::begins, add.reads);
-  add_sums(add, mode, gradients);
-  builder.program.round.push_back(std::move(add));
-}
-
-/// The gradients that a Backward writes or adds to, in the order of StepBuilder::gradients_of: the last of
-/// its writes, or of what it accumulates into.
-inline std::vector<Value> gradients_of(const StepBuilder& builder, const Instruction& backward) {
-  const auto& values = begins_sum(backward) ? backward.writes : backward.accumulates;
-  const auto count = static_cast<std::ptrdiff_t>(builder.gradients_of(backward.index).size());
-  return {values.end() - count, values.end()};
 }
 
 /// Appends what ends a rank's fold: the gradients of parameters that other stages use come in, or go to those that
@@ -342,26 +324,25 @@ inline void add_folds(StepBuilder& builder, int fold) {
   schedule::Program& program = builder.program;
   for (auto held = builder.held().rbegin(); held != builder.held().rend(); ++held) {
     const std::size_t b = *held;
-    Instruction uses;
-    uses.kind = "FoldUses";
-    uses.index = static_cast<int>(b);
     const StepBuilder::Accumulators& sums = builder.accumulators_of(fold);
-    for (const int use : builder.tied_uses(b)) {
-      const StorageId addend = sums.uses[static_cast<std::size_t>(use)];
-      uses.reads.push_back({addend, builder.phase.gradients});
-      uses.cost.bytes += 3 * program.storages[addend].bytes;  // both are read, and one written
-    }
     const Value gradient{sums.buckets[b], builder.phase.gradients};
-    if (!uses.reads.empty()) {
-      uses.accumulates = {gradient};
-      program.round.push_back(std::move(uses));
+    if (const std::vector<int> uses = builder.tied_uses(b); !uses.empty()) {
+      Instruction& add = program.add(kinds::fold_uses, Lane::compute, static_cast<int>(b));
+      const FoldUsesView view(builder, add, Lists::added);
+      view.gradient.front() = gradient;
+      view.uses.set(values_of(sums.uses, uses, builder.phase.gradients));
+      for (const Value use : view.uses) {
+        add.cost.bytes += 3 * program.storages[use.storage].bytes;  // both are read, and one written
+      }
     }
     if (plan.virtual_ranks == 1) continue;
-    Instruction& rank = program.add("FoldRank", Lane::compute, static_cast<int>(b));
-    rank.reads = {gradient};
+    Instruction& rank = program.add(kinds::fold_rank, Lane::compute, static_cast<int>(b));
+    set_sum_mode(rank, fold == 0);
+    const FoldRankView view(rank, Lists::added);
+    view.gradient.front() = gradient;
+    view.sum.front() = {builder.reduced[b], 0};
     rank.cost.bytes = (fold == 0 ? 1 : 2) * program.storages[builder.reduced[b]].bytes +
                       program.storages[gradient.storage].bytes;
-    add_sums(rank, fold == 0 ? SumMode::begins : SumMode::continues, {{builder.reduced[b], 0}});
   }
 }
 

@@ -18,6 +18,7 @@
 #include <reef/run/handlers.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/run/transfers.hpp>
 
 namespace reef::inline v0::run {
 
@@ -95,17 +96,19 @@ struct RankContext {
   /// add_reduce_scatter_messages has said who takes part.
   [[nodiscard]] Communication reduce_scatter(std::string name, const Instruction& instruction) const {
     const schedule::Collective& all = collective_of(instruction);
+    const CollectiveView view(instruction);
     return {std::make_shared<comm::ReduceScatterTask<Gradient, sum_type>>(
-        std::move(name), span<Gradient>(instruction.reads[0]), span(instruction.writes[0]),
-        all.offsets, group_of(all))};
+        std::move(name), span<Gradient>(view.given.front()), span(view.taken.front()), all.offsets,
+        group_of(all))};
   }
 
   /// Every member of the instruction's group gets the shards of all: comm::AllGatherTask. It reads this
   /// rank's shard, and writes the whole; run::add_all_gather_messages has said who takes part.
   template <class U>
   [[nodiscard]] Communication all_gather(std::string name, const Instruction& instruction) const {
-    return all_gather<U>(std::move(name), instruction, span<U>(instruction.reads[0]),
-                         span<U>(instruction.writes[0]));
+    const CollectiveView view(instruction);
+    return all_gather<U>(std::move(name), instruction, span<U>(view.given.front()),
+                         span<U>(view.taken.front()));
   }
   template <class U>
   [[nodiscard]] Communication all_gather(std::string name, const Instruction& instruction,
@@ -123,9 +126,10 @@ struct RankContext {
   /// Code that copies what an instruction reads to what it writes, one by one.
   [[nodiscard]] typename Handlers<Device>::Code copies(const Instruction& instruction) const {
     std::vector<StorageCopy> all;
-    for (std::size_t i = 0; i < instruction.writes.size(); ++i) {
-      all.push_back(memory.copy({instruction.writes[i].storage}, {instruction.reads[i].storage},
-                                storage(instruction.writes[i]).bytes));
+    const CopyView view(instruction);
+    for (std::size_t k = 0; k < view.to.size(); ++k) {
+      all.push_back(memory.copy({view.to[k].storage}, {view.from[k].storage},
+                                storage(view.to[k]).bytes));
     }
     return [all = std::move(all)](typename Device::Lane& lane) {
       for (const StorageCopy& copy : all) copy(lane);

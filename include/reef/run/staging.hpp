@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <reef/core/first_fit.hpp>
+#include <reef/run/kinds.hpp>
+#include <reef/run/transfers.hpp>
 #include <reef/schedule/detail/last_writers.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
@@ -45,12 +48,12 @@ public:
         continue;
       }
       const auto [lane, before] = landing_of(i);
-      schedule::Instruction download = transfer("Download", schedule::Lane::evict, instruction);
+      schedule::Instruction download = transfer(kinds::download, schedule::Lane::evict, instruction);
       for (schedule::Value& value : instruction.reads) fetch(value, download);
       for (schedule::Value& value : instruction.accumulates) fetch(value, download);
       if (!download.reads.empty()) program_.round.push_back(std::move(download));
 
-      schedule::Instruction upload = transfer("Upload", lane, instruction);
+      schedule::Instruction upload = transfer(kinds::upload, lane, instruction);
       for (schedule::Value& value : instruction.writes) bring(value, upload);
       for (const schedule::Value value : instruction.accumulates) give_back(value, upload);
       itself.push_back(here());
@@ -120,7 +123,7 @@ private:
         [i](const schedule::Repeat& repeat) { return i == repeat.begin || i == repeat.end; });
   }
 
-  static schedule::Instruction transfer(const char* kind, schedule::Lane lane,
+  static schedule::Instruction transfer(std::string_view kind, schedule::Lane lane,
                                         const schedule::Instruction& of) {
     schedule::Instruction result;
     result.kind = kind;
@@ -163,8 +166,7 @@ private:
     if (!on_device(value.storage)) return;
     const schedule::Value host{twin(value.storage), value.version};
     if (!is_current(value)) {
-      download.reads.push_back(value);
-      download.writes.push_back(host);
+      add_copied(download, value, host);
       add_copy(download, value.storage);
       become_current(value);
     }
@@ -174,8 +176,7 @@ private:
   void bring(schedule::Value& value, schedule::Instruction& upload) {
     if (!on_device(value.storage)) return;
     const schedule::Value host{twin(value.storage), value.version};
-    upload.reads.push_back(host);
-    upload.writes.push_back(value);
+    add_copied(upload, host, value);
     add_copy(upload, value.storage);
     note_write(value.storage);
     become_current(value);
@@ -185,8 +186,7 @@ private:
   void give_back(schedule::Value host, schedule::Instruction& upload) {
     const auto found = originals_.find(host.storage);
     if (found == originals_.end()) return;
-    upload.reads.push_back(host);
-    upload.writes.push_back({found->second, host.version});
+    add_copied(upload, host, {found->second, host.version});
     add_copy(upload, host.storage);
     note_write(found->second);
     become_current({found->second, host.version});

@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <reef/comm/message.hpp>
 #include <reef/core/text.hpp>
+#include <reef/run/kinds.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/run/transfers.hpp>
 
 /// \file
 /// Parameters that several stages use. The stage of the first use owns it: to it go the gradients of all further
@@ -31,34 +34,35 @@ public:
 
   /// `index`: of the use, or the parameter; `channel` tells messages apart.
   void send(int index, Value from, const std::string& what, Bytes bytes, int stage,
-            std::uint32_t channel, schedule::Traffic traffic, const char* download) {
+            std::uint32_t channel, schedule::Traffic traffic, std::string_view download) {
     const StorageId at = host(concat(what, " leaving for stage ", stage), bytes);
     copy(download, Lane::evict, index, from, {at, 0}, bytes);
-    Instruction& send = builder_.program.add("SendTied", Lane::send, index);
+    Instruction& send = builder_.program.add(kinds::send_tied, Lane::send, index);
     send.completion = schedule::Completion::posted;
     send.traffic = traffic;
-    send.reads = {{at, 0}};
-    send.sends = {message(bytes, stage, channel)};
+    const SendView view(send, Lists::added);
+    view.payload.front() = {at, 0};
+    view.message() = message(bytes, stage, channel);
   }
   void receive(int index, Value to, const std::string& what, Bytes bytes, int stage,
                std::uint32_t channel, schedule::Traffic traffic) {
     const StorageId at = host(concat(what, " from stage ", stage), bytes);
-    Instruction& receive = builder_.program.add("ReceiveTied", Lane::receive, index);
+    Instruction& receive = builder_.program.add(kinds::receive_tied, Lane::receive, index);
     receive.completion = schedule::Completion::posted;
     receive.traffic = traffic;
-    receive.writes = {{at, 0}};
-    receive.receives = {message(bytes, stage, channel)};
-    copy("Upload", Lane::load, index, {at, 0}, to, bytes);
+    const ReceiveView view(receive, Lists::added);
+    view.payload.front() = {at, 0};
+    view.message() = message(bytes, stage, channel);
+    copy(kinds::upload, Lane::load, index, {at, 0}, to, bytes);
   }
 
 private:
   StorageId host(std::string name, Bytes bytes) {
     return builder_.program.add_storage(std::move(name), bytes, Place::host);
   }
-  void copy(const char* kind, Lane lane, int index, Value from, Value to, Bytes bytes) {
+  void copy(std::string_view kind, Lane lane, int index, Value from, Value to, Bytes bytes) {
     Instruction& copy = builder_.program.add(kind, lane, index);
-    copy.reads = {from};
-    copy.writes = {to};
+    add_copied(copy, from, to);
     copy.cost.bytes = bytes;
     copy.cost.copies = 1;
   }
@@ -92,7 +96,8 @@ inline void add_tied_gradients(StepBuilder& builder, int fold) {
       if (builder.stage() == owner) {
         writer.receive(use, value, what, bytes, tied.stage, channel, schedule::Traffic::gradient);
       } else {
-        writer.send(use, value, what, bytes, owner, channel, schedule::Traffic::gradient, "Download");
+        writer.send(use, value, what, bytes, owner, channel, schedule::Traffic::gradient,
+                    kinds::download);
       }
     }
   }
@@ -124,7 +129,7 @@ inline void add_tied_weights(StepBuilder& builder) {
     if (builder.stage() == owner) {
       const StorageId weights = builder.weights[static_cast<std::size_t>(plan.bucket_of_parameter[p])];
       writer.send(tied.parameter, {weights, version_of(weights)}, what, parameter.spec.bytes(),
-                  tied.stage, channel, schedule::Traffic::parameter, "DownloadTied");
+                  tied.stage, channel, schedule::Traffic::parameter, kinds::download_tied);
     } else if (builder.stage() == tied.stage) {
       writer.receive(tied.parameter, {builder.tied_weights[p], 1}, what, parameter.spec.bytes(), owner,
                      channel, schedule::Traffic::parameter);

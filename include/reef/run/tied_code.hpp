@@ -5,7 +5,9 @@
 
 #include <reef/comm/point_to_point.hpp>
 #include <reef/core/text.hpp>
+#include <reef/run/kinds.hpp>
 #include <reef/run/rank_context.hpp>
+#include <reef/run/transfers.hpp>
 
 namespace reef::inline v0::run {
 
@@ -14,26 +16,31 @@ template <class Handlers, class RankContext>
 void add_tied_code(Handlers& handlers, const RankContext& context) {
   using Communication = typename Handlers::Communication;
   using T = typename RankContext::element_type;
-  handlers.on_lane("DownloadTied", [&context](const Instruction& i) -> typename Handlers::Code {
+  handlers.on_lane(kinds::download_tied, [&context](const Instruction& i) -> typename Handlers::Code {
     const StepPlan& plan = context.plan();
     const auto p = static_cast<std::size_t>(i.index);
     const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
     const auto offset =
         static_cast<Bytes>(plan.layout.parameters[p] - plan.buckets[b].begin) * sizeof(T);
-    return [copy = context.memory.copy({i.writes[0].storage}, {i.reads[0].storage, offset},
-                                       context.storage(i.writes[0]).bytes)](
+    const CopyView view(i);
+    const Value to = view.to.front();
+    return [copy = context.memory.copy({to.storage}, {view.from.front().storage, offset},
+                                       context.storage(to).bytes)](
                typename Handlers::Lane& lane) { copy(lane); };
   });
   const auto name_of = [](const Instruction& i) {
     return concat("tied ", schedule::name_of(i.traffic), " ", i.index);
   };
-  handlers.on_wire("SendTied", [&context, name_of](const Instruction& i) -> Communication {
-    return {std::make_shared<comm::SendTask>(name_of(i), i.sends.at(0).peer,
-                                             context.template span<std::byte>(i.reads.at(0)))};
+  handlers.on_wire(kinds::send_tied, [&context, name_of](const Instruction& i) -> Communication {
+    const SendView send(i);
+    return {std::make_shared<comm::SendTask>(
+        name_of(i), send.message().peer, context.template span<std::byte>(send.payload.front()))};
   });
-  handlers.on_wire("ReceiveTied", [&context, name_of](const Instruction& i) -> Communication {
-    return {std::make_shared<comm::ReceiveTask>(name_of(i), i.receives.at(0).peer,
-                                                context.template span<std::byte>(i.writes.at(0)))};
+  handlers.on_wire(kinds::receive_tied, [&context, name_of](const Instruction& i) -> Communication {
+    const ReceiveView receive(i);
+    return {std::make_shared<comm::ReceiveTask>(
+        name_of(i), receive.message().peer,
+        context.template span<std::byte>(receive.payload.front()))};
   });
 }
 

@@ -35,9 +35,10 @@ REEF_INLINE StorageId Program::add_part(std::string name, StorageId parent, Byte
   return static_cast<StorageId>(storages.size() - 1);
 }
 
-REEF_INLINE Instruction& Program::add(std::string kind, Lane lane, int index, int micro_batch) {
+REEF_INLINE Instruction& Program::add(std::string_view kind, Lane lane, int index,
+                                      int micro_batch) {
   Instruction instruction;
-  instruction.kind = std::move(kind);
+  instruction.kind = kind;
   instruction.lane = lane;
   instruction.index = index;
   instruction.micro_batch = micro_batch;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,6 +59,15 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan, int stage) {
   return pieces;
 }
 
+/// Those that lie in bucket b: their places in `pieces`.
+inline std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std::size_t b) {
+  std::vector<std::size_t> places;
+  for (std::size_t p = 0; p < pieces.size(); ++p) {
+    if (pieces[p].bucket == b) places.push_back(p);
+  }
+  return places;
+}
+
 /// Writes the programs of ranks that step on their own, and take an outer step of a fragment of the
 /// weights now and then.
 ///
@@ -80,12 +90,8 @@ inline std::vector<Piece> pieces_of(const run::StepPlan& plan, int stage) {
 ///
 ///     gather_committed  Publish(p): the owner's outer weights;  GatherCommitted(p)
 ///
-/// Code finds its operands by their place: HandOut, ReduceWeights, GatherOuter, GatherCommitted and
-/// Publish read the source and write the target; OuterUpdate reads the sum, writes outer weights in its
-/// place, and accumulates into the outer rule's states, then the outer weights; Merge reads what has
-/// arrived and the model's weights, and writes these, with master weights among its accumulates.
-/// OuterBegin reads the pieces of its bucket, then the model's weights, writes the weights, then
-/// the pieces, and accumulates into its own states of the outer rule, start, and master weights.
+/// What each reads, writes and accumulates into: run::CopyView of HandOut and Publish, run::CollectiveView, OuterUpdateView,
+/// MergeView, OuterBeginView.
 class OuterProgram {
 public:
   OuterProgram(run::StepBuilder& builder, int inner_states, int outer_states)
@@ -264,67 +270,72 @@ private:
 
   void hand_out(std::size_t p) {
     const std::size_t b = pieces_[p].bucket;
-    run::Instruction& hand = add("HandOut", run::Lane::compute, p);
-    hand.reads = {{own(b), plan_.keeps_master() ? 0 : own_version_}};
-    hand.writes = {{leaving_[p], 0}};
+    run::Instruction& hand = add(kinds::hand_out, run::Lane::compute, p);
+    run::CopyView(hand, {{own(b), plan_.keeps_master() ? 0 : own_version_}}, {{leaving_[p], 0}});
     hand.cost.bytes = 2 * bytes_of(pieces_[p].size());
   }
 
   void begin_outer_round(std::size_t b) {
-    run::Instruction& begin = add("OuterBegin", run::Lane::compute, b);
-    begin.writes = {{builder_.weights[b], 1}};
-    for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      if (pieces_[p].bucket != b) continue;
-      const run::StorageId piece = find(program_, leaving_name(p));
-      begin.reads.push_back({piece, 0});
-      begin.writes.push_back({piece, 1});
+    run::Instruction& begin = add(kinds::outer_begin, run::Lane::compute, b);
+    const std::vector<std::size_t> pieces = pieces_in(pieces_, b);
+    const OuterBeginView view(builder_, begin, pieces.size(),
+                              static_cast<std::size_t>(outer_states_), run::Lists::added);
+    view.weights.front() = {builder_.weights[b], 0};
+    view.begun.front() = {builder_.weights[b], 1};
+    for (std::size_t k = 0; k < pieces.size(); ++k) {
+      const run::StorageId piece = find(program_, leaving_name(pieces[k]));
+      view.arrived[k] = {piece, 0};
+      view.leaving[k] = {piece, 1};
     }
-    begin.reads.push_back({builder_.weights[b], 0});
-    for (int kept = 0; kept <= outer_states_; ++kept) {
-      begin.accumulates.push_back({find(program_, own_storage(kept, outer_states_, b)), 0});
+    for (std::size_t k = 0; k < view.states.size(); ++k) {
+      view.states[k] = {find(program_, own_storage(static_cast<int>(k), outer_states_, b)), 0};
     }
-    if (plan_.keeps_master()) begin.accumulates.push_back({own(b), 0});
+    view.start.front() = {find(program_, own_storage(outer_states_, outer_states_, b)), 0};
+    if (!view.master.empty()) view.master.front() = {own(b), 0};
     begin.cost.bytes =
         bytes_of(plan_.buckets[b].size()) * static_cast<Bytes>(6 + 2 * outer_states_);
   }
 
   void reduce(std::size_t p) {
     if (pieces_[p].alone()) return;
-    run::Instruction& reduce = add("ReduceWeights", run::Lane::reduce, p);
+    run::Instruction& reduce = add(kinds::reduce_weights, run::Lane::reduce, p);
     reduce.traffic = schedule::Traffic::pseudo_gradient;
-    reduce.reads = {{leaving_[p], leaving_version_}};
-    reduce.writes = {{shards_[p], leaving_version_}};
+    run::CollectiveView(reduce, {leaving_[p], leaving_version_}, {shards_[p], leaving_version_});
     run::add_reduce_scatter_messages(reduce, builder_, plan_.sum_bytes(), channel(),
                                      pieces_[p].group, pieces_[p].shards);
   }
 
   void update(std::size_t p) {
-    run::Instruction& update = add("OuterUpdate", run::Lane::update, p);
-    update.reads = {{shards_[p], leaving_version_}};
-    update.writes = {{shards_[p], leaving_version_ + 1}};
-    for (int kept = 0; kept <= outer_states_; ++kept) {
-      update.accumulates.push_back({find(program_, outer_storage(kept, outer_states_, p)), 0});
+    run::Instruction& update = add(kinds::outer_update, run::Lane::update, p);
+    const OuterUpdateView view(update, static_cast<std::size_t>(outer_states_), run::Lists::added);
+    view.sum.front() = {shards_[p], leaving_version_};
+    view.result.front() = {shards_[p], leaving_version_ + 1};
+    for (std::size_t k = 0; k < view.states.size(); ++k) {
+      view.states[k] = {find(program_, outer_storage(static_cast<int>(k), outer_states_, p)), 0};
     }
+    view.weights.front() = {find(program_, outer_storage(outer_states_, outer_states_, p)), 0};
     update.cost.bytes = bytes_of(pieces_[p].shard_size(builder_.rank())) *
                         static_cast<Bytes>(2 + 2 * (1 + outer_states_));
   }
 
   void gather(std::size_t p) {
     if (pieces_[p].alone()) return;
-    run::Instruction& gather = add("GatherOuter", run::Lane::reduce, p);
+    run::Instruction& gather = add(kinds::gather_outer, run::Lane::reduce, p);
     gather.traffic = schedule::Traffic::parameter;
-    gather.reads = {{shards_[p], leaving_version_ + 1}};
-    gather.writes = {{leaving_[p], leaving_version_ + 1}};
+    run::CollectiveView(gather, {shards_[p], leaving_version_ + 1},
+                        {leaving_[p], leaving_version_ + 1});
     run::add_all_gather_messages(gather, builder_, plan_.sum_bytes(), channel(), pieces_[p].group,
                                  pieces_[p].shards);
   }
 
   void merge(std::size_t p) {
     const std::size_t b = pieces_[p].bucket;
-    run::Instruction& merge = add("Merge", run::Lane::compute, p);
-    merge.reads = {{leaving_[p], leaving_version_ + 1}, {builder_.weights[b], own_version_}};
-    merge.writes = {{builder_.weights[b], own_version_ + 1}};
-    if (plan_.keeps_master()) merge.accumulates = {{own(b), 0}};
+    run::Instruction& merge = add(kinds::merge, run::Lane::compute, p);
+    const MergeView view(builder_, merge, run::Lists::added);
+    view.arrived.front() = {leaving_[p], leaving_version_ + 1};
+    view.weights.front() = {builder_.weights[b], own_version_};
+    view.merged.front() = {builder_.weights[b], own_version_ + 1};
+    if (!view.master.empty()) view.master.front() = {own(b), 0};
     merge.cost.bytes = 3 * bytes_of(pieces_[p].size());
   }
 
@@ -343,14 +354,13 @@ private:
               ? whole
               : part("committed shard of piece ", piece.begin + piece.shard_begin(builder_.rank()),
                      piece.shard_size(builder_.rank()));
-      run::Instruction& publish = add("Publish", run::Lane::update, p);
-      publish.reads = {{find(program_, outer_storage(outer_states_, outer_states_, p)), 0}};
-      publish.writes = {{shard, 0}};
+      run::CopyView(add(kinds::publish, run::Lane::update, p),
+                    {{find(program_, outer_storage(outer_states_, outer_states_, p)), 0}},
+                    {{shard, 0}});
       if (piece.alone()) continue;
-      run::Instruction& gather = add("GatherCommitted", run::Lane::reduce, p);
+      run::Instruction& gather = add(kinds::gather_committed, run::Lane::reduce, p);
       gather.traffic = schedule::Traffic::parameter;
-      gather.reads = {{shard, 0}};
-      gather.writes = {{whole, 0}};
+      run::CollectiveView(gather, {shard, 0}, {whole, 0});
       run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(),
                                    piece.group, piece.shards);
     }
@@ -364,7 +374,7 @@ private:
   [[nodiscard]] Bytes bytes_of(std::int64_t elements) const {
     return static_cast<Bytes>(elements) * plan_.sum_bytes();
   }
-  run::Instruction& add(const char* kind, run::Lane lane, std::size_t p) {
+  run::Instruction& add(std::string_view kind, run::Lane lane, std::size_t p) {
     return program_.add(kind, lane, static_cast<int>(p));
   }
   std::uint32_t channel() { return run::first_optimizer_channel + next_channel_++; }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <reef/core/config.hpp>
@@ -133,33 +134,35 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
     return (*pieces)[static_cast<std::size_t>(i.index)];
   };
 
-  handlers.on_lane("HandOut", [&context, piece_of](const Instruction& i) -> Code {
+  handlers.on_lane(kinds::hand_out, [&context, piece_of](const Instruction& i) -> Code {
     const Piece& piece = piece_of(i);
-    return context.memory.copy({i.writes[0].storage},
-                               {i.reads[0].storage, static_cast<Bytes>(piece.begin) * sizeof(E)},
+    const run::CopyView view(i);
+    return context.memory.copy({view.to.front().storage},
+                               {view.from.front().storage, static_cast<Bytes>(piece.begin) * sizeof(E)},
                                static_cast<Bytes>(piece.size()) * sizeof(E));
   });
 
-  handlers.on_wire("ReduceWeights", [&context](const Instruction& i) -> Communication {
+  handlers.on_wire(kinds::reduce_weights, [&context](const Instruction& i) -> Communication {
     return context.reduce_scatter(concat("weights of piece ", i.index), i);
   });
-  const auto gather = [&]<class U>(const char* kind, const char* what, U) {
+  const auto gather = [&]<class U>(std::string_view kind, const char* what, U) {
     handlers.on_wire(kind, [&context, what](const Instruction& i) -> Communication {
       return context.template all_gather<U>(concat(what, i.index), i);
     });
   };
-  gather("GatherOuter", "outer weights of piece ", E{});
-  gather("GatherCommitted", "committed weights of piece ", T{});
+  gather(kinds::gather_outer, "outer weights of piece ", E{});
+  gather(kinds::gather_committed, "committed weights of piece ", T{});
 
-  handlers.on_lane("OuterUpdate", [&context, piece_of, options](const Instruction& i) -> Code {
+  handlers.on_lane(kinds::outer_update, [&context, piece_of, options](const Instruction& i) -> Code {
     OuterKernel<Outer, E> kernel;
-    kernel.sum = context.at(i.writes[0]);
-    for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = context.at(i.accumulates[k]);
-    kernel.theta = context.at(i.accumulates.back());
+    const OuterUpdateView view(i, Outer::states);
+    kernel.sum = context.at(view.result.front());
+    for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = context.at(view.states[k]);
+    kernel.theta = context.at(view.weights.front());
     kernel.ranks = static_cast<E>(piece_of(i).group.size());
     kernel.of_weights = context.plan().outer_schedule.overlap != run::OuterSchedule::Overlap::eager;
     return
-        [kernel, n = context.elements(i.writes[0]), options, fragment = piece_of(i).fragment,
+        [kernel, n = context.elements(view.result.front()), options, fragment = piece_of(i).fragment,
          &state = context.state, &outer = context.plan().outer_schedule](DeviceLane& lane) mutable {
           const std::int64_t t = outer_step(outer, fragment, state.committed);
           kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
@@ -167,36 +170,40 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
         };
   });
 
-  handlers.on_lane("Merge", [&context, piece_of, options](const Instruction& i) -> Code {
+  handlers.on_lane(kinds::merge, [&context, piece_of, options](const Instruction& i) -> Code {
     const Piece& piece = piece_of(i);
     MergeKernel<T> kernel;
-    kernel.weight = context.template at<T>(i.writes[0]) + piece.begin;
+    const MergeView view(context.builder, i);
+    kernel.weight = context.template at<T>(view.merged.front()) + piece.begin;
     if constexpr (MergeKernel<T>::has_master) {
-      kernel.master = context.at(i.accumulates[0]) + piece.begin;
+      kernel.master = context.at(view.master.front()) + piece.begin;
     }
-    kernel.arrived = context.at(i.reads[0]);
+    kernel.arrived = context.at(view.arrived.front());
     if (context.plan().outer_schedule.overlap == run::OuterSchedule::Overlap::mix) {
       kernel.mix = static_cast<E>(options.mix);
     }
     return [kernel, n = piece.size()](DeviceLane& lane) { transform_vectors<T>(lane, n, kernel); };
   });
 
-  handlers.on_lane("OuterBegin", [&context, pieces, options](const Instruction& i) -> Code {
+  handlers.on_lane(kinds::outer_begin, [&context, pieces, options](const Instruction& i) -> Code {
     struct Part {
       OuterBeginKernel<Outer, T> kernel;
       std::int64_t elements;
     };
     std::vector<Part> parts;
-    for (const Piece& piece : *pieces) {
-      if (piece.bucket != static_cast<std::size_t>(i.index)) continue;
+    const std::vector<std::size_t> in_bucket =
+        pieces_in(*pieces, static_cast<std::size_t>(i.index));
+    const OuterBeginView view(context.builder, i, in_bucket.size(), Outer::states);
+    for (const std::size_t p : in_bucket) {
+      const Piece& piece = (*pieces)[p];
       OuterBeginKernel<Outer, T> kernel;
-      kernel.weight = context.template at<T>(i.writes[0]) + piece.begin;
-      kernel.leaving = context.at(i.writes[1 + parts.size()]);
+      kernel.weight = context.template at<T>(view.begun.front()) + piece.begin;
+      kernel.leaving = context.at(view.leaving[parts.size()]);
       for (std::size_t k = 0; k < Outer::states; ++k)
-        kernel.state[k] = context.at(i.accumulates[k]) + piece.begin;
-      kernel.start = context.at(i.accumulates[Outer::states]) + piece.begin;
+        kernel.state[k] = context.at(view.states[k]) + piece.begin;
+      kernel.start = context.at(view.start.front()) + piece.begin;
       if constexpr (OuterBeginKernel<Outer, T>::has_master) {
-        kernel.master = context.at(i.accumulates.back()) + piece.begin;
+        kernel.master = context.at(view.master.front()) + piece.begin;
       }
       kernel.ranks = static_cast<E>(piece.group.size());
       parts.push_back({kernel, piece.size()});

@@ -38,10 +38,8 @@ namespace reef::inline v0::optim::detail {
 ///                       update
 ///     gather_committed  Publish(b): C = committed weights of the own shard; GatherWeights(b)
 ///
-/// Code finds its operands by their place: HandOver reads a fold's gradient of the bucket, then those of
-/// tied uses, and writes their sum; Install reads the source and writes the target; Estimate reads
-/// gradient, verdict, and what the rule and the master weights keep, and writes the outgoing weights;
-/// Update has the same, with what is kept among its accumulates.
+/// What each reads, writes and accumulates into: HandOverView, OutgoingView of Estimate and Update, run::CollectiveView,
+/// run::CopyView of Install, HandCounts and Publish.
 class OverlappingStep {
 public:
   OverlappingStep(run::StepBuilder& builder, int states)
@@ -112,7 +110,7 @@ public:
         run_phase(model, {.gradients = 1});
         hand_over(1);
         reduce();
-        each_bucket([&](std::size_t b) { send_out("Update", b, 1); });
+        each_bucket([&](std::size_t b) { send_out(kinds::update, b, 1); });
         each_bucket([&](std::size_t b) { install(b, 1); });
         keep_verdict();
         return;
@@ -137,13 +135,13 @@ private:
     hand_over(0);
     if (phases == 2) {
       reduce();
-      each_bucket([&](std::size_t b) { send_out("Estimate", b, 1); });
+      each_bucket([&](std::size_t b) { send_out(kinds::estimate, b, 1); });
       run_phase_beside(model, {.continues = true, .before = 1});
       each_bucket([&](std::size_t b) { install(b, 1); });
       hand_over(0);
     }
     reduce();
-    each_bucket([&](std::size_t b) { send_out("Update", b, phases); });
+    each_bucket([&](std::size_t b) { send_out(kinds::update, b, phases); });
     run_phase_beside(model, {.weights = phases - 1, .gradients = 1, .before = phases});
     each_bucket([&](std::size_t b) { install(b, phases); });
     keep_verdict();
@@ -230,9 +228,9 @@ private:
   /// Gradients of that version go to C, and what is counted of them beside.
   void hand_over(int version) {
     each_bucket([&](std::size_t b) { hand_over(b, version); });
-    run::Instruction& hand = program_.add("HandCounts", run::Lane::compute);
-    for (const run::StorageId counts : counts_) hand.reads.push_back({counts, version});
-    hand.writes = handed_counts_;
+    std::vector<run::Value> counts;
+    for (const run::StorageId id : counts_) counts.push_back({id, version});
+    run::CopyView(program_.add(kinds::hand_counts, run::Lane::compute), counts, handed_counts_);
   }
 
   /// The sum over folds, each with the tied uses of its parameters. What is rounded goes to its
@@ -245,22 +243,26 @@ private:
           widens ? program_.add_storage(concat("leaving gradients ", b), builder_.gradient_bytes(b),
                                         plan_.place_of(b))
                  : run::no_storage;
-      run::Instruction& hand = program_.add("HandOver", run::Lane::compute, static_cast<int>(b));
-      hand.reads = {{sums.buckets[b], version}};
+      run::Instruction& hand =
+          program_.add(kinds::hand_over, run::Lane::compute, static_cast<int>(b));
+      const HandOverView handed(builder_, hand, run::Lists::added);
+      handed.gradient.front() = {sums.buckets[b], version};
+      handed.uses.set(run::values_of(sums.uses, builder_.tied_uses(b), version));
       hand.cost.bytes = 2 * builder_.gradient_bytes(b);
-      for (const int use : builder_.tied_uses(b)) {
-        const run::StorageId addend = sums.uses[static_cast<std::size_t>(use)];
-        hand.reads.push_back({addend, version});
-        hand.cost.bytes += 3 * program_.storages[addend].bytes;
+      for (const run::Value use : handed.uses) {
+        hand.cost.bytes += 3 * program_.storages[use.storage].bytes;
       }
       const run::Value target{widens ? rounded : fold == 0 ? handed_[b] : builder_.reduced[b], 0};
-      hand.writes = {target};
+      handed.sum.front() = target;
       if (fold == 0 && !widens) continue;
-      run::Instruction& add = program_.add("FoldRank", run::Lane::compute, static_cast<int>(b));
-      add.reads = {target};
+      run::Instruction& add =
+          program_.add(run::kinds::fold_rank, run::Lane::compute, static_cast<int>(b));
+      run::set_sum_mode(add, fold == 0);
+      const run::FoldRankView view(add, run::Lists::added);
+      view.gradient.front() = target;
+      view.sum.front() = {handed_[b], 0};
       add.cost.bytes = (fold == 0 ? 1 : 2) * program_.storages[handed_[b]].bytes +
                        program_.storages[target.storage].bytes;
-      run::add_sums(add, fold == 0 ? run::SumMode::begins : run::SumMode::continues, {{handed_[b], 0}});
     }
   }
 
@@ -270,10 +272,9 @@ private:
       const run::Bucket& bucket = plan_.buckets[b];
       if (bucket.alone()) return;
       run::Instruction& scatter =
-          program_.add("ReduceScatter", run::Lane::reduce, static_cast<int>(b));
+          program_.add(kinds::reduce_scatter, run::Lane::reduce, static_cast<int>(b));
       scatter.traffic = schedule::Traffic::gradient;
-      scatter.reads = {{handed_[b], 0}};
-      scatter.writes = {{shards_[b], 0}};
+      run::CollectiveView(scatter, {handed_[b], 0}, {shards_[b], 0});
       run::add_reduce_scatter_messages(scatter, builder_, plan_.gradient_bytes(), channel(),
                                        bucket.group, bucket.shards);
     });
@@ -281,17 +282,16 @@ private:
   }
 
   /// What the rule makes of the own shard, an Estimate or an Update, goes to all ranks.
-  void send_out(const char* kind, std::size_t b, int version) {
+  void send_out(std::string_view kind, std::size_t b, int version) {
     run::Instruction& update = program_.add(kind, run::Lane::update, static_cast<int>(b));
-    update.reads = {{shards_[b], 0}, {builder_.verdict, 0}};
-    update.writes = {{outgoing_[b], version}};
+    const OutgoingView view(builder_, update, static_cast<std::size_t>(states_), run::Lists::added);
+    view.gradient.front() = {shards_[b], 0};
+    view.verdict.front() = {builder_.verdict, 0};
+    view.outgoing.front() = {outgoing_[b], version};
+    set_kept(view, builder_, states_, b);
     update.elements = run::elements_in(builder_, b, outgoing_[b], plan_.element_bytes());
     const int numbers = kept_numbers(plan_, states_);
-    const bool commits = update.kind == "Update";
-    for (int kept = 0; kept < numbers; ++kept) {
-      (commits ? update.accumulates : update.reads)
-          .push_back({find(program_, storage_name(kept, states_, b)), 0});
-    }
+    const bool commits = kind == kinds::update;
     const auto elements = static_cast<Bytes>(plan_.buckets[b].shard_size(builder_.rank()));
     update.cost.bytes =
         elements * (plan_.element_bytes() +
@@ -300,9 +300,8 @@ private:
   }
 
   void publish(std::size_t b) {
-    run::Instruction& publish = program_.add("Publish", run::Lane::update, static_cast<int>(b));
-    publish.reads = {{find(program_, storage_name(states_, states_, b)), 0}};
-    publish.writes = {{outgoing_[b], 1}};
+    run::CopyView(program_.add(kinds::publish, run::Lane::update, static_cast<int>(b)),
+                  {{find(program_, storage_name(states_, states_, b)), 0}}, {{outgoing_[b], 1}});
     gather(b, 1);
   }
 
@@ -310,18 +309,17 @@ private:
     const run::Bucket& bucket = plan_.buckets[b];
     if (bucket.alone()) return;
     run::Instruction& gather =
-        program_.add("GatherWeights", run::Lane::reduce, static_cast<int>(b));
+        program_.add(kinds::gather_weights, run::Lane::reduce, static_cast<int>(b));
     gather.traffic = schedule::Traffic::parameter;
-    gather.reads = {{outgoing_[b], version}};
-    gather.writes = {{arrived_[b], version}};
+    run::CollectiveView(gather, {outgoing_[b], version}, {arrived_[b], version});
     run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(),
                                  bucket.group, bucket.shards);
   }
 
   void install(std::size_t b, int version) {
-    run::Instruction& install = program_.add("Install", run::Lane::compute, static_cast<int>(b));
-    install.reads = {{arrived_[b], version}};
-    install.writes = {{builder_.weights[b], version}};
+    run::Instruction& install =
+        program_.add(kinds::install, run::Lane::compute, static_cast<int>(b));
+    run::CopyView(install, {{arrived_[b], version}}, {{builder_.weights[b], version}});
     install.cost.bytes = 2 * program_.storages[arrived_[b]].bytes;
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string_view>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -18,8 +18,8 @@ namespace reef::inline v0::optim::detail {
 ///     Estimate, Update:  step t + 1 with its learning rate
 ///     predicted:         repeated_update as step t + 2, momentum by the state of t + 1; with the next rate
 template <bool Commits, Prediction prediction, class Handlers, class RankContext, class Rule>
-void add_outgoing_code(Handlers& handlers, const RankContext& context, const char* kind,
-                       Rule rule) {
+void add_outgoing_code(Handlers& handlers, const RankContext& context,
+                       std::string_view kind, Rule rule) {
   using T = typename RankContext::element_type;
   using E = typename RankContext::sum_type;
   using DeviceLane = typename Handlers::Lane;
@@ -28,14 +28,13 @@ void add_outgoing_code(Handlers& handlers, const RankContext& context, const cha
         const run::StepPlan& plan = context.plan();
         const std::int64_t begin = i.elements.first;
         const std::int64_t n = i.elements.second - begin;
-        const std::span<const run::Value> kept =
-            Commits ? std::span(i.accumulates) : std::span(i.reads).subspan(2);
+        const OutgoingView view(context.builder, i, Rule::states);
         OutgoingKernel<Rule, T, Commits, prediction> kernel;
-        kernel.out = context.template at<T>(i.writes[0]);
-        kernel.g = context.at(i.reads[0]);
-        for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = context.at(kept[k]);
-        kernel.master = context.at(kept[Rule::states]);
-        const auto* const verdict = context.memory.template at<const Verdict>(i.reads[1].storage);
+        kernel.out = context.template at<T>(view.outgoing.front());
+        kernel.g = context.at(view.gradient.front());
+        for (std::size_t k = 0; k < Rule::states; ++k) kernel.state[k] = context.at(view.states[k]);
+        kernel.master = context.at(view.master.front());
+        const auto* const verdict = context.template at<const Verdict>(view.verdict.front());
         return [runs = runs_of(plan, i.index, begin, n), kernel, n, verdict, &state = context.state,
                 rule](DeviceLane& lane) mutable {
           if (!verdict->commit) {
@@ -62,19 +61,20 @@ void add_overlapping_code(Handlers& handlers, const RankContext& context, Rule r
   using Code = typename Handlers::Code;
   add_collective_code(handlers, context);
   add_decision_code(handlers, context, options);
-  add_outgoing_code<false, Prediction::none>(handlers, context, "Estimate", rule);
-  add_outgoing_code<true, prediction>(handlers, context, "Update", rule);
+  add_outgoing_code<false, Prediction::none>(handlers, context, kinds::estimate, rule);
+  add_outgoing_code<true, prediction>(handlers, context, kinds::update, rule);
 
-  handlers.on_lane("HandOver", [&context](const schedule::Instruction& i) -> Code {
-    const std::span<const run::Value> uses = std::span(i.reads).subspan(1);
-    return [copy = context.memory.copy({i.writes[0].storage}, {i.reads[0].storage},
-                                       context.storage(i.reads[0]).bytes),
-            add_uses = context.adds_uses(i.index, i.writes[0], uses)](DeviceLane& lane) {
+  handlers.on_lane(kinds::hand_over, [&context](const schedule::Instruction& i) -> Code {
+    const HandOverView view(context.builder, i);
+    const run::Value from = view.gradient.front();
+    const run::Value to = view.sum.front();
+    return [copy = context.memory.copy({to.storage}, {from.storage}, context.storage(from).bytes),
+            add_uses = context.adds_uses(i.index, to, view.uses)](DeviceLane& lane) {
       copy(lane);
       add_uses(lane);
     };
   });
-  for (const char* const kind : {"Install", "HandCounts"}) {
+  for (const std::string_view kind : {kinds::install, kinds::hand_counts}) {
     handlers.on_lane(
         kind, [&context](const schedule::Instruction& i) -> Code { return context.copies(i); });
   }

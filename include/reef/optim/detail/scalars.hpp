@@ -11,6 +11,7 @@
 #include <reef/core/config.hpp>
 #include <reef/core/error.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/optim/views.hpp>
 #include <reef/run/step_builder.hpp>
 
 /// \file
@@ -77,13 +78,13 @@ struct Counts {
   std::vector<const T*> weights;
   std::vector<int> folds;  ///< micro-batches of each
 
-  /// Of the micro-batches whose losses are `values`, then their weights.
+  /// Of the micro-batches that a Scalars or an OwnDecide reads.
   template <class RankContext>
-  Counts(const RankContext& context, std::span<const run::Value> values) {
-    const std::size_t count = values.size() / 2;
+  Counts(const RankContext& context, const ScalarsView<const schedule::Instruction>& view) {
+    const std::size_t count = view.losses.size();
     for (std::size_t j = 0; j < count; ++j) {
-      losses.push_back(context.at(values[j]));
-      weights.push_back(context.at(values[count + j]));
+      losses.push_back(context.at(view.losses[j]));
+      weights.push_back(context.at(view.loss_weights[j]));
     }
     const auto [first, last] = context.plan().folds_of(context.rank());
     for (int fold = first; fold < last; ++fold) {
@@ -113,48 +114,21 @@ struct Counts {
   }
 };
 
-/// What `Scalars` and `OwnDecide` read before the sums of squares: their Instruction::mode. How many
-/// micro-batches those are of: their Instruction::elements.
-///
-/// | micro_batches | losses of all micro-batches, then their weights        |
-/// | folds         | of each fold what `Count` has made of its micro-batches |
-/// | nothing       | this rank computes no losses                            |
-enum class Counted : std::uint8_t { micro_batches, folds, nothing };
-
-inline Counted counted_of(const schedule::Instruction& scalars) {
-  return static_cast<Counted>(scalars.mode);
+/// Says what a Scalars or an OwnDecide counts: the program's micro-batches, where this rank computes their losses.
+inline void count_micro_batches(schedule::Instruction& scalars, const run::StepBuilder& builder) {
+  const bool counts = builder.reports_loss();
+  scalars.mode = static_cast<std::uint8_t>(counts ? Counted::micro_batches : Counted::nothing);
+  if (counts) scalars.elements = {0, static_cast<std::int64_t>(builder.micro_batches.size())};
 }
 
-/// Reads the losses of the program's micro-batches, or twice their weights, then their weights: where
-/// this rank computes any.
-inline void read_losses(schedule::Instruction& scalars, const run::StepBuilder& builder,
-                        bool losses = true) {
-  scalars.mode = static_cast<std::uint8_t>(Counted::nothing);
-  if (!builder.reports_loss()) return;
-  scalars.mode = static_cast<std::uint8_t>(Counted::micro_batches);
-  scalars.elements = {0, static_cast<std::int64_t>(builder.micro_batches.size())};
-  std::vector<run::Value>& values = scalars.reads;
-  for (const auto& counted : builder.micro_batches) {
-    values.push_back({losses ? counted.loss : counted.loss_weight, 0});
+/// Reads the losses of the program's micro-batches, or twice their weights, and their weights.
+inline void read_losses(const ScalarsView<schedule::Instruction>& view,
+                        const run::StepBuilder& builder, bool losses = true) {
+  for (std::size_t j = 0; j < view.losses.size(); ++j) {
+    const auto& counted = builder.micro_batches[j];
+    view.losses[j] = {losses ? counted.loss : counted.loss_weight, 0};
+    view.loss_weights[j] = {counted.loss_weight, 0};
   }
-  for (const auto& counted : builder.micro_batches) values.push_back({counted.loss_weight, 0});
-}
-
-/// How many of what a Scalars or an OwnDecide reads come before the sums of squares. Throws ScheduleError
-/// unless behind them is one sum for each bucket that this rank holds, or none at all.
-template <class RankContext>
-std::size_t counted_values(const schedule::Instruction& i, const RankContext& context) {
-  const run::StepBuilder& builder = context.builder;
-  std::size_t values = 0;
-  if (counted_of(i) == Counted::micro_batches) values = 2 * static_cast<std::size_t>(i.elements.second);
-  if (counted_of(i) == Counted::folds) values = static_cast<std::size_t>(context.plan().virtual_ranks);
-  const std::size_t sums = i.reads.size() - values;
-  if (i.reads.size() >= values && (sums == 0 || sums == builder.held().size())) return values;
-  throw ScheduleError("reef::optim: ", i.text(), " reads ", i.reads.size(), " values, where ", values,
-                      " are counted and this rank holds ", builder.held().size(),
-                      " buckets.\n  why: its code finds counts and sums of squares by their places.\n"
-                      "  fix: optim::add_decision or add_own_decision once all micro-batches of the "
-                      "phase are written.");
 }
 
 /// The sums of squares of pieces of a gradient, block after block.

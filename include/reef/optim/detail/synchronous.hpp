@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -32,8 +33,8 @@ using run::StorageId;
 ///     for each bucket, last first:   ReduceScatter(b)  [GatherGradients(b)]  Update(b)  [GatherWeights(b)]
 ///     Scalars  Decide                the losses
 ///
-/// Code finds its operands by their place: ReduceScatter, GatherGradients and GatherWeights read the
-/// source and write the target. Norms, Scalars and Decide are add_decision's, Update is add_update's.
+/// ReduceScatter, GatherGradients and GatherWeights are read and written as run::CollectiveView says. Norms, Scalars
+/// and Decide are add_decision's, Update is add_update's.
 class SynchronousStep {
 public:
   SynchronousStep(run::StepBuilder& builder, bool sharded)
@@ -74,16 +75,15 @@ private:
     const run::Bucket& bucket = plan_.buckets[b];
     if (bucket.alone()) return;
     owned_[b] = shard_of(concat("gradient shard ", b), gathered_[b], bucket, plan_.sum_bytes());
-    Instruction& scatter = program_.add("ReduceScatter", Lane::reduce, static_cast<int>(b));
+    Instruction& scatter = program_.add(kinds::reduce_scatter, Lane::reduce, static_cast<int>(b));
     scatter.traffic = schedule::Traffic::gradient;
-    scatter.reads = {{gathered_[b], 0}};
-    scatter.writes = {{owned_[b], 0}};
+    run::CollectiveView(scatter, {gathered_[b], 0}, {owned_[b], 0});
     run::add_reduce_scatter_messages(scatter, builder_, plan_.sum_bytes(), channel(),
                                      bucket.group, bucket.shards);
   }
 
   void all_gather_gradients(std::size_t b) {
-    all_gather("GatherGradients", schedule::Traffic::gradient, b, {owned_[b], 0},
+    all_gather(kinds::gather_gradients, schedule::Traffic::gradient, b, {owned_[b], 0},
                {gathered_[b], 0}, plan_.sum_bytes());
     owned_[b] = gathered_[b];  // the shard is a part of what is whole again
   }
@@ -105,18 +105,17 @@ private:
   }
 
   void all_gather_weights(std::size_t b) {
-    all_gather("GatherWeights", schedule::Traffic::parameter, b, {updated_, 1},
+    all_gather(kinds::gather_weights, schedule::Traffic::parameter, b, {updated_, 1},
                {builder_.weights[b], 1}, plan_.element_bytes());
   }
 
-  void all_gather(const char* kind, schedule::Traffic traffic, std::size_t b, run::Value shard,
+  void all_gather(std::string_view kind, schedule::Traffic traffic, std::size_t b, run::Value shard,
                   run::Value whole, Bytes element) {
     const run::Bucket& bucket = plan_.buckets[b];
     if (bucket.alone()) return;
     Instruction& gather = program_.add(kind, Lane::reduce, static_cast<int>(b));
     gather.traffic = traffic;
-    gather.reads = {shard};
-    gather.writes = {whole};
+    run::CollectiveView(gather, shard, whole);
     run::add_all_gather_messages(gather, builder_, element, channel(), bucket.group,
                                  bucket.shards);
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include <reef/core/text.hpp>
 #include <reef/optim/decision.hpp>
 #include <reef/optim/update.hpp>
@@ -10,16 +12,16 @@ namespace reef::inline v0::optim::detail {
 template <class Handlers, class RankContext>
 void add_collective_code(Handlers& handlers, const RankContext& context) {
   using Communication = typename Handlers::Communication;
-  handlers.on_wire("ReduceScatter", [&context](const schedule::Instruction& i) -> Communication {
+  handlers.on_wire(kinds::reduce_scatter, [&context](const schedule::Instruction& i) -> Communication {
     return context.reduce_scatter(concat("gradients ", i.index), i);
   });
-  const auto gather = [&]<class T>(const char* kind, const char* what, T) {
+  const auto gather = [&]<class T>(std::string_view kind, const char* what, T) {
     handlers.on_wire(kind, [&context, what](const schedule::Instruction& i) -> Communication {
       return context.template all_gather<T>(concat(what, i.index), i);
     });
   };
-  gather("GatherGradients", "gradients ", typename RankContext::sum_type{});
-  gather("GatherWeights", "weights ", typename RankContext::element_type{});
+  gather(kinds::gather_gradients, "gradients ", typename RankContext::sum_type{});
+  gather(kinds::gather_weights, "weights ", typename RankContext::element_type{});
 }
 
 /// Adds the code of what SynchronousStep appends. It knows devices and ranks through the

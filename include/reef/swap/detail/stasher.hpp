@@ -9,7 +9,9 @@
 
 #include <reef/core/text.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/run/views.hpp>
 #include <reef/swap/detail/swap_slots.hpp>
+#include <reef/swap/kinds.hpp>
 
 namespace reef::inline v0::swap::detail {
 
@@ -45,13 +47,13 @@ public:
   std::vector<Instruction> run(std::vector<Instruction> model) {
     std::vector<Instruction> result;
     for (auto i = model.begin(); i != model.end();) {
-      if (i->kind == "Forward") {
+      if (i->kind == run::kinds::forward) {
         forward(result, std::move(*i++));
         continue;
       }
       const int s = i->index;
       const auto end = std::find_if(i, model.end(), [s](const Instruction& other) {
-        return other.kind == "Forward" || other.index != s;
+        return other.kind == run::kinds::forward || other.index != s;
       });
       backwards(result, i, end);
       i = end;
@@ -154,8 +156,8 @@ private:
     slots_.restored = Slots(program_, under_way, "what has come back", restored);
   }
 
-  static void replace(std::vector<Value>& values, const Places& places) {
-    for (Value& value : values) {
+  static void replace(const run::PartOf<Instruction>& part, const Places& places) {
+    for (Value& value : part) {
       const auto found = places.find(value.storage);
       if (found != places.end()) value = found->second;
     }
@@ -164,10 +166,21 @@ private:
   void forward(std::vector<Instruction>& to, Instruction forward) {
     const int s = forward.index;
     const int j = forward.micro_batch;
-    replace(forward.reads, crossing_);
+    replace(run::ForwardView(builder_, forward).inputs, crossing_);
     if (s < last()) hand_on(forward);
     to.push_back(std::move(forward));
     if (s < last()) stash(to, s, j);
+  }
+
+  /// What a backward or what belongs to it reads of what forwards have made.
+  void find_again(Instruction& i, const Places& places) const {
+    if (i.kind == run::kinds::recompute) {
+      replace(run::RecomputeView(builder_, i).inputs, places);
+    } else if (i.kind == run::kinds::backward) {
+      const run::BackwardView view(builder_, i);
+      replace(view.tensors, places);
+      replace(view.saved, places);
+    }
   }
 
   /// Backwards of one segment, and what belongs to them: each slot has what is next.
@@ -187,7 +200,7 @@ private:
              restored < current + slots_.restored.size()) {
         restore(to, s, micro_batches[restored++]);
       }
-      replace(i->reads, stashes(s) ? restored_[i->micro_batch] : crossing_);
+      find_again(*i, stashes(s) ? restored_[i->micro_batch] : crossing_);
       to.push_back(std::move(*i));
     }
     drop_restored(to, s, micro_batches[current]);
@@ -219,7 +232,9 @@ private:
       slots_.saved.take(s);
       crossing_[of.saved[static_cast<std::size_t>(s)]] = slots_.saved.parts()[0];
     }
-    replace(forward.writes, crossing_);
+    const run::ForwardView view(builder_, forward);
+    replace(view.outputs, crossing_);
+    replace(view.saved, crossing_);
   }
 
   [[nodiscard]] Value stashed(Value value) {
@@ -234,11 +249,10 @@ private:
 
   void stash(std::vector<Instruction>& to, int s, int j) {
     Instruction stash;
-    stash.kind = "Stash";
+    stash.kind = kinds::stash;
     stash.lane = builder_.plan.swapping.copies_on_compute_lane ? Lane::compute : Lane::evict;
     const auto add = [&](StorageId id) {
-      stash.reads.push_back(crossing_.at(id));
-      stash.writes.push_back(stashed({id, 0}));
+      run::add_copied(stash, crossing_.at(id), stashed({id, 0}));
     };
     for (const int t : segment(s).boundary_outputs) {
       const bool leaves = stashed_.contains(t) && !staying_.contains(t);
@@ -253,15 +267,14 @@ private:
 
   void restore(std::vector<Instruction>& to, int s, int j) {
     Instruction restore;
-    restore.kind = "Restore";
+    restore.kind = kinds::restore;
     restore.lane = Lane::load;
     slots_.restored.take(s);
     Places& places = restored_[j];
     places.clear();
     const std::vector<Value> values = kept(s, batch(j));
     for (std::size_t k = 0; k < values.size(); ++k) {
-      restore.reads.push_back(stashed(values[k]));
-      restore.writes.push_back(slots_.restored.parts()[k]);
+      run::add_copied(restore, stashed(values[k]), slots_.restored.parts()[k]);
       places[values[k].storage] = slots_.restored.parts()[k];
     }
     push(to, std::move(restore), s, j);

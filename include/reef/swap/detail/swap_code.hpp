@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -7,6 +8,8 @@
 #include <reef/device/concept.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/swap/detail/swap_slots.hpp>
+#include <reef/swap/kinds.hpp>
+#include <reef/swap/views.hpp>
 
 namespace reef::inline v0::swap::detail {
 
@@ -24,11 +27,12 @@ template <class Handlers, class RankContext>
 void add_swap_code(Handlers& handlers, const RankContext& context) {
   using Code = typename Handlers::Code;
   using DeviceLane = typename Handlers::Lane;
-  for (const char* comes : {"Load", "LoadGradients", "Restore"}) {
-    handlers.on_lane(
-        comes, [&context](const Instruction& coming) -> Code { return context.copies(coming); });
+  for (const std::string_view copy : {kinds::load, kinds::load_gradients, kinds::restore,
+                                      kinds::write_back, kinds::stash}) {
+    handlers.on_lane(copy,
+                     [&context](const Instruction& i) -> Code { return context.copies(i); });
   }
-  handlers.on_lane("Drop", [&context](const Instruction& drop) -> Code {
+  handlers.on_lane(kinds::drop, [&context](const Instruction& drop) -> Code {
     std::vector<std::pair<void*, Bytes>> parts;
     for (const Value& value : drop.writes) {
       parts.emplace_back(context.memory.at(value.storage), context.storage(value).bytes);
@@ -37,21 +41,17 @@ void add_swap_code(Handlers& handlers, const RankContext& context) {
       for (const auto& [memory, bytes] : parts) poison(lane, memory, bytes);
     };
   });
-  for (const char* leaves : {"WriteBack", "Stash"}) {
-    handlers.on_lane(
-        leaves, [&context](const Instruction& leaving) -> Code { return context.copies(leaving); });
-  }
-  handlers.on_lane("Evict", [&context](const Instruction& evict) -> Code {
+  handlers.on_lane(kinds::evict, [&context](const Instruction& evict) -> Code {
     using Gradient = typename RankContext::gradient_type;
     struct Leaving {
       run::StorageCopy copy;
       void* from;
     };
-    const std::vector<Value>& targets = evict.writes.empty() ? evict.accumulates : evict.writes;
+    const EvictView view(evict);
     std::vector<Leaving> all;
     const auto add = [&](std::size_t i, Bytes offset, Bytes bytes) {
-      const run::StorageId from = evict.reads[i].storage;
-      all.push_back({context.memory.copy({targets[i].storage, offset}, {from, offset}, bytes),
+      const run::StorageId from = view.from[i].storage;
+      all.push_back({context.memory.copy({view.to[i].storage, offset}, {from, offset}, bytes),
                      context.memory.template at<std::byte>(from) + offset});
     };
     std::size_t next = 0;
@@ -63,7 +63,7 @@ void add_swap_code(Handlers& handlers, const RankContext& context) {
       }
       next = 1;
     }
-    for (; next < targets.size(); ++next) add(next, 0, context.storage(targets[next]).bytes);
+    for (; next < view.to.size(); ++next) add(next, 0, context.storage(view.to[next]).bytes);
     // A diagnosis looks at gradients while they leave.
     const bool last = context.builder.purpose != run::Purpose::diagnosis;
     return [all = std::move(all), last](DeviceLane& lane) {

@@ -6,6 +6,7 @@
 
 #include <reef/run/slots.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/swap/kinds.hpp>
 
 namespace reef::inline v0::swap::detail {
 
@@ -27,7 +28,7 @@ inline void add_copies(schedule::Cost& cost, const schedule::Program& program,
 /// refuses who would read them. Takes no time.
 inline Instruction drop_of(Lane lane, int segment, std::vector<Value> parts) {
   Instruction drop;
-  drop.kind = "Drop";
+  drop.kind = kinds::drop;
   drop.lane = lane;
   drop.index = segment;
   drop.cost.seconds = 0;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <reef/run/instructions.hpp>
-#include <reef/swap/detail/swap_slots.hpp>
+#include <reef/run/views.hpp>
 #include <reef/swap/detail/stasher.hpp>
+#include <reef/swap/detail/swap_slots.hpp>
+#include <reef/swap/kinds.hpp>
+#include <reef/swap/views.hpp>
 
 namespace reef::inline v0::swap::detail {
 
@@ -65,12 +68,14 @@ public:
   }
 
 private:
+  using Operand = run::PartOf<Instruction>;
+
   [[nodiscard]] int segments() const { return static_cast<int>(builder_.plan.segments.size()); }
   SwapSlots& slots() { return builder_.scratch<SwapSlots>(); }
 
   static bool is_of_model(const Instruction& i) {
-    return i.kind == "Forward" || i.kind == "Recompute" || i.kind == "Backward" ||
-           i.kind == "AddGradients";
+    return i.kind == run::kinds::forward || i.kind == run::kinds::recompute ||
+           i.kind == run::kinds::backward || i.kind == run::kinds::add_gradients;
   }
 
   /// What lives in host memory; what lives on the device is used where it is.
@@ -85,11 +90,10 @@ private:
     return that_swap(builder_.weights_of(builder_.plan.segments[static_cast<std::size_t>(s)]));
   }
   /// Those of the values that swap are in `parts`, in their order.
-  template <class It>
-  void replace(It begin, It end, const std::vector<Value>& parts) const {
+  void replace(const Operand& operands, const std::vector<Value>& parts) const {
     auto part = parts.begin();
-    for (It value = begin; value != end; ++value) {
-      if (swaps(*value)) *value = *part++;
+    for (Value& value : operands) {
+      if (swaps(value)) value = *part++;
     }
   }
 
@@ -113,7 +117,7 @@ private:
   /// Where an instruction comes: forwards ascending, all of the last segment, backwards descending.
   [[nodiscard]] int position(const Instruction& i) const {
     const int last = segments() - 1;
-    return i.kind == "Forward" || i.index == last ? i.index : 2 * last - i.index;
+    return i.kind == run::kinds::forward || i.index == last ? i.index : 2 * last - i.index;
   }
 
   void finish(std::vector<Instruction>& fold) {
@@ -140,11 +144,11 @@ private:
         std::find_if(begin, all, [s](const Instruction& i) { return i.index != s; });
     weights_ = bring(s);
     const auto summing =
-        std::find_if(begin, end, [this](const Instruction& i) { return !sums_of(i).empty(); });
+        std::find_if(begin, end, [this](Instruction& i) { return !sums_of(i).empty(); });
     if (summing != end) begin_sums(*summing);
     // What has been stashed is waited for at once, the next weights later.
     const Iterator first =
-        std::find_if_not(begin, end, [](const Instruction& i) { return i.kind == "Restore"; });
+        std::find_if_not(begin, end, [](const Instruction& i) { return i.kind == kinds::restore; });
     std::move(begin, first, std::back_inserter(program_.round));
     if (end != all) bring(end->index);
     for (Iterator i = first; i != end; ++i) {
@@ -152,13 +156,9 @@ private:
       const bool last_of_sums = !sums.empty() && is_last(sums, i, end);
       if (!sums.empty()) {
         if (sums != sums_) begin_sums(*i);
-        replace_gradients(*i);
+        replace(gradients_in(*i), slots().gradients.parts());
       }
-      if (reads_weights(*i)) {
-        const std::size_t count =
-            builder_.buckets_of(builder_.plan.segments[static_cast<std::size_t>(s)]).size();
-        replace(i->reads.begin(), i->reads.begin() + static_cast<std::ptrdiff_t>(count), weights_);
-      }
+      replace(weights_in(*i), weights_);
       program_.round.push_back(std::move(*i));
       if (last_of_sums) evict(s);
     }
@@ -166,17 +166,22 @@ private:
     return end;
   }
 
-  /// Weights come first among what it reads.
-  static bool reads_weights(const Instruction& i) {
-    return i.kind == "Forward" || i.kind == "Recompute" || i.kind == "Backward";
+  /// The weights that an instruction reads.
+  [[nodiscard]] Operand weights_in(Instruction& i) const {
+    if (i.kind == run::kinds::forward) return run::ForwardView(builder_, i).weights;
+    if (i.kind == run::kinds::recompute) return run::RecomputeView(builder_, i).weights;
+    if (i.kind == run::kinds::backward) return run::BackwardView(builder_, i).weights;
+    return {};
   }
 
-  /// The gradients that an instruction writes or adds to.
-  [[nodiscard]] std::vector<Value> sums_of(const Instruction& i) const {
-    if (i.kind == "AddGradients")
-      return that_swap(run::begins_sum(i) ? i.writes : i.accumulates);
-    if (i.kind != "Backward" || builder_.plan.rounds_gradients()) return {};
-    return that_swap(run::gradients_of(builder_, i));
+  /// The fold's gradients that it writes or adds to.
+  [[nodiscard]] Operand gradients_in(Instruction& i) const {
+    if (i.kind == run::kinds::add_gradients) return run::AddGradientsView(builder_, i).gradients;
+    if (i.kind != run::kinds::backward || builder_.plan.rounds_gradients()) return {};
+    return run::BackwardView(builder_, i).gradients;
+  }
+  [[nodiscard]] std::vector<Value> sums_of(Instruction& i) const {
+    return that_swap(gradients_in(i).values());
   }
 
   /// Nothing adds to those sums before the segment has passed.
@@ -195,25 +200,28 @@ private:
     if (!slots().weights.find(s)) {
       const auto [before, left] = slots().weights.take(s);
       drop(before, left);
-      move("Load", Lane::load, s, weights, slots().weights.parts());
+      move(kinds::load, Lane::load, s, weights, slots().weights.parts());
     }
     return slots().weights.parts();
   }
 
   /// The segment gets a slot for its gradients. What it adds to is loaded.
-  void begin_sums(const Instruction& first) {
+  void begin_sums(Instruction& first) {
     sums_ = sums_of(first);
     slots().gradients.take(first.index);
     goes_on_ = !run::begins_sum(first);
     if (goes_on_) {
-      move("LoadGradients", Lane::load, first.index, sums_, slots().gradients.parts());
+      move(kinds::load_gradients, Lane::load, first.index, sums_, slots().gradients.parts());
     }
   }
 
   void evict(int s) {
-    move("Evict", leaving(), s, slots().gradients.parts(), std::exchange(sums_, {}));
-    Instruction& evict = program_.round.back();
-    if (goes_on_) evict.accumulates.swap(evict.writes);
+    const std::vector<Value> sums = std::exchange(sums_, {});
+    Instruction& evict = program_.add(kinds::evict, leaving(), s);
+    const EvictView view(evict, sums.size(), goes_on_, run::Lists::added);
+    view.from.set(slots().gradients.parts());
+    view.to.set(sums);
+    add_copies(evict.cost, program_, evict.reads);
     // What lies between parameters of a bucket stays where it is.
     const int b = builder_.plan.bucket_of_segment[static_cast<std::size_t>(s)];
     if (b >= 0) evict.cost.copies += static_cast<int>(builder_.plan.parameters_in(b).size()) - 1;
@@ -231,7 +239,7 @@ private:
       back.push_back(
           {program_.add_storage(storage.name + ", written back", storage.bytes, Place::host), 0});
     }
-    move("WriteBack", leaving(), s, weights_, std::move(back));
+    move(kinds::write_back, leaving(), s, weights_, back);
     drop(s, weights_);
     slots().weights.forget(s);
   }
@@ -241,20 +249,11 @@ private:
     program_.round.push_back(drop_of(Lane::compute, s, std::move(parts)));
   }
 
-  void move(const char* kind, Lane lane, int s, std::vector<Value> from, std::vector<Value> to) {
+  void move(std::string_view kind, Lane lane, int s, const std::vector<Value>& from,
+            const std::vector<Value>& to) {
     Instruction& instruction = program_.add(kind, lane, s);
+    run::CopyView(instruction, from, to);
     add_copies(instruction.cost, program_, from);
-    instruction.reads = std::move(from);
-    instruction.writes = std::move(to);
-  }
-
-  /// Gradients come last among what a Backward writes, or accumulates into; nothing else comes with them
-  /// in an AddGradients.
-  void replace_gradients(Instruction& i) {
-    std::vector<Value>& values = run::begins_sum(i) ? i.writes : i.accumulates;
-    const std::size_t count = builder_.gradients_of(i.index).size();
-    replace(values.end() - static_cast<std::ptrdiff_t>(count), values.end(),
-            slots().gradients.parts());
   }
 
   run::StepBuilder& builder_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <reef/core/finite.hpp>
@@ -11,6 +12,28 @@
 #include <reef/run/executable.hpp>
 
 namespace reef::inline v0::detail {
+
+namespace kinds {
+
+inline constexpr std::string_view inspect = "Inspect";
+inline constexpr std::string_view report = "Report";
+
+}  // namespace kinds
+
+/// `Inspect(segment, j)`.
+///
+///     reads    gradients_of(segment), as the Backward before it has written or added to them
+///     writes   sums of their squares
+template <class I>
+struct InspectView {
+  run::PartOf<I> gradients, sums;
+
+  InspectView(const run::StepBuilder& builder, I& inspect, run::Lists lists = run::Lists::found) {
+    run::Layout layout(inspect, lists);
+    gradients = layout.reads(builder.gradients_of(inspect.index).size());
+    sums = layout.writes(1);
+  }
+};
 
 /// The first loss or gradient of a rank's step that is not finite.
 struct Finding {
@@ -42,12 +65,12 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
   program.round.swap(before);
 
   for (schedule::Instruction& instruction : phase) {
-    const bool forward = instruction.kind == "Forward";
-    const bool backward = instruction.kind == "Backward";
+    const bool forward = instruction.kind == run::kinds::forward;
+    const bool backward = instruction.kind == run::kinds::backward;
     const int s = instruction.index;
     const int j = instruction.micro_batch;
     std::vector<run::Value> gradients;
-    if (backward) gradients = run::gradients_of(builder, instruction);
+    if (backward) gradients = run::BackwardView(builder, instruction).gradients.values();
     program.round.push_back(std::move(instruction));
     const bool computes_loss = forward && std::any_of(
         program.round.back().writes.begin(), program.round.back().writes.end(),
@@ -55,7 +78,7 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
           return value.storage == loss;
         });
     if (computes_loss) {
-      schedule::Instruction& report = program.add("Report", run::Lane::reduce, -1, j);
+      schedule::Instruction& report = program.add(kinds::report, run::Lane::reduce, -1, j);
       report.reads = {{builder.micro_batches[static_cast<std::size_t>(j)].loss, 0}};
     }
     if (!backward) continue;
@@ -68,10 +91,11 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
     if (sums == 0) continue;
     const run::StorageId inspection = program.add_storage(
         concat("inspection ", s, " of micro-batch ", j), sums * sizeof(double), run::Place::device);
-    schedule::Instruction& inspect = program.add("Inspect", run::Lane::compute, s, j);
-    inspect.reads = std::move(gradients);
-    inspect.writes = {{inspection, 0}};
-    schedule::Instruction& report = program.add("Report", run::Lane::reduce, s, j);
+    schedule::Instruction& inspect = program.add(kinds::inspect, run::Lane::compute, s, j);
+    const InspectView view(builder, inspect, run::Lists::added);
+    view.gradients.set(gradients);
+    view.sums.front() = {inspection, 0};
+    schedule::Instruction& report = program.add(kinds::report, run::Lane::reduce, s, j);
     report.reads = {{inspection, 0}};
   }
 }
@@ -100,12 +124,13 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
   };
 
   handlers.on_lane(
-      "Inspect",
+      kinds::inspect,
       [&context, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
         const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
-        const auto uses =
-            run::detail::Operands<Device, T, Gradient>::of_gradients(context, i);
-        auto* const sums = context.memory.template at<double>(i.writes[0].storage);
+        const InspectView view(context.builder, i);
+        const auto uses = run::detail::Operands<Device, T, Gradient>::of_gradients(
+            context, i, view.gradients);
+        auto* const sums = context.memory.template at<double>(view.sums.front().storage);
         return [&segment, elements, uses, sums](Lane& lane) {
           double* next = sums;
           for (const int use : inspected_uses(segment)) {
@@ -119,7 +144,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
       });
 
   handlers.on_wire(
-      "Report",
+      kinds::report,
       [&context, elements, first](const schedule::Instruction& i) ->
       typename run::Handlers<Device>::Communication {
         if (i.index < 0) {

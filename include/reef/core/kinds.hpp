@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string_view>
+
+/// \file
+/// The kinds of instructions that several folders know by name: who writes and runs them, who predicts them, and
+/// who draws them. All others are constants of the folder that writes them: run/kinds.hpp, swap/kinds.hpp, ...
+///
+/// \code
+/// bool is_of_model(std::string_view kind) { return kind == kinds::forward || kind == kinds::backward; }
+/// \endcode
+
+namespace reef::inline v0::kinds {
+
+inline constexpr std::string_view forward = "Forward";
+inline constexpr std::string_view recompute = "Recompute";
+inline constexpr std::string_view backward = "Backward";
+inline constexpr std::string_view load = "Load";
+inline constexpr std::string_view evict = "Evict";
+
+}  // namespace reef::inline v0::kinds

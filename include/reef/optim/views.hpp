@@ -1,0 +1,243 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <reef/core/error.hpp>
+#include <reef/optim/kinds.hpp>
+#include <reef/run/operands.hpp>
+#include <reef/run/step_builder.hpp>
+#include <reef/schedule/program.hpp>
+
+/// \file
+/// One view for each kind of instruction that optimizers write and whose operands are of several sorts.
+///
+/// \code
+/// // given: schedule::Program& program, run::StorageId mine
+/// for (schedule::Instruction& i : program.round) {
+///   if (i.kind == optim::kinds::norms) optim::NormsView(i).gradient.front().storage = mine;
+/// }
+/// \endcode
+
+namespace reef::inline v0::optim {
+
+/// `Count(j)`: a micro-batch is added to what is counted. Whoever writes it has set its mode.
+///
+///     reads                 loss, loss weight
+///     writes, accumulates   counts, as the mode says
+template <class I>
+struct CountView {
+  run::PartOf<I> loss, loss_weight, counts;
+
+  explicit CountView(I& count, run::Lists lists = run::Lists::found) {
+    run::Layout layout(count, lists);
+    loss = layout.reads(1);
+    loss_weight = layout.reads(1);
+    counts = layout.sums(1);
+  }
+};
+
+/// `Norms(b)`, `OwnNorms(b)`.
+///
+///     reads    gradient
+///     writes   sums of squares, block by block
+template <class I>
+struct NormsView {
+  run::PartOf<I> gradient, sums;
+
+  explicit NormsView(I& norms, run::Lists lists = run::Lists::found) {
+    run::Layout layout(norms, lists);
+    gradient = layout.reads(1);
+    sums = layout.writes(1);
+  }
+};
+
+/// What `Scalars` and `OwnDecide` read before the sums of squares: their Instruction::mode. How many
+/// micro-batches those are of: their Instruction::elements.
+///
+/// | micro_batches | losses of all micro-batches, then their weights         |
+/// | folds         | of each fold what `Count` has made of its micro-batches |
+/// | nothing       | this rank computes no losses                            |
+enum class Counted : std::uint8_t { micro_batches, folds, nothing };
+
+inline Counted counted_of(const schedule::Instruction& scalars) {
+  return static_cast<Counted>(scalars.mode);
+}
+
+/// `Scalars`, `OwnDecide`. Whoever writes one has set its mode and elements.
+///
+///     reads    losses, loss weights, or counts: as its mode says; sums of squares of all buckets that are held, or none
+///     writes   result: all ranks' scalars, or the Verdict
+///
+/// Throws ScheduleError unless that is what it reads.
+template <class I>
+struct ScalarsView {
+  run::PartOf<I> losses, loss_weights, counts, sums, result;
+
+  ScalarsView(const run::StepBuilder& builder, I& scalars)
+      : ScalarsView(builder, scalars, sums_of(builder, scalars), run::Lists::found) {}
+  ScalarsView(const run::StepBuilder& builder, I& scalars, std::size_t buckets, run::Lists lists) {
+    run::Layout layout(scalars, lists);
+    const std::size_t each = micro_batches_of(scalars);
+    losses = layout.reads(each);
+    loss_weights = layout.reads(each);
+    counts = layout.reads(folds_of(builder, scalars));
+    sums = layout.reads(buckets);
+    result = layout.writes(1);
+  }
+
+private:
+  static std::size_t micro_batches_of(const I& scalars) {
+    const bool by_micro_batch = counted_of(scalars) == Counted::micro_batches;
+    return by_micro_batch ? static_cast<std::size_t>(scalars.elements.second) : 0;
+  }
+  static std::size_t folds_of(const run::StepBuilder& builder, const I& scalars) {
+    const bool by_fold = counted_of(scalars) == Counted::folds;
+    return by_fold ? static_cast<std::size_t>(builder.plan.virtual_ranks) : 0;
+  }
+  static std::size_t sums_of(const run::StepBuilder& builder, const I& scalars) {
+    const std::size_t values = 2 * micro_batches_of(scalars) + folds_of(builder, scalars);
+    const std::size_t sums = scalars.reads.size() - values;
+    if (scalars.reads.size() >= values && (sums == 0 || sums == builder.held().size())) return sums;
+    throw ScheduleError(
+        "reef::optim: ", scalars.text(), " reads ", scalars.reads.size(), " values, where ", values,
+        " are counted and this rank holds ", builder.held().size(),
+        " buckets.\n  why: its code finds counts and sums of squares by their places.\n"
+        "  fix: optim::add_decision or add_own_decision once all micro-batches of the "
+        "phase are written.");
+  }
+};
+
+/// `Decide`.
+///
+///     reads    all ranks' scalars
+///     writes   Verdict
+template <class I>
+struct DecideView {
+  run::PartOf<I> scalars, verdict;
+
+  explicit DecideView(I& decide, run::Lists lists = run::Lists::found) {
+    run::Layout layout(decide, lists);
+    scalars = layout.reads(1);
+    verdict = layout.writes(1);
+  }
+};
+
+/// `Update(b)` of weights where they are: optim::add_update. Of rounds that overlap: OutgoingView.
+///
+///     reads        gradient, verdict, weights before
+///     writes       weights behind
+///     accumulates  the rule's states, then the master weights if there are any
+template <class I>
+struct UpdateView {
+  run::PartOf<I> gradient, verdict, weights, target, states, master;
+
+  UpdateView(const run::StepBuilder& builder, I& update, std::size_t states_of_rule,
+             run::Lists lists = run::Lists::found) {
+    run::Layout layout(update, lists);
+    gradient = layout.reads(1);
+    verdict = layout.reads(1);
+    weights = layout.reads(1);
+    target = layout.writes(1);
+    states = layout.accumulates(states_of_rule);
+    master = layout.accumulates(builder.plan.keeps_master() ? 1 : 0);
+  }
+};
+
+/// `Estimate(b)`, `Update(b)` of rounds that overlap: new weights leave, and only an Update keeps what it has made.
+///
+///     reads                 gradient, verdict
+///     writes                outgoing weights
+///     reads, accumulates    the rule's states, then the master weights: reads of an Estimate
+template <class I>
+struct OutgoingView {
+  run::PartOf<I> gradient, verdict, outgoing, states, master;
+
+  OutgoingView(const run::StepBuilder& builder, I& update, std::size_t states_of_rule,
+               run::Lists lists = run::Lists::found) {
+    const std::size_t masters = builder.plan.keeps_master() ? 1 : 0;
+    const bool keeps = update.kind == kinds::update;
+    run::Layout layout(update, lists);
+    gradient = layout.reads(1);
+    verdict = layout.reads(1);
+    outgoing = layout.writes(1);
+    states = keeps ? layout.accumulates(states_of_rule) : layout.reads(states_of_rule);
+    master = keeps ? layout.accumulates(masters) : layout.reads(masters);
+  }
+};
+
+/// `HandOver(b)`: a fold's gradient leaves, with those of further uses of its parameters.
+///
+///     reads    gradient of the bucket, tied_uses(b)
+///     writes   their sum
+template <class I>
+struct HandOverView {
+  run::PartOf<I> gradient, uses, sum;
+
+  HandOverView(const run::StepBuilder& builder, I& hand, run::Lists lists = run::Lists::found) {
+    run::Layout layout(hand, lists);
+    gradient = layout.reads(1);
+    uses = layout.reads(builder.tied_uses(static_cast<std::size_t>(hand.index)).size());
+    sum = layout.writes(1);
+  }
+};
+
+/// `OuterUpdate(p)`: the outer rule's step of a shard.
+///
+///     reads        sum of the ranks' weights
+///     writes       outer weights in its place
+///     accumulates  the outer rule's states, then the outer weights
+template <class I>
+struct OuterUpdateView {
+  run::PartOf<I> sum, result, states, weights;
+
+  OuterUpdateView(I& update, std::size_t states_of_rule, run::Lists lists = run::Lists::found) {
+    run::Layout layout(update, lists);
+    sum = layout.reads(1);
+    result = layout.writes(1);
+    states = layout.accumulates(states_of_rule);
+    weights = layout.accumulates(1);
+  }
+};
+
+/// `Merge(p)`: what has arrived becomes a rank's own weights, or a part of them.
+///
+///     reads        what has arrived, weights before
+///     writes       weights behind
+///     accumulates  the master weights if there are any
+template <class I>
+struct MergeView {
+  run::PartOf<I> arrived, weights, merged, master;
+
+  MergeView(const run::StepBuilder& builder, I& merge, run::Lists lists = run::Lists::found) {
+    run::Layout layout(merge, lists);
+    arrived = layout.reads(1);
+    weights = layout.reads(1);
+    merged = layout.writes(1);
+    master = layout.accumulates(builder.plan.keeps_master() ? 1 : 0);
+  }
+};
+
+/// `OuterBegin(b)`: a rank's own outer step of a bucket, and its differences leave.
+///
+///     reads        the pieces of the bucket, weights before
+///     writes       weights behind, the pieces
+///     accumulates  own states of the outer rule, start, the master weights if there are any
+template <class I>
+struct OuterBeginView {
+  run::PartOf<I> arrived, weights, begun, leaving, states, start, master;
+
+  OuterBeginView(const run::StepBuilder& builder, I& begin, std::size_t pieces,
+                 std::size_t states_of_rule, run::Lists lists = run::Lists::found) {
+    run::Layout layout(begin, lists);
+    arrived = layout.reads(pieces);
+    weights = layout.reads(1);
+    begun = layout.writes(1);
+    leaving = layout.writes(pieces);
+    states = layout.accumulates(states_of_rule);
+    start = layout.accumulates(1);
+    master = layout.accumulates(builder.plan.keeps_master() ? 1 : 0);
+  }
+};
+
+}  // namespace reef::inline v0::optim

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string_view>
+
+#include <reef/core/kinds.hpp>
+
+/// \file
+/// The kinds of instructions that run/ writes and has the code of. Kinds are text, so that anybody may add some;
+/// these are constants, so that none is misspelt.
+///
+/// \code
+/// // given: schedule::Program& program
+/// for (schedule::Instruction& i : program.round) {
+///   if (i.kind == run::kinds::add_gradients) i.cost.seconds = 1e-3;
+/// }
+/// \endcode
+
+namespace reef::inline v0::run::kinds {
+
+using reef::kinds::backward;
+using reef::kinds::forward;
+using reef::kinds::recompute;
+
+inline constexpr std::string_view batch = "Batch";
+inline constexpr std::string_view add_gradients = "AddGradients";
+inline constexpr std::string_view fold_uses = "FoldUses";
+inline constexpr std::string_view fold_rank = "FoldRank";
+inline constexpr std::string_view download = "Download";
+inline constexpr std::string_view upload = "Upload";
+inline constexpr std::string_view download_tied = "DownloadTied";
+inline constexpr std::string_view send_tied = "SendTied";
+inline constexpr std::string_view receive_tied = "ReceiveTied";
+
+}  // namespace reef::inline v0::run::kinds

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <reef/run/operands.hpp>
+#include <reef/schedule/program.hpp>
+
+/// \file
+/// Views of what moves values: copies between two places, and messages.
+
+namespace reef::inline v0::run {
+
+/// A copy of values, one by one: Download, Upload, and others of the kind. What it reads beyond, it waits for.
+///
+///     reads    from
+///     writes   to       to[k] = from[k]
+///
+/// \code
+/// // given: schedule::Program& program, run::Value x, run::Value away
+/// schedule::Instruction& spill = program.add("Spill", run::Lane::evict);
+/// run::CopyView(spill, {x}, {away});
+/// run::CopyView copy(program.round.back());  // whoever rewrites it
+/// copy.to.front().storage = program.add_storage("elsewhere", 1_KiB, run::Place::host);
+/// \endcode
+template <class I>
+struct CopyView {
+  PartOf<I> from, to;
+
+  explicit CopyView(I& copy) : CopyView(copy, copy.writes.size(), Lists::found) {}
+  CopyView(I& copy, std::size_t count, Lists lists) {
+    Layout layout(copy, lists);
+    from = layout.reads(count);
+    to = layout.writes(count);
+  }
+  /// Writes one.
+  CopyView(I& copy, const std::vector<schedule::Value>& sources,
+           const std::vector<schedule::Value>& targets)
+      : CopyView(copy, sources.size(), Lists::added) {
+    from.set(sources);
+    to.set(targets);
+  }
+};
+
+/// A copy has one more value to move.
+inline void add_copied(schedule::Instruction& copy, schedule::Value from, schedule::Value to) {
+  copy.reads.push_back(from);
+  copy.writes.push_back(to);
+}
+
+/// A collective, as run::add_reduce_scatter_messages and run::add_all_gather_messages make one.
+///
+///     reads    given: what this rank has, the whole or its shard
+///     writes   taken: what it gets
+template <class I>
+struct CollectiveView {
+  PartOf<I> given, taken;
+
+  explicit CollectiveView(I& collective, Lists lists = Lists::found) {
+    Layout layout(collective, lists);
+    given = layout.reads(1);
+    taken = layout.writes(1);
+  }
+  /// Writes one.
+  CollectiveView(I& collective, schedule::Value from, schedule::Value to)
+      : CollectiveView(collective, Lists::added) {
+    given.front() = from;
+    taken.front() = to;
+  }
+};
+
+/// A message to a peer: Send, SendTied.
+///
+///     reads    payload
+///     sends    message
+template <class I>
+struct SendView {
+  PartOf<I> payload;
+
+  explicit SendView(I& send, Lists lists = Lists::found) : send_(send) {
+    payload = Layout(send, lists).reads(1);
+    if constexpr (!std::is_const_v<I>) {
+      if (lists == Lists::added) send.sends.resize(1);
+    }
+  }
+  [[nodiscard]] auto& message() const { return send_.sends.at(0); }
+
+private:
+  I& send_;
+};
+
+/// A message from a peer: Receive, ReceiveTied.
+///
+///     writes     payload
+///     receives   message
+template <class I>
+struct ReceiveView {
+  PartOf<I> payload;
+
+  explicit ReceiveView(I& receive, Lists lists = Lists::found) : receive_(receive) {
+    payload = Layout(receive, lists).writes(1);
+    if constexpr (!std::is_const_v<I>) {
+      if (lists == Lists::added) receive.receives.resize(1);
+    }
+  }
+  [[nodiscard]] auto& message() const { return receive_.receives.at(0); }
+
+private:
+  I& receive_;
+};
+
+}  // namespace reef::inline v0::run

@@ -1,0 +1,190 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <reef/run/kinds.hpp>
+#include <reef/run/operands.hpp>
+#include <reef/run/step_builder.hpp>
+#include <reef/run/transfers.hpp>
+
+/// \file
+/// One view for each kind of instruction of the model: it names the parts of what that reads, writes and accumulates
+/// into. Whoever writes the kind (run/instructions.hpp), rewrites it, or has its code goes through the view, which alone
+/// says in which order operands stand and how many of each there are.
+///
+/// \code
+/// // given: run::StepBuilder& builder
+/// for (schedule::Instruction& i : builder.program.round) {
+///   if (i.kind != run::kinds::forward) continue;
+///   const run::ForwardView forward(builder, i);  // with Lists::added: makes room for its operands
+///   if (forward.saved.empty()) continue;         // an evaluation, or it is recomputed
+///   const Bytes bytes = builder.program.storages[forward.saved.front().storage].bytes;
+///   forward.saved.front() = {builder.program.add_storage("mine", bytes, run::Place::device), 0};
+/// }
+/// \endcode
+
+namespace reef::inline v0::run {
+
+/// The forward of a segment keeps what its backward reads.
+inline bool keeps(const StepBuilder& builder, int s) {
+  return builder.trains() && !builder.plan.recomputes_segment(static_cast<std::size_t>(s));
+}
+
+namespace detail {
+
+template <class I>
+const graph::Segment& segment_of(const StepBuilder& builder, const I& instruction) {
+  return builder.plan.segments[static_cast<std::size_t>(instruction.index)];
+}
+
+}  // namespace detail
+
+/// `Batch(j)`: a micro-batch comes in.
+///
+///     writes   inputs of the model, loss weight
+template <class I>
+struct BatchView {
+  PartOf<I> inputs, loss_weight;
+
+  BatchView(const StepBuilder& builder, I& batch, Lists lists = Lists::found) {
+    Layout layout(batch, lists);
+    inputs = layout.writes(builder.plan.dag->inputs.size());
+    loss_weight = layout.writes(1);
+  }
+};
+
+/// `Forward(segment, j)`.
+///
+///     reads    weights_of(segment), boundary inputs
+///     writes   boundary outputs, saved (if it keeps any), workspace
+template <class I>
+struct ForwardView {
+  PartOf<I> weights, inputs, outputs, saved, workspace;
+
+  ForwardView(const StepBuilder& builder, I& forward, Lists lists = Lists::found) {
+    const graph::Segment& segment = detail::segment_of(builder, forward);
+    Layout layout(forward, lists);
+    weights = layout.reads(builder.weights_of(segment).size());
+    inputs = layout.reads(segment.boundary_inputs.size());
+    outputs = layout.writes(segment.boundary_outputs.size());
+    saved = layout.writes(keeps(builder, forward.index) ? 1 : 0);
+    workspace = layout.writes(1);
+    layout.require_end_of_writes();
+  }
+};
+
+/// `Recompute(segment, j)`.
+///
+///     reads    weights_of(segment), those boundary inputs that it needs
+///     writes   boundary outputs that it passes by, saved, workspace
+template <class I>
+struct RecomputeView {
+  PartOf<I> weights, inputs, outputs, saved, workspace;
+
+  RecomputeView(const StepBuilder& builder, I& recompute, Lists lists = Lists::found) {
+    const graph::Segment& segment = detail::segment_of(builder, recompute);
+    Layout layout(recompute, lists);
+    weights = layout.reads(builder.weights_of(segment).size());
+    inputs = layout.reads(segment.recompute_reads.size());
+    outputs = layout.writes(segment.recompute_writes.size());
+    saved = layout.writes(1);
+    workspace = layout.writes(1);
+    layout.require_end_of_writes();
+  }
+};
+
+/// `Backward(segment, j)`. Whoever writes it has set its mode.
+///
+///     reads          weights_of(segment), boundary tensors that it reads, saved, output gradients
+///     writes         input gradients of which it is the first, workspace
+///     accumulates    input gradients that it adds to
+///     behind either  gradients_of(segment), as the mode says
+///
+/// Where the plan rounds gradients, these are the micro-batch's own: AddGradients has those of the fold.
+template <class I>
+struct BackwardView {
+  PartOf<I> weights, tensors, saved, output_gradients;
+  PartOf<I> written_input_gradients, added_input_gradients, workspace, gradients;
+
+  BackwardView(const StepBuilder& builder, I& backward, Lists lists = Lists::found)
+      : segment_(&detail::segment_of(builder, backward)) {
+    const std::size_t adds = count_before(segment_->input_gradients.size(), true);
+    Layout layout(backward, lists);
+    weights = layout.reads(builder.weights_of(*segment_).size());
+    tensors = layout.reads(segment_->backward_reads.size());
+    saved = layout.reads(1);
+    output_gradients = layout.reads(segment_->output_gradients.size());
+    written_input_gradients = layout.writes(segment_->input_gradients.size() - adds);
+    added_input_gradients = layout.accumulates(adds);
+    workspace = layout.writes(1);
+    gradients = layout.sums(builder.gradients_of(backward.index).size());
+    layout.require_end_of_writes();
+    layout.require_end_of_accumulates();
+  }
+
+  /// The gradient of Segment::input_gradients[k], in whichever part that is.
+  [[nodiscard]] PartOf<I> input_gradient(std::size_t k) const {
+    const bool adds = segment_->input_gradient_accumulates[k];
+    return (adds ? added_input_gradients : written_input_gradients).one(count_before(k, adds));
+  }
+
+private:
+  [[nodiscard]] std::size_t count_before(std::size_t k, bool adds) const {
+    const auto begin = segment_->input_gradient_accumulates.begin();
+    return static_cast<std::size_t>(
+        std::count(begin, begin + static_cast<std::ptrdiff_t>(k), adds));
+  }
+
+  const graph::Segment* segment_;
+};
+
+/// `AddGradients(segment, j)`: what a Backward has written is rounded into the fold's gradients. Whoever writes it has
+/// set its mode.
+///
+///     reads                 what the Backward wrote, as gradients_of(segment)
+///     writes, accumulates   gradients_of(segment), as the mode says
+template <class I>
+struct AddGradientsView {
+  PartOf<I> from, gradients;
+
+  AddGradientsView(const StepBuilder& builder, I& add, Lists lists = Lists::found) {
+    const std::size_t count = builder.gradients_of(add.index).size();
+    Layout layout(add, lists);
+    from = layout.reads(count);
+    gradients = layout.sums(count);
+  }
+};
+
+/// `FoldUses(bucket)`: gradients of further uses of parameters are added to those of the first.
+///
+///     reads         tied_uses(bucket)
+///     accumulates   the bucket's gradient
+template <class I>
+struct FoldUsesView {
+  PartOf<I> uses, gradient;
+
+  FoldUsesView(const StepBuilder& builder, I& fold, Lists lists = Lists::found) {
+    Layout layout(fold, lists);
+    uses = layout.reads(builder.tied_uses(static_cast<std::size_t>(fold.index)).size());
+    gradient = layout.accumulates(1);
+  }
+};
+
+/// `FoldRank(bucket)`: a virtual rank's gradient is added to those before. Whoever writes it has set its mode.
+///
+///     reads                 the rank's gradient
+///     writes, accumulates   the sum, as the mode says
+template <class I>
+struct FoldRankView {
+  PartOf<I> gradient, sum;
+
+  explicit FoldRankView(I& fold, Lists lists = Lists::found) {
+    Layout layout(fold, lists);
+    gradient = layout.reads(1);
+    sum = layout.sums(1);
+  }
+};
+
+}  // namespace reef::inline v0::run

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+
+#include <reef/core/kinds.hpp>
+
+/// \file
+/// The kinds of instructions that move weights, gradients and activations to host memory and back. Load,
+/// LoadGradients, WriteBack, Stash and Restore are copies, read and written through run::CopyView; Evict has a view of
+/// its own, swap::EvictView.
+///
+/// \code
+/// // given: const schedule::Program& program
+/// Bytes loaded = 0;
+/// for (const schedule::Instruction& i : program.round) {
+///   if (i.kind == swap::kinds::load) loaded += i.cost.bytes;
+/// }
+/// \endcode
+
+namespace reef::inline v0::swap::kinds {
+
+using reef::kinds::evict;
+using reef::kinds::load;
+
+inline constexpr std::string_view load_gradients = "LoadGradients";
+inline constexpr std::string_view write_back = "WriteBack";
+inline constexpr std::string_view drop = "Drop";
+inline constexpr std::string_view stash = "Stash";
+inline constexpr std::string_view restore = "Restore";
+
+}  // namespace reef::inline v0::swap::kinds

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+
+#include <reef/run/operands.hpp>
+#include <reef/schedule/program.hpp>
+#include <reef/swap/kinds.hpp>
+
+namespace reef::inline v0::swap {
+
+/// `Evict(segment)`: gradients that were summed in a slot leave.
+///
+///     reads         the parts of the slot, as gradients_of(segment)
+///     writes        gradients_of(segment)
+///     accumulates   these instead, where the sums went on from what was there
+///
+/// \code
+/// // given: schedule::Program& program, run::StorageId elsewhere
+/// for (schedule::Instruction& i : program.round) {
+///   if (i.kind == swap::kinds::evict) swap::EvictView(i).from.front() = {elsewhere, 0};
+/// }
+/// \endcode
+template <class I>
+struct EvictView {
+  run::PartOf<I> from, to;
+
+  explicit EvictView(I& evict)
+      : EvictView(evict, evict.reads.size(), evict.writes.empty(), run::Lists::found) {}
+  EvictView(I& evict, std::size_t count, bool goes_on, run::Lists lists) {
+    run::Layout layout(evict, lists);
+    from = layout.reads(count);
+    to = goes_on ? layout.accumulates(count) : layout.writes(count);
+  }
+};
+
+}  // namespace reef::inline v0::swap
