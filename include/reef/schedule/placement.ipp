@@ -122,7 +122,9 @@ REEF_INLINE Placement place(const Program& program, std::uint64_t* looked_at) {
     const Storage& second = program.storages[b];
     if ((first.life == Life::round) != (second.life == Life::round))
       return second.life == Life::round;
-    return first.life == Life::round && first.bytes > second.bytes;
+    if (first.life != Life::round) return false;
+    if (first.bytes != second.bytes) return first.bytes > second.bytes;
+    return lifetimes.of(a).first < lifetimes.of(b).first;
   });
 
   Placement result;
