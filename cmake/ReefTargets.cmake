@@ -417,6 +417,24 @@ function(reef_test_under_instruction_sets)
   endforeach()
 endfunction()
 
+# Runs a test of RANKS once more, NAME.long.pR, with more to do, as ENVIRONMENT says: under the label `long`,
+# which tests/run.sh leaves out without --all.
+function(reef_test_at_length)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TIMEOUT" "RANKS;ENVIRONMENT;ARGUMENTS")
+  reef_check_arguments(reef_test_at_length)
+  reef_split_name(test)
+  if(NOT TARGET ${target} OR REEF_SANITIZE)
+    return()
+  endif()
+  reef_test_environment(environment TRUE ${arg_ENVIRONMENT})
+  foreach(ranks IN LISTS arg_RANKS)
+    add_test(NAME ${arg_NAME}.long.p${ranks}
+      COMMAND ${REEF_MPIEXEC} -n ${ranks} $<TARGET_FILE:${target}> ${arg_ARGUMENTS})
+    set_tests_properties(${arg_NAME}.long.p${ranks} PROPERTIES
+      TIMEOUT ${arg_TIMEOUT} LABELS "${folder};mpi;long" PROCESSORS ${ranks} ENVIRONMENT "${environment}")
+  endforeach()
+endfunction()
+
 # A .cu test: skips itself with a reason where no GPU answers, is left out where there is no nvcc. It has
 # code for any GPU; where none is here, that is PTX of the oldest, which costs the least to compile, and of
 # ALSO, for what is compiled in another way there.

@@ -5,8 +5,8 @@
 # schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            every folder under the sanitizers, and headers, tests and examples built by
-#                    clang++ as well, and their names read by clang-tidy, if those are there
+#   --all            the tests labelled long, every folder under the sanitizers, and headers, tests and
+#                    examples built by clang++ as well, and their names read by clang-tidy, if those are there
 #   --release-only   no sanitizers
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
 #
@@ -89,7 +89,11 @@ run() {
 
 configure release
 build release
-run release
+if [ "$all" = yes ]; then
+  run release
+else
+  run release -LE '^long$'
+fi
 
 if [ "$sanitizers" = yes ]; then
   for preset in asan tsan; do

@@ -18,6 +18,7 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
+#include <reef/plan/pipeline_order.hpp>
 
 #include "../support/earlier_files.hpp"
 #include "../support/file_roles.hpp"
@@ -71,7 +72,10 @@ std::vector<std::string> recipe_names() {
 
 /// The schedules whose backwards are in one piece.
 std::vector<std::string> pipelines() {
-  return {"gpipe", "1f1b", "1f1b-eager", "interleaved", "looped-bfs", "three-slot"};
+  std::vector<std::string> names(reef::plan::pipeline_schedule_names.begin(),
+                                 reef::plan::pipeline_schedule_names.end());
+  names.emplace_back("searched");
+  return names;
 }
 
 /// "adaptive", "cap:8" as at most eight micro-batches a phase, "fixed:4" as four.
@@ -321,7 +325,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "dtfm: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));
   app.add_option("--pipeline", o.pipeline,
-                 "dtfm: the order in which stages run micro-batches. Halves of backwards are not run yet")
+                 "dtfm: the order in which stages run micro-batches; searched: for --profile and --network, at the "
+                 "memory of 1f1b")
       ->check(CLI::IsMember(pipelines()))
       ->capture_default_str();
   app.add_option("--order", o.order,

@@ -4,6 +4,7 @@
 /// Everything in pipeline/: the policies of who runs which segment when.
 
 #include <reef/pipeline/concept.hpp>
+#include <reef/pipeline/folded.hpp>
 #include <reef/pipeline/gpipe.hpp>
 #include <reef/pipeline/interleaved.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
@@ -11,3 +12,4 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/pipeline/searched.hpp>
 #include <reef/pipeline/single.hpp>
+#include <reef/pipeline/zero_bubble.hpp>

@@ -19,6 +19,7 @@
 #include <reef/comm/communicator.hpp>
 #include <reef/core/random.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/remote_messages.hpp>
 #include <reef/nn/add.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/dropout.hpp>
@@ -26,20 +27,25 @@
 #include <reef/nn/gelu.hpp>
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
+#include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
+#include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/pipeline/ordered.hpp>
+#include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/trainer.hpp>
 
 #include "../support/ranks.hpp"
+#include "../support/small_gpt.hpp"
 #include "../support/trainers.hpp"
 
 namespace reef::test {
 namespace {
 
-using Optim = optim::Zero1<optim::AdamW>;
+using Zero1 = optim::Zero1<optim::AdamW>;
+using Acco = optim::Acco<optim::AdamW>;
+template <class Optim>
 using Piped = Trainer<pipeline::Ordered, Optim>;
-using Whole = Trainer<Optim>;
 using Model = graph::Graph<device::Host, float>;
 using plan::PipelineTaskKind;
 
@@ -76,9 +82,14 @@ Model random_model(std::uint64_t seed) {
     return g.add(concat("node", g.dag().node_count()), op, std::move(inputs), std::move(names))[0];
   };
   std::vector<int> fixed{add(nn::Gelu{}, {angles})};  // no gradient leads to them
-  const int nodes = 5 + draws.below(8);
+  const int nodes = 6 + draws.below(9);
+  const bool everywhere = !draws.one_in(3);  // the embedding is read all over the model
   for (int n = 0; n < nodes; ++n) {
     const int x = draws.one_in(3) ? draws.of(values) : values.back();
+    if (everywhere && draws.one_in(2)) {
+      values.push_back(add(nn::Add{}, {x, values.front()}));
+      continue;
+    }
     switch (draws.below(7)) {
       case 0: values.push_back(add(nn::Gelu{}, {x})); break;
       case 1: values.push_back(add(nn::LayerNorm{}, {x})); break;
@@ -119,34 +130,39 @@ double fill(std::uint64_t first, std::span<const AnyView> inputs) {
   return 1.0 + static_cast<double>(first % 3);
 }
 
-/// Tasks in some order in which one process could run them; of a chunk and kind micro-batches ascend.
+/// Tasks in some order in which one process could run them; of a chunk and kind micro-batches ascend. Backwards run
+/// whole, in halves, or as each falls.
 plan::PipelineOrder random_order(Draws& draws, const std::vector<int>& rank_of_chunk, int ranks, int m) {
   plan::PipelineOrder order{m, rank_of_chunk, {}};
   order.tasks.resize(static_cast<std::size_t>(ranks));
   const auto chunks = static_cast<int>(rank_of_chunk.size());
-  std::vector<int> forwards(rank_of_chunk.size()), backwards(rank_of_chunk.size());
-  for (int left = 2 * chunks * m; left > 0;) {
+  const int splits = draws.below(3);  // never, always, half of them
+  std::vector<int> forwards(rank_of_chunk.size()), backwards(rank_of_chunk.size()), weights(rank_of_chunk.size());
+  for (int left = 3 * chunks * m; left > 0;) {
     const auto c = static_cast<std::size_t>(draws.below(chunks));
-    const bool back = draws.one_in(2);
-    const int j = back ? backwards[c] : forwards[c];
+    const auto add = [&](PipelineTaskKind kind, int j) {
+      order.tasks[static_cast<std::size_t>(rank_of_chunk[c])].push_back({kind, static_cast<int>(c), j});
+      --left;
+    };
     const bool last = c + 1 == rank_of_chunk.size();
-    const bool ready = back ? j < forwards[c] && (last || j < backwards[c + 1])
-                            : j < m && (c == 0 || j < forwards[c - 1]);
-    if (!ready) continue;
-    ++(back ? backwards : forwards)[c];
-    order.tasks[static_cast<std::size_t>(rank_of_chunk[c])].push_back(
-        {back ? PipelineTaskKind::backward : PipelineTaskKind::forward, static_cast<int>(c), j});
-    --left;
-  }
-  return order;
-}
-
-/// Halves of backwards become one where the input's half is.
-plan::PipelineOrder whole(plan::PipelineOrder order) {
-  for (auto& tasks : order.tasks) {
-    std::erase_if(tasks, [](const auto& task) { return task.kind == PipelineTaskKind::weight_backward; });
-    for (auto& task : tasks) {
-      if (task.kind == PipelineTaskKind::input_backward) task.kind = PipelineTaskKind::backward;
+    switch (draws.below(3)) {
+      case 0:
+        if (forwards[c] < m && (c == 0 || forwards[c] < forwards[c - 1])) {
+          add(PipelineTaskKind::forward, forwards[c]++);
+        }
+        break;
+      case 1: {
+        const bool ready = backwards[c] < forwards[c] && (last || backwards[c] < backwards[c + 1]);
+        if (!ready) break;
+        const bool half = splits == 1 || (splits == 2 && draws.one_in(2)) || weights[c] < backwards[c];
+        add(half ? PipelineTaskKind::input_backward : PipelineTaskKind::backward, backwards[c]++);
+        if (half) break;
+        ++weights[c];
+        --left;
+        break;
+      }
+      default:
+        if (weights[c] < backwards[c]) add(PipelineTaskKind::weight_backward, weights[c]++);
     }
   }
   return order;
@@ -160,6 +176,7 @@ struct Instance {
   std::vector<int> stage_of_segment{};
   bool a_segment_is_a_chunk = false;  ///< else runs of segments of one stage are
   bool recomputes = false;
+  std::string optimizer{};
   std::string schedule{};
   plan::PipelineOrder order{};
   std::string text{};
@@ -183,6 +200,7 @@ Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
   one.replicas = ranks / one.stages;
   one.micro_batches = 1 + draws.below(9);
   one.recomputes = draws.one_in(3);
+  one.optimizer = draws.of<std::string>({"zero1", "acco", "ddp"});
 
   const int nodes = dag.node_count();
   const auto cut = [&](int segments) {
@@ -199,7 +217,8 @@ Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
     }
   };
   const std::vector<std::string> names{"gpipe",  "1f1b",           "1f1b-eager", "interleaved", "looped-bfs",
-                                       "zb-h1",  "interleaved-zb", "zb-v",       "v-half",      "dualpipe-v"};
+                                       "zb-h1",  "interleaved-zb", "zb-v",       "v-half",      "dualpipe-v",
+                                       "zb-h2",  "v-min"};
   std::string name = draws.one_in(2) ? "random" : draws.of(names);
   if (2 * p > nodes) name = "random";  // too few operators for two chunks on each stage
   one.schedule = name;
@@ -212,13 +231,13 @@ Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
     }
     one.order = random_order(draws, chunks_of(one.stage_of_segment), p, m);
   } else {
-    const bool folded = name == "zb-v" || name == "v-half" || name == "dualpipe-v";
+    const bool folded = name == "zb-v" || name == "v-half" || name == "v-min" || name == "dualpipe-v";
     const bool two = folded || name == "interleaved" || name == "looped-bfs" || name == "interleaved-zb";
     one.a_segment_is_a_chunk = true;
     looped(two ? 2 * p : p, folded);
-    one.order = whole(plan::pipeline_order_of(name, p, m, two ? 2 : 1));
+    one.order = plan::pipeline_order_of(name, p, m, two ? 2 : 1);
   }
-  one.text = concat("seed ", seed, ": ", name, ", ", one.replicas, " replicas of ", p, " stages, ", m,
+  one.text = concat("seed ", seed, ": ", name, ", ", one.optimizer, ", ", one.replicas, " replicas of ", p, " stages, ", m,
                     " micro-batches", one.recomputes ? ", recomputed" : "", ", stages of segments");
   for (const int stage : one.stage_of_segment) one.text += concat(" ", stage);
   one.text += concat("\n", plan::text_of(one.order));
@@ -249,10 +268,19 @@ public:
       }
     }
     ++drawn_[one.schedule];
+    ++drawn_[one.optimizer];
+    bool halves = false, whole = false;
+    for (const auto& tasks : one.order.tasks) {
+      for (const auto& task : tasks) {
+        halves = halves || task.kind == PipelineTaskKind::input_backward;
+        whole = whole || task.kind == PipelineTaskKind::backward;
+      }
+    }
     for (const auto& [what, is] :
          {std::pair{"readers on three stages", skips}, {"readers go back and forth", alternates},
           {"no gradient comes back", unlearned}, {"ties between stages", tied},
-          {"recomputed", one.recomputes}, {"several replicas", one.replicas > 1},
+          {"recomputed", one.recomputes}, {"halves of backwards", halves}, {"halves beside whole ones", halves && whole},
+          {"several replicas", one.replicas > 1},
           {"fewer micro-batches than stages", one.micro_batches < one.stages}}) {
       drawn_[what] += is ? 1 : 0;
     }
@@ -264,6 +292,60 @@ public:
 private:
   std::map<std::string, int> drawn_;
 };
+
+/// By receiver and kind: how many messages, and their bytes.
+using Sent = std::map<std::pair<int, schedule::Traffic>, std::pair<std::uint64_t, Bytes>>;
+
+void add(Sent& sent, int to, schedule::Traffic traffic, Bytes bytes, int times) {
+  const comm::Cost cost = comm::message_cost(bytes);
+  auto& [messages, all] = sent[{to, traffic}];
+  messages += cost.messages * static_cast<std::uint64_t>(times);
+  all += cost.bytes * static_cast<Bytes>(times);
+}
+
+/// What a program sends between stages.
+Sent sent_by(const schedule::Program& program) {
+  Sent sent;
+  for (const schedule::Instruction& i : program.round) {
+    if (i.lane != schedule::Lane::send) continue;
+    for (const schedule::Message& message : i.sends) {
+      auto& [messages, all] = sent[{message.peer, i.traffic}];
+      messages += message.pieces;
+      all += message.bytes;
+    }
+  }
+  return sent;
+}
+
+/// What a step sends that has one phase, by the planner that has neither program nor Trainer.
+Sent foreseen(const run::StepPlan& plan, int rank, int micro_batches) {
+  using schedule::Traffic;
+  const int replica = plan.topology.replica_of(rank);
+  std::vector<int> places;
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    const int place = plan.topology.rank(replica, plan.stage_of_segment[s]);
+    places.resize(static_cast<std::size_t>(plan.segments[s].last), place);
+  }
+  const graph::RemoteMessages messages = graph::remote_messages(*plan.dag, places);
+  Sent sent;
+  const auto add_all = [&](const std::vector<graph::RemoteMessage>& all, Traffic traffic, int times) {
+    for (const graph::RemoteMessage& message : all) {
+      if (message.from == rank) add(sent, message.to, traffic, message.bytes, times);
+    }
+  };
+  add_all(messages.forward, Traffic::activation, micro_batches);
+  std::vector<graph::RemoteMessage> alone = messages.backward;  // of tensors that one place reads
+  for (const graph::ChainedSum& sum : messages.chained) {
+    add_all(sum.messages, Traffic::activation_gradient, micro_batches);
+    std::erase_if(alone, [&](const graph::RemoteMessage& message) { return message.of == sum.tensor; });
+  }
+  add_all(alone, Traffic::activation_gradient, micro_batches);
+  for (const graph::TiedParameter& tied : messages.tied) {
+    add_all(tied.gradients, Traffic::gradient, 1);
+    add_all(tied.weights, Traffic::parameter, 1);
+  }
+  return sent;
+}
 
 struct Trained {
   std::vector<double> numbers{};
@@ -288,6 +370,9 @@ Trained train(std::uint64_t seed, const Instance& one, typename Tested::Options 
   }
   result.numbers.push_back(trainer.evaluate(2));
   const run::StepPlan& plan = trainer.plan();
+  if (plan.phases_per_step == 1 && plan.topology.stages > 1) {
+    EXPECT_EQ(sent_by(trainer.program()), foreseen(plan, trainer.rank(), one.micro_batches));
+  }
   const int stage = plan.topology.stage_of(trainer.rank());
   for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
     bool has = plan.owner_of(static_cast<int>(p)) == stage;
@@ -309,6 +394,23 @@ std::uint64_t first_seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
 }
 
+template <class Optim>
+Trained train_spread(std::uint64_t seed, const Instance& one, const comm::Communicator& world) {
+  typename Piped<Optim>::Options options;
+  options.topology = run::Topology(one.replicas, one.stages);
+  if (!one.a_segment_is_a_chunk) options.topology->stage_of_segment = one.stage_of_segment;
+  options.pipeline.order = one.order;
+  return train<Piped<Optim>>(seed, one, options, world);
+}
+
+/// Ddp has the bits of Zero1.
+template <class Optim>
+Trained train_alone(std::uint64_t seed, const Instance& one, const comm::Communicator& self) {
+  typename Trainer<Optim>::Options options;
+  options.virtual_ranks = one.replicas;
+  return train<Trainer<Optim>>(seed, one, options, self);
+}
+
 TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_process) {
   const comm::Communicator world;
   const comm::Communicator self = world.split(world.rank(), 0, "self");
@@ -319,14 +421,11 @@ TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_proces
     const Instance one = random_instance(seed, model.dag(), world.size());
     SCOPED_TRACE(one.text);
     histogram.add(model.dag(), one);
-    Piped::Options piped;
-    piped.topology = run::Topology(one.replicas, one.stages);
-    if (!one.a_segment_is_a_chunk) piped.topology->stage_of_segment = one.stage_of_segment;
-    piped.pipeline.order = one.order;
-    Whole::Options whole;
-    whole.virtual_ranks = one.replicas;
-    const Trained spread = train<Piped>(seed, one, piped, world);
-    const Trained alone = train<Whole>(seed, one, whole, self);
+    const bool overlaps = one.optimizer == "acco";
+    const Trained spread = overlaps                  ? train_spread<Acco>(seed, one, world)
+                           : one.optimizer == "ddp" ? train_spread<optim::Ddp<optim::AdamW>>(seed, one, world)
+                                                    : train_spread<Zero1>(seed, one, world);
+    const Trained alone = overlaps ? train_alone<Acco>(seed, one, self) : train_alone<Zero1>(seed, one, self);
     EXPECT_EQ(spread.numbers, alone.numbers);
     for (const auto& [name, values] : spread.weights) {
       EXPECT_EQ(values, alone.weights.at(name)) << name;
@@ -336,6 +435,54 @@ TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_proces
     if (failed != 0) break;
   }
   if (world.rank() == 0) histogram.print();
+}
+
+TEST(Cuts, a_gradient_that_is_pending_is_resumed_on_other_stages) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const SharedFolder folder("pending");
+  const auto train_on = [&](int stages, int steps, const char* schedule, const auto& before) -> std::vector<double> {
+    const comm::Communicator ranks = world.split(world.rank() < stages ? 0 : 1, world.rank(), "stages");
+    if (world.rank() >= stages) return {};
+    Piped<Acco>::Options options;
+    options.topology = run::Topology(1, stages);
+    options.pipeline.schedule = schedule;
+    options.micro_batches = {3};
+    options.learning_rate = {.peak = 0.01, .warmup = 0};
+    options.device.threads = 1;
+    Piped<Acco> trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, ranks);
+    before(trainer);
+    std::vector<double> losses;
+    for (int step = 0; step < steps; ++step) losses.push_back(trainer.step().loss);
+    checkpoint::save(trainer, folder.path());
+    return losses;
+  };
+  const auto resume = [&](auto& trainer) {
+    ASSERT_TRUE(checkpoint::resume(trainer, folder.path()).has_value());
+  };
+  std::vector<double> undisturbed;
+  {
+    Trainer<Acco>::Options options;
+    options.micro_batches = {3};
+    options.learning_rate = {.peak = 0.01, .warmup = 0};
+    options.device.threads = 1;
+    Trainer<Acco> trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, self);
+    for (int step = 0; step < 6; ++step) undisturbed.push_back(trainer.step().loss);
+  }
+  const auto part = [&](std::size_t first) {
+    return std::vector<double>(undisturbed.begin() + static_cast<std::ptrdiff_t>(first),
+                               undisturbed.begin() + static_cast<std::ptrdiff_t>(first) + 2);
+  };
+  EXPECT_EQ(train_on(world.size(), 2, "1f1b", [](auto&) {}), part(0));
+  const std::vector<double> on_two = train_on(2, 2, "zb-v", resume);
+  if (world.rank() < 2) {
+    EXPECT_EQ(on_two, part(2));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::vector<double> on_one = train_on(1, 2, "gpipe", resume);
+  if (world.rank() < 1) {
+    EXPECT_EQ(on_one, part(4));
+  }
 }
 
 }  // namespace

@@ -146,6 +146,10 @@ TEST_F(ReefTrainRanks, a_model_over_stages_trains_to_the_weights_of_one_rank) {
   };
   const auto alone = weights(1, "--recipe zero1");
   EXPECT_EQ(weights(2, "--recipe dtfm"), alone);
+  EXPECT_EQ(weights(2, "--recipe dtfm --pipeline zb-h1"), alone) << "backwards in halves";
+  EXPECT_EQ(weights(2, "--recipe dtfm --pipeline searched"), alone);
+  const auto narrow = weights(1, "--recipe zero1 --precision bf16");
+  EXPECT_EQ(weights(2, "--recipe dtfm --precision bf16 --pipeline zb-v"), narrow);
   write("order.txt", "F0 F1 F2 B0 B1 B2\nF0 B0 F1 F2 B1 B2\n");
   EXPECT_EQ(weights(2, "--recipe dtfm --order " + path("order.txt")), alone);
   EXPECT_EQ(weights(2, "--recipe dtfm --pipeline gpipe --prompt-bytes 4 --checkpoint " + path("c")), alone);

@@ -59,6 +59,7 @@ struct NodePlan {
   BackwardPart in_input_half = BackwardPart::none;
   BackwardPart in_weight_half = BackwardPart::none;
   Location weight_workspace;  ///< where the weight half runs it, in place of backward_workspace
+  double weight_share = 0;    ///< of the operations of its backward, those of the weight half
 };
 
 /// Nodes [first, last) of a Dag as a unit that runs alone: what crosses its boundary, and where

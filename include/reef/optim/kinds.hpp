@@ -21,6 +21,8 @@ inline constexpr std::string_view scalars = "Scalars";
 inline constexpr std::string_view decide = "Decide";
 inline constexpr std::string_view own_norms = "OwnNorms";
 inline constexpr std::string_view own_decide = "OwnDecide";
+inline constexpr std::string_view replica_scalars = "ReplicaScalars";
+inline constexpr std::string_view replica_decide = "ReplicaDecide";
 inline constexpr std::string_view update = "Update";
 inline constexpr std::string_view publish = "Publish";
 

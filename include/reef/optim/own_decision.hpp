@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -9,49 +11,100 @@
 #include <reef/optim/detail/scalars.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/optim/views.hpp>
+#include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
 
 /// \file
-/// How a rank comes to a Verdict of its own, for optimizer policies to share: `OwnNorms(b)`, `OwnDecide`.
+/// How a replica comes to a Verdict of its own, for optimizer policies to share: `OwnNorms(b)`, `OwnDecide`.
 
 namespace reef::inline v0::optim {
 
-/// Appends what ends in this rank's own Verdict on its micro-batches, and sets builder.verdict. Nobody
-/// is told.
+namespace detail {
+
+/// What the stages of a replica tell each other, in doubles, member after member:
 ///
-///     OwnNorms(b)   sums of squares of the gradient of bucket b, block by block
-///     OwnDecide     folds losses, loss weights and sums; behind the Batches, not behind messages
+///     loss weight, weight * loss, micro-batches | sums of squares of what it holds, bucket after bucket
+struct ReplicaLayout {
+  Group group{};
+  std::vector<std::int64_t> members{0};  ///< offsets, one more than members
+  std::vector<std::int64_t> norms;       ///< by bucket: where its sums begin
+  std::vector<std::int64_t> blocks;      ///< by bucket: how many there are
+
+  ReplicaLayout(const run::StepPlan& plan, int replica)
+      : group(plan.topology.pipeline(replica)),
+        norms(plan.buckets.size()),
+        blocks(plan.buckets.size()) {
+    for (const int rank : group.members) {
+      std::int64_t end = members.back() + ScalarLayout::counts;
+      for (const std::size_t b : plan.buckets_of(plan.topology.stage_of(rank))) {
+        norms[b] = end;
+        blocks[b] = run::norm_blocks(plan.buckets[b].pieces(0, plan.buckets[b].size()));
+        end += blocks[b];
+      }
+      members.push_back(end);
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Appends what ends in a Verdict on the micro-batches of this rank's replica alone, and sets builder.verdict. No
+/// other replica is told.
+///
+///     OwnNorms(b)       sums of squares of the gradient of bucket b, block by block
+///     OwnDecide         folds losses, loss weights and sums; behind the Batches, not behind messages
+///
+/// Of a replica over several stages, which decide together:
+///
+///     ReplicaScalars    its stages tell each other their losses, loss weights and sums; behind the Batches
+///     ReplicaDecide     folds them, in the order of OwnDecide
 ///
 /// \code
 /// // given: run::StepBuilder& builder
 /// optim::add_own_decision(builder);
 /// \endcode
 inline void add_own_decision(run::StepBuilder& builder) {
+  using run::Lane;
   using run::Place;
+  const run::StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
   std::vector<run::Value> sums;
   for (const std::size_t b : builder.held()) {
-    const run::Bucket& bucket = builder.plan.buckets[b];
+    const run::Bucket& bucket = plan.buckets[b];
     const std::int64_t blocks = run::norm_blocks(bucket.pieces(0, bucket.size()));
     sums.push_back({program.add_storage(concat("sums of squares ", b),
                                         static_cast<Bytes>(blocks) * sizeof(double), Place::device),
                     0});
-    schedule::Instruction& norms = program.add(kinds::own_norms, run::Lane::compute, static_cast<int>(b));
+    schedule::Instruction& norms = program.add(kinds::own_norms, Lane::compute, static_cast<int>(b));
     const NormsView view(norms, run::Lists::added);
     view.gradient.front() = {builder.reduced[b], 0};
     view.sums.front() = sums.back();
     norms.cost.bytes = builder.sum_bytes(b);
   }
+  const bool alone = plan.topology.stages == 1;
   builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
-  schedule::Instruction& decide = program.add(kinds::own_decide, run::Lane::source);
-  detail::count_micro_batches(decide, builder);
-  const ScalarsView view(builder, decide, sums.size(), run::Lists::added);
+  schedule::Instruction& scalars =
+      program.add(alone ? kinds::own_decide : kinds::replica_scalars, Lane::source);
+  detail::count_micro_batches(scalars, builder);
+  const ScalarsView view(builder, scalars, sums.size(), run::Lists::added);
   detail::read_losses(view, builder);
   view.sums.set(sums);
   view.result.front() = {builder.verdict, 0};
+  if (alone) return;
+  const detail::ReplicaLayout layout(plan, plan.topology.replica_of(builder.rank()));
+  const run::StorageId table =
+      program.add_storage("scalars of the replica",
+                          static_cast<Bytes>(layout.members.back()) * sizeof(double), Place::host);
+  view.result.front() = {table, 0};
+  scalars.traffic = schedule::Traffic::scalars;
+  run::add_all_gather_messages(scalars, builder, sizeof(double), run::first_scalars_channel + 1,
+                               layout.group, layout.members);
+  const DecideView decide(program.add(kinds::replica_decide, Lane::source), run::Lists::added);
+  decide.scalars.front() = {table, 0};
+  decide.verdict.front() = {builder.verdict, 0};
 }
 
-/// Adds the code of OwnNorms and OwnDecide.
+/// Adds the code of OwnNorms, OwnDecide, ReplicaScalars and ReplicaDecide.
 template <class Handlers, class RankContext>
 void add_own_decision_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
   using T = typename RankContext::sum_type;
@@ -82,6 +135,53 @@ void add_own_decision_code(Handlers& handlers, const RankContext& context, Updat
           double squares = 0;
           for (const std::span<const double> blocks : sums) {
             for (const double sum : blocks) squares += sum;
+          }
+          *verdict = judge(counts[0], counts[1], squares, options);
+          verdict->micro_batches = static_cast<std::int64_t>(counts[2]);
+        });
+      });
+
+  if (context.plan().topology.stages == 1) return;
+  const auto layout = std::make_shared<const detail::ReplicaLayout>(
+      context.plan(), context.plan().topology.replica_of(context.rank()));
+  handlers.on_wire(
+      kinds::replica_scalars,
+      [&context, layout](const schedule::Instruction& i) -> typename Handlers::Communication {
+        const ScalarsView view(context.builder, i);
+        const std::span<double> table = context.template span<double>(view.result.front());
+        const auto at = static_cast<std::size_t>(layout->group.position_of(context.rank()));
+        const auto begin = static_cast<std::size_t>(layout->members[at]);
+        const std::span<double> own =
+            table.subspan(begin, static_cast<std::size_t>(layout->members[at + 1]) - begin);
+        auto gather = context.template all_gather<double>("scalars of the replica", i,
+                                                          std::span<const double>(own), table);
+        std::vector<std::span<const double>> sums;
+        for (const run::Value value : view.sums) sums.push_back(context.template span<double>(value));
+        gather.begin = [own, sums, micro_batches = detail::Counts<T>(context, view)] {
+          micro_batches.write_to(own.data());
+          double* to = own.data() + detail::ScalarLayout::counts;
+          for (const std::span<const double> blocks : sums) {
+            to = std::copy(blocks.begin(), blocks.end(), to);
+          }
+        };
+        return gather;
+      });
+  handlers.on_wire(
+      kinds::replica_decide,
+      [&context, layout, options](const schedule::Instruction& i) -> typename Handlers::Communication {
+        const DecideView view(i);
+        const auto* const all = context.template at<double>(view.scalars.front());
+        auto* const verdict = context.template at<Verdict>(view.verdict.front());
+        return context.call("decide", [all, verdict, layout, options] {
+          double counts[detail::ScalarLayout::counts] = {};
+          for (std::size_t member = 0; member + 1 < layout->members.size(); ++member) {
+            for (int k = 0; k < detail::ScalarLayout::counts; ++k) {
+              counts[k] += all[layout->members[member] + k];
+            }
+          }
+          double squares = 0;
+          for (std::size_t b = 0; b < layout->norms.size(); ++b) {
+            for (std::int64_t k = 0; k < layout->blocks[b]; ++k) squares += all[layout->norms[b] + k];
           }
           *verdict = judge(counts[0], counts[1], squares, options);
           verdict->micro_batches = static_cast<std::int64_t>(counts[2]);

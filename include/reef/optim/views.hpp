@@ -64,10 +64,10 @@ inline Counted counted_of(const schedule::Instruction& scalars) {
   return static_cast<Counted>(scalars.mode);
 }
 
-/// `Scalars`, `OwnDecide`. Whoever writes one has set its mode and elements.
+/// `Scalars`, `OwnDecide`, `ReplicaScalars`. Whoever writes one has set its mode and elements.
 ///
 ///     reads    losses, loss weights, or counts: as its mode says; sums of squares of all buckets that are held, or none
-///     writes   result: all ranks' scalars, or the Verdict
+///     writes   result: the scalars of all, or the Verdict
 ///
 /// Throws ScheduleError unless that is what it reads.
 template <class I>
@@ -108,9 +108,9 @@ private:
   }
 };
 
-/// `Decide`.
+/// `Decide`, `ReplicaDecide`.
 ///
-///     reads    all ranks' scalars
+///     reads    the scalars of all
 ///     writes   Verdict
 template <class I>
 struct DecideView {

@@ -1,19 +1,21 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/pipeline/scheduled.hpp>
+#include <reef/pipeline/searched.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
 namespace reef::inline v0::pipeline {
 
 /// TrainerOptions::pipeline of Ordered.
 struct OrderedOptions : ScheduledOptions {
-  std::string schedule{};       ///< of plan::pipeline_schedule_names; or, if that is empty,
+  std::string schedule{};       ///< of plan::pipeline_schedule_names, or "searched"; or, if that is empty,
   plan::PipelineOrder order{};  ///< its ranks are stages; of as many micro-batches as every replica has
 };
 
@@ -32,6 +34,7 @@ struct Ordered : Scheduled<Ordered> {
 
   static plan::PipelineOrder order(const plan::PipelineModel& model, int micro_batches,
                                    const Options& options) {
+    if (options.schedule == searched) return Searched::order(model, micro_batches, {});
     if (!options.schedule.empty()) {
       return named(options, static_cast<int>(model.times.world.machines.size()), micro_batches);
     }
@@ -45,11 +48,14 @@ struct Ordered : Scheduled<Ordered> {
                       ".\n  fix: TrainerOptions::micro_batches of the order's number.");
   }
   static std::vector<int> stage_of_chunk(int stages, const Options& options) {
+    if (options.schedule == searched) return detail::looped(stages, 1);
     if (!options.schedule.empty()) return named(options, stages, 1).rank_of_chunk;
     return options.order.rank_of_chunk;
   }
 
 private:
+  static constexpr std::string_view searched = "searched";
+
   static plan::PipelineOrder named(const Options& options, int stages, int micro_batches) {
     return plan::pipeline_order_of(options.schedule, stages, micro_batches);
   }

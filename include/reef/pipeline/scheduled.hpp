@@ -66,6 +66,9 @@ struct Scheduled {
       });
     }
     plan.timetables = std::move(timetables).result();
+    for (const auto& timetable : plan.timetables.training) {
+      if (timetable->splits()) plan.split_backwards();
+    }
   }
 
   static void add(run::StepBuilder& builder) {

@@ -16,6 +16,7 @@ struct SearchedOptions : ScheduledOptions {
   std::uint64_t seed = 0;
   int effort = 20;  ///< rounds, of some 30 ms each
   std::vector<int> max_activations{};  ///< by stage, in micro-batches; empty: as many as 1F1B holds, p - r
+  bool splits_backward = true;  ///< backwards may run in halves, of which the second is what bubbles are filled with
 
   /// Throws OptionError.
   void validate() const {
@@ -50,7 +51,7 @@ struct Searched : Scheduled<Searched> {
     problem.forward = model.forward;
     problem.backward = model.backward;
     problem.max_activations = options.max_activations;
-    problem.splits = false;
+    problem.splits = options.splits_backward;
     const int stages = problem.ranks();
     for (int stage = 0; stage < stages && options.max_activations.empty(); ++stage) {
       problem.max_activations.push_back(std::min(micro_batches, stages - stage));
@@ -63,7 +64,7 @@ struct Searched : Scheduled<Searched> {
 
   static void hash(Hash& hash, const Options& options) {
     Scheduled::hash(hash, options);
-    hash.add(options.seed).add(options.effort);
+    hash.add(options.seed).add(options.effort).add(options.splits_backward);
     for (const int most : options.max_activations) hash.add(most);
   }
 };

@@ -6,8 +6,8 @@
 
 #include <reef/graph/chain.hpp>
 #include <reef/profile/profile.hpp>
-#include <reef/run/kinds.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/run/views.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/world.hpp>
 
@@ -47,17 +47,24 @@ inline std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profi
   constexpr Seconds least = 1e-9;  // so that no order has tasks that take none
   if (profile != nullptr) graph::require_operators_of(*plan.dag, *profile);
   std::vector<SegmentTimes> times;
-  for (const graph::Segment& segment : plan.segments) {
-    SegmentTimes sum{segment.forward_flops / 1e9, segment.backward_flops / 1e9};
+  for (const graph::Segment& whole : plan.segments) {
+    const graph::Segment segment =
+        graph::plan_segment(*plan.dag, whole.first, whole.last, graph::Halves::yes);
+    SegmentTimes sum{segment.forward_flops / 1e9, segment.backward_flops / 1e9,
+                     segment.weight_half_flops / 1e9};
     if (profile != nullptr) {
       sum = {};
       for (int node = segment.first; node < segment.last; ++node) {
         const profile::OperatorProfile& entry = profile->operators[static_cast<std::size_t>(node)];
         sum.forward += entry.forward_s;
         sum.backward += entry.backward_s;
+        sum.weight_backward += entry.backward_s * segment.plan(node).weight_share;
       }
     }
-    times.push_back({std::max(sum.forward, least), std::max(sum.backward, least)});
+    sum.forward = std::max(sum.forward, least);
+    sum.backward = std::max(sum.backward, 2 * least);
+    sum.weight_backward = std::clamp(sum.weight_backward, least, sum.backward - least);
+    times.push_back(sum);
   }
   return times;
 }
@@ -78,19 +85,24 @@ inline void set_costs(schedule::Program& program, const StepPlan& plan,
   for (schedule::Instruction& instruction : program.round) {
     const bool forward = instruction.kind == kinds::forward;
     const bool again = instruction.kind == kinds::recompute;
-    if (!forward && !again && instruction.kind != kinds::backward) {
+    const graph::BackwardPart part = backward_part(instruction.kind);
+    if (!forward && !again && part == graph::BackwardPart::none) {
       if (profile.host_bytes_per_second > 0 && detail::works_on_host(program, instruction)) {
         instruction.cost.seconds =
             static_cast<double>(instruction.cost.bytes) / profile.host_bytes_per_second;
       }
       continue;
     }
-    const graph::Segment& segment = plan.segments[static_cast<std::size_t>(instruction.index)];
+    const auto s = static_cast<std::size_t>(instruction.index);
+    const bool half = part == graph::BackwardPart::input || part == graph::BackwardPart::weight;
+    const graph::Segment& segment = half ? plan.halves[s] : plan.segments[s];
     Seconds seconds = 0;
     for (int node = segment.first; node < segment.last; ++node) {
       const profile::OperatorProfile& entry = profile.operators[static_cast<std::size_t>(node)];
       if (again && !segment.plan(node).recomputed) continue;
-      seconds += forward || again ? entry.forward_s : entry.backward_s;
+      const double weight = segment.plan(node).weight_share;
+      const double share = !half ? 1 : part == graph::BackwardPart::weight ? weight : 1 - weight;
+      seconds += forward || again ? entry.forward_s : share * entry.backward_s;
     }
     instruction.cost.seconds = seconds;
   }

@@ -147,6 +147,11 @@ inline void add_segment_storages(StepBuilder& builder, StepBuilder::MicroBatch& 
       add("recompute workspace", again ? segment.forward_workspace_bytes : 0);
   storages.backward_workspace[index] =
       add("backward workspace", trains ? segment.backward_workspace_bytes : 0);
+  if (!trains || plan.halves.empty()) return;
+  const graph::Segment& halves = plan.halves[index];
+  storages.input_workspace[index] = add("input half's workspace", halves.backward_workspace_bytes);
+  storages.weight_workspace[index] = add("weight half's workspace", halves.weight_half_workspace_bytes);
+  storages.pending[index] = add("pending gradients", halves.pending_bytes);
 }
 
 }  // namespace detail
@@ -188,8 +193,10 @@ inline int add_micro_batches(StepBuilder& builder) {
     for (auto* const by_tensor : {&storages.tensors, &storages.gradients, &storages.recomputed}) {
       by_tensor->assign(dag.tensors.size(), no_storage);
     }
-    for (auto* const by_segment : {&storages.saved, &storages.forward_workspace,
-                                   &storages.recompute_workspace, &storages.backward_workspace}) {
+    for (auto* const by_segment :
+         {&storages.saved, &storages.forward_workspace, &storages.recompute_workspace,
+          &storages.backward_workspace, &storages.input_workspace, &storages.weight_workspace,
+          &storages.pending}) {
       by_segment->assign(plan.segments.size(), no_storage);
     }
     if (fills) detail::add_batch_storages(builder, storages, of_phase, k, suffix);
@@ -241,22 +248,36 @@ inline void add_recompute(StepBuilder& builder, int s, int j) {
 namespace detail {
 
 /// What a backward reads of boundary tensors: its own where a Recompute has them.
-inline std::vector<Value> backward_tensors(const StepBuilder& builder,
-                                           const graph::Segment& segment,
+inline std::vector<Value> backward_tensors(const StepBuilder& builder, const std::vector<int>& ids,
+                                           int first_node,
                                            const StepBuilder::MicroBatch& storages) {
   std::vector<Value> values;
-  for (const int id : segment.backward_reads) {
+  for (const int id : ids) {
     const auto tensor = static_cast<std::size_t>(id);
     const StorageId again = storages.recomputed[tensor];
-    const bool own = builder.plan.dag->tensor_at(id).producer >= segment.first;
+    const bool own = builder.plan.dag->tensor_at(id).producer >= first_node;
     values.push_back({own && again != no_storage ? again : storages.tensors[tensor], 0});
   }
   return values;
 }
 
-/// Appends `AddGradients(segment, j)` behind a Backward, and gives that storages of the micro-batch's own.
-inline void add_rounding(StepBuilder& builder, const BackwardView<Instruction>& backward, int s,
-                         int j, const std::vector<Value>& gradients, bool begins) {
+/// Of a segment's gradients that are to be rounded, a micro-batch's own: made by the first who asks.
+inline const std::vector<Value>& unrounded(StepBuilder& builder, int s, int j,
+                                           const std::vector<Value>& gradients) {
+  std::vector<Value>& own = builder.micro_batches[static_cast<std::size_t>(j)].rounded[s];
+  for (std::size_t k = own.size(); k < gradients.size(); ++k) {
+    const schedule::Storage storage = builder.program.storages[gradients[k].storage];
+    const Bytes bytes = storage.bytes / builder.plan.gradient_bytes() * builder.plan.sum_bytes();
+    own.push_back({builder.program.add_storage(concat(storage.name, " of micro-batch ", j), bytes,
+                                               Place::device),
+                   0});
+  }
+  return own;
+}
+
+/// Appends `AddGradients(segment, j)`.
+inline void add_rounding(StepBuilder& builder, int s, int j, const std::vector<Value>& gradients,
+                         bool begins) {
   Instruction add;
   add.kind = kinds::add_gradients;
   add.lane = Lane::compute;
@@ -265,51 +286,77 @@ inline void add_rounding(StepBuilder& builder, const BackwardView<Instruction>& 
   set_sum_mode(add, begins);
   const AddGradientsView view(builder, add, Lists::added);
   view.gradients.set(gradients);
+  view.from.set(unrounded(builder, s, j, gradients));
   for (std::size_t k = 0; k < gradients.size(); ++k) {
-    const schedule::Storage storage = builder.program.storages[gradients[k].storage];
-    const Bytes bytes = storage.bytes / builder.plan.gradient_bytes() * builder.plan.sum_bytes();
-    view.from[k] = {builder.program.add_storage(concat(storage.name, " of micro-batch ", j), bytes,
-                                                Place::device),
-                    0};
-    add.cost.bytes += bytes + (begins ? 1 : 2) * storage.bytes;
+    const std::vector<schedule::Storage>& storages = builder.program.storages;
+    add.cost.bytes += storages[view.from[k].storage].bytes +
+                      (begins ? 1 : 2) * storages[gradients[k].storage].bytes;
   }
-  backward.gradients.set(view.from);
   builder.program.round.push_back(std::move(add));
+}
+
+/// Appends a backward, or a half of one. The first micro-batch of a fold overwrites the gradients, unless the phase
+/// continues; the others add to them. BackwardView says what it reads, writes and accumulates into.
+///
+/// Where the plan rounds gradients, it always writes, to storages of the micro-batch's own, and behind what ends it
+/// `AddGradients(segment, j)` reads those, and writes or accumulates gradients_of(segment).
+inline void add_backward(StepBuilder& builder, std::string_view kind, int s, int j, int fold,
+                         bool first_of_fold) {
+  const auto index = static_cast<std::size_t>(s);
+  const bool begins = first_of_fold && !builder.phase.continues;
+  const bool rounds = builder.plan.rounds_gradients();
+  Instruction& backward = builder.program.add(kind, Lane::compute, s, j);
+  set_sum_mode(backward, begins || rounds);
+  const BackwardView view(builder, backward, Lists::added);
+  const graph::Segment& segment = view.segment();
+  const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
+  const bool whole = view.part() == graph::BackwardPart::all;
+  const bool weight = view.part() == graph::BackwardPart::weight;
+  view.weights.set(builder.weights_of(segment));
+  view.tensors.set(backward_tensors(builder, view.tensor_ids(), segment.first, storages));
+  view.saved.front() = {storages.saved[index], 0};
+  view.output_gradients.set(values_of(storages.gradients, view.output_gradient_ids()));
+  for (std::size_t k = 0; !weight && k < segment.input_gradients.size(); ++k) {
+    view.input_gradient(k).front() = {
+        storages.gradients[static_cast<std::size_t>(segment.input_gradients[k])], 0};
+  }
+  const auto& workspaces = whole    ? storages.backward_workspace
+                           : weight ? storages.weight_workspace
+                                    : storages.input_workspace;
+  view.workspace.front() = {workspaces[index], 0};
+  if (!view.pending.empty()) view.pending.front() = {storages.pending[index], 0};
+  backward.cost.flops = whole    ? segment.backward_flops
+                        : weight ? segment.weight_half_flops
+                                 : segment.backward_flops - segment.weight_half_flops;
+  if (view.part() == graph::BackwardPart::input && view.gradients.empty()) return;
+  const std::vector<Value> gradients = builder.gradients_of(s, fold);
+  view.gradients.set(rounds ? unrounded(builder, s, j, gradients) : gradients);
+  if (rounds && (whole || weight)) add_rounding(builder, s, j, gradients, begins);
 }
 
 }  // namespace detail
 
-/// Appends `Backward(segment, j)`, behind a `Recompute` where the plan says so. The first micro-batch of a
-/// fold overwrites the gradients, unless the phase continues; the others add to them. BackwardView says what it
-/// reads, writes and accumulates into.
-///
-/// Where the plan rounds gradients, the Backward always writes, to storages of the micro-batch's own, and
-/// `AddGradients(segment, j)` reads those, and writes or accumulates gradients_of(segment).
+/// Appends `Backward(segment, j)`, behind a `Recompute` where the plan says so. `first_of_fold`: it begins the sums of
+/// gradients, which the others of the fold add to.
 inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
-  const graph::Segment& segment = builder.plan.segments[static_cast<std::size_t>(s)];
-  const StepBuilder::MicroBatch& storages = builder.micro_batches[static_cast<std::size_t>(j)];
-  const bool begins = first_of_fold && !builder.phase.continues;
-  const bool rounds = builder.plan.rounds_gradients();
   if (!keeps(builder, s)) add_recompute(builder, s, j);
-  Instruction& backward = builder.program.add(kinds::backward, Lane::compute, s, j);
-  set_sum_mode(backward, begins || rounds);
-  const BackwardView view(builder, backward, Lists::added);
-  view.weights.set(builder.weights_of(segment));
-  view.tensors.set(detail::backward_tensors(builder, segment, storages));
-  view.saved.front() = {storages.saved[static_cast<std::size_t>(s)], 0};
-  view.output_gradients.set(values_of(storages.gradients, segment.output_gradients));
-  for (std::size_t k = 0; k < segment.input_gradients.size(); ++k) {
-    view.input_gradient(k).front() = {
-        storages.gradients[static_cast<std::size_t>(segment.input_gradients[k])], 0};
+  detail::add_backward(builder, kinds::backward, s, j, fold, first_of_fold);
+}
+
+/// Appends `BackwardInput(segment, j)`, behind a `Recompute` where the plan says so: the half that others wait for.
+/// Throws ScheduleError unless the plan has halves (StepPlan::split_backwards).
+inline void add_input_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
+  if (builder.plan.halves.empty()) {
+    throw ScheduleError("reef::run: half a backward of segment ", s, ", but the plan has whole ones.\n"
+                        "  fix: plan.split_backwards() in the policy's plan().");
   }
-  view.workspace.front() = {storages.backward_workspace[static_cast<std::size_t>(s)], 0};
-  backward.cost.flops = segment.backward_flops;
-  const std::vector<Value> gradients = builder.gradients_of(s, fold);
-  if (rounds) {
-    detail::add_rounding(builder, view, s, j, gradients, begins);
-  } else {
-    view.gradients.set(gradients);
-  }
+  if (!keeps(builder, s)) add_recompute(builder, s, j);
+  detail::add_backward(builder, kinds::backward_input, s, j, fold, first_of_fold);
+}
+
+/// Appends `BackwardWeight(segment, j)`, any time behind its BackwardInput; of a segment in ascending order of j.
+inline void add_weight_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
+  detail::add_backward(builder, kinds::backward_weight, s, j, fold, first_of_fold);
 }
 
 /// Appends what ends a rank's fold: the gradients of parameters that other stages use come in, or go to those that
@@ -319,7 +366,7 @@ inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool firs
 /// folded when they are handed over.
 inline void add_folds(StepBuilder& builder, int fold) {
   if (builder.keeps_gradients()) return;
-  add_tied_gradients(builder, fold);
+  add_tied_gradients(builder, fold, builder.phase.gradients, builder.phase.gradients);
   const StepPlan& plan = builder.plan;
   schedule::Program& program = builder.program;
   for (auto held = builder.held().rbegin(); held != builder.held().rend(); ++held) {

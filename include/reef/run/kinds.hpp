@@ -22,6 +22,8 @@ using reef::kinds::forward;
 using reef::kinds::recompute;
 
 inline constexpr std::string_view batch = "Batch";
+inline constexpr std::string_view backward_input = "BackwardInput";
+inline constexpr std::string_view backward_weight = "BackwardWeight";
 inline constexpr std::string_view add_gradients = "AddGradients";
 inline constexpr std::string_view fold_uses = "FoldUses";
 inline constexpr std::string_view fold_rank = "FoldRank";

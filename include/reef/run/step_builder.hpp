@@ -92,6 +92,10 @@ struct StepBuilder {
     std::vector<StorageId> forward_workspace;   ///< by segment
     std::vector<StorageId> recompute_workspace;  ///< by segment
     std::vector<StorageId> backward_workspace;  ///< by segment
+    std::vector<StorageId> input_workspace;     ///< by segment, of halves
+    std::vector<StorageId> weight_workspace;    ///< by segment, of halves
+    std::vector<StorageId> pending;             ///< by segment: between its halves
+    std::map<int, std::vector<Value>> rounded;  ///< by segment: gradients before they are rounded
     StorageId loss = no_storage;
     StorageId loss_weight = no_storage;
   };
@@ -108,6 +112,7 @@ struct StepBuilder {
   std::vector<StorageId> comm_buffer{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
+  bool sends_tied_weights = false;  ///< the optimizer does, itself
 
   /// Reserves weights and gradients of this rank's stage. The other storages come with the passes.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0)
@@ -142,12 +147,15 @@ struct StepBuilder {
     }
   }
 
-  /// Gradients hold their value from round to round, each fold's its own. For `reserve`.
+  /// Gradients hold their value from round to round, each fold's its own. For `reserve`. Not those that come from other
+  /// stages, which keep them.
   void keep_gradients() {
-    for (const auto* ids : {&accumulators[0].buckets, &accumulators[0].uses}) {
-      for (const StorageId id : *ids) {
-        if (id != no_storage) program.storages[id].life = Life::persistent;
-      }
+    const auto keep = [this](StorageId id) {
+      if (id != no_storage) program.storages[id].life = Life::persistent;
+    };
+    for (const StorageId id : accumulators[0].buckets) keep(id);
+    for (std::size_t use = 0; use < accumulators[0].uses.size(); ++use) {
+      if (runs_use(static_cast<int>(use))) keep(accumulators[0].uses[use]);
     }
     for (int fold = 1; fold < plan.virtual_ranks; ++fold) {
       add_accumulators(concat(" of virtual rank ", fold), Life::persistent);
@@ -165,6 +173,9 @@ struct StepBuilder {
   [[nodiscard]] const std::vector<std::size_t>& held() const { return held_; }
   /// This rank computes losses. Others count nothing of their micro-batches.
   [[nodiscard]] bool reports_loss() const { return stage_ == plan.loss_stage(); }
+
+  /// The operator of that use of a parameter is on this stage.
+  [[nodiscard]] bool runs_use(int use) const { return plan.stage_of_use(use) == stage_; }
 
   /// There is a backward.
   [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }

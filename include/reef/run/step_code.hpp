@@ -45,21 +45,25 @@ public:
                           segment.recompute_writes, segment.forward_workspace_bytes);
   }
 
-  static graph::SegmentBindings of_backward(const Context& context, const Instruction& backward) {
+  static graph::SegmentBindings of_backward(const Context& context, const Instruction& backward,
+                                            const BackwardView<const Instruction>& view) {
     Operands operands(context, backward);
     graph::SegmentBindings& bindings = operands.bindings_;
-    const graph::Segment& segment = operands.segment();
-    const BackwardView view(context.builder, backward);
+    const graph::Segment& segment = view.segment();
     operands.bind_weights(view.weights);
-    operands.bind(bindings.tensors, segment.backward_reads, view.tensors);
+    operands.bind(bindings.tensors, view.tensor_ids(), view.tensors);
     bindings.saved = operands.at(view.saved, 0, segment.saved_bytes);
-    operands.bind(bindings.gradients, segment.output_gradients, view.output_gradients);
-    for (std::size_t k = 0; k < segment.input_gradients.size(); ++k) {
+    if (!view.pending.empty()) {
+      bindings.pending = operands.at(view.pending, 0, segment.pending_bytes);
+    }
+    operands.bind(bindings.gradients, view.output_gradient_ids(), view.output_gradients);
+    const bool weight = view.part() == graph::BackwardPart::weight;
+    for (std::size_t k = 0; !weight && k < segment.input_gradients.size(); ++k) {
       const int id = segment.input_gradients[k];
       bindings.gradient(id) = operands.at(view.input_gradient(k), 0, operands.bytes_of(id));
     }
-    bindings.workspace = operands.at(view.workspace, 0, segment.backward_workspace_bytes);
-    operands.bind_uses(view.gradients);
+    bindings.workspace = operands.at(view.workspace, 0, view.workspace_bytes());
+    if (!view.gradients.empty()) operands.bind_uses(view.gradients);
     return std::move(bindings);
   }
 
@@ -263,16 +267,19 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
                    graph::Forward::recomputes);
   });
 
-  handlers.on_lane(kinds::backward, [&context](const Instruction& backward) -> Code {
-    using Operands = detail::Operands<Device, T, Gradient>;
-    const auto& segment = context.plan().segments[static_cast<std::size_t>(backward.index)];
-    return [&context, &segment, j = backward.micro_batch,
-            accumulate = !begins_sum(backward),
-            bindings = Operands::of_backward(context, backward)](DeviceLane& lane) {
-      context.graph.backward(segment, bindings, lane,
-                             {context.state.seed, context.first_sample(j), 0, 0}, accumulate);
-    };
-  });
+  for (const std::string_view kind :
+       {kinds::backward, kinds::backward_input, kinds::backward_weight}) {
+    handlers.on_lane(kind, [&context](const Instruction& backward) -> Code {
+      using Operands = detail::Operands<Device, T, Gradient>;
+      const BackwardView view(context.builder, backward);
+      return [&context, &segment = view.segment(), part = view.part(), j = backward.micro_batch,
+              accumulate = !begins_sum(backward),
+              bindings = Operands::of_backward(context, backward, view)](DeviceLane& lane) {
+        context.graph.backward(segment, bindings, lane,
+                               {context.state.seed, context.first_sample(j), 0, 0}, accumulate, part);
+      };
+    });
+  }
 
   if constexpr (!std::is_same_v<Gradient, Sum>) detail::add_rounding_code(handlers, context);
 

@@ -80,6 +80,7 @@ struct StepPlan {
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};
+  std::vector<graph::Segment> halves{};  ///< the same segments, split; empty: no backward has halves
   std::vector<Bucket> buckets{};
   std::vector<int> bucket_of_parameter{};
   std::vector<graph::RemoteEdge> remote_edges{};  ///< between stages
@@ -100,6 +101,13 @@ struct StepPlan {
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
 
   [[nodiscard]] int ranks() const { return topology.ranks(); }
+
+  /// Backwards may run in halves.
+  void split_backwards() {
+    for (std::size_t s = halves.size(); s < segments.size(); ++s) {
+      halves.push_back(graph::plan_segment(*dag, segments[s].first, segments[s].last, graph::Halves::yes));
+    }
+  }
 
   /// The segments of a stage, and the buckets, ascending.
   [[nodiscard]] std::vector<int> segments_of(int stage) const {

@@ -78,8 +78,9 @@ private:
 
 }  // namespace detail
 
-/// Brings the gradients of uses on other stages to the stage that owns the parameter. Called by add_folds().
-inline void add_tied_gradients(StepBuilder& builder, int fold) {
+/// Brings the gradients of uses on other stages to the stage that owns the parameter: of version `sent` there, they
+/// are of version `received` here. Called by add_folds(), and by optimizers that keep gradients, when they hand them over.
+inline void add_tied_gradients(StepBuilder& builder, int fold, int sent, int received) {
   const StepPlan& plan = builder.plan;
   detail::TiedWriter writer(builder);
   for (const TiedCopy& tied : plan.tied_copies) {
@@ -89,36 +90,25 @@ inline void add_tied_gradients(StepBuilder& builder, int fold) {
       if (plan.stage_of_use(use) != tied.stage) continue;
       if (builder.stage() != owner && builder.stage() != tied.stage) continue;
       const StorageId sum = builder.accumulators_of(fold).uses[static_cast<std::size_t>(use)];
-      const Value value{sum, builder.phase.gradients};
       const Bytes bytes = builder.program.storages[sum].bytes;
       const std::string what = concat("gradient of use ", use, " of ", parameter.name);
       const auto channel = 2 * static_cast<std::uint32_t>(use);
       if (builder.stage() == owner) {
-        writer.receive(use, value, what, bytes, tied.stage, channel, schedule::Traffic::gradient);
+        writer.receive(use, {sum, received}, what, bytes, tied.stage, channel,
+                       schedule::Traffic::gradient);
       } else {
-        writer.send(use, value, what, bytes, owner, channel, schedule::Traffic::gradient,
+        writer.send(use, {sum, sent}, what, bytes, owner, channel, schedule::Traffic::gradient,
                     kinds::download);
       }
     }
   }
 }
 
-/// Brings the weights that the program has updated to the other stages that use them: once the optimizer has
-/// written the step.
-inline void add_tied_weights(StepBuilder& builder) {
+/// Brings weights of that version to the other stages that use them, for optimizers that make new ones more than once in
+/// a program.
+inline void add_tied_weights(StepBuilder& builder, int version) {
   const StepPlan& plan = builder.plan;
-  const auto version_of = [&](StorageId weights) {
-    int version = 0;
-    for (const Instruction& i : builder.program.round) {
-      for (const auto* values : {&i.writes, &i.accumulates}) {
-        for (const Value value : *values) {
-          if (value.storage == weights) version = std::max(version, value.version);
-        }
-      }
-    }
-    return version;
-  };
-  if (!builder.trains() || builder.purpose == Purpose::diagnosis) return;
+  builder.sends_tied_weights = true;
   detail::TiedWriter writer(builder);
   for (const TiedCopy& tied : plan.tied_copies) {
     const auto p = static_cast<std::size_t>(tied.parameter);
@@ -128,13 +118,19 @@ inline void add_tied_weights(StepBuilder& builder) {
     const auto channel = 2 * static_cast<std::uint32_t>(tied.parameter) + 1;
     if (builder.stage() == owner) {
       const StorageId weights = builder.weights[static_cast<std::size_t>(plan.bucket_of_parameter[p])];
-      writer.send(tied.parameter, {weights, version_of(weights)}, what, parameter.spec.bytes(),
-                  tied.stage, channel, schedule::Traffic::parameter, kinds::download_tied);
+      writer.send(tied.parameter, {weights, version}, what, parameter.spec.bytes(), tied.stage,
+                  channel, schedule::Traffic::parameter, kinds::download_tied);
     } else if (builder.stage() == tied.stage) {
-      writer.receive(tied.parameter, {builder.tied_weights[p], 1}, what, parameter.spec.bytes(), owner,
-                     channel, schedule::Traffic::parameter);
+      writer.receive(tied.parameter, {builder.tied_weights[p], version}, what,
+                     parameter.spec.bytes(), owner, channel, schedule::Traffic::parameter);
     }
   }
+}
+
+/// The same of the one version that a step makes, unless its optimizer has done so: once it has written the step.
+inline void add_tied_weights(StepBuilder& builder) {
+  const bool steps = builder.purpose == Purpose::training || builder.purpose == Purpose::warm_up;
+  if (steps && !builder.sends_tied_weights) add_tied_weights(builder, 1);
 }
 
 }  // namespace reef::inline v0::run

@@ -12,6 +12,7 @@ namespace reef::inline v0::run {
 struct SegmentTimes {
   Seconds forward = 0;
   Seconds backward = 0;
+  Seconds weight_backward = 0;  ///< of backward: its weight half, where it has halves
 };
 
 /// In which order the stages of a replica run its micro-batches, and when, in the asynchronous model: messages are
@@ -21,6 +22,16 @@ struct Timetable {
   std::vector<std::vector<Seconds>> begins{}; ///< by stage and task of the order
   std::vector<std::vector<Seconds>> ends{};   ///< the same: when messages are produced
   std::vector<int> slots{};                   ///< by StepPlan::remote_edges: how many messages are under way at most
+
+  /// Some backward runs in halves.
+  [[nodiscard]] bool splits() const {
+    for (const auto& tasks : order.tasks) {
+      for (const plan::PipelineTask& task : tasks) {
+        if (task.kind == plan::PipelineTaskKind::input_backward) return true;
+      }
+    }
+    return false;
+  }
 };
 
 /// Those of a plan by replica, or by rank that a lone process stands for. Replicas with the same counts share one.

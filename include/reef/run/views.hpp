@@ -95,33 +95,78 @@ struct RecomputeView {
   }
 };
 
-/// `Backward(segment, j)`. Whoever writes it has set its mode.
+/// What of a backward an instruction of that kind is; `none` for kinds that are no backward.
+inline graph::BackwardPart backward_part(std::string_view kind) {
+  if (kind == kinds::backward) return graph::BackwardPart::all;
+  if (kind == kinds::backward_input) return graph::BackwardPart::input;
+  return kind == kinds::backward_weight ? graph::BackwardPart::weight : graph::BackwardPart::none;
+}
+
+/// `Backward(segment, j)`, or `BackwardInput` and later `BackwardWeight`. Whoever writes it has set its mode.
 ///
 ///     reads          weights_of(segment), boundary tensors that it reads, saved, output gradients
 ///     writes         input gradients of which it is the first, workspace
 ///     accumulates    input gradients that it adds to
 ///     behind either  gradients_of(segment), as the mode says
 ///
+/// | BackwardInput  | writes what is pending, last; it has gradients only where an operator with parameters cannot split |
+/// | BackwardWeight | reads that, before output gradients, of which it reads some; it has no input gradients. Its        |
+/// |                | gradients are among what it accumulates into where BackwardInput has some too                     |
+///
 /// Where the plan rounds gradients, these are the micro-batch's own: AddGradients has those of the fold.
 template <class I>
 struct BackwardView {
   PartOf<I> weights, tensors, saved, output_gradients;
-  PartOf<I> written_input_gradients, added_input_gradients, workspace, gradients;
+  PartOf<I> written_input_gradients, added_input_gradients, workspace, pending, gradients;
 
   BackwardView(const StepBuilder& builder, I& backward, Lists lists = Lists::found)
-      : segment_(&detail::segment_of(builder, backward)) {
-    const std::size_t adds = count_before(segment_->input_gradients.size(), true);
+      : part_(backward_part(backward.kind)),
+        segment_(part_ == graph::BackwardPart::all
+                     ? &detail::segment_of(builder, backward)
+                     : &builder.plan.halves.at(static_cast<std::size_t>(backward.index))) {
+    const bool input = part_ == graph::BackwardPart::input;
+    const bool weight = part_ == graph::BackwardPart::weight;
+    const std::size_t inputs = weight ? 0 : segment_->input_gradients.size();
+    const std::size_t adds = count_before(inputs, true);
     Layout layout(backward, lists);
     weights = layout.reads(builder.weights_of(*segment_).size());
-    tensors = layout.reads(segment_->backward_reads.size());
+    tensors = layout.reads(tensor_ids().size());
     saved = layout.reads(1);
-    output_gradients = layout.reads(segment_->output_gradients.size());
-    written_input_gradients = layout.writes(segment_->input_gradients.size() - adds);
+    if (weight) pending = layout.reads(1);
+    output_gradients = layout.reads(output_gradient_ids().size());
+    written_input_gradients = layout.writes(inputs - adds);
     added_input_gradients = layout.accumulates(adds);
     workspace = layout.writes(1);
-    gradients = layout.sums(builder.gradients_of(backward.index).size());
+    if (input) pending = layout.writes(1);
+    const std::size_t sums = builder.gradients_of(backward.index).size();
+    const bool input_half_sums = segment_->input_half_has_parameters;
+    if (weight && input_half_sums) {
+      gradients = layout.accumulates(sums);
+    } else {
+      gradients = layout.sums(input && !input_half_sums ? 0 : sums);
+    }
     layout.require_end_of_writes();
     layout.require_end_of_accumulates();
+  }
+
+  [[nodiscard]] graph::BackwardPart part() const { return part_; }
+  [[nodiscard]] const graph::Segment& segment() const { return *segment_; }
+
+  /// Whose values `tensors` are, and whose gradients `output_gradients`.
+  [[nodiscard]] const std::vector<int>& tensor_ids() const {
+    switch (part_) {
+      case graph::BackwardPart::input: return segment_->input_half_reads;
+      case graph::BackwardPart::weight: return segment_->weight_half_reads;
+      default: return segment_->backward_reads;
+    }
+  }
+  [[nodiscard]] const std::vector<int>& output_gradient_ids() const {
+    return part_ == graph::BackwardPart::weight ? segment_->weight_half_gradients
+                                                : segment_->output_gradients;
+  }
+  [[nodiscard]] Bytes workspace_bytes() const {
+    return part_ == graph::BackwardPart::weight ? segment_->weight_half_workspace_bytes
+                                                : segment_->backward_workspace_bytes;
   }
 
   /// The gradient of Segment::input_gradients[k], in whichever part that is.
@@ -137,6 +182,7 @@ private:
         std::count(begin, begin + static_cast<std::ptrdiff_t>(k), adds));
   }
 
+  graph::BackwardPart part_;
   const graph::Segment* segment_;
 };
 

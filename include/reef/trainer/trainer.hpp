@@ -479,6 +479,7 @@ private:
     double value = 0;
   };
   NotFinite find_weight_not_finite();
+  std::pair<NotFinite, int> first_weight_not_finite();
   [[nodiscard]] std::string text_of(const NotFinite& weight) const {
     if (weight.parameter < 0) return {};
     return concat("element ", weight.element, " of '",

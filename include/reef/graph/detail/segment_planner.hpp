@@ -129,11 +129,12 @@ private:
           segment_.input_half_has_parameters = true;
         }
       }
-      if (of.in_weight_half == BackwardPart::all) {
-        segment_.weight_half_flops += node.signature.backward_flops;
-      } else if (of.in_weight_half == BackwardPart::weight) {
-        segment_.weight_half_flops += node.signature.weight_flops;
+      const double flops = node.signature.backward_flops;
+      if (of.in_weight_half == BackwardPart::all) of.weight_share = 1;
+      if (of.in_weight_half == BackwardPart::weight) {
+        of.weight_share = flops > 0 ? node.signature.weight_flops / flops : 0.5;
       }
+      segment_.weight_half_flops += of.weight_share * flops;
       for (const bool weight : {false, true}) {
         if ((weight ? of.in_weight_half : of.in_input_half) == BackwardPart::none) continue;
         const auto mark = [&](const std::vector<int>& ids) {

@@ -137,7 +137,7 @@ public:
     using Kept = StateRange::Kept;
     const run::StepPlan& plan = builder.plan;
     const Element sum = sum_of(plan.dag->element);
-    const std::string own = concat("rank.", builder.rank(), ".");
+    const std::string own = concat("rank.", plan.topology.replica_of(builder.rank()), ".");
     std::vector<StateRange> ranges = state_ranges(builder, inner_states, false);
     for (StateRange& range : ranges) {
       range.name = own + range.name;

@@ -59,7 +59,7 @@ public:
           builder.program.add_storage(concat("comm buffer ", b), comm_buffer_bytes(builder, b),
                                       builder.plan.place_of(b), run::Life::reserved);
     }
-    for (int fold = 0; fold < builder.plan.virtual_ranks; ++fold) {
+    for (int fold = 0; builder.reports_loss() && fold < builder.plan.virtual_ranks; ++fold) {
       builder.program.add_storage(counts_name(fold), counts_bytes, run::Place::device,
                                   run::Life::persistent);
     }
@@ -76,14 +76,17 @@ public:
       for (const std::size_t b : builder.held()) {
         ranges.push_back({sums.buckets[b], concat("pending.", fold), plan.buckets[b].begin,
                           plan.buckets[b].size(), plan.gradient, Kept::pending});
-        for (const int use : builder.tied_uses(b)) {
-          const graph::Parameter& parameter =
-              plan.dag->parameter_at(plan.dag->use_at(use).parameter);
+      }
+      for (const graph::Parameter& parameter : plan.dag->parameters) {
+        for (std::size_t u = 1; u < parameter.uses.size(); ++u) {
+          const int use = parameter.uses[u];
+          if (!builder.runs_use(use)) continue;
           ranges.push_back({sums.uses[static_cast<std::size_t>(use)],
                             concat("pending.", fold, ".use.", use), 0, parameter.spec.shape.size(),
                             plan.gradient, Kept::pending});
         }
       }
+      if (!builder.reports_loss()) continue;
       constexpr std::int64_t counts = ScalarLayout::counts;
       ranges.push_back({find(builder.program, counts_name(fold - first)), "counts", counts * fold,
                         counts, Element::float64, Kept::pending});
@@ -111,7 +114,7 @@ public:
         hand_over(1);
         reduce();
         each_bucket([&](std::size_t b) { send_out(kinds::update, b, 1); });
-        each_bucket([&](std::size_t b) { install(b, 1); });
+        install_all(1);
         keep_verdict();
         return;
       case Purpose::gather_committed: each_bucket([&](std::size_t b) { publish(b); }); return;
@@ -137,18 +140,23 @@ private:
       reduce();
       each_bucket([&](std::size_t b) { send_out(kinds::estimate, b, 1); });
       run_phase_beside(model, {.continues = true, .before = 1});
-      each_bucket([&](std::size_t b) { install(b, 1); });
+      install_all(1);
       hand_over(0);
     }
     reduce();
     each_bucket([&](std::size_t b) { send_out(kinds::update, b, phases); });
     run_phase_beside(model, {.weights = phases - 1, .gradients = 1, .before = phases});
-    each_bucket([&](std::size_t b) { install(b, phases); });
+    install_all(phases);
     keep_verdict();
   }
 
   /// It is read when the round has ended: so until then nothing else may have its bytes.
   void keep_verdict() { program_.round.back().reads.push_back({builder_.verdict, 0}); }
+
+  void install_all(int version) {
+    each_bucket([&](std::size_t b) { install(b, version); });
+    run::add_tied_weights(builder_, version);
+  }
 
   /// A phase, and if the plan adapts, micro-batches for as long as what has been sent out travels.
   void run_phase_beside(const run::Pass& model, run::AccumulationPhase phase) {
@@ -173,6 +181,7 @@ private:
     builder_.phase = phase;
     std::size_t j = builder_.micro_batches.size();
     model(builder_);
+    if (!builder_.reports_loss()) return;
     const auto [first, last] = plan_.folds_of(builder_.rank());
     for (int fold = first; fold < last; ++fold) {
       const run::StorageId counts = counts_[static_cast<std::size_t>(fold - first)];
@@ -186,7 +195,7 @@ private:
   /// than sums. Then it has a place of its own: it has no room in C, or an update would overtake there
   /// what it still has to read.
   void name_storages() {
-    for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
+    for (int fold = 0; builder_.reports_loss() && fold < plan_.virtual_ranks; ++fold) {
       counts_.push_back(find(program_, counts_name(fold)));
       handed_counts_.push_back({program_.add_storage(concat("handed ", counts_name(fold)),
                                                      counts_bytes, run::Place::device),
@@ -227,7 +236,9 @@ private:
 
   /// Gradients of that version go to C, and what is counted of them beside.
   void hand_over(int version) {
+    run::add_tied_gradients(builder_, 0, version, ++arrived_uses_);
     each_bucket([&](std::size_t b) { hand_over(b, version); });
+    if (counts_.empty()) return;
     std::vector<run::Value> counts;
     for (const run::StorageId id : counts_) counts.push_back({id, version});
     run::CopyView(program_.add(kinds::hand_counts, run::Lane::compute), counts, handed_counts_);
@@ -247,7 +258,11 @@ private:
           program_.add(kinds::hand_over, run::Lane::compute, static_cast<int>(b));
       const HandOverView handed(builder_, hand, run::Lists::added);
       handed.gradient.front() = {sums.buckets[b], version};
-      handed.uses.set(run::values_of(sums.uses, builder_.tied_uses(b), version));
+      const std::vector<int> uses = builder_.tied_uses(b);
+      for (std::size_t k = 0; k < uses.size(); ++k) {
+        handed.uses[k] = {sums.uses[static_cast<std::size_t>(uses[k])],
+                          builder_.runs_use(uses[k]) ? version : arrived_uses_};
+      }
       hand.cost.bytes = 2 * builder_.gradient_bytes(b);
       for (const run::Value use : handed.uses) {
         hand.cost.bytes += 3 * program_.storages[use.storage].bytes;
@@ -337,6 +352,7 @@ private:
   std::vector<run::StorageId> outgoing_;   ///< this rank's shard of them
   std::vector<run::StorageId> shards_;     ///< this rank's shard of the sum
   std::vector<run::StorageId> handed_;     ///< where gradients leave
+  int arrived_uses_ = -1;  ///< the version of gradients that came from other stages
   std::uint32_t next_channel_ = 0;  ///< of what the holders of a stage exchange
   std::uint32_t next_scalars_ = 0;  ///< of what all ranks do
 };

@@ -127,17 +127,18 @@ private:
   }
 
   void write(const plan::PipelineTask& task) {
-    const bool back = task.kind != plan::PipelineTaskKind::forward;
-    if (back && task.kind != plan::PipelineTaskKind::backward) {
-      throw ScheduleError("reef::pipeline: the order has halves of backwards, as ", plan::text_of(task, true),
-                          " on stage ", builder_.stage(), ".\n"
-                          "  why: operators run theirs as one.\n  fix: an order of whole backwards.");
-    }
+    using Kind = plan::PipelineTaskKind;
+    const bool back = task.kind != Kind::forward;
+    const int j = first_ + task.micro_batch;
     std::vector<int> segments;
     for (const int s : builder_.segments()) {
       if (plan_.chunk_of_segment[index(s)] == task.chunk) segments.push_back(s);
     }
     if (back) std::reverse(segments.begin(), segments.end());
+    if (task.kind == Kind::weight_backward) {
+      for (const int s : segments) run::add_weight_backward(builder_, s, j, fold_, task.micro_batch == 0);
+      return;
+    }
     std::size_t needed = posted_;
     for (const int s : segments) {
       for (const int e : arriving_[index(s)][back ? 1 : 0]) {
@@ -147,11 +148,12 @@ private:
     while (posted_ < needed) post(posted_++);
     for (const int s : segments) {
       for (const int e : arriving_[index(s)][back ? 1 : 0]) land(place_of_.at({e, task.micro_batch}));
-      const int j = first_ + task.micro_batch;
-      if (back) {
-        run::add_backward(builder_, s, j, fold_, task.micro_batch == 0);
-      } else {
-        run::add_forward(builder_, s, j);
+      switch (task.kind) {
+        case Kind::forward: run::add_forward(builder_, s, j); break;
+        case Kind::input_backward:
+          run::add_input_backward(builder_, s, j, fold_, task.micro_batch == 0);
+          break;
+        default: run::add_backward(builder_, s, j, fold_, task.micro_batch == 0);
       }
       for (const int e : leaving_[index(s)][back ? 1 : 0]) send(e, task.micro_batch);
     }

@@ -97,7 +97,8 @@ private:
       const bool again = !plan_.activations.empty() && run::recomputes(plan_.activations[s]);
       model.times.forward[chunk] += times.forward;
       model.times.input_backward[chunk] +=
-          times.backward + (again ? times.forward : 0);
+          times.backward - times.weight_backward + (again ? times.forward : 0);
+      model.times.weight_backward[chunk] += times.weight_backward;
     }
     model.times.world = world_of(replica);
     for (const graph::RemoteEdge& edge : edges_) {

@@ -45,6 +45,14 @@ struct Finding {
 
   /// It is of that micro-batch, or of one before: in whatever order they run, the first is told.
   [[nodiscard]] bool precedes(int j) const { return use != nothing && micro_batch <= j; }
+
+  /// Of two that stages of one replica find, the one that was computed first: a loss comes before the gradients that
+  /// it leads to, and a later operator's gradient before those of earlier ones.
+  [[nodiscard]] bool comes_before(const Finding& other) const {
+    if (use == nothing || other.use == nothing) return use != nothing;
+    if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
+    return other.use != loss && (use == loss || use > other.use);
+  }
 };
 
 /// The uses whose gradients a segment's backward writes, in the order in which it does.
@@ -66,7 +74,8 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
 
   for (schedule::Instruction& instruction : phase) {
     const bool forward = instruction.kind == run::kinds::forward;
-    const bool backward = instruction.kind == run::kinds::backward;
+    const graph::BackwardPart part = run::backward_part(instruction.kind);
+    const bool backward = part == graph::BackwardPart::all || part == graph::BackwardPart::weight;
     const int s = instruction.index;
     const int j = instruction.micro_batch;
     std::vector<run::Value> gradients;

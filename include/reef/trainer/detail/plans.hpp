@@ -115,12 +115,13 @@ run::Topology Trainer<Policies...>::topology_of(const Options& options, int rank
                       " stages, but this swap policy sorts the instructions of a whole model.\n"
                       "  fix: stages = 1, or swap::Resident.");
   }
-  if (given.stages > 1 && (periodic || overlapping)) {
-    throw OptionError(
-        "reef::Trainer: the topology has ", given.stages, " stages, but this optimizer ",
-        periodic ? "decides on each rank alone" : "counts micro-batches on each rank beside the next ones",
-        ".\n  why: the stages of a replica would part, and only the last of them has losses.\n"
-        "  fix: stages = 1, or an optimizer whose ranks step together, such as optim::Zero1.");
+  if constexpr (overlapping) {
+    if (given.stages > 1 && options.accumulation.adapts) {
+      throw OptionError(
+          "reef::Trainer: the topology has ", given.stages, " stages, but accumulation adapts.\n"
+          "  why: each stage would take another number of micro-batches.\n"
+          "  fix: stages = 1, or accumulation of a fixed count.");
+    }
   }
   return given;
 }
@@ -195,6 +196,16 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
   detail::hooks::plan<Compress>(plan, options.compress);
+  if (!weights_are_committed && !plan.tied_copies.empty()) {
+    throw OptionError("reef::Trainer: ", plan.dag->parameter_at(plan.tied_copies.front().parameter).name,
+                      " is used by several stages, but this optimizer trains ahead of the committed weights.\n"
+                      "  why: these are gathered where a parameter is owned alone.\n"
+                      "  fix: cuts that leave its uses on one stage, or optim::Acco or Dpu.");
+  }
+  if (Swap::offloads_to_host && !plan.halves.empty()) {
+    throw OptionError("reef::Trainer: backwards are to run in halves, but this swap policy brings a segment for a whole "
+                      "one.\n  fix: a pipeline of whole backwards, or swap::Resident.");
+  }
   return plan;
 }
 

@@ -119,19 +119,22 @@ void Trainer<Policies...>::verify_together() {
   throw ScheduleError(problem);
 }
 
-/// Throws ScheduleError where a program of any rank needs more memory than this one has.
+/// Throws ScheduleError where a program of this rank, or of another with as much memory, does not fit. A rank that has
+/// more or less speaks for itself.
 template <class... Policies>
 void Trainer<Policies...>::require_memory() {
   const std::vector<ProgramKey> keys = programs_in(plan_);
   std::vector<Bytes> own;
   for (const ProgramKey key : keys) own.push_back(loaded(key).placed->placement.device_bytes);
-  const std::vector<Bytes> needed = run::lists_of_all(*progress_, "memory of programs", own);
+  own.push_back(options_.device.memory_bytes);
+  const std::vector<Bytes> all = run::lists_of_all(*progress_, "memory of programs", own);
   schedule::Limits limits;  // by its name: nvcc takes a braced temporary here for a comma
-  limits.device_bytes = options_.device.memory_bytes;
-  for (std::size_t i = 0; limits.device_bytes > 0 && i < needed.size(); ++i) {
-    if (needed[i] <= limits.device_bytes) continue;
-    const run::PlacedProgram other(
-        build(plan_, static_cast<int>(i / keys.size()), keys[i % keys.size()]));
+  limits.device_bytes = own.back();
+  for (std::size_t i = 0; limits.device_bytes > 0 && i < all.size(); ++i) {
+    const std::size_t first = i / own.size() * own.size();  // of its rank
+    const std::size_t key = i - first;
+    if (all[first + keys.size()] != own.back() || key == keys.size() || all[i] <= own.back()) continue;
+    const run::PlacedProgram other(build(plan_, static_cast<int>(i / own.size()), keys[key]));
     schedule::verify_memory(other.program, other.placement, limits);
   }
 }
@@ -382,22 +385,29 @@ auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
   return {};
 }
 
+/// That of the lowest rank that has one, and which rank that is; else none. All ranks.
 template <class... Policies>
-std::string Trainer<Policies...>::weight_not_finite() {
-  gather_committed_weights();
+auto Trainer<Policies...>::first_weight_not_finite() -> std::pair<NotFinite, int> {
   const NotFinite own = find_weight_not_finite();
   const auto parameters = comm::gather_numbers(*progress_, "weight not finite", own.parameter);
   const auto found = std::find_if(parameters.begin(), parameters.end(),
                                   [](int parameter) { return parameter >= 0; });
-  if (found == parameters.end()) return {};
+  if (found == parameters.end()) return {{}, -1};
   const auto rank = static_cast<std::size_t>(found - parameters.begin());
   const NotFinite first{*found, comm::gather_numbers(*progress_, "its element", own.element)[rank],
                         comm::gather_numbers(*progress_, "its value", own.value)[rank]};
-  return concat(text_of(first), " on rank ", rank);
+  return {first, static_cast<int>(rank)};
 }
 
-/// All ranks repeat the step; the lowest rank that finds something names it. A rank that steps on its
-/// own does so alone. The verdict is a copy: the memory of the step is used again.
+template <class... Policies>
+std::string Trainer<Policies...>::weight_not_finite() {
+  gather_committed_weights();
+  const auto [first, rank] = first_weight_not_finite();
+  return rank < 0 ? std::string{} : concat(text_of(first), " on rank ", rank);
+}
+
+/// All ranks repeat the step; of the lowest replica that finds something the first finding is named. A rank that
+/// steps on its own does so alone. The verdict is a copy: the memory of the step is used again.
 template <class... Policies>
 std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
   run::StepState before = state_;
@@ -421,7 +431,8 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
   }
   std::string text =
       concat("reef::Trainer::step: the step after ", committed, " committed ones is not finite: ");
-  const std::string broken = text_of(find_weight_not_finite());
+  const std::string broken =
+      text_of(periodic ? find_weight_not_finite() : first_weight_not_finite().first);
   const std::string state =
       broken.empty()
           ? "\n  state: the weights are those of the last committed step, and finite.\n"
@@ -430,17 +441,28 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
           : concat("\n  why: the weights that it began with are not finite: ", broken,
                    ".\n  state: no update of this step was committed.\n"
                    "  fix: go on from an earlier checkpoint, with a lower learning rate.");
-  for (std::size_t r = 0; r < uses.size(); ++r) {
-    const int use = uses[r];
+  const auto found_by = [&](int rank) {
+    const auto at = static_cast<std::size_t>(rank - first);
+    return detail::Finding{uses[at], micro_batches[at]};
+  };
+  for (int replica = 0; replica < (periodic ? 1 : plan_.topology.replicas); ++replica) {
+    int r = periodic ? first : plan_.topology.rank(replica, 0);
+    for (int stage = 1; !periodic && stage < plan_.topology.stages; ++stage) {
+      const int other = plan_.topology.rank(replica, stage);
+      if (found_by(other).comes_before(found_by(r))) r = other;
+    }
+    const int use = found_by(r).use;
     if (use == detail::Finding::nothing) continue;
     const std::string tensor =
         use == detail::Finding::loss
             ? "the loss"
             : "the gradient of " + plan_.dag->parameter_at(plan_.dag->use_at(use).parameter).name;
-    return concat(text, tensor, " on rank ", first + static_cast<int>(r), ", in its micro-batch ",
-                  micro_batches[r], ".", state);
+    return concat(text, tensor, " on rank ", r, ", in its micro-batch ", found_by(r).micro_batch, ".",
+                  state);
   }
-  text += overlapping
+  text += periodic && plan_.topology.stages > 1
+              ? "another stage of this replica says where."
+          : overlapping
               ? "at the committed weights every rank's own gradients are finite: their sum over "
                 "ranks is not, or those at the weights ahead are not."
               : "every rank's own gradients are finite, but their sum over ranks is not.";

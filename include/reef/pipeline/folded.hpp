@@ -1,0 +1,60 @@
+#pragma once
+
+#include <vector>
+
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// A pipeline folded into a V: stage r has chunks r and 2 p - 1 - r, so that the first stage has the loss too, and all
+/// stages hold the same. Backwards run in halves.
+///
+/// | ZbV       | 6 m f + (p - 1) f of a chunk where f = b = w and m >= 2 p - 1; 2 p activations of a chunk           |
+/// | VHalf     | 2 floor((p + 2) / 2) activations: about half of 1F1B's memory, more bubbles                         |
+/// | VMin      | 2 floor((p + 4) / 3): about a third                                                                 |
+/// | DualPipeV | 6 m f + (p - 1) f where m >= 2 p; 2 p + 1 activations. An F and a B that overlap there come one      |
+/// |           | after the other here                                                                                |
+/// | source    | Qi et al., arXiv 2405.15362; DeepSeek-AI, DualPipe, and Sea AI Lab's cut in half                      |
+///
+/// \code
+/// using MyTrainer = Trainer<pipeline::ZbV, optim::Zero1<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.topology = run::Topology(1, 4);  // of 8 chunks
+/// options.micro_batches = {8};
+/// \endcode
+template <class Policy>
+struct Folded : Scheduled<Policy> {
+  static std::vector<int> stage_of_chunk(int stages, const ScheduledOptions& /*none*/) {
+    return plan::zb_v_order(stages, 1).rank_of_chunk;
+  }
+};
+
+struct ZbV : Folded<ZbV> {
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::zb_v_order(stages, micro_batches);
+  }
+};
+
+struct VHalf : Folded<VHalf> {
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::v_half_order(stages, micro_batches);
+  }
+};
+
+struct VMin : Folded<VMin> {
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::v_min_order(stages, micro_batches);
+  }
+};
+
+struct DualPipeV : Folded<DualPipeV> {
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::dualpipe_v_order(stages, micro_batches);
+  }
+};
+
+static_assert(pipeline_policy<ZbV> && pipeline_policy<VHalf> && pipeline_policy<VMin> &&
+              pipeline_policy<DualPipeV>);
+
+}  // namespace reef::inline v0::pipeline

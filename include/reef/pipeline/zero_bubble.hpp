@@ -1,0 +1,57 @@
+#pragma once
+
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// Which of the orders in which weight halves of backwards fill the bubbles.
+///
+/// | h1 | at the memory of 1F1B          |
+/// | h2 | at about twice that, no bubble |
+enum class ZeroBubbleKind { h1, h2 };
+
+/// 1F1B whose backwards run in halves: a stage hands the gradient of its inputs on first, and computes that of its
+/// weights where it would wait.
+///
+/// \code
+/// using MyTrainer = Trainer<pipeline::ZeroBubble<>, optim::Zero1<optim::AdamW>>;
+/// \endcode
+///
+/// | time    | h1: m (f + b + w) + (p - 1)(f + b - w) where w <= min(f, b) and m >= p, links take none;         |
+/// |         | h2: 3 m f + (p - 1) f where f = b = w and m >= 2 p - 2                                           |
+/// | memory  | h1: p, h2: 2 p - 1 activations on the first stage, kept until the weight half has run; beside it   |
+/// |         | what is pending between halves, which 1F1B does not have                                         |
+/// | halves  | of operators that say so (graph::Signature::splits_backward); others run theirs in the first half |
+/// | source  | Qi et al., arXiv 2401.10241                                                                      |
+template <ZeroBubbleKind kind = ZeroBubbleKind::h1>
+struct ZeroBubble : Scheduled<ZeroBubble<kind>> {
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return kind == ZeroBubbleKind::h1 ? plan::zb_h1_order(stages, micro_batches)
+                                      : plan::zb_h2_order(stages, micro_batches);
+  }
+};
+
+/// ZeroBubble of V chunks on each stage, chunk c on stage c mod p.
+///
+/// \code
+/// using MyTrainer = Trainer<pipeline::InterleavedZeroBubble<2>, optim::Ddp<optim::AdamW>>;
+/// \endcode
+///
+/// | time   | m V (f + b + w) + (p - 1)(f + b - w) of a chunk, where w <= min(f, b) and p divides m |
+/// | memory | p V activations of a chunk on the first stage                                          |
+template <int V = 2>
+struct InterleavedZeroBubble : Scheduled<InterleavedZeroBubble<V>> {
+  static_assert(V >= 1, "reef::pipeline::InterleavedZeroBubble: a stage has at least 1 chunk");
+
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::interleaved_zb_order(stages, micro_batches, V);
+  }
+  static std::vector<int> stage_of_chunk(int stages, const ScheduledOptions& /*none*/) {
+    return detail::looped(stages, V);
+  }
+};
+
+static_assert(pipeline_policy<ZeroBubble<>> && pipeline_policy<InterleavedZeroBubble<>>);
+
+}  // namespace reef::inline v0::pipeline

@@ -1,0 +1,115 @@
+// Replicas over several stages that step on their own: those of as many ranks that have the whole model each.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <reef/comm/communicator.hpp>
+#include <reef/core/text.hpp>
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/gelu.hpp>
+#include <reef/nn/layer_norm.hpp>
+#include <reef/nn/linear.hpp>
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/diloco.hpp>
+#include <reef/optim/nesterov.hpp>
+#include <reef/pipeline/ordered.hpp>
+#include <reef/trainer/trainer.hpp>
+
+#include "../support/ranks.hpp"
+#include "../support/trainers.hpp"
+
+namespace reef::test {
+namespace {
+
+using Outer = optim::DiLoCo<optim::AdamW, optim::Nesterov>;
+using Overlap = run::OuterSchedule::Overlap;
+
+/// No parameter has two uses.
+graph::Graph<device::Host, float> layers() {
+  graph::Graph<device::Host, float> g(1);
+  const int tokens = g.input("tokens", {{2, 4}, Element::int32});
+  const int targets = g.input("targets", {{2, 4}, Element::int32});
+  int x = g.add("embedding", nn::Embedding{12, 4, 20}, {tokens})[0];
+  for (int layer = 0; layer < 4; ++layer) {
+    x = g.add(concat("norm", layer), nn::LayerNorm{}, {x})[0];
+    x = g.add(concat("linear", layer), nn::Linear{20}, {x})[0];
+    x = g.add(concat("gelu", layer), nn::Gelu{}, {x})[0];
+  }
+  x = g.add("head", nn::Linear{12}, {x})[0];
+  g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+  return g;
+}
+
+double fill_tokens(std::uint64_t first, std::span<const AnyView> inputs) {
+  std::uint64_t number = 5 * first;
+  for (const AnyView& input : inputs) {
+    for (std::int32_t& token : input.as<std::int32_t>().span()) {
+      token = static_cast<std::int32_t>(number++ * 7 % 12);
+    }
+  }
+  return 1.0 + static_cast<double>(first % 3);
+}
+
+struct Trained {
+  std::vector<double> numbers{};  ///< of this rank's replica, and of all
+  std::map<std::string, std::vector<float>> weights{};
+};
+
+template <class Tested>
+Trained train(typename Tested::Options options, Overlap overlap, const comm::Communicator& ranks) {
+  options.micro_batches = {3};
+  options.optim.every = 3;
+  options.optim.fragments = overlap == Overlap::eager ? 1 : 2;
+  options.optim.overlap = overlap;
+  options.learning_rate = {.peak = 0.02, .warmup = 0};
+  options.clip_norm = 0.5;
+  options.device.threads = 1;
+  Tested trainer(layers(), fill_tokens, options, run::Source(fill_tokens), ranks);
+  Trained result;
+  for (int step = 0; step < 8; ++step) {
+    const StepResult done = trainer.step();
+    result.numbers.push_back(done.loss);
+    result.numbers.push_back(done.gradient_norm);
+    if (step == 4) result.numbers.push_back(trainer.evaluate(2));
+  }
+  trainer.gather_committed_weights();
+  for (const graph::Parameter& parameter : trainer.plan().dag->parameters) {
+    result.weights[parameter.name] = trainer.gather_parameter(parameter.name);
+  }
+  return result;
+}
+
+TEST(PipelinedDiLoCo, replicas_over_stages_train_to_the_bits_of_as_many_whole_ones) {
+  const comm::Communicator world;
+  const int stages = world.size() == 4 ? 2 : world.size();
+  const int replicas = world.size() / stages;
+  const comm::Communicator few = world.split(world.rank() < replicas ? 0 : 1, world.rank(), "whole replicas");
+  for (const Overlap overlap : {Overlap::none, Overlap::mix, Overlap::eager}) {
+    for (const char* const schedule : {"1f1b", "zb-h1"}) {
+      SCOPED_TRACE(concat(schedule, ", overlap ", static_cast<int>(overlap)));
+      using Piped = Trainer<pipeline::Ordered, Outer>;
+      Piped::Options options;
+      options.topology = run::Topology(replicas, stages);
+      options.pipeline.schedule = schedule;
+      const Trained spread = train<Piped>(options, overlap, world);
+      Trained whole;
+      if (world.rank() < replicas) whole = train<Trainer<Outer>>({}, overlap, few);
+      // Rank r of the whole ones has what replica r is to have.
+      whole.numbers.resize(spread.numbers.size());
+      const int replica = world.rank() / stages;
+      std::vector<double> all(whole.numbers.size() * static_cast<std::size_t>(world.size()));
+      const int count = static_cast<int>(whole.numbers.size());
+      MPI_Allgather(whole.numbers.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, MPI_COMM_WORLD);
+      EXPECT_EQ(spread.numbers, std::vector<double>(all.begin() + replica * count, all.begin() + (replica + 1) * count));
+      for (const auto& [name, values] : whole.weights) EXPECT_EQ(spread.weights.at(name), values) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace reef::test
