@@ -12,4 +12,5 @@
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/pipeline/searched.hpp>
 #include <reef/pipeline/single.hpp>
+#include <reef/pipeline/three_slot.hpp>
 #include <reef/pipeline/zero_bubble.hpp>

@@ -14,6 +14,8 @@
 #include <reef/optim/zero1.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/pipeline/searched.hpp>
+#include <reef/pipeline/three_slot.hpp>
+#include <reef/schedule/simulate.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
 
@@ -268,10 +270,10 @@ struct Keep {
     result.saved = {call.tensor({1 << 12})};
     result.parameters = {{"w", {1}, graph::Init::ones(), false}};
     result.backward_reads_inputs = false;
-    result.forward_flops = 1e6;
-    result.backward_flops = 2e6;
+    result.forward_flops = 1e7;  // 10 ms, where there is no profile
+    result.backward_flops = 2e7;
     result.splits_backward = true;
-    result.weight_flops = 1e6;
+    result.weight_flops = 1e7;
     return result;
   }
   void forward(const auto&) const {}
@@ -290,6 +292,73 @@ struct Sum {
   void forward(const auto&) const {}
   void backward(const auto&) const {}
 };
+
+/// As published, a message has its lanes until it has arrived: the time of the lanes that are held, of which the closed form
+/// counts latency for every micro-batch.
+TEST(Spread, three_slots_take_the_time_of_the_paper_and_train_to_the_same_bits) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  using Slots = Trainer<pipeline::ThreeSlot, optim::Zero1<optim::AdamW>>;
+  const auto numbers = [&](bool held, bool barrier) {
+    Slots::Options options;
+    options.topology = run::Topology(1, world.size());
+    options.pipeline.held = held;
+    options.pipeline.barrier = barrier;
+    options.micro_batches = {3};
+    options.learning_rate = {.peak = 0.01, .warmup = 0};
+    options.device.threads = 1;
+    Slots trainer(nn::gpt<device::Host, float>(small_config(), 1), small_source(), options, {}, world);
+    std::vector<double> result;
+    for (int step = 0; step < 2; ++step) {
+      const StepResult done = trainer.step();
+      result.push_back(done.loss);
+      result.push_back(done.gradient_norm);
+    }
+    return result;
+  };
+  const std::vector<double> alone = train_whole(self, 1, 2);
+  for (const bool held : {false, true}) {
+    for (const bool barrier : {false, true}) EXPECT_EQ(numbers(held, barrier), alone) << held << barrier;
+  }
+
+  // f = 10, b + w = 20 ms, wire 5 and latency 30 ms: p stages, m micro-batches.
+  const int p = world.size();
+  const int m = 5;
+  graph::Graph<device::Host, float> g(1);
+  int x = g.input("x", {{1000}, Element::float32});
+  for (int c = 0; c < p; ++c) x = g.add(concat("keep", c), Keep{}, {x})[0];
+  g.loss(g.add("sum", Sum{}, {x})[0]);
+  Slots::Options options;
+  options.topology = run::Topology(1, p);
+  options.micro_batches = {m};
+  for (int c = 1; c < p; ++c) options.cuts.push_back(c);
+  const Bytes bytes = comm::message_cost(4000).bytes;
+  const schedule::World slow = schedule::World::uniform(p, {}, {0.030, static_cast<double>(bytes) / 0.005});
+  options.pipeline.network = slow;
+  const auto makespan = [&](bool held, bool barrier) {
+    options.pipeline.held = held;
+    options.pipeline.barrier = barrier;
+    std::vector<schedule::Program> programs = Slots::programs(g, options, p);
+    for (schedule::Program& program : programs) {
+      for (schedule::Instruction& i : program.round) {
+        i.cost = {.seconds = 0};
+        if (i.kind == run::kinds::forward) i.cost.seconds = 0.010;
+        if (i.kind == run::kinds::backward) i.cost.seconds = 0.020;
+      }
+    }
+    Seconds end = 0;
+    for (const schedule::SimulatedSpan& span : schedule::simulate(programs, slow, 1).spans) {
+      if (programs[static_cast<std::size_t>(span.rank)].round[span.instruction].kind == run::kinds::backward) {
+        end = std::max(end, span.end);
+      }
+    }
+    return end;
+  };
+  const Seconds through = p * 0.030 + 2 * (p - 1) * 0.035;
+  EXPECT_NEAR(makespan(false, false), through + (m - 1) * (0.010 + 0.020), 1e-9);
+  EXPECT_NEAR(makespan(true, false), through + (m - 1) * (0.035 + 0.035), 1e-9);
+  EXPECT_GT(makespan(true, true), makespan(true, false)) << "nobody goes back before all have gone forth";
+}
 
 TEST(Spread, every_schedule_has_places_for_as_many_activations_as_it_holds_at_one_time) {
   const int p = comm::Communicator().size();

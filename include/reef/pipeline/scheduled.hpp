@@ -97,6 +97,14 @@ struct Scheduled {
       return concat(schedule::name_of(i.traffic), " ", i.index, " '",
                     context.plan().dag->tensor_at(edge.tensor).name, "' of micro-batch ", i.micro_batch);
     };
+    handlers.on_lane(detail::forwards_done, [&context](const schedule::Instruction& i) {
+      return [token = context.template at<double>(i.writes.at(0))](typename Handlers::Lane& lane) {
+        lane.fill_zero(token, sizeof(double));
+      };
+    });
+    handlers.on_wire(detail::forwards_barrier, [&context](const schedule::Instruction& i) -> Communication {
+      return context.template all_gather<double>("barrier behind forwards", i);
+    });
     handlers.on_wire("Send", [&context, name_of](const schedule::Instruction& i) -> Communication {
       return {std::make_shared<comm::SendTask>(name_of(i), i.sends.at(0).peer,
                                                context.template span<std::byte>(i.reads.at(0)))};

@@ -39,6 +39,8 @@ struct PipelineTimetables {
   using ByReplica = std::vector<std::shared_ptr<const Timetable>>;
   ByReplica training{};
   ByReplica evaluation{};  ///< forwards alone
+  bool held = false;       ///< a transfer has its lane until its message has arrived
+  bool barrier = false;    ///< no stage of a replica goes back before all have run all forwards
 };
 
 }  // namespace reef::inline v0::run

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -15,6 +17,10 @@
 #include <reef/run/messages.hpp>
 
 namespace reef::inline v0::pipeline::detail {
+
+/// All forwards of the stage have run; all stages of a replica tell each other so.
+inline constexpr std::string_view forwards_done = "ForwardsDone";
+inline constexpr std::string_view forwards_barrier = "ForwardsBarrier";
 
 /// Writes what one stage does with the micro-batches of a phase, by a timetable.
 ///
@@ -55,9 +61,19 @@ public:
   }
 
   void run() {
+    bool waits = plan_.timetables.barrier && builder_.trains();
     for (const plan::PipelineTask& task : timetable_.order.tasks[index(builder_.stage())]) {
       if (builder_.phase.one_micro_batch && task.micro_batch > 0) continue;
+      const bool back = task.kind != plan::PipelineTaskKind::forward;
+      const run::Value passed = waits && back ? add_barrier() : run::Value{};
+      const std::size_t begin = builder_.program.round.size();
       write(task);
+      if (!waits || !back) continue;
+      waits = false;
+      const auto first = std::find_if(
+          builder_.program.round.begin() + static_cast<std::ptrdiff_t>(begin),
+          builder_.program.round.end(), [](const auto& i) { return i.lane == run::Lane::compute; });
+      first->reads.push_back(passed);
     }
   }
 
@@ -83,7 +99,8 @@ private:
 
   void add_ring(std::vector<run::StorageId>& ring, std::size_t edge, const char* what) {
     const graph::Tensor& tensor = plan_.dag->tensor_at(plan_.remote_edges[edge].tensor);
-    for (int slot = static_cast<int>(ring.size()); slot < timetable_.slots[edge]; ++slot) {
+    const int slots = plan_.timetables.held ? timetable_.order.micro_batches : timetable_.slots[edge];
+    for (int slot = static_cast<int>(ring.size()); slot < slots; ++slot) {
       ring.push_back(builder_.program.add_storage(
           concat("slot ", slot, " of ", plan_.remote_edges[edge].gradient ? "gradients" : "values", " of ",
                  tensor.name, " ", what, " (edge ", edge, ")"),
@@ -124,6 +141,29 @@ private:
     }
     std::sort(edges.begin(), edges.end());
     return edges;
+  }
+
+  /// All stages of the replica come to it: what is read of the result comes behind all forwards.
+  run::Value add_barrier() {
+    const Group group = plan_.topology.pipeline(plan_.topology.replica_of(builder_.rank()));
+    const auto storage = [&](const char* name, std::size_t doubles, run::Place place) {
+      return builder_.program.add_storage(name, doubles * sizeof(double), place);
+    };
+    const run::Value here{storage("forwards of this stage", 1, run::Place::device), 0};
+    const run::Value all{storage("forwards of all stages", group.members.size(), run::Place::host), 0};
+    builder_.program.add(forwards_done, run::Lane::compute).writes = {here};
+    run::Instruction& barrier = builder_.program.add(forwards_barrier, run::Lane::reduce);
+    barrier.traffic = schedule::Traffic::scalars;
+    barrier.reads = {here};
+    barrier.writes = {all};
+    std::vector<std::int64_t> offsets;
+    for (std::size_t member = 0; member <= group.members.size(); ++member) {
+      offsets.push_back(static_cast<std::int64_t>(member));
+    }
+    const auto edges = static_cast<std::uint32_t>(plan_.remote_edges.size());
+    run::add_all_gather_messages(barrier, builder_, sizeof(double), run::first_pipeline_channel + edges,
+                                 group, std::move(offsets));
+    return all;
   }
 
   void write(const plan::PipelineTask& task) {
@@ -203,7 +243,8 @@ private:
 
   run::Instruction& transfer(const char* kind, run::Lane lane, int e, int j) {
     run::Instruction& transfer = builder_.program.add(kind, lane, e, first_ + j);
-    transfer.completion = schedule::Completion::posted;
+    transfer.completion =
+        plan_.timetables.held ? schedule::Completion::held : schedule::Completion::posted;
     transfer.traffic = plan_.remote_edges[index(e)].gradient ? schedule::Traffic::activation_gradient
                                                              : schedule::Traffic::activation;
     return transfer;

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <reef/core/hash.hpp>
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+
+namespace reef::inline v0::pipeline {
+
+/// TrainerOptions::pipeline of ThreeSlot.
+struct ThreeSlotOptions : ScheduledOptions {
+  /// As published: a slot is taken until the message in it has arrived, so latency counts for every micro-batch.
+  bool held = false;
+  /// As in DT-FM's code: no stage goes back before all stages of its replica have run all forwards.
+  bool barrier = false;
+};
+
+/// DT-FM's pipeline: receive, compute and send at once, in the order of GPipe.
+///
+/// \code
+/// using MyTrainer = Trainer<pipeline::ThreeSlot, optim::Ddp<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.topology = run::Topology(2, 4);
+/// options.pipeline.held = options.pipeline.barrier = true;  // to measure the paper; by default it is GPipe
+/// \endcode
+///
+/// | time   | that of GPipe; held: sum of all stages and links + (m - 1) (slowest forward or wire + latency +       |
+/// |        | slowest backward or wire + latency)                                                                  |
+/// | memory | activations of all m micro-batches on every stage; held: a slot for each message                       |
+/// | source | Yuan et al., Decentralized training of foundation models in heterogeneous environments, arXiv 2206.01288 |
+struct ThreeSlot : Scheduled<ThreeSlot> {
+  using Options = ThreeSlotOptions;
+
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::gpipe_order(stages, micro_batches);
+  }
+
+  static void plan(run::StepPlan& plan, const Options& options) {
+    Scheduled::plan(plan, options);
+    plan.timetables.held = options.held;
+    plan.timetables.barrier = options.barrier;
+  }
+
+  static void hash(Hash& hash, const Options& options) {
+    Scheduled::hash(hash, options);
+    hash.add(options.held).add(options.barrier);
+  }
+};
+
+static_assert(pipeline_policy<ThreeSlot>);
+
+}  // namespace reef::inline v0::pipeline
