@@ -49,12 +49,13 @@ struct Rounded {
     schedule::Rewriter rewriter(program);
     for (std::size_t i = 0; i < program.round.size(); ++i) {
       const schedule::Instruction& transfer = program.round[i];
-      if (transfer.kind != "ReduceScatter") continue;
+      if (transfer.kind != optim::kinds::reduce_scatter) continue;
       schedule::Instruction round;
       round.kind = "Round";
       round.index = transfer.index;
       const auto b = static_cast<std::size_t>(transfer.index);
-      round.accumulates = {transfer.reads[0], {optim::detail::find(program, name_of(b)), 0}};
+      round.accumulates = {run::CollectiveView(transfer).given.front(),
+                           {optim::detail::find(program, name_of(b)), 0}};
       round.cost.bytes = 4 * builder.sum_bytes(b);
       rewriter.insert_before(i, std::move(round));
     }

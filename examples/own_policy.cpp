@@ -28,7 +28,8 @@ struct AfterBackward : Inner {
   static void add(run::StepBuilder& builder, const run::Pass& model) {
     Inner::add(builder, model);
     for (schedule::Instruction& i : builder.program.round) {
-      if (i.kind == "ReduceScatter" && i.index != 0) i.reads.push_back({builder.reduced[0], 0});
+      if (i.kind != optim::kinds::reduce_scatter || i.index == 0) continue;
+      i.reads.push_back({builder.reduced[0], 0});
     }
   }
 };

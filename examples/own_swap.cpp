@@ -17,7 +17,7 @@
 #include <reef/nn/gpt.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
-#include <reef/run/instructions.hpp>
+#include <reef/run/views.hpp>
 #include <reef/schedule/rewriter.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -38,13 +38,14 @@ struct Spilled {
       schedule::Instruction& instruction = program.round[i];
       const int s = instruction.index;
       const int j = instruction.micro_batch;
-      if (instruction.kind != "Forward" && instruction.kind != "Backward") continue;
+      const bool forward = instruction.kind == run::kinds::forward;
+      if (!forward && instruction.kind != run::kinds::backward) continue;
       if (builder.plan.is_last_of_stage(static_cast<std::size_t>(s))) continue;
       const auto& storages = builder.micro_batches[static_cast<std::size_t>(j)];
       const run::StorageId saved = storages.saved[static_cast<std::size_t>(s)];
       auto& away = builder.scratch<Away>()[saved];
       const Bytes bytes = program.storages[saved].bytes;
-      if (instruction.kind == "Forward") {
+      if (forward) {
         away = program.add_storage(program.storages[saved].name + " in host memory", bytes,
                                    run::Place::host);
         rewriter.insert_after(i, copy("Spill", s, j, saved, away, bytes));
@@ -53,9 +54,7 @@ struct Spilled {
       const run::StorageId back = program.add_storage(program.storages[saved].name + " again",
                                                       bytes, run::Place::device);
       rewriter.insert_before(i, copy("Refill", s, j, away, back, bytes));
-      for (run::Value& value : instruction.reads) {
-        if (value.storage == saved) value.storage = back;
-      }
+      run::BackwardView(builder, instruction).saved.front() = {back, 0};
     }
     rewriter.apply();
   }
@@ -78,8 +77,7 @@ private:
     result.kind = std::move(kind);
     result.index = s;
     result.micro_batch = j;
-    result.reads = {{from, 0}};
-    result.writes = {{to, 0}};
+    run::CopyView(result, {{from, 0}}, {{to, 0}});
     result.cost.bytes = bytes;
     result.cost.copies = 1;
     return result;

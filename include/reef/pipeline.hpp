@@ -7,6 +7,7 @@
 #include <reef/pipeline/folded.hpp>
 #include <reef/pipeline/gpipe.hpp>
 #include <reef/pipeline/interleaved.hpp>
+#include <reef/pipeline/kinds.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/pipeline/scheduled.hpp>

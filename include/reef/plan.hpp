@@ -18,6 +18,7 @@
 #include <reef/plan/clusters.hpp>
 #include <reef/plan/clusters_json.hpp>
 #include <reef/plan/genetic_allocation.hpp>
+#include <reef/plan/kinds.hpp>
 #include <reef/plan/number_json.hpp>
 #include <reef/plan/op_fence.hpp>
 #include <reef/plan/partition.hpp>

@@ -7,7 +7,8 @@
 /// who draws them. All others are constants of the folder that writes them: run/kinds.hpp, swap/kinds.hpp, ...
 ///
 /// \code
-/// bool is_of_model(std::string_view kind) { return kind == kinds::forward || kind == kinds::backward; }
+/// // given: std::string_view kind
+/// const bool trains = kind == kinds::forward || kind == kinds::recompute || kind == kinds::backward;
 /// \endcode
 
 namespace reef::inline v0::kinds {

@@ -15,7 +15,9 @@
 #include <reef/pipeline/concept.hpp>
 #include <reef/pipeline/detail/program_writer.hpp>
 #include <reef/pipeline/detail/timetables.hpp>
+#include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>
+#include <reef/run/transfers.hpp>
 #include <reef/schedule/world.hpp>
 
 namespace reef::inline v0::pipeline {
@@ -97,21 +99,25 @@ struct Scheduled {
       return concat(schedule::name_of(i.traffic), " ", i.index, " '",
                     context.plan().dag->tensor_at(edge.tensor).name, "' of micro-batch ", i.micro_batch);
     };
-    handlers.on_lane(detail::forwards_done, [&context](const schedule::Instruction& i) {
+    handlers.on_lane(kinds::forwards_done, [&context](const schedule::Instruction& i) {
       return [token = context.template at<double>(i.writes.at(0))](typename Handlers::Lane& lane) {
         lane.fill_zero(token, sizeof(double));
       };
     });
-    handlers.on_wire(detail::forwards_barrier, [&context](const schedule::Instruction& i) -> Communication {
+    handlers.on_wire(kinds::forwards_barrier, [&context](const schedule::Instruction& i) -> Communication {
       return context.template all_gather<double>("barrier behind forwards", i);
     });
-    handlers.on_wire("Send", [&context, name_of](const schedule::Instruction& i) -> Communication {
-      return {std::make_shared<comm::SendTask>(name_of(i), i.sends.at(0).peer,
-                                               context.template span<std::byte>(i.reads.at(0)))};
+    handlers.on_wire(kinds::send, [&context, name_of](const schedule::Instruction& i) -> Communication {
+      const run::SendView send(i);
+      return {std::make_shared<comm::SendTask>(
+          name_of(i), send.message().peer,
+          context.template span<std::byte>(send.payload.front()))};
     });
-    handlers.on_wire("Receive", [&context, name_of](const schedule::Instruction& i) -> Communication {
-      return {std::make_shared<comm::ReceiveTask>(name_of(i), i.receives.at(0).peer,
-                                                  context.template span<std::byte>(i.writes.at(0)))};
+    handlers.on_wire(kinds::receive, [&context, name_of](const schedule::Instruction& i) -> Communication {
+      const run::ReceiveView receive(i);
+      return {std::make_shared<comm::ReceiveTask>(
+          name_of(i), receive.message().peer,
+          context.template span<std::byte>(receive.payload.front()))};
     });
   }
 

@@ -8,6 +8,7 @@
 #include <reef/core/inline.hpp>
 #include <reef/plan/detail/chain_sums.hpp>
 #include <reef/plan/detail/swap_writer.hpp>
+#include <reef/plan/kinds.hpp>
 #include <reef/plan/swap_program.hpp>
 #include <reef/schedule/simulate.hpp>
 
@@ -20,7 +21,7 @@ inline std::vector<Ticks> ends_of(const schedule::Program& program, const schedu
                                   int rounds) {
   std::vector<Ticks> ends(static_cast<std::size_t>(rounds), 0);
   for (const schedule::SimulatedSpan& span : run.spans) {
-    if (program.round[span.instruction].kind != "Backward") continue;
+    if (program.round[span.instruction].kind != kinds::backward) continue;
     Ticks& end = ends[static_cast<std::size_t>(span.round)];
     end = std::max(end, static_cast<Ticks>(span.end));
   }

@@ -13,14 +13,12 @@
 #include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/messages.hpp>
+#include <reef/run/transfers.hpp>
 
 namespace reef::inline v0::pipeline::detail {
-
-/// All forwards of the stage have run; all stages of a replica tell each other so.
-inline constexpr std::string_view forwards_done = "ForwardsDone";
-inline constexpr std::string_view forwards_barrier = "ForwardsBarrier";
 
 /// Writes what one stage does with the micro-batches of a phase, by a timetable.
 ///
@@ -151,11 +149,10 @@ private:
     };
     const run::Value here{storage("forwards of this stage", 1, run::Place::device), 0};
     const run::Value all{storage("forwards of all stages", group.members.size(), run::Place::host), 0};
-    builder_.program.add(forwards_done, run::Lane::compute).writes = {here};
-    run::Instruction& barrier = builder_.program.add(forwards_barrier, run::Lane::reduce);
+    builder_.program.add(kinds::forwards_done, run::Lane::compute).writes = {here};
+    run::Instruction& barrier = builder_.program.add(kinds::forwards_barrier, run::Lane::reduce);
     barrier.traffic = schedule::Traffic::scalars;
-    barrier.reads = {here};
-    barrier.writes = {all};
+    run::CollectiveView(barrier, here, all);
     std::vector<std::int64_t> offsets;
     for (std::size_t member = 0; member <= group.members.size(); ++member) {
       offsets.push_back(static_cast<std::int64_t>(member));
@@ -204,9 +201,10 @@ private:
     Awaited& message = awaited_[place];
     const auto slots = static_cast<int>(rings_.received[index(message.edge)].size());
     if (message.micro_batch >= slots) land(place_of_.at({message.edge, message.micro_batch - slots}));
-    run::Instruction& receive = transfer("Receive", run::Lane::receive, message.edge, message.micro_batch);
-    receive.writes = {{slot(rings_.received, message), 0}};
-    receive.receives = {message_of(message.edge, plan_.remote_edges[index(message.edge)].from)};
+    run::Instruction& receive = transfer(kinds::receive, run::Lane::receive, message.edge, message.micro_batch);
+    const run::ReceiveView view(receive, run::Lists::added);
+    view.payload.front() = {slot(rings_.received, message), 0};
+    view.message() = message_of(message.edge, plan_.remote_edges[index(message.edge)].from);
     message.received = true;
   }
 
@@ -221,27 +219,28 @@ private:
                           "reads.\n  fix: an order that plan::PipelineOrder::validate accepts.");
     }
     message.landed = true;
-    copy("Upload", run::Lane::load, message.edge, message.micro_batch, slot(rings_.received, message),
+    copy(run::kinds::upload, run::Lane::load, message.edge, message.micro_batch, slot(rings_.received, message),
          tensor_of(message.edge, message.micro_batch));
   }
 
   void send(int e, int j) {
     const run::StorageId at = slot(rings_.sent, {e, j});
-    copy("Download", run::Lane::evict, e, j, tensor_of(e, j), at);
-    run::Instruction& send = transfer("Send", run::Lane::send, e, j);
-    send.reads = {{at, 0}};
-    send.sends = {message_of(e, plan_.remote_edges[index(e)].to)};
+    copy(run::kinds::download, run::Lane::evict, e, j, tensor_of(e, j), at);
+    run::Instruction& send = transfer(kinds::send, run::Lane::send, e, j);
+    const run::SendView view(send, run::Lists::added);
+    view.payload.front() = {at, 0};
+    view.message() = message_of(e, plan_.remote_edges[index(e)].to);
   }
 
-  void copy(const char* kind, run::Lane lane, int e, int j, run::StorageId from, run::StorageId to) {
+  void copy(std::string_view kind, run::Lane lane, int e, int j, run::StorageId from,
+            run::StorageId to) {
     run::Instruction& copy = builder_.program.add(kind, lane, e, first_ + j);
-    copy.reads = {{from, 0}};
-    copy.writes = {{to, 0}};
+    run::add_copied(copy, {from, 0}, {to, 0});
     copy.cost.bytes = builder_.program.storages[to].bytes;
     copy.cost.copies = 1;
   }
 
-  run::Instruction& transfer(const char* kind, run::Lane lane, int e, int j) {
+  run::Instruction& transfer(std::string_view kind, run::Lane lane, int e, int j) {
     run::Instruction& transfer = builder_.program.add(kind, lane, e, first_ + j);
     transfer.completion =
         plan_.timetables.held ? schedule::Completion::held : schedule::Completion::posted;

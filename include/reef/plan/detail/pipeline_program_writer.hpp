@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/plan/kinds.hpp>
 #include <reef/plan/pipeline_model.hpp>
 
 namespace reef::inline v0::plan::detail {
@@ -103,7 +104,8 @@ private:
   void transfer(bool sends, int peer, int index, int j, Bytes bytes, StorageId storage) {
     const bool back = index % 2 == 1;
     schedule::Instruction& i =
-        program_.add(concat(sends ? "Send" : "Receive", back ? "Gradient" : "Activation"),
+        program_.add(sends ? (back ? kinds::send_gradient : kinds::send_activation)
+                           : (back ? kinds::receive_gradient : kinds::receive_activation),
                      sends ? schedule::Lane::send : schedule::Lane::receive, index, j);
     i.traffic = back ? schedule::Traffic::activation_gradient : schedule::Traffic::activation;
     i.completion = completion_;
@@ -148,8 +150,7 @@ private:
       const StorageId half = place(What::half, task.chunk, j, kept_bytes_, "half of chunk");
       (task.kind == Kind::input_backward ? writes : reads).push_back({half, 0});
     }
-    constexpr const char* kinds[] = {"F", "B", "I", "W"};
-    schedule::Instruction& i = program_.add(kinds[static_cast<std::size_t>(task.kind)],
+    schedule::Instruction& i = program_.add(kinds::pipeline_tasks[static_cast<std::size_t>(task.kind)],
                                             schedule::Lane::compute, task.chunk, j);
     i.reads = std::move(reads);
     i.writes = std::move(writes);

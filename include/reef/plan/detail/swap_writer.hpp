@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include <reef/core/text.hpp>
 #include <reef/plan/chain.hpp>
 #include <reef/plan/detail/chain_sums.hpp>
+#include <reef/plan/kinds.hpp>
 #include <reef/plan/partition.hpp>
 #include <reef/plan/swap_schedule.hpp>
 #include <reef/schedule/program.hpp>
@@ -162,7 +164,7 @@ private:
   }
   [[nodiscard]] int begin(int s) const { return bounds_[static_cast<std::size_t>(s)]; }
 
-  schedule::Instruction& add(const char* kind, schedule::Lane lane, int s, Ticks ticks) {
+  schedule::Instruction& add(std::string_view kind, schedule::Lane lane, int s, Ticks ticks) {
     schedule::Instruction& instruction = program_.add(kind, lane, s);
     instruction.cost.seconds = static_cast<double>(ticks);
     return instruction;
@@ -170,7 +172,7 @@ private:
 
   void load(int s, schedule::StorageId here, const std::vector<schedule::StorageId>& waits) {
     schedule::Instruction& instruction =
-        add("Load", schedule::Lane::load, s, sums_.load(begin(s), begin(s + 1)));
+        add(kinds::load, schedule::Lane::load, s, sums_.load(begin(s), begin(s + 1)));
     for (const schedule::StorageId wait : waits) instruction.reads.push_back({wait, 0});
     instruction.writes.push_back({here, 0});
   }
@@ -180,7 +182,7 @@ private:
     const int s = segment(use);
     const ChainSums& sums = streams(schedule_.lanes) ? one_ : sums_;
     schedule::Instruction& instruction =
-        add(forward ? "Forward" : "Backward", schedule::Lane::compute, s,
+        add(forward ? kinds::forward : kinds::backward, schedule::Lane::compute, s,
             forward ? sums.forward(begin(s), begin(s + 1)) : sums.backward(begin(s), begin(s + 1)));
     instruction.reads.push_back({here[resident], 0});
     instruction.writes.push_back({done[use], 0});
@@ -190,7 +192,7 @@ private:
   void leave(int use, schedule::Lane lane, schedule::StorageId left, schedule::StorageId done) {
     const int s = segment(use);
     schedule::Instruction& instruction =
-        add("Evict", lane, s,
+        add(kinds::evict, lane, s,
             use < segments_ ? sums_.leave_forward(begin(s), begin(s + 1))
                             : sums_.leave_backward(begin(s), begin(s + 1)));
     (lane == schedule::Lane::compute ? instruction.accumulates : instruction.reads)

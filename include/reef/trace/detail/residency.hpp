@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <reef/core/kinds.hpp>
 #include <reef/core/units.hpp>
 #include <reef/trace/detail/boxes.hpp>
 #include <reef/trace/overlap.hpp>
@@ -40,7 +41,7 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
   std::map<int, std::vector<Stay>> stays;
   for (const Span& span : recording.spans) {
     const std::string_view name = recording.name_of(span);
-    if (span.activity != Activity::copy || kind_of(name) != "Load") continue;
+    if (span.activity != Activity::copy || kind_of(name) != kinds::load) continue;
     const int segment = index_of(name);
     if (segment >= 0) stays[segment].push_back({segment, span.begin, span.end, span.end});
   }
@@ -58,10 +59,11 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
   for (const Span& span : recording.spans) {
     const std::string_view name = recording.name_of(span);
     const bool computes = span.activity == Activity::compute;
-    if (!computes && kind_of(name) != "Evict") continue;
+    if (!computes && kind_of(name) != kinds::evict) continue;
     const std::string_view kind = kind_of(name);
     const bool of_segment =
-        kind == "Forward" || kind == "Recompute" || kind == "Backward" || kind == "Evict";
+        kind == kinds::forward || kind == kinds::recompute || kind == kinds::backward ||
+        kind == kinds::evict;
     const int segment = index_of(name);
     if (!of_segment || segment < 0) continue;
     const auto found = stays.try_emplace(segment, 1, Stay{segment, first, first, last}).first;
@@ -71,7 +73,7 @@ inline std::map<int, std::vector<Stay>> stays_of(const Recording& recording) {
     if (behind == found->second.begin()) continue;
     Stay& stay = *(behind - 1);
     stay.end = std::max(stay.end, span.end);
-    if (computes && kind != "Evict") stay.used.push_back({span.begin, span.end});
+    if (computes && kind != kinds::evict) stay.used.push_back({span.begin, span.end});
   }
   return stays;
 }

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string_view>
+
+/// \file
+/// The kinds of instructions that move tensors between stages: messages, run::SendView and run::ReceiveView. The copies
+/// beside them are run::kinds::download and run::kinds::upload.
+///
+/// \code
+/// // given: const schedule::Program& program
+/// Bytes sent = 0;
+/// for (const schedule::Instruction& i : program.round) {
+///   if (i.kind == pipeline::kinds::send) sent += run::SendView(i).message().bytes;
+/// }
+/// \endcode
+
+namespace reef::inline v0::pipeline::kinds {
+
+inline constexpr std::string_view send = "Send";
+inline constexpr std::string_view receive = "Receive";
+
+// All forwards of a stage have run; all stages of a replica tell each other so.
+inline constexpr std::string_view forwards_done = "ForwardsDone";
+inline constexpr std::string_view forwards_barrier = "ForwardsBarrier";
+
+}  // namespace reef::inline v0::pipeline::kinds

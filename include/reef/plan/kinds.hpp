@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include <reef/core/kinds.hpp>
+
+/// \file
+/// The kinds of instructions of the programs that planners simulate: swap_program's, which bear the names of what a
+/// step has, and those of programs_of for pipelines.
+///
+/// \code
+/// // given: const schedule::Program& program
+/// int sent = 0;
+/// for (const schedule::Instruction& i : program.round) {
+///   sent += i.kind == plan::kinds::send_activation ? 1 : 0;
+/// }
+/// \endcode
+
+namespace reef::inline v0::plan::kinds {
+
+using reef::kinds::backward;
+using reef::kinds::evict;
+using reef::kinds::forward;
+using reef::kinds::load;
+
+inline constexpr std::string_view send_activation = "SendActivation";
+inline constexpr std::string_view send_gradient = "SendGradient";
+inline constexpr std::string_view receive_activation = "ReceiveActivation";
+inline constexpr std::string_view receive_gradient = "ReceiveGradient";
+
+/// By PipelineTaskKind.
+inline constexpr std::array<std::string_view, 4> pipeline_tasks{"F", "B", "I", "W"};
+
+}  // namespace reef::inline v0::plan::kinds
