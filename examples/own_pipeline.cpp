@@ -11,12 +11,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <reef/comm/environment.hpp>
-#include <reef/comm/point_to_point.hpp>
 #include <reef/nn/cross_entropy.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/embedding.hpp>
@@ -75,14 +73,12 @@ struct GPipe {
     using Communication = typename Handlers::Communication;
     for (const char* kind : {"SendActivation", "SendGradient"}) {
       handlers.on_wire(kind, [&context](const schedule::Instruction& i) -> Communication {
-        return {std::make_shared<comm::SendTask>(name_of(i), i.sends[0].peer,
-                                                 context.template span<std::byte>(i.reads[0]))};
+        return context.send(name_of(i), i);
       });
     }
     for (const char* kind : {"ReceiveActivation", "ReceiveGradient"}) {
       handlers.on_wire(kind, [&context](const schedule::Instruction& i) -> Communication {
-        return {std::make_shared<comm::ReceiveTask>(name_of(i), i.receives[0].peer,
-                                                    context.template span<std::byte>(i.writes[0]))};
+        return context.receive(name_of(i), i);
       });
     }
   }

@@ -17,13 +17,7 @@ struct Counter final : Receiver {
 };
 
 Header head_of(std::uint32_t piece, Bytes bytes) {
-  return {Header::magic_number,
-          0,
-          0,
-          operation_id(Kind::send, "x"),
-          static_cast<std::uint32_t>(bytes),
-          piece,
-          0};
+  return Header::of(operation_id(Kind::send, "x"), 0, bytes, piece);
 }
 
 /// Two ranks; messages take long enough to be looked at while they are on their way.

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -11,30 +14,88 @@
 
 namespace reef::inline v0::comm {
 
-/// What stands in front of every payload, in the same MPI message.
+/// Which way a message goes in a training step. `none`: it belongs to no pipeline.
+enum class Direction : std::uint8_t { none, activation, activation_gradient, gradient, parameter };
+
+/// "none" to "parameter"; "unknown direction" of what is none of them.
+constexpr std::string_view name_of(Direction direction) {
+  constexpr std::array<std::string_view, 5> names{"none", "activation", "activation gradient",
+                                                  "gradient", "parameter"};
+  const auto index = static_cast<std::size_t>(direction);
+  return index < names.size() ? names[index] : "unknown direction";
+}
+
+/// Where in a job a transfer belongs: its messages say it, and no other is taken for one of them.
 ///
-/// | magic     | "RF2"; anything else is not from this version of Reef                     |
+/// | plan        | a number that all ranks have for the program that runs; 0: there is none      |
+/// | step        | steps that were committed before                                             |
+/// | round       | rounds that this program has begun: evaluations and steps that were skipped   |
+/// |             | count as well                                                                |
+/// | edge        | of the pipeline; of what is tied, the use or the parameter                    |
+/// | micro_batch | of the sender, counted from 0; `nothing`: it is of none                       |
+struct Origin {
+  static constexpr std::uint32_t nothing = 0xffffffff;
+
+  std::uint64_t plan = 0;
+  std::uint32_t step = 0;
+  std::uint32_t round = 0;
+  std::uint32_t edge : 24 = 0;
+  Direction direction : 8 = Direction::none;
+  std::uint32_t micro_batch = nothing;
+
+  friend constexpr bool operator==(const Origin&, const Origin&) = default;
+};
+
+/// What stands in front of every payload, in the same MPI message. The receiver knows what it awaits: it believes
+/// a message of which every field is as expected, and nothing before that (examine).
+///
+/// | magic     | "RF"; anything else is no message of Reef                                 |
+/// | version   | of this format; another one is refused, whatever else it says             |
 /// | codec     | what the payload is encoded by, a number that both ends agree on            |
 /// |           | (Task::set_codec); 0: nothing, it is as in memory                           |
-/// | sequence  | which use of the operation (point to point), or of the queue, there of the
-/// |           | group (collectives)                                                       |
+/// | sequence  | which use of the operation (point to point), or of the queue, there of the  |
+/// |           | group (collectives): so no message counts twice                             |
 /// | operation | operation_id(kind, name), or (kind, name, group)                            |
 /// | bytes     | of the payload that follows                                                |
 /// | piece     | which piece of the operation                                               |
 /// | arrival   | on a shaped link: when it arrives, ns of the machine's steady clock; else 0 |
+/// | origin    | of a transfer between stages: where in the job it belongs                   |
+/// | checksum  | CRC-32C of the payload, if the operation is point to point; else 0          |
+/// | seal      | CRC-32C of the 60 bytes before                                             |
 struct Header {
-  static constexpr std::uint32_t magic_number = 0x524632;
+  static constexpr std::uint16_t magic_number = 0x5246;
+  static constexpr std::uint8_t current_version = 3;
 
-  std::uint32_t magic : 24 = 0;
-  std::uint32_t codec : 8 = 0;
+  std::uint16_t magic = 0;
+  std::uint8_t version = 0;
+  std::uint8_t codec = 0;
   std::uint32_t sequence = 0;
   std::uint64_t operation = 0;
   std::uint32_t bytes = 0;
   std::uint32_t piece = 0;
   std::int64_t arrival = 0;
+  Origin origin{};
+  std::uint32_t checksum = 0;
+  std::uint32_t seal = 0;
+
+  /// That of a message of this version, but for its seal.
+  static constexpr Header of(std::uint64_t operation, std::uint32_t sequence, Bytes bytes,
+                             std::uint32_t piece = 0, std::uint8_t codec = 0) {
+    Header header;
+    header.magic = magic_number;
+    header.version = current_version;
+    header.codec = codec;
+    header.sequence = sequence;
+    header.operation = operation;
+    header.bytes = static_cast<std::uint32_t>(bytes);
+    header.piece = piece;
+    return header;
+  }
+
+  [[nodiscard]] bool is_message() const { return magic == magic_number; }
 };
 
-static_assert(sizeof(Header) == 32 && std::is_trivially_copyable_v<Header>);
+static_assert(sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>);
 
 inline constexpr Bytes header_bytes = sizeof(Header);
 
@@ -70,10 +131,59 @@ std::uint64_t operation_id(Kind kind, std::string_view name, const Group& group)
 /// "all-reduce 'loss' number 3": how every text names an operation.
 std::string describe(Kind kind, std::string_view name, std::uint64_t sequence);
 
+/// Why a message is not believed.
+///
+/// | foreign    | it does not begin like a message of Reef                                      |
+/// | version    | it is in another version of the format                                       |
+/// | truncated  | it ends within its header, or before its payload does                         |
+/// | longer     | than its header says, or than the receiver's memory                           |
+/// | header     | the header is not as it was sent: its seal does not match                     |
+/// | unexpected | it is as it was sent, but not the one that is next                            |
+/// | payload    | it is the one that is next, but the payload's checksum does not match         |
+enum class Fault : std::uint8_t {
+  none,
+  foreign,
+  version,
+  truncated,
+  longer,
+  header,
+  unexpected,
+  payload
+};
+
+/// The seal of a header that says all else.
+std::uint32_t seal_of(const Header& header);
+
+/// A header that came in, or what is wrong with it. `header` is then what may be said of it: the version alone of
+/// another one, and nothing of one that is foreign, truncated or damaged.
+struct Decoded {
+  Header header{};
+  Fault fault = Fault::none;
+};
+
+/// Reads the header of a message of which these are the first bytes, 64 or fewer, and believes none of it.
+///
+/// \code
+/// // given: std::span<const std::byte> bytes
+/// const comm::Decoded decoded = comm::decode_header(bytes);
+/// const bool is_message = decoded.fault == comm::Fault::none;
+/// \endcode
+Decoded decode_header(std::span<const std::byte> bytes);
+
+/// What is wrong with a message whose header is to be `expected`, but for its arrival, checksum and seal; `payload` is
+/// what came behind `head`.
+///
+/// | checks | magic, version, seal, length, then each field, then the payload's checksum, if `checksummed` |
+Fault examine(const Header& expected, std::span<const std::byte> head,
+              std::span<const std::byte> payload, bool checksummed);
+
+/// The operations of which messages have a checksum of their payload: those between two ranks.
+constexpr bool has_checksum(Kind kind) { return kind == Kind::send || kind == Kind::receive; }
+
 /// What a payload of `bytes` costs as messages of at most `piece` bytes. Nothing sends nothing.
 ///
 /// \code
-/// const comm::Cost cost = comm::message_cost(3_MiB);  // 3 messages, 3 MiB and 96 bytes
+/// const comm::Cost cost = comm::message_cost(3_MiB);  // 3 messages, 3 MiB and 192 bytes
 /// \endcode
 constexpr Cost message_cost(Bytes bytes, Bytes piece = default_piece_bytes) {
   const std::uint64_t messages = divide_up(bytes, piece);

@@ -36,6 +36,10 @@ public:
   /// a held receive.
   void set_completion(Completion completion) { completion_ = completion; }
 
+  /// Where in a job the next submission belongs; each of its messages says it, and the receiver takes no other. Not
+  /// once it has started: what makes it ready may still set it.
+  void set_origin(const Origin& origin) { origin_ = origin; }
+
 protected:
   TransferTask(Kind kind, std::string name, int peer, std::byte* data, Bytes bytes)
       : Task(kind, std::move(name)), peer_(peer), data_(data), bytes_(bytes) {}
@@ -59,6 +63,7 @@ private:
   std::byte* data_;
   Bytes bytes_;
   Completion completion_ = Completion::held;
+  Origin origin_{};
   std::vector<Header> headers_;
   std::uint64_t pending_ = 0;
   bool moved_ = false;
@@ -73,7 +78,8 @@ private:
 /// | queue    | held till complete, or posted: see Completion                                        |
 /// | complete | when `data` may be changed again (on a shaped link: when it has left this rank)      |
 /// | wire     | cost(bytes): one message per piece, each with its header; 0 bytes send nothing       |
-/// | errors   | MpiError on both ranks if the sizes differ                                           |
+/// | errors   | MpiError on both ranks if a message is not the one that is next, of another size or   |
+/// |          | origin too, or is not as it was sent: its payload has a checksum                     |
 ///
 /// \code
 /// // given: comm::Progress& progress, std::span<const float> activations

@@ -21,7 +21,8 @@ REEF_INLINE void TransferTask::start(const Station& station) {
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
     const Bytes begin = piece * station.piece_bytes;
     const Bytes size = std::min(station.piece_bytes, bytes_ - begin);
-    const Header head = header(station, piece, size);
+    Header head = header(station, piece, size);
+    head.origin = origin_;
     if (kind() == Kind::send) {
       headers_[piece] = head;
       station.wire.send(*this, piece, peer_, station.tag, kind(), headers_[piece], data_ + begin);

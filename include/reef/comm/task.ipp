@@ -20,13 +20,7 @@ REEF_INLINE Task::Task(Kind kind, std::string name, std::optional<Group> group)
 
 REEF_INLINE Header Task::header(const detail::Station& station, std::uint32_t piece,
                                 Bytes bytes) const {
-  return {Header::magic_number,
-          codec_,
-          station.sequence,
-          operation_,
-          static_cast<std::uint32_t>(bytes),
-          piece,
-          0};
+  return Header::of(operation_, station.sequence, bytes, piece, codec_);
 }
 
 }  // namespace reef::inline v0::comm

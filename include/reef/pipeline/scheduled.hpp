@@ -1,13 +1,10 @@
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <reef/comm/point_to_point.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/policy.hpp>
@@ -108,16 +105,10 @@ struct Scheduled {
       return context.template all_gather<double>("barrier behind forwards", i);
     });
     handlers.on_wire(kinds::send, [&context, name_of](const schedule::Instruction& i) -> Communication {
-      const run::SendView send(i);
-      return {std::make_shared<comm::SendTask>(
-          name_of(i), send.message().peer,
-          context.template span<std::byte>(send.payload.front()))};
+      return context.send(name_of(i), i);
     });
     handlers.on_wire(kinds::receive, [&context, name_of](const schedule::Instruction& i) -> Communication {
-      const run::ReceiveView receive(i);
-      return {std::make_shared<comm::ReceiveTask>(
-          name_of(i), receive.message().peer,
-          context.template span<std::byte>(receive.payload.front()))};
+      return context.receive(name_of(i), i);
     });
   }
 

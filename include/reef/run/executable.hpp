@@ -44,6 +44,7 @@ public:
 
   void run() {
     context_.number_micro_batches();
+    ++context_.round;
     executor_->run();
   }
 

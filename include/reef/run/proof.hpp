@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include <reef/comm/progress.hpp>
 #include <reef/comm/shards.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/skeleton_encoding.hpp>
@@ -41,18 +43,20 @@ inline std::vector<std::uint64_t> lists_of_all(comm::Progress& progress, std::st
   return all;
 }
 
-/// Every rank has programs as the rank ahead of it builds them, and the rest is alike. All ranks call it, and get the
-/// same answer. Blocks.
+/// Every rank has programs as the rank ahead of it builds them, and the rest is alike: a number that stands for all of
+/// that, or else nothing. All ranks call it, and get the same answer. Blocks.
 ///
 /// | wire | three numbers of each rank |
-inline bool plans_agree(comm::Progress& progress, const PlanHashes& mine) {
+inline std::optional<std::uint64_t> plans_agree(comm::Progress& progress, const PlanHashes& mine) {
   const std::array own{mine.alike, mine.own, mine.next};
   const std::vector<std::uint64_t> all = lists_of_all(progress, "plan of a step", own);
+  Hash agreed;
   for (std::size_t at = 0; at < all.size(); at += own.size()) {
     const std::size_t behind = (at + own.size()) % all.size();
-    if (all[at] != all[0] || all[at + 2] != all[behind + 1]) return false;
+    if (all[at] != all[0] || all[at + 2] != all[behind + 1]) return std::nullopt;
+    agreed.add(all[at]).add(all[at + 1]);
   }
-  return true;
+  return agreed.value();
 }
 
 /// What a rank says of one of its programs: its skeleton, or what is wrong with it by itself.

@@ -11,7 +11,9 @@
 
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/collectives.hpp>
+#include <reef/comm/point_to_point.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/graph/graph.hpp>
 #include <reef/run/fold.hpp>
@@ -70,6 +72,7 @@ struct RankContext {
   const NextMicroBatch& own_order;  ///< empty: the plan's
   const StepState& state;
   std::vector<std::uint64_t>& numbers;  ///< by micro-batch of this rank: which of the job's it is
+  std::uint32_t round = 0;              ///< how many rounds of the program have begun
 
   [[nodiscard]] const StepPlan& plan() const { return builder.plan; }
   [[nodiscard]] int rank() const { return builder.rank(); }
@@ -116,6 +119,31 @@ struct RankContext {
     const schedule::Collective& all = collective_of(instruction, false);
     return {std::make_shared<comm::AllGatherTask<U>>(std::move(name), shard, whole, all.offsets,
                                                      group_of(all))};
+  }
+
+  /// To the one peer that the instruction sends to, what it reads; from the one that it receives from, to what it
+  /// writes: comm::SendTask and comm::ReceiveTask. Its messages say where in the job they belong (origin_of).
+  [[nodiscard]] Communication send(std::string name, const Instruction& instruction) const {
+    const SendView view(instruction);
+    return transfer<comm::SendTask>(std::move(name), instruction, view.message().peer,
+                                    view.payload.front());
+  }
+  [[nodiscard]] Communication receive(std::string name, const Instruction& instruction) const {
+    const ReceiveView view(instruction);
+    return transfer<comm::ReceiveTask>(std::move(name), instruction, view.message().peer,
+                                       view.payload.front());
+  }
+
+  /// Where the instruction's messages belong in the round that runs: alike on both ends.
+  [[nodiscard]] comm::Origin origin_of(const Instruction& instruction) const {
+    comm::Origin origin;
+    origin.plan = Hash().add(plan().agreed).add(builder.purpose).add(builder.variant).value();
+    origin.step = static_cast<std::uint32_t>(state.committed);
+    origin.round = round;
+    origin.edge = static_cast<std::uint32_t>(instruction.index) & 0xffffffU;
+    origin.direction = direction_of(instruction.traffic);
+    origin.micro_batch = static_cast<std::uint32_t>(instruction.micro_batch);
+    return origin;
   }
 
   /// A function of this rank alone, between its messages: comm::CallTask.
@@ -185,6 +213,27 @@ struct RankContext {
   }
 
 private:
+  template <class Task>
+  [[nodiscard]] Communication transfer(std::string name, const Instruction& instruction, int peer,
+                                       Value value) const {
+    auto task = std::make_shared<Task>(std::move(name), peer, span<std::byte>(value));
+    return {task, [this, to = task.get(), origin = origin_of(instruction)]() mutable {
+              origin.step = static_cast<std::uint32_t>(state.committed);
+              origin.round = round;
+              to->set_origin(origin);
+            }};
+  }
+
+  static comm::Direction direction_of(schedule::Traffic traffic) {
+    switch (traffic) {
+      case schedule::Traffic::activation: return comm::Direction::activation;
+      case schedule::Traffic::activation_gradient: return comm::Direction::activation_gradient;
+      case schedule::Traffic::gradient: return comm::Direction::gradient;
+      case schedule::Traffic::parameter: return comm::Direction::parameter;
+      default: return comm::Direction::none;
+    }
+  }
+
   /// None stands for all ranks.
   [[nodiscard]] std::optional<Group> group_of(const schedule::Collective& all) const {
     if (all.group.size() == plan().ranks()) return std::nullopt;

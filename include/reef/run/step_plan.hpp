@@ -77,6 +77,7 @@ struct StepPlan {
   /// `Drop` instructions mark device memory that nobody reads any more, and a checking device
   /// poisons it.
   bool poisons_dead_memory = false;
+  std::uint64_t agreed = 0;  ///< stands for the programs of all ranks, once these have compared them: in messages
 
   graph::ParameterLayout layout{};
   std::vector<graph::Segment> segments{};

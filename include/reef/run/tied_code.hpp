@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
-#include <reef/comm/point_to_point.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/kinds.hpp>
 #include <reef/run/rank_context.hpp>
@@ -32,15 +30,10 @@ void add_tied_code(Handlers& handlers, const RankContext& context) {
     return concat("tied ", schedule::name_of(i.traffic), " ", i.index);
   };
   handlers.on_wire(kinds::send_tied, [&context, name_of](const Instruction& i) -> Communication {
-    const SendView send(i);
-    return {std::make_shared<comm::SendTask>(
-        name_of(i), send.message().peer, context.template span<std::byte>(send.payload.front()))};
+    return context.send(name_of(i), i);
   });
   handlers.on_wire(kinds::receive_tied, [&context, name_of](const Instruction& i) -> Communication {
-    const ReceiveView receive(i);
-    return {std::make_shared<comm::ReceiveTask>(
-        name_of(i), receive.message().peer,
-        context.template span<std::byte>(receive.payload.front()))};
+    return context.receive(name_of(i), i);
   });
 }
 

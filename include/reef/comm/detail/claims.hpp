@@ -21,7 +21,7 @@ struct Allotment {
   Header header;
   std::uint64_t number = 0;
 };
-static_assert(sizeof(Allotment) == 40);
+static_assert(sizeof(Allotment) == header_bytes + 8);
 
 /// Rank 0's half: gives each claim the next number, for as long as the Progress object lives.
 ///
@@ -54,8 +54,7 @@ private:
   enum Part : std::uint64_t { claim, answer };  // in a token: 2 rank + part
 
   [[nodiscard]] Header header(const Peer& peer, Bytes bytes) const {
-    return {
-        Header::magic_number, 0, peer.claims, operation_, static_cast<std::uint32_t>(bytes), 0, 0};
+    return Header::of(operation_, peer.claims, bytes);
   }
 
   void listen(std::uint64_t rank);

@@ -72,7 +72,7 @@ public:
           inbox_.data() + sizeof(Frame),
           static_cast<std::size_t>(std::max(received - static_cast<int>(sizeof(Frame)), 0)));
       listen();
-      if (frame.magic != Header::magic_number) continue;
+      if (frame.magic != Frame::number) continue;
       note(peer, frame);
       handle(peer, frame.signal, text);
     }
@@ -92,6 +92,9 @@ public:
 
 private:
   struct Frame {
+    static constexpr std::uint32_t number =
+        std::uint32_t{Header::magic_number} << 8 | Header::current_version;
+
     std::uint32_t magic = 0;
     Signal signal = Signal::heartbeat;
     std::uint64_t activity = 0;

@@ -66,7 +66,7 @@ REEF_INLINE Control::Outgoing& Control::post(int peer, Signal signal, std::strin
     free = outgoing_.insert(outgoing_.end(), std::make_unique<Outgoing>());
   }
   Outgoing& message = **free;
-  const Frame frame{Header::magic_number, signal, activity, 0};
+  const Frame frame{Frame::number, signal, activity, 0};
   text = text.substr(0, text_limit);
   message.bytes.resize(sizeof(Frame) + text.size());
   std::memcpy(message.bytes.data(), &frame, sizeof(Frame));

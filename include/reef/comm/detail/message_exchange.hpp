@@ -53,7 +53,7 @@ private:
 
   void prepare(int position);
 
-  /// Slots of [32 bytes unused][header][payload], each payload on a cache line of its own.
+  /// Slots of [header][payload], each on cache lines of its own.
   void prepare_staging();
 
   [[nodiscard]] Header& slot_header(int position, std::int64_t piece) const;

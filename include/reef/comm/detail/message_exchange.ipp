@@ -83,7 +83,7 @@ REEF_INLINE void MessageExchange::prepare(int position) {
 
 REEF_INLINE void MessageExchange::prepare_staging() {
   const std::int64_t longest = std::min(pieces_.elements, plan_->length(station_->position));
-  slot_bytes_ = 64 + round_up(static_cast<Bytes>(longest) * plan_->element, 64);
+  slot_bytes_ = header_bytes + round_up(static_cast<Bytes>(longest) * plan_->element, 64);
   const auto slots = static_cast<Bytes>(station_->size() - 1) * static_cast<Bytes>(depth);
   const Bytes wanted = own_ == 0 ? 0 : slots * slot_bytes_ + 64;
   if (station_->staging->size() < wanted) station_->staging->resize(wanted);
@@ -94,7 +94,7 @@ REEF_INLINE void MessageExchange::prepare_staging() {
 REEF_INLINE Header& MessageExchange::slot_header(int position, std::int64_t piece) const {
   const auto row = static_cast<Bytes>(position < station_->position ? position : position - 1);
   const Bytes slot = row * static_cast<Bytes>(depth) + static_cast<Bytes>(piece % depth);
-  return *reinterpret_cast<Header*>(staging_ + slot * slot_bytes_ + header_bytes);
+  return *reinterpret_cast<Header*>(staging_ + slot * slot_bytes_);
 }
 
 REEF_INLINE Header MessageExchange::header(int shard, std::int64_t piece) const {

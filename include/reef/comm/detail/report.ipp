@@ -32,10 +32,53 @@ REEF_INLINE std::string list_absent(const std::vector<Absent>& ranks, Seconds de
          "deadline.";
 }
 
+/// ", activation gradient of edge 3, micro-batch 2, step 7, round 8, plan 1234"; empty if it says none of it.
+inline std::string text_of_origin(const Origin& origin) {
+  if (origin == Origin{}) return {};
+  std::string text =
+      concat(", ", name_of(origin.direction), " of edge ", static_cast<std::uint32_t>(origin.edge));
+  if (origin.micro_batch != Origin::nothing) text += concat(", micro-batch ", origin.micro_batch);
+  return text + concat(", step ", origin.step, ", round ", origin.round, ", plan ", origin.plan);
+}
+
+/// What came instead, where its header says nothing that counts.
+inline std::string text_of_fault(const Mismatch& mismatch) {
+  switch (mismatch.fault) {
+    case Fault::version:
+      return concat("a message in version ", static_cast<int>(mismatch.found.version),
+                    " of the format, which here is ", static_cast<int>(Header::current_version));
+    case Fault::truncated:
+      return concat("a truncated message, of which ", mismatch.received, " bytes came");
+    case Fault::longer: return "a longer message";
+    case Fault::header: return "a header whose seal does not match";
+    case Fault::payload: return "that, but a payload whose checksum does not match";
+    default: return concat(mismatch.received, " bytes that are no message of this Reef");
+  }
+}
+
+/// What to do about it.
+inline std::string fix_of(Fault fault) {
+  switch (fault) {
+    case Fault::foreign:
+    case Fault::version: return "one build of Reef on every rank.";
+    case Fault::truncated:
+    case Fault::header:
+    case Fault::payload:
+      return "look at the memory and the network of these two machines, and go on from the last "
+             "checkpoint.";
+    default:
+      return "submit the same collectives, with the same sizes and offsets, in the same "
+             "order to the "
+             "queue of\n  the same name on every rank, or every member of the group, and give each "
+             "transfer a name of its own.";
+  }
+}
+
 REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& names) {
-  const bool codecs = mismatch.found.magic == Header::magic_number &&
-                      mismatch.found.operation == mismatch.expected.operation &&
-                      mismatch.found.codec != mismatch.expected.codec;
+  const Header& found = mismatch.found;
+  const Header& expected = mismatch.expected;
+  const bool same_name = found.is_message() && found.operation == expected.operation;
+  const bool codecs = same_name && found.codec != expected.codec;
   const auto one = [&](const Header& header, const std::string& known) {
     std::string text =
         concat((known.empty() ? names.text(header.operation) : known), " number ", header.sequence);
@@ -43,30 +86,34 @@ REEF_INLINE std::string describe(const Mismatch& mismatch, int rank, Names& name
     text += mismatch.kind == Kind::all_to_all
                 ? concat(", ", header.bytes, " bytes and ", header.piece, " pieces behind them")
                 : concat(", piece ", header.piece, ", ", header.bytes, " bytes");
+    text += text_of_origin(header.origin);
     if (codecs) text += concat(", encoded by codec ", static_cast<int>(header.codec));
     return text;
   };
-  std::string text = concat("reef::comm: rank ", rank, " and rank ", mismatch.peer,
-                            " do not do the same thing.\n  rank ", rank, " is at ",
-                            one(mismatch.expected, {}), ";\n  rank ", mismatch.peer, " sent ");
-  const std::uint64_t apart = mismatch.found.operation ^ mismatch.expected.operation;
-  if (mismatch.found.magic != Header::magic_number && mismatch.longer) {
-    text += "a longer message";
-  } else if (mismatch.found.magic != Header::magic_number) {
-    text += concat(mismatch.received, " bytes that are no message of this Reef");
+  const bool damaged = mismatch.fault == Fault::truncated || mismatch.fault == Fault::header ||
+                       mismatch.fault == Fault::payload;
+  std::string text = damaged ? concat("reef::comm: a message of rank ", mismatch.peer, " to rank ",
+                                      rank, " was damaged.")
+                             : concat("reef::comm: rank ", rank, " and rank ", mismatch.peer,
+                                      " do not do the same thing.");
+  text += concat("\n  rank ", rank, " is at ", one(expected, {}), ";\n  rank ", mismatch.peer,
+                 " sent ");
+  const std::uint64_t apart = found.operation ^ expected.operation;
+  if (damaged || !found.is_message()) {
+    text += text_of_fault(mismatch);
   } else if (apart != 0 && apart >> 32 == 0) {
-    text += one(mismatch.found, names.text(mismatch.expected.operation)) +
-            ", with other members of the group";
+    text += one(found, names.text(expected.operation)) + ", with other members of the group";
   } else {
-    text += one(mismatch.found, mismatch.name);
+    text += one(found, mismatch.name);
     if (mismatch.shards) text += ", with other offsets of the shards, or another root";
+    if (mismatch.fault == Fault::longer && found.bytes == expected.bytes) {
+      text += ", in a longer message";
+    }
+    if (same_name && found.sequence < expected.sequence) text += ", which it had sent before";
+    if (found.origin.plan != expected.origin.plan) text += ": it runs another program";
   }
   if (codecs) return text + ".\n  fix: the same codec on every rank that takes part (set_codec).";
-  return text +
-         ".\n  fix: submit the same collectives, with the same sizes and offsets, in the same "
-         "order to the "
-         "queue of\n  the same name on every rank, or every member of the group, and give each "
-         "transfer a name of its own.";
+  return text + ".\n  fix: " + fix_of(mismatch.fault);
 }
 
 REEF_INLINE std::string list_operations(const std::vector<std::string>& dumps) {

@@ -61,10 +61,10 @@ REEF_INLINE void WindowChannel::check_label(int position, std::size_t slot,
                                             const WindowBoard::Label& mine, Kind kind) const {
   const WindowBoard::Label& found = board(position).labels[slot];
   const Header& want = mine.header;
-  const bool same = found.header.magic == want.magic && found.header.operation == want.operation &&
+  const bool same = found.header.magic == want.magic && found.header.version == want.version &&
+                    found.header.operation == want.operation &&
                     found.header.sequence == want.sequence && found.header.codec == want.codec &&
-                    found.header.bytes == want.bytes &&
-                    found.header.piece == want.piece;
+                    found.header.bytes == want.bytes && found.header.piece == want.piece;
   if (same && found.offsets == mine.offsets) return;
   std::array<char, 96> name = found.name;
   name.back() = '\0';

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,17 +30,18 @@ struct Mismatch {
   int peer = 0;
   Kind kind = Kind::control;
   Header expected;
-  Header found;         ///< magic 0: not even a header
+  Header found;         ///< magic 0: no header that can be read
   Bytes received = 0;   ///< bytes of the message, header included
   std::string name;     ///< what was found, where the transport tells more than its number
   bool shards = false;  ///< the same but for the offsets of the shards
-  bool longer = false;  ///< than expected, which some MPIs say without the header
+  Fault fault = Fault::unexpected;
 };
 
 /// All messages in flight of one rank: posts them, tests them, holds them back on shaped links.
 ///
-/// Header and payload travel as one message, straight from and into the caller's memory. A message
-/// that is longer than expected is cut off by MPI, never written past its buffer. On a shaped link
+/// Header and payload travel as one message, straight from and into the caller's memory. It is delivered
+/// when all that its header says has been compared with what was expected, and a transfer's payload with
+/// its checksum. A message that is longer is cut off by MPI, never written past its buffer. On a shaped link
 /// the sender books the link and writes the arrival into the header; the data moves at once, and
 /// the receiver does not see it before that time. So the real transfer hides in the emulated one,
 /// and whoever waits sleeps until a time that is known.
@@ -111,6 +113,7 @@ private:
     const Header* header;
     Header expected;
     std::int64_t not_before;
+    const void* payload = nullptr;  ///< of what is received
     bool reaches = false;  ///< not_before is when it reaches this rank's downlink
   };
 
@@ -147,6 +150,10 @@ private:
   /// Takes its place in the downlink, after those that have reached it before. To be seen when it has
   /// arrived.
   Slot through_downlink(Slot slot);
+
+  static std::span<const std::byte> bytes_at(const void* data, Bytes bytes) {
+    return {static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes)};
+  }
 
   static void check_received(const Slot& slot, const MPI_Status& status, int code);
 

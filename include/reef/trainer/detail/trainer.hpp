@@ -169,7 +169,10 @@ void Trainer<Policies...>::require_same_plan() {
     own.add(schedule::hash_of(std::span(&loaded(key).placed->program, 1)));
   }
   hashes.own = own.value();
-  if (run::plans_agree(*progress_, hashes)) return;
+  if (const auto agreed = run::plans_agree(*progress_, hashes)) {
+    plan_.agreed = *agreed;
+    return;
+  }
   for (int r = 0; r < ranks(); ++r) plan.add(hash_of_programs(r));
   std::vector<comm::Alike> mine = detail::alike_of_plan(model_.dag(), options_, plan.value());
   mine.push_back({"topology", plan_.topology.text()});
