@@ -1,0 +1,203 @@
+// A job whose ranks are stages, of which one does not do what it should: failure_test starts it and looks at its end.
+//
+//   failure_program MODE
+//
+// Three steps of three micro-batches. In the second, the first rank of two, or the second of three, sends what it has
+// of micro-batch 1 to the next rank, or back to the one before it, and MPI gets
+//   none         that
+//   kill         nothing: the rank is killed (SIGKILL)
+//   lost         nothing of it: the rank goes on
+//   header       a header with one bit changed
+//   payload      a payload with one bit changed
+//   cut-header   40 bytes of it
+//   cut          all but its last 7 bytes
+//   longer       7 bytes more
+//   foreign      bytes that are no message
+//   twice        it, and the same once more
+//   old          what it sent in its place in the first step
+//   and with a right seal, a header of another
+//   version, plan, step, round, edge, micro-batch, direction or codec
+//
+// It does so in MPI_Isend, which this program defines itself, in front of MPI's own. Each rank that hears of it says
+// how long after.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <reef/comm/environment.hpp>
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/gelu.hpp>
+#include <reef/nn/linear.hpp>
+#include <reef/pipeline/one_f_one_b.hpp>
+#include <reef/trainer/trainer.hpp>
+
+namespace {
+
+using namespace reef;
+
+// -- the rank that does not do what it should ----------------------------------------------------
+
+using Message = std::vector<std::byte>;
+
+std::string mode;
+comm::Direction way{};              // of the message that is not sent as it should be
+std::atomic<bool> misbehaves{false};
+std::deque<Message> kept;           // what MPI may still read
+std::map<std::array<std::uint32_t, 3>, Message> first_step;  // by edge, micro-batch and piece
+
+std::array<std::uint32_t, 3> place_of(const comm::Header& header) {
+  return {header.origin.edge, header.origin.micro_batch, header.piece};
+}
+
+comm::Header header_of(const Message& message) { return comm::decode_header(message).header; }
+
+/// The message with another header, which is sealed.
+Message with_header(Message message, comm::Header header) {
+  header.seal = comm::seal_of(header);
+  std::memcpy(message.data(), &header, sizeof header);
+  return message;
+}
+
+void flip(std::byte& byte) { byte ^= std::byte{16}; }
+
+/// What MPI gets instead: any number of messages.
+std::vector<Message> misbehave(const Message& message) {
+  Message other = message;
+  comm::Header header = header_of(message);
+  if (mode == "kill") std::raise(SIGKILL);
+  if (mode == "header") flip(other[50]);
+  if (mode == "payload") flip(other.back());
+  if (mode == "cut-header") other.resize(40);
+  if (mode == "cut") other.resize(other.size() - 7);
+  if (mode == "longer") other.resize(other.size() + 7);
+  if (mode == "foreign") std::fill(other.begin(), other.end(), std::byte{'?'});
+  if (mode == "twice") return {message, message};
+  if (mode == "old") return {first_step.at(place_of(header))};
+  if (other != message || other.size() != message.size()) return {other};
+  if (mode == "version") header.version = 2;
+  if (mode == "plan") ++header.origin.plan;
+  if (mode == "step") --header.origin.step;
+  if (mode == "round") ++header.origin.round;
+  if (mode == "edge") ++header.origin.edge;
+  if (mode == "micro-batch") ++header.origin.micro_batch;
+  if (mode == "direction") header.origin.direction = comm::Direction::parameter;
+  if (mode == "codec") header.codec = 1;
+  return {with_header(message, header)};
+}
+
+int send(Message message, int to, int tag, MPI_Comm ranks, MPI_Request* request) {
+  kept.push_back(std::move(message));
+  return PMPI_Isend(kept.back().data(), static_cast<int>(kept.back().size()), MPI_BYTE, to, tag, ranks, request);
+}
+
+/// What is to be sent, in one piece.
+Message packed(const void* data, int count, MPI_Datatype type, MPI_Comm ranks) {
+  int size = 0;
+  PMPI_Pack_size(count, type, ranks, &size);
+  Message bytes(static_cast<std::size_t>(size));
+  int used = 0;
+  PMPI_Pack(data, count, type, bytes.data(), size, &used, ranks);
+  bytes.resize(static_cast<std::size_t>(used));
+  return bytes;
+}
+
+}  // namespace
+
+extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm ranks,
+                         MPI_Request* request) {
+  if (!misbehaves) return PMPI_Isend(data, count, type, to, tag, ranks, request);
+  Message message = packed(data, count, type, ranks);
+  const comm::Origin origin = header_of(message).origin;
+  if (origin.direction != way || origin.step > 1) return PMPI_Isend(data, count, type, to, tag, ranks, request);
+  if (origin.step == 0) {
+    first_step[place_of(header_of(message))] = message;
+    return PMPI_Isend(data, count, type, to, tag, ranks, request);
+  }
+  if (origin.micro_batch != 1) return PMPI_Isend(data, count, type, to, tag, ranks, request);
+  misbehaves = mode == "lost";  // all pieces
+  if (misbehaves) PMPI_Comm_rank(ranks, &to);  // which awaits nothing of itself
+  for (Message& instead : misbehave(message)) send(std::move(instead), to, tag, ranks, request);
+  return MPI_SUCCESS;
+}
+
+// -- the job ---------------------------------------------------------------------------------------
+
+namespace {
+
+graph::Graph<device::Host, float> model() {
+  graph::Graph<device::Host, float> g(1);
+  const int tokens = g.input("tokens", {{2, 8}, Element::int32});
+  const int targets = g.input("targets", {{2, 8}, Element::int32});
+  int x = g.add("embedding", nn::Embedding{16, 8, 12}, {tokens})[0];
+  for (const char* const layer : {"first", "second", "third"}) {
+    x = g.add(layer, nn::Linear{12, true}, {x})[0];
+    x = g.add(std::string(layer) + ".act", nn::Gelu{}, {x})[0];
+  }
+  x = g.add("head", nn::Linear{16, false}, {x})[0];
+  g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+  return g;
+}
+
+double fill(std::uint64_t first, std::span<const AnyView> inputs) {
+  for (const AnyView& input : inputs) {
+    for (std::int32_t& token : input.as<std::int32_t>().span()) {
+      token = static_cast<std::int32_t>(first++ % 16);
+    }
+  }
+  return 1.0;
+}
+
+std::int64_t began = 0;  // when this rank's last step did, ns
+
+int train() {
+  const comm::Communicator world;
+  const int culprit = world.size() == 2 ? 0 : 1;
+  using Piped = Trainer<pipeline::OneFOneB<>>;
+  Piped::Options options;
+  options.topology = run::Topology(1, world.size());
+  options.micro_batches = {3};
+  options.cuts = {3, 5};
+  options.device.threads = 1;
+  options.communication.deadline = mode == "kill" ? 1 : 4;
+  options.communication.operation_deadline = mode == "lost" ? 2 : 40;
+  options.communication.piece_bytes = 512;  // a message between stages has 768 bytes of payload
+  if (world.size() == 2) options.cuts = {3};
+  way = world.size() == 2 ? comm::Direction::activation : comm::Direction::activation_gradient;
+  Piped trainer(model(), fill, options);
+  misbehaves = world.rank() == culprit && mode != "none";
+  for (int step = 0; step < 3; ++step) {
+    began = comm::detail::now_ns();
+    trainer.step();
+  }
+  if (world.rank() == 0) std::printf("all steps are done\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const comm::Environment environment(argc, argv);
+  mode = argv[1];
+  try {
+    return train();
+  } catch (const std::exception& error) {
+    const double after = comm::detail::to_seconds(comm::detail::now_ns() - began);
+    std::fprintf(stderr, "it ended %.2f s after its step began: %s\n", after, error.what());
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // a launcher ends all when one has ended
+  return 1;
+}
