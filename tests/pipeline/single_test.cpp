@@ -161,7 +161,7 @@ TEST(Single, reductions_run_under_the_backward_of_the_segments_before) {
   const run::StepPlan plan = plan_of(dag, 2, {1, 1});
   // A backward takes 2 s; a bucket is reduced in 0.25 s and gathered in as much.
   const schedule::Machine machine{100, 0, 0, 0};
-  const schedule::Link link{0, 4 * (16384 + 32)};
+  const schedule::Link link{0, 4 * (16384 + static_cast<double>(comm::header_bytes))};
   const auto programs = programs_of<AdamDdp>(plan);
   const auto hidden = schedule::simulate(programs, schedule::World::uniform(2, machine, link), 1);
   const auto compute = schedule::simulate(programs, schedule::World::uniform(2, machine, {}), 1);
