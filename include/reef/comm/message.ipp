@@ -34,7 +34,8 @@ REEF_INLINE Decoded decode_header(std::span<const std::byte> bytes) {
               std::as_writable_bytes(std::span(&header, 1)).begin());
   if (bytes.size() < sizeof header.magic || !header.is_message()) {
     decoded.fault = Fault::foreign;
-  } else if (header.version != Header::current_version) {
+  } else if (bytes.size() > offsetof(Header, version) &&
+             header.version != Header::current_version) {
     decoded.fault = Fault::version;
     decoded.header.version = header.version;
   } else if (bytes.size() < header_bytes) {
