@@ -16,7 +16,7 @@ def log_plot(panels):
     return "\n".join(out) + "\n</svg>\n"
 
 
-def _text(x, y, anchor, what, colour="black"):
+def text(x, y, anchor, what, colour="black"):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{what}</text>'
 
 
@@ -28,13 +28,13 @@ def _panel(left, title, axis, lines):
     span = math.log(columns[-1] / columns[0]) if len(columns) > 1 else 1
     across = lambda x: left + 12 + (WIDTH - 24) * math.log(x / columns[0]) / span
     up = lambda y: MARGIN + HEIGHT * (high - math.log10(y)) / (high - low)
-    out = [_text(left, MARGIN - 14, "start", title),
+    out = [text(left, MARGIN - 14, "start", title),
            f'<rect x="{left}" y="{MARGIN}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="black"/>',
-           _text(left + WIDTH / 2, MARGIN + HEIGHT + 36, "middle", axis)]
-    out += [_text(across(x), MARGIN + HEIGHT + 16, "middle", x) for x in columns]
+           text(left + WIDTH / 2, MARGIN + HEIGHT + 36, "middle", axis)]
+    out += [text(across(x), MARGIN + HEIGHT + 16, "middle", x) for x in columns]
     for power in range(low, high + 1):
         out.append(f'<path d="M{left} {up(10.0 ** power):.1f}h{WIDTH}" stroke="#ddd"/>')
-        out.append(_text(left - 6, up(10.0 ** power) + 4, "end", f"{10.0 ** power:g}"))
+        out.append(text(left - 6, up(10.0 ** power) + 4, "end", f"{10.0 ** power:g}"))
     for number, (name, line) in enumerate(lines.items()):
         shown = [(across(x), up(y)) for x, y in sorted(line.items()) if y > 0]
         if not shown:
@@ -42,5 +42,5 @@ def _panel(left, title, axis, lines):
         colour = COLOURS[number % len(COLOURS)]
         out.append(f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in shown)}" fill="none" stroke="{colour}" stroke-width="2"/>')
         out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in shown]
-        out.append(_text(left + WIDTH + 8, MARGIN + 14 + 17 * number, "start", name, colour))
+        out.append(text(left + WIDTH + 8, MARGIN + 14 + 17 * number, "start", name, colour))
     return out

@@ -6,8 +6,8 @@
 #   bench/run_all.sh [FOLDER]            all into FOLDER, by default bench/results
 #   BENCH=build/release/bench ONLY='optim|core' RUN=/usr/bin/nice bench/run_all.sh
 #
-# Each program leaves NAME.json in FOLDER, which compare.py reads, or, where a script of bench/optim or bench/peers
-# starts it, files of its own; summary.md is made of the former. What cannot run here is named with its reason; the
+# Each program leaves NAME.json in FOLDER, which compare.py reads, or, where a script of bench/optim, bench/pipeline or
+# bench/peers starts it, files of its own; summary.md is made of the former. What cannot run here is named with its reason; the
 # exit status counts what failed. Link shaping (comm_hidden) needs root, the programs with cuda in their names a GPU. PyTorch's figures,
 # optim_adamw_torch and peers/run.py, need python3-torch. RUN is set before each command: what keeps others away
 # meanwhile.
@@ -65,6 +65,9 @@ for program in "$programs"/*_bench; do
     comm_* | trace_step) google "$name.json" mpiexec -n 2 "$program" ;;
     optim_overlap | optim_convergence | optim_uneven)   # a script starts them, and writes several files
       ${RUN:-} "$python" "$root/bench/optim/${name#optim_}.py" --build "$programs" --out "$folder/$name" ||
+        failed=$((failed + 1)) ;;
+    pipeline_schedules)
+      ${RUN:-} "$python" "$root/bench/pipeline/schedules.py" --build "$programs" --out "$folder/pipeline" ||
         failed=$((failed + 1)) ;;
     swap_step)
       ${RUN:-} "$python" "$root/bench/swap/measured.py" --program "$program" \
