@@ -1,5 +1,6 @@
 #include <reef/comm/detail/naps.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -37,6 +38,22 @@ TEST(Naps, where_nothing_comes_soon_it_looks_as_rarely_as_it_is_told) {
   }
   EXPECT_LE(looks, 30);
   EXPECT_GE(looks, 1);
+}
+
+TEST(Naps, however_long_nothing_has_come_no_nap_is_longer_than_it_is_told) {
+  constexpr double long_wait = 0.3;
+  Naps naps;
+  const auto rest = [&] {
+    const std::int64_t begin = now_ns();
+    naps.rest(
+        false, never_ns, never_ns, 0, [] { return true; }, to_ns(1e-3));
+    return now_ns() - begin;
+  };
+  naps.rest(true, never_ns, never_ns, 0, [] { return true; });
+  for (const std::int64_t begin = now_ns(); now_ns() - begin < to_ns(long_wait);) rest();
+  std::int64_t shortest = never_ns;  // a machine that is busy makes some longer
+  for (int i = 0; i < 10; ++i) shortest = std::min(shortest, rest());
+  EXPECT_LT(shortest, to_ns(long_wait / 32) / 2);
 }
 
 TEST(Naps, nobody_oversleeps_what_is_due) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -30,13 +31,17 @@ public:
   void wake();
 
   /// The progress thread, once a round; at the latest it goes on at `beat` or `arrival`. For `quiet` ns
-  /// nothing is missed that is not awaited there. `busy` says whether there are tasks.
+  /// nothing is missed that is not awaited there. `busy` says whether there are tasks; while there are, no nap
+  /// lasts more than `longest` ns.
   template <class Busy>
-  void rest(bool moved, std::int64_t beat, std::int64_t arrival, std::int64_t quiet, Busy&& busy) {
+  void rest(bool moved, std::int64_t beat, std::int64_t arrival, std::int64_t quiet, Busy&& busy,
+            std::int64_t longest = longest_ns) {
     const std::int64_t now = now_ns();
     if (moved) {
       still_since_ = now;
-    } else if (const std::int64_t nap = nap_of(now, beat, arrival, quiet, busy()); nap > 0) {
+    } else if (const std::int64_t nap =
+                   nap_of(now, beat, arrival, quiet, std::min(longest, longest_ns), busy());
+               nap > 0) {
       std::unique_lock lock(mutex_);
       napping_.store(true);
       changed_.wait_for(lock, std::chrono::nanoseconds(nap), [this] { return woken_.load(); });
@@ -53,17 +58,17 @@ public:
 
   /// What is awaited awake, at most.
   static constexpr std::int64_t spin_ns = 50'000;
+  static constexpr std::int64_t longest_ns = 8'000'000;
 
 private:
   /// How long to nap; 0 after it has yielded instead, or when there is something to look at.
   std::int64_t nap_of(std::int64_t now, std::int64_t beat, std::int64_t arrival, std::int64_t quiet,
-                      bool working);
+                      std::int64_t longest, bool working);
 
   std::int64_t yield(std::int64_t now);
 
   static constexpr std::int64_t slice_ns = 500'000;
   static constexpr std::int64_t shared_ns = 1'000'000'000;
-  static constexpr std::int64_t longest_ns = 8'000'000;
 
   std::mutex mutex_;
   std::condition_variable changed_;

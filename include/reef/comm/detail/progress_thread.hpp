@@ -27,6 +27,7 @@ REEF_INLINE void Progress::serve() {
     std::int64_t beats = 0;
     std::int64_t arrives = 0;
     std::int64_t still = 0;
+    std::int64_t longest = 0;
     {
       const std::scoped_lock engine(engine_);
       driver_ = std::this_thread::get_id();
@@ -43,9 +44,11 @@ REEF_INLINE void Progress::serve() {
       beats = farewell_ ? detail::never_ns : next_beat_;
       arrives = call_ahead();
       still = quiet();
+      longest = wire_.longest_nap();
       driver_ = std::thread::id();
     }
-    naps_.rest(moved, beats, arrives, still, [this] { return busy(); });
+    const auto has_tasks = [this] { return busy(); };
+    naps_.rest(moved, beats, arrives, still, has_tasks, longest);
   }
   const std::scoped_lock engine(engine_);
   wire_.cancel(detail::to_ns(0.1));  // the receives of claims that nobody will make

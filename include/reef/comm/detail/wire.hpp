@@ -88,6 +88,10 @@ public:
   /// | else               | 0                                                                            |
   [[nodiscard]] std::int64_t quiet() const;
 
+  /// How long, in ns, a nap may last so that what is sent meanwhile over a shaped link is still seen in time: as many
+  /// looks as quiet() says, but naps of 1 ms at least. never_ns where links are not shaped.
+  [[nodiscard]] std::int64_t longest_nap() const;
+
   /// When the last message from `peer` came in.
   [[nodiscard]] std::int64_t heard(int peer) const {
     return heard_[static_cast<std::size_t>(peer)];
@@ -103,6 +107,9 @@ private:
   // MPI moves a long message in shared memory by fragments, after agreeing with the receiver: so many looks.
   static constexpr Bytes fragment = 32 << 10;
   static constexpr Bytes handshake = 3;
+
+  /// The time of the shortest message, by the looks that it takes.
+  [[nodiscard]] Seconds look_time() const;
 
   struct Slot {
     Receiver* owner;

@@ -103,17 +103,24 @@ REEF_INLINE std::int64_t Wire::last_arrival(const Receiver& receiver,
 
 REEF_INLINE std::int64_t Wire::quiet() const {
   if (requests_.empty()) return to_ns(4e-3);
-  if (shape_.empty()) return 0;
-  Seconds quiet = 1e-3;
+  return shape_.empty() ? 0 : to_ns(std::min(1e-3, look_time()));
+}
+
+REEF_INLINE std::int64_t Wire::longest_nap() const {
+  return requests_.empty() || shape_.empty() ? never_ns : to_ns(std::clamp(look_time(), 1e-3, 1.0));
+}
+
+REEF_INLINE Seconds Wire::look_time() const {
+  Seconds least = 1;
   for (const Slot& slot : slots_) {
     const Bytes bytes = slot.expected.bytes;
     const int from = slot.receive ? slot.peer : rank_;
     const int to = slot.receive ? rank_ : slot.peer;
     const Seconds latency = slot.receive ? shape_.latency(from, to) : 0;
     const Seconds time = latency + static_cast<double>(bytes) / shape_.bandwidth(from, to);
-    quiet = std::min(quiet, time / static_cast<double>(handshake + divide_up(bytes, fragment)));
+    least = std::min(least, time / static_cast<double>(handshake + divide_up(bytes, fragment)));
   }
-  return to_ns(quiet);
+  return least;
 }
 
 REEF_INLINE void Wire::cancel(std::int64_t patience_ns) {
