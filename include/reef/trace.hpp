@@ -10,3 +10,4 @@
 #include <reef/trace/report.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trace/span.hpp>
+#include <reef/trace/waits.hpp>

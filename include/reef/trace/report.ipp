@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -13,6 +14,7 @@
 #include <reef/trace/detail/html.hpp>
 #include <reef/trace/detail/residency.hpp>
 #include <reef/trace/report.hpp>
+#include <reef/trace/waits.hpp>
 
 namespace reef::inline v0::trace {
 
@@ -248,6 +250,38 @@ inline std::string overlap_html(std::span<const Overlap> ranks) {
   return out + "</table></div>";
 }
 
+/// Of each rank the share of the time that it computes, and the three things that it waited for longest.
+inline std::string waits_html(std::span<const Waits> ranks) {
+  std::string out =
+      "<div class=\"card scroll\"><table><tr><th>rank</th><th>computes s</th><th>waits s</th><th>bubble</th>"
+      "<th>longest for</th><th>then for</th><th>then for</th></tr>";
+  for (const Waits& rank : ranks) {
+    out += concat("<tr><td>", rank.rank, "</td><td>", fixed(rank.busy, 3), "</td><td>",
+                  fixed(rank.wall - rank.busy, 3), "</td><td>", fixed(100 * rank.bubble(), 1), "%</td>");
+    for (std::size_t k = 0; k < 3; ++k) {
+      out += "<td>";
+      if (k < rank.waits.size()) {
+        const Wait& wait = rank.waits[k];
+        out += concat(html_escape(wait.what), " ", fixed(wait.seconds, 3), " s, ", wait.times, " times");
+      }
+      out += "</td>";
+    }
+    out += "</tr>";
+  }
+  return out + "</table></div>";
+}
+
+inline std::string links_html(std::span<const LinkUse> links) {
+  std::string out =
+      "<div class=\"card scroll\"><table><tr><th>from rank</th><th>to rank</th><th>messages</th><th>bytes</th>"
+      "<th>a message takes, median</th></tr>";
+  for (const LinkUse& link : links) {
+    out += concat("<tr><td>", link.from, "</td><td>", link.to, "</td><td>", link.messages, "</td><td>",
+                  format_bytes(link.bytes), "</td><td>", format_seconds(link.median), "</td></tr>");
+  }
+  return out + "</table></div>";
+}
+
 }  // namespace detail
 
 REEF_INLINE std::string report_html(const Report& report) {
@@ -303,6 +337,19 @@ REEF_INLINE std::string report_html(const Report& report) {
   if (!report.overlaps.empty()) {
     out += "<h2>Computation and communication</h2>" + overlap_html(report.overlaps);
   }
+  const bool all = !(report.from < report.to);
+  const Seconds from = all ? std::numeric_limits<Seconds>::lowest() : report.from;
+  const Seconds to = all ? std::numeric_limits<Seconds>::max() : report.to;
+  const std::vector<LinkUse> links = links_of(report.recordings, from, to);
+  if (!all && !links.empty()) {
+    std::vector<Waits> waits;
+    for (const Recording& recording : report.recordings) {
+      waits.push_back(waits_of(recording, report.from, report.to));
+    }
+    out += "<h2>What stages waited for</h2><p class=\"muted\">In the time that the lanes show.</p>" +
+           waits_html(waits);
+  }
+  if (!links.empty()) out += "<h2>Messages between ranks</h2>" + links_html(links);
   if (!report.sample.empty()) {
     out += concat("<h2>Generated text</h2><div class=\"card\"><pre>", html_escape(report.sample),
                   "</pre></div>");
