@@ -49,6 +49,26 @@ struct Codecs : testing::TestWithParam<Travel> {
   Communicator world;
 };
 
+TEST_P(Codecs, or_none_may_do_without_checksums_where_both_ends_do) {
+  for (const bool alike : {true, false}) {
+    ProgressOptions mine = options();
+    mine.checksums = !alike && world.rank() == 0;
+    Progress progress(world, mine);
+    const std::vector<float> sent = inputs_of<float>(world.rank(), 700);
+    std::vector<float> received(sent.size());
+    SendTask send("x", next(), std::span(sent));
+    ReceiveTask receive("x", previous(), std::span(received));
+    progress.submit(progress.queue("send"), send);
+    const std::string failure = failure_of(progress, receive);
+    if (alike) {
+      EXPECT_EQ(failure, "");
+      EXPECT_EQ(received, inputs_of<float>(previous(), 700));
+    } else {
+      EXPECT_THAT(failure, HasSubstr("a payload whose checksum does not match"));
+    }
+  }
+}
+
 TEST_P(Codecs, of_every_number_travel_where_both_ends_say_the_same) {
   Progress progress(world, options());
   for (const int codec : {0, 1, 3, 128, 255}) {

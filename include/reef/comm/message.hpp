@@ -60,7 +60,8 @@ struct Origin {
 /// | piece     | which piece of the operation                                               |
 /// | arrival   | on a shaped link: when it arrives, ns of the machine's steady clock; else 0 |
 /// | origin    | of a transfer between stages: where in the job it belongs                   |
-/// | checksum  | CRC-32C of the payload, if the operation is point to point; else 0          |
+/// | checksum  | CRC-32C of the payload, if the operation is point to point and              |
+/// |           | ProgressOptions::checksums; else 0                                          |
 /// | seal      | CRC-32C of the 60 bytes before                                             |
 struct Header {
   static constexpr std::uint16_t magic_number = 0x5246;

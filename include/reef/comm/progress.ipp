@@ -93,7 +93,8 @@ REEF_INLINE Progress::Progress(MPI_Comm parent, const std::string& name, Progres
       control_comm_(parent, name + ".control"),
       names_(detail::largest_tag(data_)),
       window_(detail::open_window(data_, options_)),
-      wire_(data_.handle(), rank(), size(), options_.network, meter_),
+      wire_(data_.handle(), rank(), size(), options_.network, meter_,
+            options_.checksums),
       control_(control_comm_.handle(), rank(), size(), meter_) {
   try {
     thread_ = make_thread("reef::comm: the progress thread", [this] { serve(); });

@@ -47,11 +47,13 @@ struct Mismatch {
 /// and whoever waits sleeps until a time that is known.
 class Wire {
 public:
-  Wire(MPI_Comm comm, int rank, int size, NetworkShape shape, LiveMeter& meter)
+  Wire(MPI_Comm comm, int rank, int size, NetworkShape shape, LiveMeter& meter,
+       bool checksums = true)
       : comm_(comm),
         rank_(rank),
         shape_(std::move(shape)),
         meter_(&meter),
+        checksums_(checksums),
         link_free_(static_cast<std::size_t>(size), 0),
         heard_(static_cast<std::size_t>(size), now_ns()) {}
 
@@ -162,7 +164,9 @@ private:
     return {static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes)};
   }
 
-  static void check_received(const Slot& slot, const MPI_Status& status, int code);
+  [[nodiscard]] bool checks(Kind kind) const { return checksums_ && has_checksum(kind); }
+
+  void check_received(const Slot& slot, const MPI_Status& status, int code) const;
 
   void compact();
 
@@ -170,6 +174,7 @@ private:
   int rank_;
   NetworkShape shape_;
   LiveMeter* meter_;
+  bool checksums_;
   std::vector<std::int64_t> link_free_;
   std::int64_t uplink_free_ = 0;
   std::int64_t downlink_free_ = 0;

@@ -20,7 +20,7 @@ REEF_INLINE void Wire::send(Receiver& owner, std::uint64_t token, int peer, int 
     slot.not_before = book(peer, bytes);
     header.arrival = slot.not_before + to_ns(shape_.latency(rank_, peer));
   }
-  header.checksum = has_checksum(kind) ? io::crc32c(bytes_at(payload, header.bytes)) : 0;
+  header.checksum = checks(kind) ? io::crc32c(bytes_at(payload, header.bytes)) : 0;
   header.seal = seal_of(header);
   const Layout layout(header, const_cast<void*>(payload));
   MPI_Request request = MPI_REQUEST_NULL;
@@ -218,7 +218,7 @@ REEF_INLINE Wire::Slot Wire::through_downlink(Slot slot) {
   return slot;
 }
 
-REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status, int code) {
+REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status, int code) const {
   int kind = MPI_SUCCESS;
   if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
   if (code != MPI_SUCCESS && kind != MPI_ERR_TRUNCATE) check_mpi(code, "MPI_Irecv");
@@ -229,7 +229,7 @@ REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status
   const auto head = bytes_at(slot.header, std::min(received, header_bytes));
   const auto payload = bytes_at(slot.payload, received - head.size());
   const Fault fault =
-      longer ? Fault::longer : examine(slot.expected, head, payload, has_checksum(slot.kind));
+      longer ? Fault::longer : examine(slot.expected, head, payload, checks(slot.kind));
   if (fault == Fault::none) return;
   throw Mismatch{slot.peer, slot.kind, slot.expected, decode_header(head).header,
                  received,  {},        false,         fault};

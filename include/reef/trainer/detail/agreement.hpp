@@ -96,6 +96,7 @@ std::vector<comm::Alike> alike_of(const Options& options) {
   }
   add("communication.deadline", options.communication.deadline, " s");
   add("communication.operation_deadline", options.communication.operation_deadline, " s");
+  add("communication.checksums", options.communication.checksums ? "yes" : "no");
   add("instruction set of the processor", device::name_of(device::instruction_set()));
   return all;
 }
