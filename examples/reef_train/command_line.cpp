@@ -70,7 +70,7 @@ std::vector<std::string> recipe_names() {
   return names;
 }
 
-/// The schedules whose backwards are in one piece.
+/// The orders that there are by name.
 std::vector<std::string> pipelines() {
   std::vector<std::string> names(reef::plan::pipeline_schedule_names.begin(),
                                  reef::plan::pipeline_schedule_names.end());

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
@@ -107,6 +110,81 @@ TEST(PipelinedDiLoCo, replicas_over_stages_train_to_the_bits_of_as_many_whole_on
       MPI_Allgather(whole.numbers.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, MPI_COMM_WORLD);
       EXPECT_EQ(spread.numbers, std::vector<double>(all.begin() + replica * count, all.begin() + (replica + 1) * count));
       for (const auto& [name, values] : whole.weights) EXPECT_EQ(spread.weights.at(name), values) << name;
+    }
+  }
+}
+
+TEST(PipelinedDiLoCo, goes_on_with_weights_that_are_set_within_a_round) {
+  const comm::Communicator world;
+  using Piped = Trainer<pipeline::Ordered, Outer>;
+  Piped::Options options;
+  options.topology = run::Topology(1, world.size());
+  options.pipeline.schedule = "1f1b";
+  options.micro_batches = {2};
+  options.optim.every = 3;
+  options.optim.overlap = Overlap::mix;
+  options.device.threads = 1;
+  Piped trainer(layers(), fill_tokens, options, {}, world);
+  for (int step = 0; step < 4; ++step) trainer.step();
+  trainer.gather_committed_weights();
+  trainer.set_parameter("head.bias", trainer.gather_parameter("head.bias"));
+  for (int step = 0; step < 4; ++step) EXPECT_TRUE(trainer.step().committed);
+  EXPECT_THROW(trainer.set_parameter("head.bias", std::vector<float>(3)), ShapeError) << "on all stages alike";
+}
+
+/// Its gradient is infinite in the second micro-batch of a step.
+struct Bursts {
+  static constexpr std::string_view kind = "Bursts";
+
+  graph::Signature signature(const auto& call) const {
+    graph::Signature result;
+    result.outputs = {call.inputs[0]};
+    result.parameters = {{"scale", {1}, graph::Init::ones(), false}};
+    return result;
+  }
+  void forward(const auto& call) const {
+    const auto in = call.input(0).span();
+    std::copy(in.begin(), in.end(), call.output(0).data());
+  }
+  void backward(const auto& call) const {
+    auto& gradient = call.parameter_gradient(0).data()[0];
+    gradient = (call.accumulate_parameters ? gradient : 0) + (call.key.sample == 2 ? INFINITY : 0);
+    if (!call.wants(0)) return;
+    const auto d_out = call.output_gradient(0).span();
+    const auto d_in = call.input_gradient(0).span();
+    for (std::size_t i = 0; i < d_in.size(); ++i) d_in[i] = d_out[i] + (call.accumulates(0) ? d_in[i] : 0);
+  }
+};
+
+TEST(PipelinedDiLoCo, names_what_is_not_finite_wherever_a_replica_finds_it) {
+  const comm::Communicator world;
+  const int stages = world.size();
+  for (const char* const schedule : {"1f1b", "zb-h1"}) {
+    for (const int at : {0, stages - 1}) {
+      SCOPED_TRACE(concat(schedule, ", stage ", at));
+      graph::Graph<device::Host, float> g(1);
+      const int tokens = g.input("tokens", {{2, 4}, Element::int32});
+      const int targets = g.input("targets", {{2, 4}, Element::int32});
+      int x = g.add("embedding", nn::Embedding{12, 4, 20}, {tokens})[0];
+      using Piped = Trainer<pipeline::Ordered, Outer>;
+      Piped::Options options;
+      for (int stage = 0; stage < stages; ++stage) {
+        if (stage == at) x = g.add("bursts", Bursts{}, {x})[0];
+        x = g.add(concat("linear", stage), nn::Linear{20}, {x})[0];
+        if (stage + 1 < stages) options.cuts.push_back(g.dag().node_count());
+      }
+      x = g.add("head", nn::Linear{12}, {x})[0];
+      g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+      options.topology = run::Topology(1, stages);
+      options.pipeline.schedule = schedule;
+      options.micro_batches = {4};
+      options.non_finite = optim::NonFinite::skip;
+      options.device.threads = 1;
+      Piped trainer(std::move(g), fill_tokens, options, {}, world);
+      const StepResult result = trainer.step();
+      EXPECT_NE(result.not_finite.find(concat("bursts.scale on rank ", at, ", in its micro-batch 1")),
+                std::string::npos)
+          << result.not_finite;
     }
   }
 }

@@ -40,7 +40,7 @@ Parts parts_of(const StepBuilder& builder, Instruction& i) {
     const run::RecomputeView v(builder, i);
     return {v.weights, v.inputs, v.outputs, v.saved, v.workspace};
   }
-  if (i.kind == kinds::backward) {
+  if (run::backward_part(i.kind) != graph::BackwardPart::none) {
     const run::BackwardView v(builder, i);
     return {v.weights,
             v.tensors,
@@ -49,6 +49,7 @@ Parts parts_of(const StepBuilder& builder, Instruction& i) {
             v.written_input_gradients,
             v.added_input_gradients,
             v.workspace,
+            v.pending,
             v.gradients};
   }
   if (i.kind == kinds::add_gradients) {
@@ -98,7 +99,15 @@ struct Case {
         const std::vector<int>& segments = builder.segments();
         for (const int s : segments) run::add_forward(builder, s, j);
         for (auto s = segments.rbegin(); builder.trains() && s != segments.rend(); ++s) {
-          run::add_backward(builder, *s, j, fold, k == 0);
+          if (builder.plan.halves.empty()) {
+            run::add_backward(builder, *s, j, fold, k == 0);
+          } else {
+            run::add_input_backward(builder, *s, j, fold, k == 0);
+          }
+        }
+        for (const int s : segments) {
+          if (!builder.trains() || builder.plan.halves.empty()) break;
+          run::add_weight_backward(builder, s, j, fold, k == 0);
         }
       }
       if (builder.trains()) run::add_folds(builder, fold);
@@ -131,7 +140,17 @@ TEST(Views, parts_of_the_model_are_a_partition_and_replaced_alone) {
   Case rounded;
   rounded.plan.gradient = Element::bfloat16;
   look(rounded);
-  EXPECT_THAT(kinds, ElementsAre("AddGradients", "Backward", "Batch", "Download", "FoldRank",
+  for (const bool splits : {false, true}) {
+    for (const Element gradient : {Element::float32, Element::bfloat16}) {
+      Case halves;
+      for (graph::Node& node : halves.dag.nodes) node.signature.splits_backward = splits;
+      halves.plan.gradient = gradient;
+      halves.plan.split_backwards();
+      EXPECT_EQ(halves.plan.halves[1].input_half_has_parameters, !splits);
+      look(halves);
+    }
+  }
+  EXPECT_THAT(kinds, ElementsAre("AddGradients", "Backward", "BackwardInput", "BackwardWeight", "Batch", "Download", "FoldRank",
                                  "FoldUses", "Forward", "ReceiveTied", "Recompute", "SendTied",
                                  "Upload"));
 }

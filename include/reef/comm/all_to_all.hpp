@@ -33,7 +33,7 @@ namespace reef::inline v0::comm {
 /// | life     | input unchanged, both alive, until complete; they must not overlap                       |
 /// | wire     | cost(): input without the own part, straight to its owners, by messages also where ranks  |
 /// |          | share memory; one at least for each other rank, so that lengths are always compared      |
-/// | memory   | a header of 32 bytes for each piece that is sent or received, grown once                 |
+/// | memory   | a header of 64 bytes for each piece that is sent or received, grown once                 |
 /// | errors   | OptionError, at once: bad offsets, a bad group; when it is submitted: this rank is no     |
 /// |          | member; out of wait(), as the Progress object is unusable then: own parts of two lengths. |
 /// |          | MpiError on members: lengths, order or members differ; by the deadline, where another is  |

@@ -28,7 +28,7 @@ constexpr std::string_view name_of(Direction direction) {
 /// Where in a job a transfer belongs: its messages say it, and no other is taken for one of them.
 ///
 /// | plan        | a number that all ranks have for the program that runs; 0: there is none      |
-/// | step        | steps that were committed before                                             |
+/// | step        | steps that were committed before; 0 in an evaluation                         |
 /// | round       | rounds that this program has begun: evaluations and steps that were skipped   |
 /// |             | count as well                                                                |
 /// | edge        | of the pipeline; of what is tied, the use or the parameter                    |

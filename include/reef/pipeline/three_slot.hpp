@@ -8,9 +8,12 @@ namespace reef::inline v0::pipeline {
 
 /// TrainerOptions::pipeline of ThreeSlot.
 struct ThreeSlotOptions : ScheduledOptions {
-  /// As published: a slot is taken until the message in it has arrived, so latency counts for every micro-batch.
+  /// As published: a slot is taken until the message in it has arrived, so latency counts for every micro-batch. That
+  /// is what schedule::simulate foresees; when it runs, a send has its lane only until it has left, as comm has it, so a
+  /// run is faster than the paper's.
   bool held = false;
-  /// As in DT-FM's code: no stage goes back before all stages of its replica have run all forwards.
+  /// As in DT-FM's code: no stage goes back before all stages of its replica have run all forwards. It is on the lane of
+  /// reductions: where an optimizer communicates beside micro-batches, it comes behind that.
   bool barrier = false;
 };
 
@@ -20,10 +23,10 @@ struct ThreeSlotOptions : ScheduledOptions {
 /// using MyTrainer = Trainer<pipeline::ThreeSlot, optim::Ddp<optim::AdamW>>;
 /// MyTrainer::Options options;
 /// options.topology = run::Topology(2, 4);
-/// options.pipeline.held = options.pipeline.barrier = true;  // to measure the paper; by default it is GPipe
+/// options.pipeline.held = options.pipeline.barrier = true;  // as published; by default it is GPipe
 /// \endcode
 ///
-/// | time   | that of GPipe; held: sum of all stages and links + (m - 1) (slowest forward or wire + latency +       |
+/// | time   | that of GPipe; held, foreseen: sum of all stages and links + (m - 1) (slowest forward or wire + latency +       |
 /// |        | slowest backward or wire + latency)                                                                  |
 /// | memory | activations of all m micro-batches on every stage; held: a slot for each message                       |
 /// | source | Yuan et al., Decentralized training of foundation models in heterogeneous environments, arXiv 2206.01288 |

@@ -343,19 +343,27 @@ inline void add_backward(StepBuilder& builder, int s, int j, int fold, bool firs
   detail::add_backward(builder, kinds::backward, s, j, fold, first_of_fold);
 }
 
+namespace detail {
+
+inline void require_halves(const StepBuilder& builder, int s) {
+  if (!builder.plan.halves.empty()) return;
+  throw ScheduleError("reef::run: half a backward of segment ", s, ", but the plan has whole ones.\n"
+                      "  fix: plan.split_backwards() in the policy's plan().");
+}
+
+}  // namespace detail
+
 /// Appends `BackwardInput(segment, j)`, behind a `Recompute` where the plan says so: the half that others wait for.
 /// Throws ScheduleError unless the plan has halves (StepPlan::split_backwards).
 inline void add_input_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
-  if (builder.plan.halves.empty()) {
-    throw ScheduleError("reef::run: half a backward of segment ", s, ", but the plan has whole ones.\n"
-                        "  fix: plan.split_backwards() in the policy's plan().");
-  }
+  detail::require_halves(builder, s);
   if (!keeps(builder, s)) add_recompute(builder, s, j);
   detail::add_backward(builder, kinds::backward_input, s, j, fold, first_of_fold);
 }
 
 /// Appends `BackwardWeight(segment, j)`, any time behind its BackwardInput; of a segment in ascending order of j.
 inline void add_weight_backward(StepBuilder& builder, int s, int j, int fold, bool first_of_fold) {
+  detail::require_halves(builder, s);
   detail::add_backward(builder, kinds::backward_weight, s, j, fold, first_of_fold);
 }
 

@@ -19,7 +19,7 @@ namespace reef::inline v0::run {
 /// | [0, 2^29)                | pipelines                                                      |
 /// | [2^29, 2^30)             | parameters that several stages use                             |
 /// | [2^30, 2^30 + 2^29)      | optimizers, among the holders of a stage                       |
-/// | [2^30 + 2^29, 2^31)      | optimizers, among all ranks: scalars                           |
+/// | [2^30 + 2^29, 2^31)      | optimizers, among all ranks or those of a replica: scalars      |
 /// | [2^31, 2^32)             | what wraps an optimizer or rewrites its instructions, such as  |
 /// |                          | a compressor                                                   |
 inline constexpr std::uint32_t first_pipeline_channel = 0;

@@ -75,7 +75,7 @@ private:
 /// What is reserved or persistent comes first, in the order of the program's storages, so that
 /// programs which begin with the same storages agree on where those lie. The other regions are
 /// taken largest first, of one size in the order in which they are first used, and put at the lowest offset that no
-/// region they meet holds: so regions of one size, alone, take no more places than are alive at one time. `looked_at`, if
+/// region they meet holds: so regions of one size that one lane uses take no more places than are alive at one time. `looked_at`, if
 /// given, becomes how many regions were looked at for that.
 ///
 /// | cost   | O(accesses * log storages), and for each region what Occupancy looks at: log regions where     |

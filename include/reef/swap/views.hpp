@@ -25,7 +25,8 @@ struct EvictView {
   run::PartOf<I> from, to;
 
   explicit EvictView(I& evict)
-      : EvictView(evict, evict.reads.size(), evict.writes.empty(), run::Lists::found) {}
+      : EvictView(evict, evict.writes.empty() ? evict.accumulates.size() : evict.writes.size(),
+                  evict.writes.empty(), run::Lists::found) {}
   EvictView(I& evict, std::size_t count, bool goes_on, run::Lists lists) {
     run::Layout layout(evict, lists);
     from = layout.reads(count);

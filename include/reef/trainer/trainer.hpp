@@ -478,6 +478,12 @@ private:
     std::int64_t element = 0;
     double value = 0;
   };
+  /// On all ranks, also those that do not hold what was set: all compare weights before the next step, and a round of
+  /// several steps begins anew.
+  void weights_were_set() {
+    same_weights_ = false;
+    state_.began = state_.committed;
+  }
   NotFinite find_weight_not_finite();
   std::pair<NotFinite, int> first_weight_not_finite();
   [[nodiscard]] std::string text_of(const NotFinite& weight) const {

@@ -132,7 +132,7 @@ private:
       const double flops = node.signature.backward_flops;
       if (of.in_weight_half == BackwardPart::all) of.weight_share = 1;
       if (of.in_weight_half == BackwardPart::weight) {
-        of.weight_share = flops > 0 ? node.signature.weight_flops / flops : 0.5;
+        of.weight_share = flops > 0 ? std::clamp(node.signature.weight_flops / flops, 0.0, 1.0) : 0.5;
       }
       segment_.weight_half_flops += of.weight_share * flops;
       for (const bool weight : {false, true}) {

@@ -55,9 +55,22 @@ struct Finding {
   }
 };
 
-/// The uses whose gradients a segment's backward writes, in the order in which it does.
-inline std::vector<int> inspected_uses(const graph::Segment& segment) {
-  return {segment.uses.rbegin(), segment.uses.rend()};
+/// The uses whose gradients a segment's backward writes, or a half of it, in the order in which it does.
+inline std::vector<int> inspected_uses(const run::StepPlan& plan, int s, graph::BackwardPart part) {
+  const auto index = static_cast<std::size_t>(s);
+  std::vector<int> uses(plan.segments[index].uses.rbegin(), plan.segments[index].uses.rend());
+  if (part == graph::BackwardPart::all) return uses;
+  std::erase_if(uses, [&](int use) {
+    const graph::NodePlan& node = plan.halves[index].plan(plan.dag->use_at(use).node);
+    const bool in_input_half = node.in_input_half == graph::BackwardPart::all;
+    return in_input_half != (part == graph::BackwardPart::input);
+  });
+  return uses;
+}
+
+/// Of an Inspect and its Report: its mode.
+inline graph::BackwardPart inspected_part(const schedule::Instruction& i) {
+  return static_cast<graph::BackwardPart>(i.mode);
 }
 
 /// Writes a phase of the model, in which every backward is followed by `Inspect(s, j)` and
@@ -75,7 +88,7 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
   for (schedule::Instruction& instruction : phase) {
     const bool forward = instruction.kind == run::kinds::forward;
     const graph::BackwardPart part = run::backward_part(instruction.kind);
-    const bool backward = part == graph::BackwardPart::all || part == graph::BackwardPart::weight;
+    const bool backward = part != graph::BackwardPart::none;
     const int s = instruction.index;
     const int j = instruction.micro_batch;
     std::vector<run::Value> gradients;
@@ -91,9 +104,8 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
       report.reads = {{builder.micro_batches[static_cast<std::size_t>(j)].loss, 0}};
     }
     if (!backward) continue;
-    const graph::Segment& segment = plan.segments[static_cast<std::size_t>(s)];
     Bytes sums = 0;
-    for (const int use : segment.uses) {
+    for (const int use : inspected_uses(plan, s, part)) {
       const graph::Parameter& parameter = plan.dag->parameter_at(plan.dag->use_at(use).parameter);
       sums += static_cast<Bytes>(run::norm_blocks(parameter.spec.shape.size()));
     }
@@ -101,10 +113,12 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
     const run::StorageId inspection = program.add_storage(
         concat("inspection ", s, " of micro-batch ", j), sums * sizeof(double), run::Place::device);
     schedule::Instruction& inspect = program.add(kinds::inspect, run::Lane::compute, s, j);
+    inspect.mode = static_cast<std::uint8_t>(part);
     const InspectView view(builder, inspect, run::Lists::added);
     view.gradients.set(gradients);
     view.sums.front() = {inspection, 0};
     schedule::Instruction& report = program.add(kinds::report, run::Lane::reduce, s, j);
+    report.mode = static_cast<std::uint8_t>(part);
     report.reads = {{inspection, 0}};
   }
 }
@@ -135,14 +149,14 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
   handlers.on_lane(
       kinds::inspect,
       [&context, elements](const schedule::Instruction& i) -> typename run::Handlers<Device>::Code {
-        const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
+        const std::vector<int> inspected = inspected_uses(context.plan(), i.index, inspected_part(i));
         const InspectView view(context.builder, i);
         const auto uses = run::detail::Operands<Device, T, Gradient>::of_gradients(
             context, i, view.gradients);
         auto* const sums = context.memory.template at<double>(view.sums.front().storage);
-        return [&segment, elements, uses, sums](Lane& lane) {
+        return [inspected, elements, uses, sums](Lane& lane) {
           double* next = sums;
-          for (const int use : inspected_uses(segment)) {
+          for (const int use : inspected) {
             const std::int64_t n = elements(use);
             block_sums_of_squares(lane, n,
                                   static_cast<const sum_t<T>*>(uses[static_cast<std::size_t>(use)]),
@@ -163,12 +177,12 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
             *first = {Finding::loss, j};
           });
         }
-        const auto& segment = context.plan().segments[static_cast<std::size_t>(i.index)];
+        const std::vector<int> inspected = inspected_uses(context.plan(), i.index, inspected_part(i));
         const auto* const sums = context.memory.template at<double>(i.reads[0].storage);
-        return context.call("report", [&segment, elements, sums, first, j = i.micro_batch] {
+        return context.call("report", [inspected, elements, sums, first, j = i.micro_batch] {
           if (first->precedes(j)) return;
           const double* next = sums;
-          for (const int use : inspected_uses(segment)) {
+          for (const int use : inspected) {
             const std::int64_t blocks = run::norm_blocks(elements(use));
             for (std::int64_t block = 0; block < blocks; ++block) {
               if (is_finite(next[block])) continue;

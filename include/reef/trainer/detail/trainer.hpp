@@ -409,7 +409,7 @@ std::string Trainer<Policies...>::weight_not_finite() {
   return rank < 0 ? std::string{} : concat(text_of(first), " on rank ", rank);
 }
 
-/// All ranks repeat the step; of the lowest replica that finds something the first finding is named. A rank that
+/// All ranks repeat the step; of the lowest replica that finds something the first finding is named. A replica that
 /// steps on its own does so alone. The verdict is a copy: the memory of the step is used again.
 template <class... Policies>
 std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
@@ -417,14 +417,16 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
   before.micro_batch -= micro_batches_of(verdict);
   find_not_finite(before);
   const std::int64_t committed = state_.committed - (periodic ? 1 : 0);
-  const int first = periodic ? rank() : 0;
+  const int own_replica = plan_.topology.replica_of(rank());
+  const Group asked = periodic ? plan_.topology.pipeline(own_replica) : plan_.topology.everyone();
+  if constexpr (!periodic) pending_ = false;  // its gradients were the place to look for them
   std::vector<int> uses{finding_->use};
   std::vector<int> micro_batches{finding_->micro_batch};
-  if constexpr (!periodic) {
-    pending_ = false;  // its gradients were the place to look for them
-    uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use);
+  if (asked.size() > 1) {
+    const std::optional<Group> group = periodic ? std::optional(asked) : std::nullopt;
+    uses = comm::gather_numbers(*progress_, "finding (use)", finding_->use, group);
     micro_batches =
-        comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch);
+        comm::gather_numbers(*progress_, "finding (micro-batch)", finding_->micro_batch, group);
   }
 
   if (verdict.weight == 0) {
@@ -445,12 +447,13 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
                    ".\n  state: no update of this step was committed.\n"
                    "  fix: go on from an earlier checkpoint, with a lower learning rate.");
   const auto found_by = [&](int rank) {
-    const auto at = static_cast<std::size_t>(rank - first);
+    const auto at = static_cast<std::size_t>(asked.position_of(rank));
     return detail::Finding{uses[at], micro_batches[at]};
   };
-  for (int replica = 0; replica < (periodic ? 1 : plan_.topology.replicas); ++replica) {
-    int r = periodic ? first : plan_.topology.rank(replica, 0);
-    for (int stage = 1; !periodic && stage < plan_.topology.stages; ++stage) {
+  for (int replica = periodic ? own_replica : 0; replica < plan_.topology.replicas; ++replica) {
+    if (periodic && replica != own_replica) break;
+    int r = plan_.topology.rank(replica, 0);
+    for (int stage = 1; stage < plan_.topology.stages; ++stage) {
       const int other = plan_.topology.rank(replica, stage);
       if (found_by(other).comes_before(found_by(r))) r = other;
     }
@@ -463,16 +466,14 @@ std::string Trainer<Policies...>::diagnose(optim::Verdict verdict) {
     return concat(text, tensor, " on rank ", r, ", in its micro-batch ", found_by(r).micro_batch, ".",
                   state);
   }
-  text += periodic && plan_.topology.stages > 1
-              ? "another stage of this replica says where."
-          : overlapping
+  text += overlapping
               ? "at the committed weights every rank's own gradients are finite: their sum over "
                 "ranks is not, or those at the weights ahead are not."
               : "every rank's own gradients are finite, but their sum over ranks is not.";
   return text + state;
 }
 
-/// A rank that steps on its own is alone with this: the others hear why it does not come.
+/// A replica that steps on its own is alone with this: the others hear why it does not come.
 template <class... Policies>
 void Trainer<Policies...>::stop(const std::string& why) {
   if (periodic) progress_->give_up(std::make_exception_ptr(NonFiniteError(why)));

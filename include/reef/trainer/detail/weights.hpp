@@ -177,14 +177,15 @@ auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const Sum> values) {
-  if (!holds(name)) {
-    same_weights_ = false;  // as on those that hold it: all ranks compare before the next step
-    return;
-  }
-  const std::int64_t count = locate(name, builder().weights).elements;
+  const int p = plan_.dag->parameter(name);
+  const std::int64_t count = plan_.dag->parameter_at(p).spec.shape.size();
   if (static_cast<std::int64_t>(values.size()) != count) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " were given.");
+  }
+  if (!holds(name)) {
+    weights_were_set();
+    return;
   }
   for (std::int64_t begin = 0; begin < count; begin += staged_elements) {
     set_parameter(
@@ -197,16 +198,17 @@ void Trainer<Policies...>::set_parameter(std::string_view name, std::span<const 
 template <class... Policies>
 void Trainer<Policies...>::set_parameter(std::string_view name, std::int64_t first,
                                          std::span<const Sum> values) {
-  if (!holds(name)) {
-    same_weights_ = false;
-    return;
-  }
-  const std::int64_t count = locate(name, builder().weights).elements;
+  const int p = plan_.dag->parameter(name);
+  const std::int64_t count = plan_.dag->parameter_at(p).spec.shape.size();
   if (first < 0 || first > count || static_cast<std::int64_t>(values.size()) > count - first) {
     throw ShapeError("reef::Trainer::set_parameter: '", name, "' has ", count, " elements, ",
                      values.size(), " after ", first, " were given.");
   }
-  set_elements(static_cast<std::size_t>(plan_.dag->parameter(name)), first, values);
+  if (holds(name)) {
+    set_elements(static_cast<std::size_t>(p), first, values);
+  } else {
+    weights_were_set();
+  }
 }
 
 /// Elements of parameter p from `first` on.
@@ -224,10 +226,9 @@ void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
     copy(at.bucket, at.begin + first, rounded.data(), rounded.size() * sizeof(T),
          device::Copy::to_device);
   };
-  same_weights_ = false;
+  weights_were_set();
   set(locate(name, builder().weights));
   set_master(plan_.layout.parameters[p] + first, values);
-  state_.began = state_.committed;
   if (ahead_in_buffer_) set(locate(name, builder().comm_buffer));
 }
 
