@@ -151,6 +151,7 @@ Placed measure(const plan::AllocationProblem& problem, const plan::Placement& si
   }
   for (int stage = 1; stage < problem.stages; ++stage) options.cuts.push_back(stage);
   options.micro_batches = {1};
+  options.clip_norm = 0;
   options.non_finite = optim::NonFinite::ignore;  // nothing waits for a norm
   options.device.threads = 1;
   const auto& network = problem.network;

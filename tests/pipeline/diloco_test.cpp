@@ -26,7 +26,7 @@
 #include "../support/ranks.hpp"
 #include "../support/trainers.hpp"
 
-namespace reef::test {
+namespace reef::test::diloco_over_stages {
 namespace {
 
 using Outer = optim::DiLoCo<optim::AdamW, optim::Nesterov>;
@@ -190,4 +190,4 @@ TEST(PipelinedDiLoCo, names_what_is_not_finite_wherever_a_replica_finds_it) {
 }
 
 }  // namespace
-}  // namespace reef::test
+}  // namespace reef::test::diloco_over_stages
