@@ -238,10 +238,11 @@ TEST(Topology, a_rank_without_a_loss_counts_zeros) {
     run::StepBuilder builder(plan, rank, run::Purpose::training);
     run::add_micro_batches(builder);
     schedule::Instruction scalars;
-    optim::detail::read_losses(scalars, builder);
+    optim::detail::count_micro_batches(scalars, builder);
+    const optim::ScalarsView view(builder, scalars, 0, run::Lists::added);
+    optim::detail::read_losses(view, builder);
     const bool loss = rank == 0;
-    EXPECT_EQ(optim::detail::counted_of(scalars), loss ? optim::detail::Counted::micro_batches
-                                                       : optim::detail::Counted::nothing);
+    EXPECT_EQ(optim::counted_of(scalars), loss ? optim::Counted::micro_batches : optim::Counted::nothing);
     EXPECT_EQ(scalars.reads.size(), loss ? 2U : 0U);
   }
 }
