@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -435,6 +436,61 @@ TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_proces
     if (failed != 0) break;
   }
   if (world.rank() == 0) histogram.print();
+}
+
+TEST(Cuts, replicas_may_have_other_numbers_of_micro_batches) {
+  const comm::Communicator world;
+  if (world.size() % 2 != 0) GTEST_SKIP() << "two stages";
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const int replicas = world.size() / 2;
+  const auto counts = [](int replica) { return replica == 0 ? 3 : 1; };
+  const auto losses = [](auto& trainer) {
+    std::vector<double> numbers;
+    for (int step = 0; step < 3; ++step) {
+      const StepResult done = trainer.step();
+      numbers.push_back(done.loss);
+      numbers.push_back(done.gradient_norm);
+    }
+    return numbers;
+  };
+  for (const char* const schedule : {"1f1b", "zb-h1"}) {
+    Piped<Zero1>::Options options;
+    options.topology = run::Topology(replicas, 2);
+    options.pipeline.schedule = schedule;
+    options.micro_batches = {counts(world.rank() / 2)};
+    options.device.threads = 1;
+    Piped<Zero1> spread(random_model(7), fill, options, {}, world);
+    Trainer<Zero1>::Options whole;
+    whole.virtual_ranks = replicas;
+    whole.micro_batches.clear();
+    for (int replica = 0; replica < replicas; ++replica) whole.micro_batches.push_back(counts(replica));
+    whole.device.threads = 1;
+    Trainer<Zero1> alone(random_model(7), fill, whole, {}, self);
+    EXPECT_EQ(losses(spread), losses(alone)) << schedule;
+  }
+}
+
+TEST(Cuts, what_stages_cannot_do_is_refused_by_name) {
+  const auto refusal = [](auto options, const auto& change) -> std::string {
+    using Options = decltype(options);
+    using Tested = std::conditional_t<std::is_same_v<Options, Piped<Acco>::Options>, Piped<Acco>, Piped<Zero1>>;
+    options.topology = run::Topology(1, 2);
+    options.pipeline.schedule = "1f1b";
+    change(options);
+    try {
+      (void)Tested::programs(random_model(7), options, 2);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(refusal(Piped<Zero1>::Options{}, [](auto&) {}), "nothing");
+  EXPECT_NE(refusal(Piped<Zero1>::Options{}, [](auto& o) { o.serial = true; }).find("one instruction is to run at a time"),
+            std::string::npos);
+  EXPECT_EQ(refusal(Piped<Acco>::Options{}, [](auto& o) { o.accumulation = {}; }), "nothing");
+  EXPECT_NE(refusal(Piped<Acco>::Options{}, [](auto& o) { o.accumulation = Accumulation::adaptive(); })
+                .find("but accumulation adapts"),
+            std::string::npos);
 }
 
 TEST(Cuts, a_gradient_that_is_pending_is_resumed_on_other_stages) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <reef/pipeline/kinds.hpp>
+#include <reef/run/costs.hpp>
 #include <reef/run/transfers.hpp>
 
 #include "../run/operand_parts.hpp"
@@ -19,6 +20,7 @@ TEST(PipelineViews, parts_of_what_stages_exchange_are_a_partition_and_replaced_a
   const graph::Dag dag = chain_dag(5, 100);
   run::StepPlan plan =
       run::make_step_plan(dag, {0, 1, 2, 3, 4, 5}, run::Topology(1, 3), 1, {2}, false);
+  plan.segment_times = run::segment_times(plan, nullptr);
   pipeline::GPipe::plan(plan, pipeline::ScheduledOptions{});
   const auto parts_of = [](const run::StepBuilder& /*builder*/, run::Instruction& i) -> Parts {
     if (i.kind == pipeline::kinds::send) return {run::SendView(i).payload};

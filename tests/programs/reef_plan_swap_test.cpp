@@ -95,7 +95,7 @@ TEST_F(ReefPlan, simulate_foresees_a_recipe_on_a_network_and_a_device) {
   EXPECT_EQ(atom.at("feasible"), true) << atom;
   EXPECT_LE(atom.at("peak_device_bytes"), test["device"]["memory_bytes"]);
   EXPECT_GE(atom.at("step_s"), ddp.at("step_s").get<double>() * 0.99);
-  EXPECT_THAT(io::read_json(trace).dump(), HasSubstr("Load(0)"));
+  EXPECT_THAT(io::read_json(trace).dump(), HasSubstr("Load("));  // the first segments may stay
   test["device"]["memory_bytes"] = 1000;
   EXPECT_THAT(answer("simulate", test).at("why").get<std::string>(),
               HasSubstr("no way was found to swap"));

@@ -44,7 +44,10 @@ std::vector<Bytes> offsets_by_comparing_all(const Program& program) {
   const auto of_round = [&](StorageId id) { return program.storages[id].life == Life::round; };
   std::stable_sort(regions.begin(), regions.end(), [&](StorageId a, StorageId b) {
     if (of_round(a) != of_round(b)) return of_round(b);
-    return of_round(a) && program.storages[a].bytes > program.storages[b].bytes;
+    if (!of_round(a)) return false;
+    const Bytes first = program.storages[a].bytes;
+    const Bytes second = program.storages[b].bytes;
+    return first != second ? first > second : lifetimes.of(a).first < lifetimes.of(b).first;
   });
   std::vector<Bytes> offsets(program.storages.size());
   std::vector<StorageId> placed;

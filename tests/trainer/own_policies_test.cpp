@@ -220,6 +220,7 @@ TEST(OwnPolicies, a_topology_that_cannot_be_is_refused_before_anything_starts) {
     using Tested = typename decltype(tested)::type;
     typename Tested::Options options;
     options.topology = run::Topology(1, ranks);
+    if constexpr (requires { options.accumulation; }) options.accumulation = Accumulation::adaptive();
     try {
       static_cast<void>(Tested::estimate(small_model(), options, ranks));
     } catch (const OptionError& error) {
@@ -229,7 +230,7 @@ TEST(OwnPolicies, a_topology_that_cannot_be_is_refused_before_anything_starts) {
   };
   EXPECT_THAT(foreseen(whole, 2), HasSubstr("a pipeline policy that spans stages"));
   const std::type_identity<Trainer<Spanning, optim::Acco<optim::Sgd>>> overlaps;
-  EXPECT_THAT(foreseen(overlaps, 2), HasSubstr("such as optim::Zero1"));
+  EXPECT_THAT(foreseen(overlaps, 2), HasSubstr("accumulation of a fixed count"));
 }
 
 TEST(OwnPolicies, an_update_of_two_sizes_is_refused) {

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include <reef/core/language.hpp>
+
 /// \file
 /// The kinds of instructions that several folders know by name: who writes and runs them, who predicts them, and
 /// who draws them. All others are constants of the folder that writes them: run/kinds.hpp, swap/kinds.hpp, ...

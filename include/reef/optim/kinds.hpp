@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include <reef/core/language.hpp>
+
 /// \file
 /// The kinds of instructions that optimizer policies share, and those that some write alone.
 ///

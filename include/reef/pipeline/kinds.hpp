@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include <reef/core/language.hpp>
+
 /// \file
 /// The kinds of instructions that move tensors between stages: messages, run::SendView and run::ReceiveView. The copies
 /// beside them are run::kinds::download and run::kinds::upload.
