@@ -36,9 +36,11 @@ struct Scale {
     const auto x = call.input(0).span();
     const auto w = call.parameter(0).span();
     const auto dy = call.output_gradient(0).span();
-    const auto dw = call.parameter_gradient(0).span();
-    for (std::size_t i = 0; i < w.size() && !call.accumulate_parameters; ++i) dw[i] = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) dw[i % w.size()] += dy[i] * x[i];
+    if (call.wants_parameters()) {
+      const auto dw = call.parameter_gradient(0).span();
+      for (std::size_t i = 0; i < w.size() && !call.accumulate_parameters; ++i) dw[i] = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) dw[i % w.size()] += dy[i] * x[i];
+    }
     if (!call.wants(0)) return;
     const auto dx = call.input_gradient(0).span();
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -59,21 +61,7 @@ struct SplitScale {
     return result;
   }
   void forward(const auto& call) const { Scale{}.forward(call); }
-  void backward(const auto& call) const {
-    const auto w = call.parameter(0).span();
-    const auto x = call.input(0).span();
-    const auto dy = call.output_gradient(0).span();
-    if (call.wants_parameters()) {
-      const auto dw = call.parameter_gradient(0).span();
-      for (std::size_t i = 0; i < w.size() && !call.accumulate_parameters; ++i) dw[i] = 0;
-      for (std::size_t i = 0; i < x.size(); ++i) dw[i % w.size()] += dy[i] * x[i];
-    }
-    if (!call.wants(0)) return;
-    const auto dx = call.input_gradient(0).span();
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      dx[i] = (call.accumulates(0) ? dx[i] : 0) + dy[i] * w[i % w.size()];
-    }
-  }
+  void backward(const auto& call) const { Scale{}.backward(call); }
 };
 
 /// out = w exp(in / 8), in place, with scratch memory in both halves, which read the output.
