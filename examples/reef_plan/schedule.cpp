@@ -245,6 +245,7 @@ void add_schedule(Commands& commands) {
       [options](const PlanCase& test) { return schedule(test, *options); });
   std::vector<std::string> names(plan::pipeline_schedule_names.begin(),
                                  plan::pipeline_schedule_names.end());
+  names.insert(names.end(), plan::asynchronous_schedule_names.begin(), plan::asynchronous_schedule_names.end());
   names.emplace_back("searched");
   command
       ->add_option(

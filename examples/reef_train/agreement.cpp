@@ -20,6 +20,7 @@
 #include <reef/io/checksum.hpp>
 #include <reef/io/json.hpp>
 #include <reef/io/mapped_file.hpp>
+#include <reef/plan/pipeline_order.hpp>
 
 #include "../support/tokenizer.hpp"
 #include "../support/weight_files.hpp"
@@ -185,13 +186,14 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
     const std::string name = name_of(*option);
     const auto begins = [&name](const char* with) { return name.starts_with(with); };
     // Of files, speeds and what is told no number depends; the text, the batch and the context are kept apart.
-    // Of the weights that a run begins with the shapes remain: a resume is to have the same.
+    // Of the weights that a run begins with the shapes remain: a resume is to have the same. A pipeline that updates
+    // within a step has other numbers than one of other stages.
+    const bool of_pipeline = is_one_of(name, {"--pipeline", "--stages", "--micro-batches-per-update"});
     const bool is_aside =
         begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
+        (of_pipeline && !reef::plan::is_asynchronous_schedule(options.pipeline)) ||
         is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
-                         "--resume", "--deadline", "--network", "--threads", "--slow", "--pipeline", "--stages",
-                         "--order",
-                         "--device-memory", "--device-link", "--profile", "--activations", "--data",
+                         "--resume", "--deadline", "--network", "--threads", "--slow", "--order", "--device-memory", "--device-link", "--profile", "--activations", "--data",
                          "--batch", "--context"});
     if (is_aside) continue;
     const std::string value = value_of(*option, options);

@@ -74,6 +74,8 @@ std::vector<std::string> recipe_names() {
 std::vector<std::string> pipelines() {
   std::vector<std::string> names(reef::plan::pipeline_schedule_names.begin(),
                                  reef::plan::pipeline_schedule_names.end());
+  names.insert(names.end(), reef::plan::asynchronous_schedule_names.begin(),
+               reef::plan::asynchronous_schedule_names.end());
   names.emplace_back("searched");
   return names;
 }
@@ -125,12 +127,16 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     if (given(name) && o.recipe != "diloco")
       refuse(name, "is of --recipe diloco, not of " + o.recipe);
   }
-  for (const char* const name : {"--pipeline", "--stages", "--order"}) {
+  for (const char* const name : {"--pipeline", "--stages", "--order", "--micro-batches-per-update"}) {
     if (given(name) && o.recipe != "dtfm")
       refuse(name, "is of --recipe dtfm, not of " + o.recipe);
   }
   if (given("--order") && given("--pipeline"))
     refuse("--order", "says what --pipeline says; give one of them");
+  if (given("--micro-batches-per-update") && o.pipeline != "2bw")
+    refuse("--micro-batches-per-update", "is of --pipeline 2bw, not of " + o.pipeline);
+  if (reef::plan::is_asynchronous_schedule(o.pipeline) && o.non_finite != "ignore")
+    refuse("--pipeline", o.pipeline + " updates within a step, so it goes with --non-finite ignore --clip 0");
   if (given("--profile") && o.recipe != "atom" && o.recipe != "dtfm")
     refuse("--profile", "is of --recipe atom or dtfm, not of " + o.recipe);
   if (o.activations.find("stash") != std::string::npos && o.recipe != "atom")
@@ -326,9 +332,12 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->transform(number_from<int>(1, 1'000'000));
   app.add_option("--pipeline", o.pipeline,
                  "dtfm: the order in which stages run micro-batches; searched: for --profile and --network, at the "
-                 "memory of 1f1b")
+                 "memory of 1f1b; pipedream, 2bw: updates within a step, which drains them")
       ->check(CLI::IsMember(pipelines()))
       ->capture_default_str();
+  app.add_option("--micro-batches-per-update", o.micro_batches_per_update,
+                 "dtfm, 2bw: as many as stages, or more; --micro-batches is a multiple; default: as many")
+      ->transform(number_from<int>(1, 1'000'000));
   app.add_option("--order", o.order,
                  "dtfm: a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
       ->check(CLI::ExistingFile);

@@ -48,6 +48,7 @@ struct TrainOptions {
   double device_link = 0;
   std::string activations = "planned";
   std::string pipeline = "1f1b";
+  int micro_batches_per_update = 0;
   std::string order;  // a file
   int stages = 0;     // as many as ranks
   std::string profile;

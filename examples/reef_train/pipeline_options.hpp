@@ -85,6 +85,7 @@ void set_pipeline(const Setup& run, Options& result) {
   result.topology = reef::run::Topology(ranks / stages, stages);
   if (options.order.empty()) {
     result.pipeline.schedule = options.pipeline;
+    result.pipeline.micro_batches_per_update = options.micro_batches_per_update;
   } else {
     result.pipeline.order = reef::plan::parse_pipeline_order(
         reef::io::read_file(options.order, most_bytes_of_an_order), options.order);

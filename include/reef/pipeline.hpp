@@ -3,6 +3,7 @@
 /// \file
 /// Everything in pipeline/: the policies of who runs which segment when.
 
+#include <reef/pipeline/asynchronous.hpp>
 #include <reef/pipeline/concept.hpp>
 #include <reef/pipeline/folded.hpp>
 #include <reef/pipeline/gpipe.hpp>

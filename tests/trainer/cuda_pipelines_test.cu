@@ -60,6 +60,32 @@ TEST_P(CudaPipelines, train_to_the_bits_of_one_process) {
   }
 }
 
+/// With two versions of the weights all stages are one update behind, as one stage is.
+TEST(CudaAsynchronous, trains_to_the_bits_of_one_stage) {
+  std::string why;
+  if (!device::cuda_available(&why)) GTEST_SKIP() << why;
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const auto trained = [](const comm::Communicator& ranks) {
+    auto options = small_options<Piped>();
+    options.topology = run::Topology(1, ranks.size());
+    options.pipeline.schedule = "2bw";
+    options.pipeline.micro_batches_per_update = 4;
+    options.micro_batches = {12};
+    options.non_finite = optim::NonFinite::ignore;
+    options.clip_norm = 0;
+    options.device.poison_freed = true;
+    Piped trainer = small_trainer<Piped>(options, ranks);
+    trainer.step();
+    std::vector<float> weights;
+    for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
+      for (const float value : trainer.gather_parameter(parameter.name)) weights.push_back(value);
+    }
+    return weights;
+  };
+  EXPECT_EQ(trained(world), trained(self));
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, CudaPipelines,
                          testing::Values("gpipe", "1f1b", "1f1b-eager", "interleaved", "looped-bfs", "zb-h1", "zb-h2",
                                          "interleaved-zb", "zb-v", "v-half", "v-min", "dualpipe-v"));

@@ -25,6 +25,7 @@ inline constexpr std::string_view own_norms = "OwnNorms";
 inline constexpr std::string_view own_decide = "OwnDecide";
 inline constexpr std::string_view replica_scalars = "ReplicaScalars";
 inline constexpr std::string_view replica_decide = "ReplicaDecide";
+inline constexpr std::string_view weigh = "Weigh";
 inline constexpr std::string_view update = "Update";
 inline constexpr std::string_view publish = "Publish";
 

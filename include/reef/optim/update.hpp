@@ -101,11 +101,42 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
   return builder.plan.place_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;
 }
 
-/// Appends `Update(b)`, of the whole bucket or of this rank's shard (Instruction::elements). `target` is
-/// the storage of the bucket's weights, or a part of it, the shard; `gradient` holds the summed gradient
-/// of the same elements.
-///
-/// UpdateView says what it reads, writes and accumulates into: weights as of builder.phase, and those after that.
+/// What an `Update(b)` is of: the whole bucket, or this rank's shard.
+struct UpdateOperands {
+  run::Value gradient;   ///< summed, of the same elements
+  run::Value weights;    ///< of the bucket, before
+  run::Value target;     ///< behind: of the bucket, or the part of it that is the shard; or a storage of its own
+  run::Value verdict;
+};
+
+/// Appends `Update(b)` (UpdateView), of the elements that the target has (Instruction::elements).
+inline void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOperands& operands,
+                       int states) {
+  schedule::Program& program = builder.program;
+  schedule::Instruction& update =
+      program.add(kinds::update, update_lane(builder, b), static_cast<int>(b));
+  const UpdateView view(builder, update, static_cast<std::size_t>(states), run::Lists::added);
+  view.gradient.front() = operands.gradient;
+  view.verdict.front() = operands.verdict;
+  view.weights.front() = operands.weights;
+  view.target.front() = operands.target;
+  detail::set_kept(view, builder, states, b);
+  const run::StorageId target = operands.target.storage;
+  update.elements = run::elements_in(builder, b, target, builder.plan.element_bytes());
+  if (run::elements_in(builder, b, operands.gradient.storage, builder.plan.sum_bytes()) != update.elements) {
+    throw ScheduleError("reef::optim: the update of bucket ", b, " has a gradient '",
+                        program.name(operands.gradient), "' of other elements than its weights '",
+                        program.storages[target].name,
+                        "'.\n  fix: both of the whole bucket, or both of this rank's shard.");
+  }
+  const int numbers = detail::kept_numbers(builder.plan, states);
+  const Bytes elements = program.storages[target].bytes / builder.plan.element_bytes();
+  update.cost.bytes = program.storages[target].bytes * (builder.plan.keeps_master() ? 1 : 2) +
+                      elements * builder.plan.sum_bytes() * static_cast<Bytes>(1 + 2 * numbers);
+}
+
+/// The same of weights where they are, as of builder.phase, by builder.verdict. `target` is the storage of the
+/// bucket's weights, or a part of it, the shard.
 ///
 /// \code
 /// // given: run::StepBuilder& builder
@@ -116,26 +147,40 @@ inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
 /// \endcode
 inline void add_update(run::StepBuilder& builder, std::size_t b, run::Value gradient,
                        run::StorageId target, int states) {
+  add_update(builder, b,
+             {gradient, {builder.weights[b], builder.phase.weights}, {target, builder.phase.weights + 1},
+              {builder.verdict, 0}},
+             states);
+}
+
+/// Appends the updates that a pipeline wants within a step: `Weigh`, which sums the loss weights of their
+/// micro-batches, and `Update(b)` of each bucket that the stage holds, by what builder.reduced has.
+///
+/// \code
+/// // given: run::StepBuilder& builder
+/// builder.update = [](run::StepBuilder& step, const run::StepBuilder::Update& update) {
+///   optim::add_updates_within(step, update, optim::Sgd::states);
+/// };
+/// \endcode
+inline void add_updates_within(run::StepBuilder& builder, const run::StepBuilder::Update& update,
+                               int states) {
   schedule::Program& program = builder.program;
-  schedule::Instruction& update =
-      program.add(kinds::update, update_lane(builder, b), static_cast<int>(b));
-  const UpdateView view(builder, update, static_cast<std::size_t>(states), run::Lists::added);
-  view.gradient.front() = gradient;
-  view.verdict.front() = {builder.verdict, 0};
-  view.weights.front() = {builder.weights[b], builder.phase.weights};
-  view.target.front() = {target, builder.phase.weights + 1};
-  detail::set_kept(view, builder, states, b);
-  update.elements = run::elements_in(builder, b, target, builder.plan.element_bytes());
-  if (run::elements_in(builder, b, gradient.storage, builder.plan.sum_bytes()) != update.elements) {
-    throw ScheduleError("reef::optim: the update of bucket ", b, " has a gradient '",
-                        program.name(gradient), "' of other elements than its weights '",
-                        program.storages[target].name,
-                        "'.\n  fix: both of the whole bucket, or both of this rank's shard.");
+  const int last = update.first + update.count - 1;
+  const run::Value verdict{
+      program.add_storage(concat("verdict behind micro-batch ", last), sizeof(Verdict), run::Place::host), 0};
+  schedule::Instruction& weigh = program.add(kinds::weigh, run::Lane::source, -1, last);
+  const WeighView view(weigh, static_cast<std::size_t>(update.count), run::Lists::added);
+  for (std::size_t k = 0; k < view.loss_weights.size(); ++k) {
+    const auto j = static_cast<std::size_t>(update.first) + k;
+    view.loss_weights[k] = {builder.micro_batches[j].loss_weight, 0};
   }
-  const int numbers = detail::kept_numbers(builder.plan, states);
-  const Bytes elements = program.storages[target].bytes / builder.plan.element_bytes();
-  update.cost.bytes = program.storages[target].bytes * (builder.plan.keeps_master() ? 1 : 2) +
-                      elements * builder.plan.sum_bytes() * static_cast<Bytes>(1 + 2 * numbers);
+  view.verdict.front() = verdict;
+  for (const std::size_t b : builder.held()) {
+    add_update(builder, b,
+               {{builder.reduced[b], builder.phase.gradients}, update.weights[b], update.target[b], verdict},
+               states);
+    program.round.back().micro_batch = last;
+  }
 }
 
 namespace detail {
@@ -190,9 +235,28 @@ void add_publish_code(Handlers& handlers, const RankContext& context) {
 
 }  // namespace detail
 
+/// Adds the code of Weigh.
+template <class Handlers, class RankContext>
+void add_weigh_code(Handlers& handlers, const RankContext& context, UpdateOptions options) {
+  using T = typename RankContext::sum_type;
+  handlers.on_wire(
+      kinds::weigh,
+      [&context, options](const schedule::Instruction& i) -> typename Handlers::Communication {
+        const WeighView view(i);
+        std::vector<const T*> weights;
+        for (const run::Value value : view.loss_weights) weights.push_back(context.at(value));
+        auto* const verdict = context.template at<Verdict>(view.verdict.front());
+        return context.call("weigh", [weights, verdict, options] {
+          double sum = 0;
+          for (const T* const weight : weights) sum += static_cast<double>(*weight);
+          *verdict = judge(sum, 0, 0, options);
+        });
+      });
+}
+
 /// Adds the code of Update: the rule on each run of weights that decay or do not, with the gradient
 /// times the verdict's scale; nothing if the verdict does not commit. Master weights are updated, and
-/// rounded to the weights in the same pass.
+/// rounded to the weights in the same pass. Where the target is another version, the weights are copied to it first.
 template <class Handlers, class RankContext, update_rule Rule>
 void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) {
   using T = typename RankContext::element_type;
@@ -212,13 +276,22 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
         if constexpr (detail::RuleKernel<Rule, T>::has_master) {
           kernel.master = context.at(view.master.front());
         }
-        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict,
+        const run::WeightVersions& versions = plan.weight_versions;
+        const bool within = versions.within_a_step();
+        const T* const before =
+            within ? context.template at<const T>(view.weights.front()) : kernel.weight;
+        const std::int64_t updates = versions.updates(plan.micro_batches.front());
+        const std::int64_t update = within ? i.micro_batch / versions.every : 0;
+        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, before, n, updates, update,
                 &state = context.state, rule](Lane& lane) mutable {
+          if (before != kernel.weight) {
+            lane.copy(kernel.weight, before, static_cast<std::size_t>(n) * sizeof(T), device::Copy::on_device);
+          }
           if (!verdict->commit) return;
           kernel.scale = static_cast<E>(verdict->scale);
+          const std::int64_t t = state.committed * updates + update + 1;
           detail::apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
-            part.c =
-                rule.template coefficients<E>(state.committed + 1, state.learning_rate, decays);
+            part.c = rule.template coefficients<E>(t, state.learning_rate, decays);
           });
         };
       });

@@ -123,7 +123,24 @@ struct DecideView {
   }
 };
 
-/// `Update(b)` of weights where they are: optim::add_update. Of rounds that overlap: OutgoingView.
+/// `Weigh`: what an update within a step comes to, by the loss weights of its micro-batches alone.
+///
+///     reads    loss weights
+///     writes   Verdict
+template <class I>
+struct WeighView {
+  run::PartOf<I> loss_weights, verdict;
+
+  /// micro_batches: to make room for; else as many as it reads.
+  explicit WeighView(I& weigh) : WeighView(weigh, weigh.reads.size(), run::Lists::found) {}
+  WeighView(I& weigh, std::size_t micro_batches, run::Lists lists) {
+    run::Layout layout(weigh, lists);
+    loss_weights = layout.reads(micro_batches);
+    verdict = layout.writes(1);
+  }
+};
+
+/// `Update(b)` of weights where they are, or into another version of them: optim::add_update. Of rounds that overlap: OutgoingView.
 ///
 ///     reads        gradient, verdict, weights before
 ///     writes       weights behind

@@ -7,6 +7,7 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/pipeline/asynchronous.hpp>
 #include <reef/pipeline/scheduled.hpp>
 #include <reef/pipeline/searched.hpp>
 #include <reef/plan/pipeline_order.hpp>
@@ -15,8 +16,9 @@ namespace reef::inline v0::pipeline {
 
 /// TrainerOptions::pipeline of Ordered.
 struct OrderedOptions : ScheduledOptions {
-  std::string schedule{};       ///< of plan::pipeline_schedule_names, or "searched"; or, if that is empty,
+  std::string schedule{};       ///< that plan::pipeline_order_of knows, or "searched"; or, if that is empty,
   plan::PipelineOrder order{};  ///< its ranks are stages; of as many micro-batches as every replica has
+  int micro_batches_per_update = 0;  ///< of "2bw": TwoBwOptions
 };
 
 /// An order that is given when the Trainer is made: by its name, read from a file, or found by a search.
@@ -51,6 +53,14 @@ struct Ordered : Scheduled<Ordered> {
     if (options.schedule == searched) return detail::looped(stages, 1);
     if (!options.schedule.empty()) return named(options, stages, 1).rank_of_chunk;
     return options.order.rank_of_chunk;
+  }
+
+  static run::WeightVersions weight_versions(int stages, const Options& options) {
+    if (options.schedule == "pipedream") return PipeDream::weight_versions(stages, {});
+    if (options.schedule == "2bw") {
+      return TwoBw::weight_versions(stages, {{}, options.micro_batches_per_update});
+    }
+    return {};
   }
 
 private:

@@ -12,6 +12,7 @@
 #include <reef/pipeline/concept.hpp>
 #include <reef/pipeline/detail/program_writer.hpp>
 #include <reef/pipeline/detail/timetables.hpp>
+#include <reef/pipeline/detail/versioned_weights.hpp>
 #include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/transfers.hpp>
@@ -40,9 +41,10 @@ struct ScheduledOptions {
 ///
 /// | Policy | `order(stages, micro_batches)`, for any number of micro-batches, or `order(model, micro_batches,   |
 /// |        | options)` by the times and links of a model; where a stage has several chunks also               |
-/// |        | `stage_of_chunk(stages, options)`                                                                |
-/// | bits   | those of Single, for every order: gradients of parameters are folded in ascending micro-batch    |
-/// |        | order, those of tensors by graph::remote_edges                                                    |
+/// |        | `stage_of_chunk(stages, options)`; and one that updates within a step has                         |
+/// |        | `weight_versions(stages, options)` (run::WeightVersions)                                          |
+/// | bits   | those of Single, for every order that updates once a step: gradients of parameters are folded in  |
+/// |        | ascending micro-batch order, those of tensors by graph::remote_edges                              |
 /// | memory | activations as the order has them at one time; slots as in the asynchronous model                |
 /// | errors | OptionError: the order and the model's cut are of different stages, or the order is none          |
 /// |        | (plan::PipelineOrder::validate); ScheduleError: stages would wait for each other in a circle      |
@@ -65,6 +67,10 @@ struct Scheduled {
       });
     }
     plan.timetables = std::move(timetables).result();
+    if constexpr (requires { Policy::weight_versions(plan.topology.stages, options); }) {
+      plan.weight_versions = Policy::weight_versions(plan.topology.stages, options);
+      if (plan.weight_versions.within_a_step()) detail::require_drained(plan);
+    }
     for (const auto& timetable : plan.timetables.training) {
       if (timetable->splits()) plan.split_backwards();
     }
@@ -82,7 +88,6 @@ struct Scheduled {
     for (int fold = begin; fold < end; ++fold) {
       const run::Timetable& timetable = *by_replica[static_cast<std::size_t>(fold)];
       detail::ProgramWriter(builder, timetable, first, fold - begin).run();
-      if (builder.trains()) run::add_folds(builder, fold - begin);
       first += timetable.order.micro_batches;
     }
   }

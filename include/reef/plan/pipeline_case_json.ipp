@@ -113,7 +113,8 @@ REEF_INLINE PipelineCase pipeline_case_from_json(const io::Json& json, std::stri
   }
   result.schedule = io::value_or<std::string>(json, "schedule", "", source);
   const bool is_known = std::find(pipeline_schedule_names.begin(), pipeline_schedule_names.end(),
-                                  result.schedule) != pipeline_schedule_names.end();
+                                  result.schedule) != pipeline_schedule_names.end() ||
+                        is_asynchronous_schedule(result.schedule);
   if (json.contains("schedule") && !is_known) {
     std::string names;
     for (const std::string_view name : pipeline_schedule_names) {

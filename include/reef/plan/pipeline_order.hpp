@@ -154,7 +154,14 @@ inline constexpr std::array<std::string_view, 13> pipeline_schedule_names{
     "gpipe",          "1f1b", "1f1b-eager", "interleaved", "looped-bfs", "zb-h1",     "zb-h2",
     "interleaved-zb", "zb-v", "v-half",     "v-min",       "dualpipe-v", "three-slot"};
 
-/// The order of a name. Throws OptionError for a name that is none, and where it cannot have so many chunks a rank
+/// Pipelines that update within a step. Their order is that of "1f1b".
+inline constexpr std::array<std::string_view, 2> asynchronous_schedule_names{"pipedream", "2bw"};
+
+inline bool is_asynchronous_schedule(std::string_view name) {
+  return name == asynchronous_schedule_names[0] || name == asynchronous_schedule_names[1];
+}
+
+/// The order of a name, of either sort. Throws OptionError for a name that is none, and where it cannot have so many chunks a rank
 /// (0: 1 or 2, as it needs) or a group.
 PipelineOrder pipeline_order_of(std::string_view schedule, int ranks, int micro_batches,
                                 int chunks_per_rank = 0, int group = 0);

@@ -489,6 +489,7 @@ REEF_INLINE PipelineOrder pipeline_order_of(std::string_view schedule, int ranks
                       chunks_per_rank == 1 ? " chunk" : " chunks",
                       " on each rank (v).\n  fix: ", fix, ".");
   };
+  if (is_asynchronous_schedule(schedule)) schedule = "1f1b";
   const bool interleaves = schedule == "interleaved" || schedule == "interleaved-zb";
   const bool loops = interleaves || schedule == "looped-bfs";
   const bool folds =

@@ -48,10 +48,10 @@ inline std::pair<std::int64_t, std::int64_t> elements_in(const StepBuilder& buil
 }
 
 /// This rank fills micro-batches itself: it runs a segment that reads an input of the model, or the loss,
-/// which it weighs.
+/// which it weighs; or it updates within a step, by means of its own.
 inline bool reads_batches(const StepBuilder& builder) {
   const graph::Dag& dag = *builder.plan.dag;
-  if (builder.reports_loss()) return true;
+  if (builder.reports_loss() || builder.updates_within_the_step()) return true;
   for (const int s : builder.segments()) {
     for (const int id : builder.plan.segments[static_cast<std::size_t>(s)].boundary_inputs) {
       if (std::find(dag.inputs.begin(), dag.inputs.end(), id) != dag.inputs.end()) return true;

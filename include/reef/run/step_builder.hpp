@@ -100,6 +100,14 @@ struct StepBuilder {
     StorageId loss_weight = no_storage;
   };
 
+  /// An update within a step, of the weights that the stage holds (WeightVersions).
+  struct Update {
+    int first = 0;                 ///< of the program's micro-batches: with it those begin whose gradients it has
+    int count = 0;                 ///< of them; their sums are `reduced`, of version phase.gradients
+    std::vector<Value> weights{};  ///< by bucket: before
+    std::vector<Value> target{};   ///< by bucket: behind; a storage of its own, or the same
+  };
+
   const StepPlan& plan;
   Purpose purpose;
   int variant = 0;  ///< which of the training programs this is
@@ -107,12 +115,15 @@ struct StepBuilder {
   AccumulationPhase phase{};
   std::vector<StorageId> weights{};
   std::vector<StorageId> tied_weights{};  ///< by parameter: what another stage holds and this one uses too
+  std::vector<int> tied_versions{};       ///< of those, where they are not that of phase.weights
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
   bool sends_tied_weights = false;  ///< the optimizer does, itself
+  /// Writes an Update: an optimizer that can sets it, and a pipeline that updates within a step calls it.
+  std::function<void(StepBuilder&, const Update&)> update{};
 
   /// Reserves weights and gradients of this rank's stage. The other storages come with the passes.
   StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0)
@@ -177,6 +188,10 @@ struct StepBuilder {
   /// The operator of that use of a parameter is on this stage.
   [[nodiscard]] bool runs_use(int use) const { return plan.stage_of_use(use) == stage_; }
 
+  /// Weights change between micro-batches. A diagnosis has those that the step begins with.
+  [[nodiscard]] bool updates_within_the_step() const {
+    return purpose == Purpose::training && plan.weight_versions.within_a_step();
+  }
   /// There is a backward.
   [[nodiscard]] bool trains() const { return purpose != Purpose::evaluation; }
   /// Of the gradients of bucket b, as they are computed, and as they are kept and sent.
@@ -214,7 +229,8 @@ struct StepBuilder {
     std::vector<Value> values;
     for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], phase.weights});
     for (const int id : tied_of(segment)) {
-      values.push_back({tied_weights[static_cast<std::size_t>(id)], phase.weights});
+      const auto p = static_cast<std::size_t>(id);
+      values.push_back({tied_weights[p], tied_versions.empty() ? phase.weights : tied_versions[p]});
     }
     return values;
   }

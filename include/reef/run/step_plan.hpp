@@ -24,6 +24,7 @@
 #include <reef/run/choice.hpp>
 #include <reef/run/timetable.hpp>
 #include <reef/run/topology.hpp>
+#include <reef/run/weight_versions.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::run {
@@ -88,6 +89,7 @@ struct StepPlan {
   std::vector<SegmentTimes> segment_times{};      ///< what orders of a pipeline are timed by
   std::vector<TiedCopy> tied_copies{};            ///< by parameter, then stage
   PipelineTimetables timetables{};                ///< of a pipeline that has an order of its own
+  WeightVersions weight_versions{};               ///< of a pipeline that updates within a step
   std::vector<int> bucket_of_segment{};  ///< -1: the segment is the first to use no parameter
   std::vector<int> stage_of_segment{};
   std::vector<int> chunk_of_segment{};   ///< of those that the topology has

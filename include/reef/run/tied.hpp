@@ -104,26 +104,33 @@ inline void add_tied_gradients(StepBuilder& builder, int fold, int sent, int rec
   }
 }
 
+/// Brings new weights to another stage that uses them: written on both stages. `owned`: the storage of the bucket on
+/// the stage that owns the parameter; `copy`: of the parameter, on the other.
+inline void add_tied_copy(StepBuilder& builder, const TiedCopy& tied, Value owned, Value copy) {
+  const StepPlan& plan = builder.plan;
+  const graph::Parameter& parameter = plan.dag->parameter_at(tied.parameter);
+  const int owner = plan.owner_of(tied.parameter);
+  const std::string what = concat("weights of ", parameter.name);
+  const auto channel = 2 * static_cast<std::uint32_t>(tied.parameter) + 1;
+  detail::TiedWriter writer(builder);
+  if (builder.stage() == owner) {
+    writer.send(tied.parameter, owned, what, parameter.spec.bytes(), tied.stage, channel,
+                schedule::Traffic::parameter, kinds::download_tied);
+  } else if (builder.stage() == tied.stage) {
+    writer.receive(tied.parameter, copy, what, parameter.spec.bytes(), owner, channel,
+                   schedule::Traffic::parameter);
+  }
+}
+
 /// Brings weights of that version to the other stages that use them, for optimizers that make new ones more than once in
 /// a program.
 inline void add_tied_weights(StepBuilder& builder, int version) {
   const StepPlan& plan = builder.plan;
   builder.sends_tied_weights = true;
-  detail::TiedWriter writer(builder);
   for (const TiedCopy& tied : plan.tied_copies) {
     const auto p = static_cast<std::size_t>(tied.parameter);
-    const graph::Parameter& parameter = plan.dag->parameters[p];
-    const int owner = plan.owner_of(tied.parameter);
-    const std::string what = concat("weights of ", parameter.name);
-    const auto channel = 2 * static_cast<std::uint32_t>(tied.parameter) + 1;
-    if (builder.stage() == owner) {
-      const StorageId weights = builder.weights[static_cast<std::size_t>(plan.bucket_of_parameter[p])];
-      writer.send(tied.parameter, {weights, version}, what, parameter.spec.bytes(), tied.stage,
-                  channel, schedule::Traffic::parameter, kinds::download_tied);
-    } else if (builder.stage() == tied.stage) {
-      writer.receive(tied.parameter, {builder.tied_weights[p], version}, what,
-                     parameter.spec.bytes(), owner, channel, schedule::Traffic::parameter);
-    }
+    const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
+    add_tied_copy(builder, tied, {builder.weights[b], version}, {builder.tied_weights[p], version});
   }
 }
 

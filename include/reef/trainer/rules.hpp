@@ -79,6 +79,23 @@ concept supports_offload = !Swap::offloads_to_host || requires {
   "or swap::Resident.\n"                                                                     \
   "  see: docs/rules.md#r4"
 
+/// R5. A pipeline that updates within a step meets an optimizer that writes such updates.
+///
+/// Others update when a step's micro-batches are done, or beside them, by what all ranks have told each other. Who can
+/// says so: `updates_within_a_step`.
+template <class Pipeline, class Optim>
+concept updates_in_step = !(requires { requires Pipeline::updates_within_a_step; }) || requires {
+  requires Optim::updates_within_a_step;
+};
+
+#define REEF_R5_UPDATES_IN_STEP                                                                \
+  "reef R5: this pipeline updates within a step, but this optimizer updates behind or beside " \
+  "its micro-batches.\n"                                                                       \
+  "  why: a stage updates after some of its own backwards, and waits for no other rank.\n"     \
+  "  fix: optim::Ddp or optim::Zero1, or a pipeline that updates once a step, as "             \
+  "pipeline::OneFOneB.\n"                                                                      \
+  "  see: docs/rules.md#r5"
+
 /// The policies can be composed.
 ///
 /// \code
@@ -89,6 +106,6 @@ template <class Swap, class Pipeline, class Compress, class Optim>
 concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
     compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&
     payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim> &&
-    supports_offload<Swap, Optim>;
+    supports_offload<Swap, Optim> && updates_in_step<Pipeline, Optim>;
 
 }  // namespace reef::inline v0::rules

@@ -134,6 +134,7 @@ public:
   static_assert(rules::payload_travels<Compress, Optim>, REEF_R1_PAYLOAD_TRAVELS);
   static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
   static_assert(rules::supports_offload<Swap, Optim>, REEF_R4_SUPPORTS_OFFLOAD);
+  static_assert(rules::updates_in_step<Pipeline, Optim>, REEF_R5_UPDATES_IN_STEP);
   static_assert(rules::gradients_may_round<typename Composition::Precision, Optim>,
                 REEF_R3_GRADIENTS_MAY_ROUND);
 

@@ -33,6 +33,8 @@ using run::StorageId;
 ///     for each bucket, last first:   ReduceScatter(b)  [GatherGradients(b)]  Update(b)  [GatherWeights(b)]
 ///     Scalars  Decide                the losses
 ///
+/// Where the pipeline updates within the step, those last two are all that comes behind it.
+///
 /// ReduceScatter, GatherGradients and GatherWeights are read and written as run::CollectiveView says. Norms, Scalars
 /// and Decide are add_decision's, Update is add_update's.
 class SynchronousStep {
@@ -42,7 +44,7 @@ public:
 
   void add(int states) {
     owned_ = gathered_ = builder_.reduced;
-    const bool trains = builder_.trains();
+    const bool trains = builder_.trains() && !builder_.updates_within_the_step();
     const bool checks = plan_.waits_for_global_norm;
     if (trains && !checks) {
       add_decision(builder_, scalars_channel(), {}, {.norms = false, .losses = false});

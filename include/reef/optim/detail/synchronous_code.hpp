@@ -31,6 +31,7 @@ void add_synchronous_code(Handlers& handlers, const RankContext& context, Rule r
                           UpdateOptions options) {
   add_collective_code(handlers, context);
   add_decision_code(handlers, context, options);
+  add_weigh_code(handlers, context, options);
   add_update_code(handlers, context, rule);
 }
 

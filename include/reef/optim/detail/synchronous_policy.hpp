@@ -19,9 +19,13 @@ struct SynchronousPolicy {
   static constexpr Payload accepts = Payload::dense;
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
+  static constexpr bool updates_within_a_step = true;
 
   static void reserve(run::StepBuilder& builder) { reserve_states(builder, Rule::states, sharded); }
   static void add(run::StepBuilder& builder, const run::Pass& model) {
+    builder.update = [](run::StepBuilder& step, const run::StepBuilder::Update& update) {
+      add_updates_within(step, update, Rule::states);
+    };
     model(builder);
     SynchronousStep(builder, sharded).add(Rule::states);
   }

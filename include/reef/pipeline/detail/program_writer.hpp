@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/pipeline/detail/versioned_weights.hpp>
 #include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/messages.hpp>
@@ -20,13 +22,14 @@
 
 namespace reef::inline v0::pipeline::detail {
 
-/// Writes what one stage does with the micro-batches of a phase, by a timetable.
+/// Writes what one stage does with the micro-batches of a phase, by a timetable, and what ends their fold.
 ///
 ///     Receive(edge, j) -> a slot     posted, in the order of production
 ///     Upload(edge, j)                just before the segment that needs it
 ///     Forward or Backward(segment, j)
 ///     Download(edge, j) -> a slot    just behind the segment that makes it
 ///     Send(edge, j)                  posted
+///     Update                         the optimizer's, of a stage that updates within the step (VersionedWeights)
 class ProgramWriter {
 public:
   /// `first`: of the stage's micro-batches, the first of the timetable's; `fold`: whose sums it adds to.
@@ -59,6 +62,9 @@ public:
   }
 
   void run() {
+    if (builder_.updates_within_the_step()) {
+      versions_.emplace(builder_, first_, timetable_.order.micro_batches, fold_);
+    }
     bool waits = plan_.timetables.barrier && builder_.trains();
     for (const plan::PipelineTask& task : timetable_.order.tasks[index(builder_.stage())]) {
       if (builder_.phase.one_micro_batch && task.micro_batch > 0) continue;
@@ -73,6 +79,8 @@ public:
           builder_.program.round.end(), [](const auto& i) { return i.lane == run::Lane::compute; });
       first->reads.push_back(passed);
     }
+    if (builder_.trains() && !versions_) run::add_folds(builder_, fold_);
+    versions_.reset();
   }
 
 private:
@@ -172,8 +180,11 @@ private:
       if (plan_.chunk_of_segment[index(s)] == task.chunk) segments.push_back(s);
     }
     if (back) std::reverse(segments.begin(), segments.end());
+    if (versions_) versions_->select(task.micro_batch);
+    const bool first = versions_ ? versions_->begins_update(task.micro_batch) : task.micro_batch == 0;
     if (task.kind == Kind::weight_backward) {
-      for (const int s : segments) run::add_weight_backward(builder_, s, j, fold_, task.micro_batch == 0);
+      for (const int s : segments) run::add_weight_backward(builder_, s, j, fold_, first);
+      if (versions_) versions_->update_behind(task.micro_batch);
       return;
     }
     std::size_t needed = posted_;
@@ -188,12 +199,13 @@ private:
       switch (task.kind) {
         case Kind::forward: run::add_forward(builder_, s, j); break;
         case Kind::input_backward:
-          run::add_input_backward(builder_, s, j, fold_, task.micro_batch == 0);
+          run::add_input_backward(builder_, s, j, fold_, first);
           break;
-        default: run::add_backward(builder_, s, j, fold_, task.micro_batch == 0);
+        default: run::add_backward(builder_, s, j, fold_, first);
       }
       for (const int e : leaving_[index(s)][back ? 1 : 0]) send(e, task.micro_batch);
     }
+    if (versions_ && task.kind == Kind::backward) versions_->update_behind(task.micro_batch);
   }
 
   /// A slot that is still in use is what the task at hand, or one before it, lands from: it does so first.
@@ -282,6 +294,7 @@ private:
   std::vector<Awaited> awaited_{};                            ///< in the order of production
   std::map<std::pair<int, int>, std::size_t> place_of_{};     ///< by edge and micro-batch
   std::size_t posted_ = 0;
+  std::optional<VersionedWeights> versions_{};  ///< of the weights, where they change within the step
 };
 
 }  // namespace reef::inline v0::pipeline::detail

@@ -196,6 +196,16 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
   detail::hooks::plan<Compress>(plan, options.compress);
+  if (plan.weight_versions.within_a_step()) {
+    if constexpr (!requires { requires Optim::updates_within_a_step; }) {
+      throw OptionError("reef::Trainer: this pipeline updates within a step, but this optimizer does not.\n"
+                        "  fix: optim::Ddp or optim::Zero1, or a pipeline that updates once a step.");
+    }
+    if (Swap::offloads_to_host) {
+      throw OptionError("reef::Trainer: this pipeline updates within a step, but this swap policy has one version of the "
+                        "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
+    }
+  }
   if (!weights_are_committed && !plan.tied_copies.empty()) {
     throw OptionError("reef::Trainer: ", plan.dag->parameter_at(plan.tied_copies.front().parameter).name,
                       " is used by several stages, but this optimizer trains ahead of the committed weights.\n"

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/pipeline/scheduled.hpp>
+#include <reef/plan/pipeline_order.hpp>
+#include <reef/run/weight_versions.hpp>
+
+/// \file
+/// Pipelines that update within a step, so that no stage waits for the others between updates. They are 1F1B in their
+/// order; a micro-batch goes back by the weights that it came forward by, of which a stage keeps several versions
+/// (run::WeightVersions). A step is a run of micro-batches that is drained at its end: there weights are saved and
+/// evaluated.
+///
+/// Of both:
+///
+/// | with   | an optimizer that updates within a step (Ddp, Zero1), one replica, NonFinite::ignore                    |
+/// | ties   | a parameter that several stages use is on all of them of the version that the stage of its first use has |
+/// | rule   | counts updates: its step number is (steps before) * (updates of a step) + update; the learning rate is that |
+/// |        | of the step. A resume goes on with as many micro-batches                                                |
+/// | scale  | an update divides by the loss weights of its own micro-batches                                          |
+/// | proof  | a version is a storage and how often it has been written: an update between a micro-batch's forward and |
+/// |        | backward that overwrites what these read is refused as any other race                                  |
+
+namespace reef::inline v0::pipeline {
+
+/// Micro-batch j of a step on stage r of p is computed with version max(0, j - (p - 1 - r)) of its weights, and every
+/// backward is followed by an update: with the rule's theta(k + 1) = theta(k) - step(gradient of micro-batch k).
+///
+/// \code
+/// using MyTrainer = Trainer<pipeline::PipeDream, optim::Ddp<optim::Momentum>>;
+/// MyTrainer::Options options;
+/// options.topology = run::Topology(1, 4);
+/// options.micro_batches = {256};  // and as many updates, between one drain and the next
+/// options.non_finite = optim::NonFinite::ignore;
+/// \endcode
+///
+/// | time   | m (f + b) + (p - 1)(f + b) for m updates: one ramp for all of them               |
+/// | memory | p - r versions of the weights on stage r, and activations of p - r micro-batches |
+/// | source | Narayanan et al., PipeDream, SOSP 2019, section 3.3 (weight stashing, no vertical sync) |
+struct PipeDream : Scheduled<PipeDream> {
+  static constexpr bool updates_within_a_step = true;
+
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::one_f_one_b_order(stages, micro_batches);
+  }
+  static run::WeightVersions weight_versions(int stages, const ScheduledOptions& /*none*/) {
+    run::WeightVersions versions{1, {}};
+    for (int stage = 0; stage < stages; ++stage) versions.kept.push_back(stages - stage);
+    return versions;
+  }
+};
+
+/// TrainerOptions::pipeline of TwoBw.
+struct TwoBwOptions : ScheduledOptions {
+  int micro_batches_per_update = 0;  ///< as many as there are stages, or more; 0: as many
+};
+
+/// An update behind every m micro-batches, by their gradients at the version before: theta(k + 1) = theta(k) -
+/// step(gradient at theta(k - 1)). All stages are one update behind, so two versions are enough.
+///
+/// \code
+/// using MyTrainer = Trainer<pipeline::TwoBw, optim::Ddp<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.topology = run::Topology(1, 4);
+/// options.micro_batches = {64};
+/// options.pipeline.micro_batches_per_update = 8;  // 8 updates a step
+/// options.non_finite = optim::NonFinite::ignore;
+/// \endcode
+///
+/// | time   | as PipeDream                                                                     |
+/// | memory | two versions of the weights, and activations of p - r micro-batches on stage r   |
+/// | errors | OptionError: fewer micro-batches an update than stages: they would wait for each other |
+/// | source | Narayanan et al., Memory-efficient pipeline-parallel DNN training, arXiv 2006.09503, section 3.1 |
+struct TwoBw : Scheduled<TwoBw> {
+  using Options = TwoBwOptions;
+  static constexpr bool updates_within_a_step = true;
+
+  static plan::PipelineOrder order(int stages, int micro_batches) {
+    return plan::one_f_one_b_order(stages, micro_batches);
+  }
+  static run::WeightVersions weight_versions(int stages, const Options& options) {
+    const int every = options.micro_batches_per_update > 0 ? options.micro_batches_per_update : stages;
+    if (options.micro_batches_per_update < 0 || every < stages) {
+      throw OptionError("reef::pipeline::TwoBw: micro_batches_per_update is ",
+                        options.micro_batches_per_update, " of ", stages,
+                        " stages.\n  why: a stage would begin with weights that are not there yet.\n"
+                        "  fix: as many as stages or more, or 0 for as many.");
+    }
+    return {every, std::vector<int>(static_cast<std::size_t>(stages), 2)};
+  }
+  static void hash(Hash& hash, const Options& options) {
+    Scheduled::hash(hash, options);
+    hash.add(options.micro_batches_per_update);
+  }
+};
+
+static_assert(pipeline_policy<PipeDream> && pipeline_policy<TwoBw>);
+
+}  // namespace reef::inline v0::pipeline

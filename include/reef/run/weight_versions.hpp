@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <reef/core/language.hpp>
+
+namespace reef::inline v0::run {
+
+/// Which weights a stage's micro-batches are computed with where it updates within a step, as asynchronous pipelines
+/// do. A step begins at version 0 and is drained at its end: then all stages are at the last version.
+///
+///     micro-batch j    reads version max(0, floor(j / every) - (kept - 1)), forward and back
+///     update k         makes version k + 1 of version k, by the gradients of the micro-batches from k every on,
+///                      once the last of them has gone back
+///
+/// \code
+/// const run::WeightVersions versions{1, {2, 1}};  // PipeDream on two stages
+/// const int read = versions.version_of(0, 5);     // 4: one update behind
+/// \endcode
+struct WeightVersions {
+  int every = 0;            ///< micro-batches of an update; 0: a step updates once, behind all of them
+  std::vector<int> kept{};  ///< by stage: how many versions there are at one time
+
+  [[nodiscard]] bool within_a_step() const { return every > 0; }
+
+  /// How many updates a step of so many micro-batches has.
+  [[nodiscard]] int updates(int micro_batches) const {
+    return within_a_step() ? micro_batches / every : 1;
+  }
+
+  [[nodiscard]] int version_of(int stage, int micro_batch) const {
+    if (!within_a_step()) return 0;
+    return std::max(0, micro_batch / every - (kept[static_cast<std::size_t>(stage)] - 1));
+  }
+};
+
+}  // namespace reef::inline v0::run
