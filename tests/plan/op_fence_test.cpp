@@ -118,6 +118,49 @@ TEST(OpFence, splits_a_given_order_exactly_with_devices_left_out_or_not) {
   }
 }
 
+TEST(OpFence, where_no_device_may_be_left_out_it_takes_the_least_of_all_their_orders) {
+  std::mt19937_64 random(6);
+  int left_out = 0;
+  for (int run = 0; run < 63; ++run) {
+    SCOPED_TRACE("run " + std::to_string(run));
+    const int devices = run < 60 ? 1 + run % 5 : 7;
+    const PipelineProblem problem = random_pipeline(random, {.devices = devices,
+                                                             .operators = 8,
+                                                             .micro_batches = 1 + run % 9,
+                                                             .tight = run % 4 == 0,
+                                                             .asymmetric = run % 3 == 0});
+    double least = no_plan;
+    std::vector<int> order(static_cast<std::size_t>(devices));
+    std::iota(order.begin(), order.end(), 0);
+    do {
+      const PipelinePlan split = split_in_order(problem, order, false);
+      if (split.feasible) least = std::min(least, split.time.pipelined);
+    } while (std::next_permutation(order.begin(), order.end()));
+    const PipelinePlan plan = op_fence(problem, {.effort = 1, .every_device = true});
+    if (devices < 7) {
+      expect_least(problem, plan, least);
+    } else {
+      expect_plan(problem, plan);
+      EXPECT_NEAR(plan.time.pipelined, least, 1e-9 * least);
+    }
+    if (!plan.feasible) continue;
+    EXPECT_EQ(plan.stages.size(), order.size());
+    const PipelinePlan free = op_fence(problem, {.effort = 1});
+    EXPECT_LE(free.time.pipelined, plan.time.pipelined * (1 + 1e-12));
+    left_out += free.stages.size() < order.size() ? 1 : 0;
+  }
+  EXPECT_GT(left_out, 10);
+}
+
+TEST(OpFence, more_devices_than_operators_cannot_each_have_one) {
+  std::mt19937_64 random(7);
+  const PipelineProblem problem = random_pipeline(random, {.devices = 4, .operators = 3});
+  const PipelinePlan plan = op_fence(problem, {.every_device = true});
+  EXPECT_FALSE(plan.feasible);
+  EXPECT_TRUE(plan.optimal);
+  EXPECT_THAT(plan.why, HasSubstr("3 operators for 4 devices"));
+}
+
 TEST(OpFence, its_bound_lies_above_no_optimum) {
   std::mt19937_64 random(4);
   for (int run = 0; run < 100; ++run) {

@@ -16,6 +16,7 @@ struct OpFenceOptions {
   std::uint64_t seed = 0;
   int effort = -1;     ///< rounds; fewer with a proof; -1: 4, or as many as the budget has time for
   Seconds budget = 0;  ///< above 0: no round that is not whole by then counts
+  bool every_device = false;  ///< each has an operator at least; else some may be left out
 };
 
 /// The clusters of a problem's devices by their links, log weights.
@@ -29,10 +30,11 @@ std::vector<int> fence_order(const PipelineProblem& problem, const Clusters& clu
 ///
 ///     T = sum over stages p of  C_p + R_p  +  (n_b - 1) max over p of  max(C_p, R_p)
 ///
-/// Devices may be left out, and links differ by direction. Starts are orders of clusters (fence_order) and others;
+/// Devices may be left out, unless every_device, and links differ by direction. Starts are orders of clusters (fence_order) and others;
 /// a search over orders splits each exactly. From below, plans in which devices may come twice give a bound, and those
 /// that do are then counted, one after the other: where none comes twice, or none is better, the answer is proven. So
-/// it is with up to a dozen devices, and often with more.
+/// it is with up to a dozen devices, and often with more; with every_device for certain up to six, of which all orders
+/// are tried.
 ///
 /// | order  | deterministic by seed and effort; devices in another order have the same T            |
 /// | cost   | the starts, some seconds of a thousand devices; then about half a second a round, or more |

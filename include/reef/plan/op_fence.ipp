@@ -59,6 +59,13 @@ REEF_INLINE PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceO
                       options.budget,
                       " s.\n  fix: an effort of -1 or at least 0, and a budget from 0 to 1e9 s.");
   }
+  if (options.every_device && problem.devices() > problem.operators()) {
+    PipelinePlan none;
+    none.optimal = true;
+    none.why = concat("there are ", problem.operators(), " operators for ", problem.devices(),
+                      " devices, of which each is to have one");
+    return none;
+  }
   const std::vector<int> canonical = detail::canonical_devices(problem);
   const PipelineProblem sorted = detail::reordered(problem, canonical);
   using Clock = std::chrono::steady_clock;
@@ -70,7 +77,7 @@ REEF_INLINE PipelinePlan op_fence(const PipelineProblem& problem, const OpFenceO
   constexpr int default_rounds = 4;
   int wanted = options.effort;
   if (wanted < 0) wanted = options.budget > 0 ? std::numeric_limits<int>::max() : default_rounds;
-  detail::OpFenceSearch search(sorted, options.seed);
+  detail::OpFenceSearch search(sorted, options.seed, options.every_device);
   int rounds = 0;
   while (rounds < wanted && !search.proven() && !stop() && search.round(stop)) ++rounds;
   PipelinePlan plan;

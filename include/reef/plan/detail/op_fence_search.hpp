@@ -67,8 +67,9 @@ inline std::vector<int> canonical_devices(const PipelineProblem& problem) {
 /// Order and split together: a search from above, and a bound from below that becomes a proof.
 class OpFenceSearch {
 public:
-  OpFenceSearch(const PipelineProblem& problem, std::uint64_t seed)
-      : problem_(problem), costs_(problem), orders_(costs_, seed), free_(costs_) {
+  /// `every`: no device is left out.
+  OpFenceSearch(const PipelineProblem& problem, std::uint64_t seed, bool every = false)
+      : problem_(problem), costs_(problem), orders_(costs_, seed, every), free_(costs_), every_(every) {
     add_starts();
     const Split& best = orders_.best();
     lower_ = costs_.least_sum() + costs_.more_micro_batches() * costs_.least_bottleneck();
@@ -86,7 +87,7 @@ public:
     const Seconds lower_before = lower_;
     // A proof that ran out of work begins again with twice as much, when so much has been put by.
     saved_ += work;
-    if (saved_ >= needed_) {
+    if (saved_ >= needed_ && !bounded_) {
       prove(std::exchange(saved_, 0), stop);
       if (!proven_) needed_ = std::max(2 * needed_, 2 * work);
     }
@@ -100,13 +101,15 @@ private:
   void add_starts() {
     std::vector<int> all(static_cast<std::size_t>(problem_.devices()));
     std::iota(all.begin(), all.end(), 0);
-    for (const int device : all) orders_.start(std::vector<int>{device});
+    for (const int device : all) {
+      if (!every_) orders_.start(std::vector<int>{device});
+    }
     const auto by = [&](const auto& figure) {
       std::vector<int> order = all;
       std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
         return figure[static_cast<std::size_t>(a)] > figure[static_cast<std::size_t>(b)];
       });
-      order.resize(std::min<std::size_t>(order.size(), most_in_start));
+      if (!every_) order.resize(std::min<std::size_t>(order.size(), most_in_start));
       return order;
     };
     orders_.start(by(problem_.speed));
@@ -118,6 +121,15 @@ private:
     constexpr std::size_t most_states = std::size_t{1} << 25;
     const std::size_t row = static_cast<std::size_t>(problem_.operators()) * fence.size();
     orders_.start(fence, std::max<std::size_t>(2, most_states / row));
+    if (every_) {
+      std::reverse(fence.begin(), fence.end());
+      orders_.start(fence);
+      if (all.size() > most_tried) return;
+      do orders_.start(all);
+      while (std::next_permutation(all.begin(), all.end()));
+      proven_ = true;
+      return;
+    }
     // Of many devices parts, too: they are quick.
     for (std::size_t first = 0; first < fence.size(); first += most_in_start / 2) {
       const std::size_t end = std::min(fence.size(), first + most_in_start);
@@ -155,6 +167,7 @@ private:
       const int first = at;
       while (at < problem_.operators() && costs_.holds(device, first, at + 1)) ++at;
     }
+    if (every_) order.insert(order.end(), left.begin(), left.end());
     return order;
   }
 
@@ -183,7 +196,10 @@ private:
         twice = twice || again;
       }
       if (twice) {
-        orders_.start(order);
+        if (!every_) orders_.start(order);
+      } else if (every_ && order.size() < problem_.speed.size()) {
+        bounded_ = true;  // what leaves devices out is no answer, and no bound is higher
+        return;
       } else {
         orders_.start(swept.split);
         proven_ = true;
@@ -192,6 +208,7 @@ private:
   }
 
   static constexpr std::size_t most_in_start = 64;
+  static constexpr std::size_t most_tried = 6;  // devices of which all orders are
 
   const PipelineProblem& problem_;
   SplitCosts costs_;
@@ -200,6 +217,8 @@ private:
   Seconds lower_ = 0;
   std::uint64_t saved_ = 0;
   std::uint64_t needed_ = 0;
+  bool every_;
+  bool bounded_ = false;  // the bound is as high as it gets
   bool proven_ = false;
 };
 

@@ -18,7 +18,9 @@ namespace reef::inline v0::plan::detail {
 /// than a threshold, which falls to nothing in a round.
 class OrderSearch {
 public:
-  OrderSearch(const SplitCosts& costs, std::uint64_t seed) : costs_(costs), draws_(seed, 1) {}
+  /// `every`: orders are of all devices, and none is skipped.
+  OrderSearch(const SplitCosts& costs, std::uint64_t seed, bool every = false)
+      : costs_(costs), draws_(seed, 1), every_(every) {}
 
   /// Splits that order, and keeps it if it is the best. `reach`: as of OrderedSplit.
   void start(const std::vector<int>& order, std::size_t reach = OrderedSplit::any) {
@@ -56,7 +58,7 @@ public:
 private:
   Split evaluated(const std::vector<int>& order, double cutoff,
                   std::size_t reach = OrderedSplit::any) {
-    OrderedSplit split(costs_, order, reach);
+    OrderedSplit split(costs_, order, every_ ? 1 : reach);
     Split found = sweep(costs_, split, cutoff).split;
     steps_ += split.steps() + order.size() * static_cast<std::size_t>(costs_.operators());
     return found;
@@ -118,6 +120,7 @@ private:
 
   const SplitCosts& costs_;
   Draws draws_;
+  bool every_;
   std::uint64_t steps_ = 0;
   Split best_;
 };
