@@ -193,7 +193,8 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
         begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
         (of_pipeline && !reef::plan::is_asynchronous_schedule(options.pipeline)) ||
         is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
-                         "--resume", "--deadline", "--network", "--threads", "--slow", "--order", "--device-memory", "--device-link", "--profile", "--activations", "--data",
+                         "--resume", "--deadline", "--network", "--threads", "--slow", "--order", "--layout",
+                         "--device-memory", "--device-link", "--profile", "--activations", "--data",
                          "--batch", "--context"});
     if (is_aside) continue;
     const std::string value = value_of(*option, options);

@@ -127,7 +127,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     if (given(name) && o.recipe != "diloco")
       refuse(name, "is of --recipe diloco, not of " + o.recipe);
   }
-  for (const char* const name : {"--pipeline", "--stages", "--order", "--micro-batches-per-update"}) {
+  for (const char* const name : {"--pipeline", "--stages", "--order", "--layout",
+                                  "--micro-batches-per-update"}) {
     if (given(name) && o.recipe != "dtfm")
       refuse(name, "is of --recipe dtfm, not of " + o.recipe);
   }
@@ -338,6 +339,11 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--micro-batches-per-update", o.micro_batches_per_update,
                  "dtfm, 2bw: as many as stages, or more; --micro-batches is a multiple; default: as many")
       ->transform(number_from<int>(1, 1'000'000));
+  app.add_option("--layout", o.layout,
+                 "dtfm: what of the model a stage is: balanced, as for equal ranks; op-fence, as is best for the "
+                 "speeds (--slow, and as reef-measure wrote them into --network), memory and links that ranks have")
+      ->check(CLI::IsMember({"balanced", "op-fence"}))
+      ->capture_default_str();
   app.add_option("--order", o.order,
                  "dtfm: a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
       ->check(CLI::ExistingFile);

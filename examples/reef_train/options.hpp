@@ -51,6 +51,7 @@ struct TrainOptions {
   int micro_batches_per_update = 0;
   std::string order;  // a file
   int stages = 0;     // as many as ranks
+  std::string layout = "balanced";
   std::string profile;
   std::vector<std::pair<int, double>> slow;  // rank, how many times slower
   std::string checkpoint;

@@ -2,22 +2,35 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
 #include <vector>
 
+#include <reef/comm/gather.hpp>
 #include <reef/comm/network_shape.hpp>
+#include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/dag.hpp>
 #include <reef/io/file.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/gpt.hpp>
 #include <reef/plan/allocate.hpp>
 #include <reef/plan/allocation_cost.hpp>
+#include <reef/plan/number_json.hpp>
 #include <reef/plan/pipeline_order.hpp>
+#include <reef/profile/profile.hpp>
+#include <reef/run/chunk_bounds.hpp>
+#include <reef/run/fenced_stages.hpp>
 #include <reef/run/topology.hpp>
 #include <reef/schedule/world.hpp>
 
 #include "options.hpp"
 #include "setup.hpp"
 
-// Which ranks hold which stages of recipe dtfm, and in which order those run.
+// Which ranks hold which stages of recipe dtfm, what of the model a stage is, and in which order those run.
 
 namespace reef_examples {
 
@@ -72,8 +85,61 @@ inline void place_stages(const Setup& run, const reef::profile::Network& network
                        reef::plan::allocation_cost(problem, in_turn).total(), " s"));
 }
 
-template <class Options>
-void set_pipeline(const Setup& run, Options& result) {
+/// What ranks differ in: links of --network, speeds as reef-measure wrote them there, and --slow and --device-memory of
+/// each rank. Speed 1 is that of the fastest device of the case where there is a profile, else 1e9 operations a second,
+/// as run::node_times has it. All ranks call it.
+inline reef::run::RankFigures figures_of_ranks(const Setup& run, const reef::comm::NetworkShape& shape,
+                                               double slowdown, bool has_profile) {
+  const int ranks = run.ranks.size();
+  reef::run::RankFigures figures;
+  figures.links = shape.empty() ? network_of(reef::comm::NetworkShape::uniform(ranks, 0, 1e18)) : network_of(shape);
+  figures.speeds.assign(static_cast<std::size_t>(ranks), 1);
+  if (!run.options.network.empty()) {
+    const reef::io::Json json = reef::io::read_json(run.options.network);
+    const char* const key = json.contains("model_flops") ? "model_flops" : "device_flops";
+    if (json.contains(key)) {
+      std::vector<double> rates = reef::plan::numbers_from_json(json, key, 1e3, 1e18, run.options.network);
+      if (rates.size() < figures.speeds.size()) {
+        throw reef::DecodeError(run.options.network, ": ", key, " has ", rates.size(), " numbers for ", ranks,
+                                " ranks.\n  fix: one for each.");
+      }
+      rates.resize(figures.speeds.size());
+      const double one = has_profile ? *std::max_element(rates.begin(), rates.end()) : 1e9;
+      for (std::size_t rank = 0; rank < rates.size(); ++rank) figures.speeds[rank] = rates[rank] / one;
+    }
+  }
+  reef::comm::ProgressOptions plain;
+  plain.transport = reef::comm::Transport::messages;
+  reef::comm::Progress progress(run.ranks, plain);
+  const auto slow = reef::comm::gather_numbers(progress, "slowdowns", slowdown);
+  const auto memory = reef::comm::gather_numbers(progress, "memories", run.options.device_memory);
+  for (std::size_t rank = 0; rank < slow.size(); ++rank) {
+    figures.speeds[rank] /= slow[rank];
+    figures.memories.push_back(memory[rank] > 0 ? memory[rank] : std::numeric_limits<reef::Bytes>::max());
+  }
+  return figures;
+}
+
+/// Cuts the model so that uneven ranks and links are used as well as can be (run::fenced_stages).
+inline void fence_stages(const Setup& run, const reef::graph::Dag& dag, const reef::profile::Profile* profile,
+                         const reef::run::RankFigures& figures, reef::run::Topology& topology) {
+  const reef::run::FencedStages found = reef::run::fenced_stages(
+      dag, reef::run::node_times(dag, profile), topology, figures, run.options.micro_batches);
+  topology = found.topology;
+  std::string speeds;
+  for (const double speed : figures.speeds) speeds += reef::concat(speeds.empty() ? "" : ", ", speed);
+  run.say(reef::concat("stages: laid out for ranks of speed ", speeds, "; a step is planned to take ",
+                       found.time.pipelined, " s",
+                       profile == nullptr ? ", were speed 1 a GFLOP/s (--profile measures)" : ""));
+  std::string ranks;
+  for (const int rank : found.spare) ranks += reef::concat(ranks.empty() ? "" : ", ", rank);
+  if (ranks.empty()) return;
+  run.say(reef::concat("stages: without rank(s) ", ranks, " it would take ", found.time_without,
+                       " s; every rank has a stage, so start the job without them, or with more --micro-batches"));
+}
+
+template <class TrainerType>
+void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
   const TrainOptions& options = run.options;
   const int ranks = run.ranks.size();
   const int stages = options.stages > 0 ? options.stages : ranks;
@@ -90,11 +156,27 @@ void set_pipeline(const Setup& run, Options& result) {
     result.pipeline.order = reef::plan::parse_pipeline_order(
         reef::io::read_file(options.order, most_bytes_of_an_order), options.order);
   }
+  if (ranks == 1) return;
+  const bool fences = options.layout == "op-fence";
   const reef::comm::NetworkShape& shape = result.communication.network;
-  if (shape.empty() || ranks == 1) return;
-  const reef::profile::Network network = network_of(shape);
-  place_stages(run, network, *result.topology);
-  result.pipeline.network = world_of(network);
+  if (!shape.empty()) {
+    const reef::profile::Network network = network_of(shape);
+    // Of one replica op-fence orders the ranks itself.
+    if (!fences || stages < ranks) place_stages(run, network, *result.topology);
+    result.pipeline.network = world_of(network);
+  }
+  if (!fences) return;
+  std::vector<int> in_turn(static_cast<std::size_t>(stages));
+  std::iota(in_turn.begin(), in_turn.end(), 0);
+  if (TrainerType::Pipeline::stage_of_chunk(stages, result.pipeline) != in_turn) {
+    throw reef::OptionError("--layout op-fence: the order has other chunks than one for each stage.\n"
+                            "  why: a stage is to be one part of the model.\n"
+                            "  fix: --layout balanced, or --pipeline 1f1b, gpipe, zb-h1 or another of one part a stage.");
+  }
+  const auto model = reef::nn::gpt<typename TrainerType::Device, typename TrainerType::T>(run.config, run.threads);
+  const reef::profile::Profile* const profile = result.profile ? &*result.profile : nullptr;
+  fence_stages(run, model.dag(), profile, figures_of_ranks(run, shape, result.device.slowdown, profile != nullptr),
+               *result.topology);
 }
 
 }  // namespace reef_examples

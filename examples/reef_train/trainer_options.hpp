@@ -123,7 +123,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
     run.say(reef::concat("swapped: planning how the model passes through ",
                          reef::format_bytes(options.device_memory)));
   }
-  if constexpr (requires { result.pipeline.schedule; }) set_pipeline(run, result);
+  if constexpr (requires { result.pipeline.schedule; }) set_pipeline<TrainerType>(run, result);
   if constexpr (requires { result.optim.every; }) set_outer_schedule(options, result.optim);
   return result;
 }

@@ -9,6 +9,7 @@
 #include <reef/run/costs.hpp>
 #include <reef/run/executable.hpp>
 #include <reef/run/executor.hpp>
+#include <reef/run/fenced_stages.hpp>
 #include <reef/run/fold.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/optim/adamw.hpp>
@@ -15,6 +16,8 @@
 #include <reef/pipeline/ordered.hpp>
 #include <reef/pipeline/searched.hpp>
 #include <reef/pipeline/three_slot.hpp>
+#include <reef/run/chunk_bounds.hpp>
+#include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/generate.hpp>
@@ -106,6 +109,49 @@ TEST(Spread, a_checkpoint_is_resumed_on_other_stages_to_the_bits_of_one_process)
     ASSERT_TRUE(checkpoint::resume(job.trainer(), folder.path()).has_value());
     EXPECT_EQ(job.train(2), std::vector<double>(undisturbed.begin() + 8, undisturbed.end()));
   }
+}
+
+TEST(Spread, stages_of_uneven_ranks_in_another_order_train_to_the_bits_of_one_process) {
+  const comm::Communicator world;
+  const comm::Communicator self = world.split(world.rank(), 0, "self");
+  const int ranks = world.size();
+  auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  run::RankFigures figures;
+  figures.links = {ranks, std::vector<Seconds>(static_cast<std::size_t>(ranks * ranks), 1e-3),
+                   std::vector<double>(static_cast<std::size_t>(ranks * ranks), 1e9), {}};
+  for (int rank = 0; rank < ranks; ++rank) figures.speeds.push_back(rank + 1);
+  const std::vector<Seconds> times(static_cast<std::size_t>(model.dag().node_count()), 0.1);
+  Spread::Options options;
+  options.topology = run::fenced_stages(model.dag(), times, run::Topology(1, ranks), figures, 3).topology;
+  std::rotate(options.topology->rank_at.begin(), options.topology->rank_at.begin() + 1, options.topology->rank_at.end());
+  EXPECT_NE(options.topology->bounds, run::chunk_bounds(model.dag(), times, ranks));
+  options.pipeline.schedule = "1f1b";
+  options.micro_batches = {3};
+  options.learning_rate = {.peak = 0.01, .warmup = 0};
+  options.device.threads = 1;
+  const std::vector<int> bounds = options.topology->bounds;
+  const auto planned = Spread::planned(model, options, ranks);
+  EXPECT_TRUE(planned.topology->bounds.empty()) << "the cuts have them";
+  const auto both = [&] {
+    auto wrong = options;
+    wrong.cuts = {1};
+    return Spread::planned(model, wrong, ranks);
+  };
+  EXPECT_THROW((void)both(), OptionError);
+  Spread trainer(std::move(model), small_source(), options, small_source(), world);
+  const run::StepPlan& plan = trainer.plan();
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    const auto stage = static_cast<std::size_t>(plan.stage_of_segment[s]);
+    EXPECT_GE(plan.segments[s].first, bounds[stage]);
+    EXPECT_LE(plan.segments[s].last, bounds[stage + 1]);
+  }
+  std::vector<double> numbers;
+  for (int step = 0; step < 2; ++step) {
+    const StepResult result = trainer.step();
+    numbers.push_back(result.loss);
+    numbers.push_back(result.gradient_norm);
+  }
+  EXPECT_EQ(numbers, train_whole(self, 1, 2));
 }
 
 TEST(Spread, a_checkpoint_of_stages_is_resumed_by_as_many_replicas) {

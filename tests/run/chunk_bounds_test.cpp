@@ -10,36 +10,10 @@
 #include <string>
 #include <vector>
 
-#include <reef/core/random.hpp>
-#include <reef/core/text.hpp>
+#include "chain_dag.hpp"
 
 namespace reef::test {
 namespace {
-
-/// A chain of nodes, of which each reads the one before, and now and then one far behind it.
-graph::Dag chain_with_skips(int nodes, std::uint64_t seed) {
-  graph::Dag dag;
-  const graph::TensorSpec wide{Shape{4, 16}, Element::float32};
-  std::vector<int> tensors{dag.add_input("x", wide)};
-  for (int n = 0; n < nodes; ++n) {
-    graph::Signature signature;
-    signature.outputs = {wide};
-    signature.parameters = {{"w", Shape{8}, graph::Init::ones(), true}};
-    std::vector<int> inputs{tensors.back()};
-    const std::uint32_t draw = random_bits({seed, 0, 0, 0}, static_cast<std::uint64_t>(n));
-    if (n > 3 && draw % 4 == 0) inputs.push_back(tensors[draw % static_cast<std::uint32_t>(n)]);
-    tensors.push_back(dag.node_at(dag.add_node(concat("n", n), "Node", inputs, signature)).outputs[0]);
-  }
-  return dag;
-}
-
-Seconds slowest(const std::vector<Seconds>& times, const std::vector<int>& bounds) {
-  Seconds most = 0;
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    most = std::max(most, std::accumulate(times.begin() + bounds[i], times.begin() + bounds[i + 1], 0.0));
-  }
-  return most;
-}
 
 /// The least that the slowest of so many chunks of [first, end) takes, cut at those positions.
 Seconds least(const std::vector<Seconds>& times, const std::vector<int>& positions, int first, int chunks) {
@@ -71,10 +45,7 @@ TEST(ChunkBounds, no_cut_at_narrow_positions_has_a_faster_slowest_chunk) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const int nodes = 6 + static_cast<int>(seed % 7);
     const graph::Dag dag = chain_with_skips(nodes, seed);
-    std::vector<Seconds> times;
-    for (int n = 0; n < nodes; ++n) {
-      times.push_back(1 + random_bits({seed, 1, 0, 0}, static_cast<std::uint64_t>(n)) % 9);
-    }
+    const std::vector<Seconds> times = random_times(nodes, seed);
     const std::vector<int> positions = narrow_positions(dag);
     for (int chunks = 1; chunks <= 4; ++chunks) {
       if (static_cast<int>(positions.size()) < chunks - 1) continue;

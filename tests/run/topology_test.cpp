@@ -247,4 +247,18 @@ TEST(Topology, a_rank_without_a_loss_counts_zeros) {
   }
 }
 
+TEST(Topology, bounds_are_of_all_its_chunks) {
+  Topology topology(1, 3);
+  EXPECT_NO_THROW(topology.validate_bounds(9)) << "none";
+  topology.bounds = {0, 2, 7, 9};
+  EXPECT_NO_THROW(topology.validate_bounds(9));
+  EXPECT_THAT(refusal_of([&] { topology.validate_bounds(10); }), HasSubstr("4 entries for 3 chunks of a model of 10"));
+  topology.bounds = {0, 7, 7, 9};
+  EXPECT_THAT(refusal_of([&] { topology.validate_bounds(9); }), HasSubstr("do not ascend"));
+  topology.bounds = {0, 2, 9};
+  EXPECT_THAT(refusal_of([&] { topology.validate_bounds(9); }), HasSubstr("3 entries for 3 chunks"));
+  topology.chunk_of_segment = {0, 1, 2};
+  EXPECT_THAT(refusal_of([&] { topology.validate_bounds(9); }), HasSubstr("segments have their places"));
+}
+
 }  // namespace reef::test

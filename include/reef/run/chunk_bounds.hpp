@@ -35,19 +35,11 @@ inline std::vector<Seconds> node_times(const graph::Dag& dag, const profile::Pro
   return times;
 }
 
-/// Where a model is cut into so many chunks that the slowest takes as little as can be: at positions where fewer
-/// bytes cross than beside them, as long as there are enough of those.
+/// Where a model is best cut: before nodes where no more bytes cross than beside them; before any, where those are too
+/// few for so many chunks. Ascending, and behind them the number of nodes.
 ///
-/// \code
-/// // given: const graph::Dag& dag
-/// const std::vector<int> bounds = run::chunk_bounds(dag, run::node_times(dag, nullptr), 4);
-/// \endcode
-///
-/// | order  | ascending: 0, the first nodes of further chunks, the number of nodes          |
-/// | errors | OptionError for more chunks than nodes                                       |
-/// | cost   | O(nodes log(range of times)): a chunk is filled as far as a bound on it allows |
-inline std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Seconds>& times,
-                                     int chunks) {
+/// Throws OptionError for more chunks than nodes, or none.
+inline std::vector<int> narrow_positions(const graph::Dag& dag, int chunks) {
   const int nodes = dag.node_count();
   if (chunks < 1 || chunks > nodes) {
     throw OptionError("reef::run: ", chunks, " chunks of a model of ", nodes,
@@ -66,6 +58,24 @@ inline std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Se
     std::iota(narrow.begin(), narrow.end(), 1);
   }
   narrow.push_back(nodes);
+  return narrow;
+}
+
+/// Where a model is cut into so many chunks that the slowest takes as little as can be: at
+/// narrow_positions.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const std::vector<int> bounds = run::chunk_bounds(dag, run::node_times(dag, nullptr), 4);
+/// \endcode
+///
+/// | order  | ascending: 0, the first nodes of further chunks, the number of nodes          |
+/// | errors | OptionError for more chunks than nodes                                       |
+/// | cost   | O(nodes log(range of times)): a chunk is filled as far as a bound on it allows |
+inline std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Seconds>& times,
+                                     int chunks) {
+  const int nodes = dag.node_count();
+  const std::vector<int> narrow = narrow_positions(dag, chunks);
   std::vector<Seconds> until(times.size() + 1, 0);
   std::partial_sum(times.begin(), times.end(), until.begin() + 1);
   const auto time = [&](int first, int last) {

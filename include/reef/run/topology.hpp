@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -40,6 +41,8 @@ struct Topology {
   std::vector<int> rank_at{};   ///< [replica * stages + stage]; empty: the rank of that number
   std::vector<int> chunk_of_segment{};  ///< by segment, ascending; empty: shared out evenly
   std::vector<int> stage_of_chunk{};    ///< by chunk; empty: chunk k is all of stage k
+  std::vector<int> bounds{};  ///< where a Trainer cuts chunks: 0, the first nodes of further ones, the number of
+                              ///< nodes; empty: where the slowest takes as little as can be
   std::vector<int> stage_of_segment{};  ///< by segment; empty: of S segments, those of chunk k of n are
                                         ///< [k S / n, (k + 1) S / n)
 
@@ -133,6 +136,22 @@ struct Topology {
       }
       require_places("segment", stage_of_segment);
     }
+  }
+
+  /// Throws OptionError unless bounds are those of all chunks of a model of so many nodes.
+  void validate_bounds(int nodes) const {
+    if (bounds.empty()) return;
+    if (!chunk_of_segment.empty() || !stage_of_segment.empty()) {
+      throw OptionError("reef::run::Topology: there are bounds of chunks, and segments have their places.\n"
+                        "  why: both say which nodes are on which stage.\n  fix: one of them.");
+    }
+    if (static_cast<int>(bounds.size()) == chunks() + 1 && bounds.front() == 0 && bounds.back() == nodes &&
+        std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>{}) == bounds.end()) {
+      return;
+    }
+    throw OptionError("reef::run::Topology: bounds has ", bounds.size(), " entries for ", chunks(),
+                      " chunks of a model of ", nodes, " nodes, or they do not ascend from 0 to that.\n"
+                      "  fix: 0, the first node of each further chunk, and ", nodes, ".");
   }
 
   /// The chunk of each of so many segments: where stages are given, each run of segments of one stage.

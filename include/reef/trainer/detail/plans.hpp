@@ -49,6 +49,13 @@ template <class... Policies>
 run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options& options,
                                             int ranks, const std::vector<int>& micro_batches) {
   if (options.profile) graph::require_profile_of(dag, *options.profile);
+  const run::Topology topology = topology_of(options, ranks);
+  topology.validate_bounds(dag.node_count());
+  if (!topology.bounds.empty() && !options.cuts.empty()) {
+    throw OptionError("reef::Trainer: the topology has bounds of chunks, and there are cuts.\n"
+                      "  why: both say where the model is cut.\n"
+                      "  fix: bounds alone, or cuts with the topology's chunk_of_segment.");
+  }
   run::Choice choice;
   if constexpr (Swap::offloads_to_host) {
     choice.swapping = options.swapping ? *options.swapping : Swap::schedules().front();
@@ -67,9 +74,8 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
     const Bytes bucket = options.bucket_bytes > 0 ? options.bucket_bytes
                                                   : std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
-    const run::Topology topology = topology_of(options, ranks);
-    std::vector<int> bounds;
-    if (topology.chunks() > 1 && topology.stage_of_segment.empty()) {
+    std::vector<int> bounds = topology.bounds;
+    if (bounds.empty() && topology.chunks() > 1 && topology.stage_of_segment.empty()) {
       const profile::Profile* const profile = options.profile ? &*options.profile : nullptr;
       bounds = run::chunk_bounds(dag, run::node_times(dag, profile), topology.chunks());
     }
@@ -163,6 +169,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
                                             const run::Choice& choice) {
   run::Topology topology = topology_of(options, ranks);
   if (topology.chunk_of_segment.empty()) topology.chunk_of_segment = choice.chunk_of_segment;
+  topology.bounds.clear();  // the cuts have them
   run::StepPlan plan =
       run::make_step_plan(dag, choice.cuts, std::move(topology), options.virtual_ranks,
                           std::move(micro_batches), Device::discrete(options.device));
