@@ -161,6 +161,31 @@ TEST_F(ReefTrainRanks, a_model_over_stages_trains_to_the_weights_of_one_rank) {
   expect_refused(train(2, "--recipe dtfm --micro-batches 1 --order " + path("wrong.txt")), {"B0"});
 }
 
+TEST_F(ReefTrainRanks, stages_laid_out_for_uneven_ranks_train_to_the_weights_of_one) {
+  const auto job = [&](int ranks, const std::string& options) {
+    return train(ranks, "--model 4x2x16 --micro-batches 3 --export " + path("w.safetensors") + " " + options);
+  };
+  const std::string fenced = "--recipe dtfm --layout op-fence ";
+  ASSERT_EQ(job(1, "--recipe zero1").status, 0);
+  const auto alone = tensors("w.safetensors");
+  const Ending slow = job(2, fenced + "--slow 1:4");
+  EXPECT_EQ(slow.status, 0) << slow.output;
+  EXPECT_THAT(slow.output, HasSubstr("stages: laid out for ranks of speed 1, 0.25;"));
+  EXPECT_EQ(tensors("w.safetensors"), alone);
+  // The first of three is a hundred times slower than the others, and links are fast.
+  write("net.json", R"({"latency_ms": [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+                        "bandwidth_gbps": [[0, 100, 100], [100, 0, 100], [100, 100, 0]],
+                        "device_flops": [1e7, 1e9, 1e9]})");
+  const Ending spare = job(3, fenced + "--network " + path("net.json"));
+  EXPECT_EQ(spare.status, 0) << spare.output;
+  EXPECT_THAT(spare.output, AllOf(HasSubstr("speed 0.01, 1, 1;"), HasSubstr("without rank(s) 0 it would take ")));
+  EXPECT_EQ(tensors("w.safetensors"), alone);
+  expect_refused(job(2, fenced + "--pipeline zb-v"), {"--layout op-fence", "one for each stage", "fix:"});
+  expect_refused(job(2, "--recipe zero1 --layout op-fence"), {"--layout", "is of --recipe dtfm"});
+  write("short.json", R"({"latency_ms": [[0, 0], [0, 0]], "bandwidth_gbps": [[0, 1], [1, 0]], "device_flops": [1e9]})");
+  expect_refused(job(2, fenced + "--network " + path("short.json")), {"device_flops has 1 numbers for 2 ranks"});
+}
+
 TEST_F(ReefTrainRanks, what_one_rank_alone_throws_at_the_start_is_told_and_ends_the_job) {
   const std::string more = program() + "--deadline 40 --data " + path("a.txt");
   expect_refused(
