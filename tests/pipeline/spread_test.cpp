@@ -16,6 +16,7 @@
 #include <reef/pipeline/ordered.hpp>
 #include <reef/pipeline/searched.hpp>
 #include <reef/pipeline/three_slot.hpp>
+#include <reef/plan/pipeline_model.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>
@@ -404,6 +405,41 @@ TEST(Spread, three_slots_take_the_time_of_the_paper_and_train_to_the_same_bits) 
   EXPECT_NEAR(makespan(false, false), through + (m - 1) * (0.010 + 0.020), 1e-9);
   EXPECT_NEAR(makespan(true, false), through + (m - 1) * (0.035 + 0.035), 1e-9);
   EXPECT_GT(makespan(true, true), makespan(true, false)) << "nobody goes back before all have gone forth";
+}
+
+/// The scalars of a step are exchanged when the first stage, whose backward is the last, has ended: it has those of the
+/// others by then, and goes on.
+TEST(Spread, a_simulated_step_takes_the_makespan_and_no_latency_more) {
+  const int p = comm::Communicator().size();
+  graph::Graph<device::Host, float> g(1);
+  int x = g.input("x", {{1000}, Element::float32});
+  for (int c = 0; c < p; ++c) x = g.add(concat("keep", c), Keep{}, {x})[0];
+  g.loss(g.add("sum", Sum{}, {x})[0]);
+  const schedule::Link link{0.040, 1e6};
+  for (const char* const name : {"gpipe", "1f1b", "zb-h1"}) {
+    Spread::Options options;
+    options.topology = run::Topology(1, p);
+    for (int c = 1; c < p; ++c) options.cuts.push_back(c);
+    options.pipeline.schedule = name;
+    options.pipeline.network = schedule::World::uniform(p, {}, link);
+    options.micro_batches = {4};
+    std::vector<schedule::Program> programs = Spread::programs(g, options, p);
+    for (schedule::Program& program : programs) {
+      for (schedule::Instruction& i : program.round) {
+        i.cost = {.seconds = 0};
+        if (i.kind == run::kinds::forward || i.kind == run::kinds::backward_input) i.cost.seconds = 0.010;
+        if (i.kind == run::kinds::backward_weight) i.cost.seconds = 0.010;
+        if (i.kind == run::kinds::backward) i.cost.seconds = 0.020;
+      }
+    }
+    plan::PipelineModel model{plan::pipeline_order_of(name, p, 4), {}};
+    model.times = plan::PipelineTimes::even(model.order, 0.010, 0.010, 0.010, link);
+    model.forward = plan::chain_edges(p, comm::message_cost(4000).bytes);
+    const Seconds makespan = plan::estimate(model).makespan;
+    const Seconds step = schedule::simulate(programs, *options.pipeline.network, 3).step;
+    EXPECT_GE(step, makespan - 1e-9) << name;
+    EXPECT_LE(step, makespan + 0.002) << name << ": the bytes of some scalars";
+  }
 }
 
 TEST(Spread, every_schedule_has_places_for_as_many_activations_as_it_holds_at_one_time) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,48 @@ TEST(Simulate, a_message_takes_bytes_over_bandwidth_plus_latency_and_links_are_f
   EXPECT_DOUBLE_EQ(arrivals[1], 4.0);
   EXPECT_EQ(result.wire_bytes[0], 200U);
   EXPECT_EQ(result.wire_bytes[1], 0U);
+}
+
+namespace {
+
+/// Rank r of two computes for so long, from what all have had to say before, and then says something to the other.
+Program in_step(int rank, Seconds computes, bool collective) {
+  Writer w(rank);
+  const StorageId all = w.storage("all", 64, Life::persistent);
+  const StorageId own = w.storage("own");
+  takes(w.moves("Compute", Lane::compute, all, own), computes);
+  Instruction& gather = w.reads("Gather", Lane::reduce, own);
+  gather.writes = {{all, 1}};
+  gather.sends = {{1 - rank, 10, 0}};
+  gather.receives = {{1 - rank, 10, 0}};
+  if (collective) {
+    gather.collective =
+        std::make_shared<const schedule::Collective>(schedule::Collective{{"both", {0, 1}}, {0, 1, 2}});
+  }
+  return std::move(w.program);
+}
+
+}  // namespace
+
+TEST(Simulate, who_comes_last_to_a_collective_has_what_the_others_sent_and_waits_for_nobody) {
+  const Link link{0.5, 100};  // 10 bytes take 0.1 s
+  const Simulation result = simulate(std::vector{in_step(0, 2, true), in_step(1, 1, true)}, World::uniform(2, {}, link), 1);
+  std::map<int, Seconds> ends;
+  for (const auto& span : result.spans) {
+    if (span.lane == Lane::reduce) ends[span.rank] = span.end;
+  }
+  EXPECT_DOUBLE_EQ(ends[0], 2 + 0.1) << "its own has left; the other's was there at 1.6";
+  EXPECT_DOUBLE_EQ(ends[1], 2 + 0.1 + 0.5);
+  // Rank 1 computes from 2.6 on and has sent by 3.7, rank 0 from 2.1 on and ends at 4.2.
+  const Simulation two = simulate(std::vector{in_step(0, 2, true), in_step(1, 1, true)}, World::uniform(2, {}, link), 2);
+  EXPECT_DOUBLE_EQ(two.step, 2 + 0.1) << "of the slowest rank alone";
+}
+
+TEST(Simulate, messages_that_are_no_collective_wait_for_both_ends) {
+  const Link link{0.5, 100};
+  const Simulation result =
+      simulate(std::vector{in_step(0, 2, false), in_step(1, 1, false)}, World::uniform(2, {}, link), 2);
+  EXPECT_DOUBLE_EQ(result.step, 2 + 0.1 + 0.5);
 }
 
 namespace {

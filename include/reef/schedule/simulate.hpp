@@ -11,19 +11,27 @@ namespace reef::inline v0::schedule {
 
 /// Runs the programs of all ranks in virtual time.
 ///
-///     up      = max(both ends started, uplink free) + bytes / uplink
-///     left    = max(up, max(both ends started, link free) + bytes / bandwidth)
+///     up      = max(asked, uplink free) + bytes / uplink
+///     left    = max(up, max(asked, link free) + bytes / bandwidth)
 ///     reaches = left + latency - bytes / min(uplink, bandwidth)
 ///     arrival = max(left + latency, max(reaches, downlink free) + bytes / downlink)
 ///
 /// Each of the sender's uplink, the link and the receiver's downlink is busy until up, left and arrival;
-/// messages take an uplink and a link in the order in which both ends have started (at the same time,
+/// messages take an uplink and a link in the order in which they are asked for (at the same time,
 /// those to rank + 1, rank + 2, ... first, as collectives send them), a downlink in the order in
 /// which they reach it, and pass through all three at once. Where uplinks and downlinks are infinite,
-/// arrival = max(both ends started, link free) + bytes / bandwidth + latency.
+/// arrival = max(asked, link free) + bytes / bandwidth + latency.
+///
+/// | message         | asked                   | counts as through for the sender | for the receiver |
+/// |-----------------|-------------------------|----------------------------------|------------------|
+/// | of a collective | its sender has started  | when it has left                 | at arrival       |
+/// | any other       | both ends have started  | at arrival                       | at arrival       |
+///
+/// So who comes last to a collective waits for nobody: comm's collectives send at once. Of one that blocks, the other
+/// kind is what publications count; one that is posted does not wait for the receiver, whose slot is free by then.
 ///
 /// An instruction starts when its lane is free and its dependencies have ended; one that
-/// communicates ends after its last message plus its own cost (a fold). The lane of what is posted is free
+/// communicates ends after its last message is through plus its own cost (a fold). The lane of what is posted is free
 /// when it has started. A loop asks, as Repeat says,
 /// whether its `until` has ended by then; given `replay`, it runs so many iterations in every
 /// round.

@@ -65,6 +65,7 @@ public:
       if (event.what == Event::leave) depart(event.subject);
       if (event.what == Event::reach) reach(event.subject);
       if (event.what == Event::arrive) arrive(event.subject);
+      if (event.what == Event::sent) pass(transfers_[event.subject].sender);
       if (event.what == Event::end) end(event.subject);
       if (event.what == Event::ask) ask(event.subject);
     }
@@ -97,6 +98,7 @@ private:
     int messages = 0;  ///< of its own, not yet through
     std::uint32_t loop = no_loop;  ///< of loops_
     Seconds begin = 0;
+    bool begun = false;
     bool ended = false;
     std::vector<std::size_t> next;  ///< tasks that wait for this one; in a body, in its iteration
     std::vector<std::size_t> next_at_start;  ///< those that wait for it to start only
@@ -116,6 +118,7 @@ private:
   struct Transfer {
     std::size_t sender, receiver;
     Bytes bytes;
+    bool of_collective;
     int missing = 2;    ///< ends that have not started
     Seconds whole = 0;  ///< when its last byte reaches the receiver's downlink
     Seconds left = 0;     ///< when its first byte leaves
@@ -123,7 +126,7 @@ private:
   };
   // What ends when a loop asks has ended before, and what starts when a message leaves has started.
   struct Event {
-    enum What : std::uint8_t { reach, arrive, end, start, leave, ask };
+    enum What : std::uint8_t { reach, arrive, sent, end, start, leave, ask };
     Seconds time;
     std::uint64_t order;
     What what;
@@ -187,7 +190,7 @@ private:
       tasks_[task].transfers.push_back(transfers_.size());
       ++tasks_[task].messages;
     }
-    transfers_.push_back({a, b, send.bytes});
+    transfers_.push_back({a, b, send.bytes, instruction_of(a).collective != nullptr});
   }
 
   void push(Seconds time, Event::What what, std::size_t subject) {
@@ -196,14 +199,16 @@ private:
 
   void begin(std::size_t task) {
     tasks_[task].begin = now_;
+    tasks_[task].begun = true;
     if (tasks_[task].messages == 0) finish(task);
     release(tasks_[task].next_at_start);
-    for (const std::size_t transfer : tasks_[task].transfers) {
-      if (--transfers_[transfer].missing == 0) leave(transfer);
+    for (const std::size_t index : tasks_[task].transfers) {
+      Transfer& transfer = transfers_[index];
+      if (transfer.of_collective ? transfer.sender == task : --transfer.missing == 0) leave(index);
     }
   }
 
-  /// Both ends have started. Of messages that leave a machine at the same time, those to the ranks behind
+  /// Both ends have started, of a collective the sender. Of messages that leave a machine at the same time, those to the ranks behind
   /// it go first, as collectives send them.
   void leave(std::size_t index) {
     if (!connections_) return depart(index);
@@ -236,6 +241,7 @@ private:
       free = std::max(free, up);
     }
     transfer.whole = free + link.latency;
+    if (transfer.of_collective) push(free, Event::sent, index);
     if (machine_at(transfer.receiver).downlink_bytes_per_second > 0) {
       const Seconds takes = std::max(over(bytes, link.bytes_per_second), over(bytes, uplink));
       push(std::max(now_, transfer.whole - takes), Event::reach, index);
@@ -255,10 +261,15 @@ private:
   }
 
   void arrive(std::size_t index) {
-    transfers_[index].arrived = now_;
-    for (const std::size_t task : {transfers_[index].sender, transfers_[index].receiver}) {
-      if (--tasks_[task].messages == 0) finish(task);
-    }
+    Transfer& transfer = transfers_[index];
+    transfer.arrived = now_;
+    if (!transfer.of_collective) pass(transfer.sender);
+    pass(transfer.receiver);
+  }
+
+  /// A message of a task is through, as far as that waits for it.
+  void pass(std::size_t task) {
+    if (--tasks_[task].messages == 0 && tasks_[task].begun) finish(task);
   }
 
   void finish(std::size_t task) {
