@@ -173,6 +173,7 @@ struct Instance {
   int replicas = 1;
   int stages = 1;
   int micro_batches = 1;
+  int unit = 1;
   std::vector<int> cuts{};
   std::vector<int> stage_of_segment{};
   bool a_segment_is_a_chunk = false;  ///< else runs of segments of one stage are
@@ -210,7 +211,9 @@ Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
     one.cuts.assign(cuts.begin(), cuts.end());
   };
   const int p = one.stages;
-  const int m = one.micro_batches;
+  one.unit = Draws(seed + 2'000'000).below(4);  // 0: all
+  const int unit = one.unit == 0 ? one.micro_batches : one.unit;
+  const int m = (one.micro_batches + unit - 1) / unit;  // what the order counts
   const auto looped = [&](int chunks, bool folded) {
     cut(chunks);
     for (int c = 0; c < chunks; ++c) {
@@ -238,8 +241,8 @@ Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
     looped(two ? 2 * p : p, folded);
     one.order = plan::pipeline_order_of(name, p, m, two ? 2 : 1);
   }
-  one.text = concat("seed ", seed, ": ", name, ", ", one.optimizer, ", ", one.replicas, " replicas of ", p, " stages, ", m,
-                    " micro-batches", one.recomputes ? ", recomputed" : "", ", stages of segments");
+  one.text = concat("seed ", seed, ": ", name, ", ", one.optimizer, ", ", one.replicas, " replicas of ", p, " stages, ",
+                    one.micro_batches, " micro-batches in units of ", one.unit, one.recomputes ? ", recomputed" : "", ", stages of segments");
   for (const int stage : one.stage_of_segment) one.text += concat(" ", stage);
   one.text += concat("\n", plan::text_of(one.order));
   return one;
@@ -282,7 +285,8 @@ public:
           {"no gradient comes back", unlearned}, {"ties between stages", tied},
           {"recomputed", one.recomputes}, {"halves of backwards", halves}, {"halves beside whole ones", halves && whole},
           {"several replicas", one.replicas > 1},
-          {"fewer micro-batches than stages", one.micro_batches < one.stages}}) {
+          {"fewer micro-batches than stages", one.micro_batches < one.stages},
+          {"units of several micro-batches", one.unit != 1}}) {
       drawn_[what] += is ? 1 : 0;
     }
   }
@@ -401,6 +405,7 @@ Trained train_spread(std::uint64_t seed, const Instance& one, const comm::Commun
   options.topology = run::Topology(one.replicas, one.stages);
   if (!one.a_segment_is_a_chunk) options.topology->stage_of_segment = one.stage_of_segment;
   options.pipeline.order = one.order;
+  options.pipeline.unit = one.unit;
   return train<Piped<Optim>>(seed, one, options, world);
 }
 

@@ -25,10 +25,17 @@ struct ScheduledOptions {
   /// Links between all ranks, by which messages are put in order. Not given: they take no time. Any world is safe;
   /// the true one is fastest.
   std::optional<schedule::World> network{};
+  /// Micro-batches that an order counts as one; 0: all that a replica has. A stage runs those of a unit segment by segment,
+  /// so that one whose segments are swapped brings each once a unit and direction; ramps grow by as much.
+  int unit = 1;
 };
 
 /// A pipeline policy that is an order of tasks for each stage: everything else follows. A model may be cut anywhere;
 /// what goes from stage to stage is posted, in the order of production, through rings of slots in host memory.
+///
+/// What an order counts are units of ScheduledOptions::unit micro-batches, of which the last may have fewer:
+///
+///     a task of chunk c and unit u:  for each segment s of c:  for each micro-batch j of u:  Forward(s, j), or back
 ///
 /// \code
 /// struct Mine : pipeline::Scheduled<Mine> {
@@ -39,15 +46,16 @@ struct ScheduledOptions {
 /// static_assert(pipeline::pipeline_policy<Mine>);
 /// \endcode
 ///
-/// | Policy | `order(stages, micro_batches)`, for any number of micro-batches, or `order(model, micro_batches,   |
+/// | Policy | `order(stages, units)`, for any number of units, or `order(model, units,                           |
 /// |        | options)` by the times and links of a model; where a stage has several chunks also               |
 /// |        | `stage_of_chunk(stages, options)`; and one that updates within a step has                         |
 /// |        | `weight_versions(stages, options)` (run::WeightVersions)                                          |
 /// | bits   | those of Single, for every order that updates once a step: gradients of parameters are folded in  |
 /// |        | ascending micro-batch order, those of tensors by graph::remote_edges                              |
-/// | memory | activations as the order has them at one time; slots as in the asynchronous model                |
+/// | memory | activations as the order has them at one time, of units; slots as in the asynchronous model      |
 /// | errors | OptionError: the order and the model's cut are of different stages, or the order is none          |
-/// |        | (plan::PipelineOrder::validate); ScheduleError: stages would wait for each other in a circle      |
+/// |        | (plan::PipelineOrder::validate), or a unit is below 0; ScheduleError: stages would wait for each  |
+/// |        | other in a circle                                                                                  |
 template <class Policy>
 struct Scheduled {
   using policy_tag = PipelineTag;
@@ -56,13 +64,13 @@ struct Scheduled {
 
   template <class PolicyOptions>
   static void plan(run::StepPlan& plan, const PolicyOptions& options) {
-    detail::Timetables timetables(plan, options.network);
+    detail::Timetables timetables(plan, options.network, options.unit);
     for (const int count : plan.micro_batches) {
-      timetables.add(count, [&](const plan::PipelineModel& model) {
-        if constexpr (requires { Policy::order(model, count, options); }) {
-          return Policy::order(model, count, options);
+      timetables.add(count, [&](const plan::PipelineModel& model, int units) {
+        if constexpr (requires { Policy::order(model, units, options); }) {
+          return Policy::order(model, units, options);
         } else {
-          return Policy::order(plan.topology.stages, count);
+          return Policy::order(plan.topology.stages, units);
         }
       });
     }
@@ -88,7 +96,7 @@ struct Scheduled {
     for (int fold = begin; fold < end; ++fold) {
       const run::Timetable& timetable = *by_replica[static_cast<std::size_t>(fold)];
       detail::ProgramWriter(builder, timetable, first, fold - begin).run();
-      first += timetable.order.micro_batches;
+      first += timetable.micro_batches;
     }
   }
 
@@ -118,6 +126,7 @@ struct Scheduled {
   }
 
   static void hash(Hash& hash, const Options& options) {
+    hash.add(options.unit);
     if (!options.network) return;
     for (const schedule::Link& link : options.network->links) {
       hash.add(link.latency).add(link.bytes_per_second);

@@ -22,14 +22,16 @@
 
 namespace reef::inline v0::pipeline::detail {
 
-/// Writes what one stage does with the micro-batches of a phase, by a timetable, and what ends their fold.
+/// Writes what one stage does with the micro-batches of a phase, by a timetable, and what ends their fold. Of a task,
+/// a chunk's of a unit:
 ///
-///     Receive(edge, j) -> a slot     posted, in the order of production
-///     Upload(edge, j)                just before the segment that needs it
-///     Forward or Backward(segment, j)
-///     Download(edge, j) -> a slot    just behind the segment that makes it
-///     Send(edge, j)                  posted
-///     Update                         the optimizer's, of a stage that updates within the step (VersionedWeights)
+///     for each edge and j:      Receive(edge, j) -> a slot     posted, in the order of production
+///     for each segment:
+///         for each j:           Upload(edge, j)                what the segment needs
+///         for each j:           Forward or Backward(segment, j)
+///                               Download(edge, j) -> a slot    what it makes
+///                               Send(edge, j)                  posted
+///     Update                             the optimizer's, of a stage that updates within the step (VersionedWeights)
 class ProgramWriter {
 public:
   /// `first`: of the stage's micro-batches, the first of the timetable's; `fold`: whose sums it adds to.
@@ -63,7 +65,7 @@ public:
 
   void run() {
     if (builder_.updates_within_the_step()) {
-      versions_.emplace(builder_, first_, timetable_.order.micro_batches, fold_);
+      versions_.emplace(builder_, first_, timetable_.micro_batches, fold_);
     }
     bool waits = plan_.timetables.barrier && builder_.trains();
     for (const plan::PipelineTask& task : timetable_.order.tasks[index(builder_.stage())]) {
@@ -105,7 +107,7 @@ private:
 
   void add_ring(std::vector<run::StorageId>& ring, std::size_t edge, const char* what) {
     const graph::Tensor& tensor = plan_.dag->tensor_at(plan_.remote_edges[edge].tensor);
-    const int slots = plan_.timetables.held ? timetable_.order.micro_batches : timetable_.slots[edge];
+    const int slots = plan_.timetables.held ? timetable_.micro_batches : timetable_.slots[edge];
     for (int slot = static_cast<int>(ring.size()); slot < slots; ++slot) {
       ring.push_back(builder_.program.add_storage(
           concat("slot ", slot, " of ", plan_.remote_edges[edge].gradient ? "gradients" : "values", " of ",
@@ -114,9 +116,10 @@ private:
     }
   }
 
-  /// The key of all ranks: when a message is produced, then the stage that does, then where in its order.
+  /// The key of all ranks: when a message is produced, then the stage that does, then where in its order: the task, in that
+  /// the segment, the micro-batch, the edge.
   void await_in_order_of_production() {
-    std::vector<std::tuple<Seconds, int, std::size_t, int, int>> keys;
+    std::vector<std::tuple<Seconds, int, std::size_t, int, int, int>> keys;
     const auto& tasks = timetable_.order.tasks;
     for (int stage = 0; stage < static_cast<int>(tasks.size()); ++stage) {
       for (std::size_t position = 0; position < tasks[index(stage)].size(); ++position) {
@@ -124,13 +127,17 @@ private:
         if (task.kind == plan::PipelineTaskKind::weight_backward) continue;
         const bool back = task.kind != plan::PipelineTaskKind::forward;
         for (const int e : produced_for_here(task.chunk, back)) {
-          if (stage_of(plan_.remote_edges[index(e)].from) != stage) continue;
-          keys.emplace_back(timetable_.ends[index(stage)][position], stage, position, e, task.micro_batch);
+          const int from = plan_.remote_edges[index(e)].from;
+          if (stage_of(from) != stage) continue;
+          const auto [begin, end] = timetable_.micro_batches_of(task.micro_batch);
+          for (int j = begin; j < end; ++j) {
+            keys.emplace_back(timetable_.ends[index(stage)][position], stage, position, back ? -from : from, j, e);
+          }
         }
       }
     }
     std::sort(keys.begin(), keys.end());
-    for (const auto& [end, stage, position, e, j] : keys) {
+    for (const auto& [end, stage, position, segment, j, e] : keys) {
       place_of_[{e, j}] = awaited_.size();
       awaited_.push_back({e, j});
     }
@@ -174,38 +181,44 @@ private:
   void write(const plan::PipelineTask& task) {
     using Kind = plan::PipelineTaskKind;
     const bool back = task.kind != Kind::forward;
-    const int j = first_ + task.micro_batch;
+    auto [begin, end] = timetable_.micro_batches_of(task.micro_batch);
+    if (builder_.phase.one_micro_batch) end = begin + 1;
     std::vector<int> segments;
     for (const int s : builder_.segments()) {
       if (plan_.chunk_of_segment[index(s)] == task.chunk) segments.push_back(s);
     }
     if (back) std::reverse(segments.begin(), segments.end());
-    if (versions_) versions_->select(task.micro_batch);
-    const bool first = versions_ ? versions_->begins_update(task.micro_batch) : task.micro_batch == 0;
+    if (versions_) versions_->select(begin);
+    const auto begins_sum = [this](int j) { return versions_ ? versions_->begins_update(j) : j == 0; };
     if (task.kind == Kind::weight_backward) {
-      for (const int s : segments) run::add_weight_backward(builder_, s, j, fold_, first);
-      if (versions_) versions_->update_behind(task.micro_batch);
+      for (const int s : segments) {
+        for (int j = begin; j < end; ++j) run::add_weight_backward(builder_, s, first_ + j, fold_, begins_sum(j));
+      }
+      if (versions_) versions_->update_behind(end - 1);
       return;
     }
     std::size_t needed = posted_;
-    for (const int s : segments) {
-      for (const int e : arriving_[index(s)][back ? 1 : 0]) {
-        needed = std::max(needed, place_of_.at({e, task.micro_batch}) + 1);
+    const auto each_awaited = [&](int s, const auto& f) {
+      for (int j = begin; j < end; ++j) {
+        for (const int e : arriving_[index(s)][back ? 1 : 0]) f(place_of_.at({e, j}));
       }
+    };
+    for (const int s : segments) {
+      each_awaited(s, [&](std::size_t place) { needed = std::max(needed, place + 1); });
     }
     while (posted_ < needed) post(posted_++);
     for (const int s : segments) {
-      for (const int e : arriving_[index(s)][back ? 1 : 0]) land(place_of_.at({e, task.micro_batch}));
-      switch (task.kind) {
-        case Kind::forward: run::add_forward(builder_, s, j); break;
-        case Kind::input_backward:
-          run::add_input_backward(builder_, s, j, fold_, first);
-          break;
-        default: run::add_backward(builder_, s, j, fold_, first);
+      each_awaited(s, [this](std::size_t place) { land(place); });
+      for (int j = begin; j < end; ++j) {
+        switch (task.kind) {
+          case Kind::forward: run::add_forward(builder_, s, first_ + j); break;
+          case Kind::input_backward: run::add_input_backward(builder_, s, first_ + j, fold_, begins_sum(j)); break;
+          default: run::add_backward(builder_, s, first_ + j, fold_, begins_sum(j));
+        }
+        for (const int e : leaving_[index(s)][back ? 1 : 0]) send(e, j);
       }
-      for (const int e : leaving_[index(s)][back ? 1 : 0]) send(e, task.micro_batch);
     }
-    if (versions_ && task.kind == Kind::backward) versions_->update_behind(task.micro_batch);
+    if (versions_ && task.kind == Kind::backward) versions_->update_behind(end - 1);
   }
 
   /// A slot that is still in use is what the task at hand, or one before it, lands from: it does so first.

@@ -28,8 +28,13 @@ inline std::vector<int> looped(int stages, int chunks_per_stage) {
 /// Times orders of a plan's stages in the asynchronous model.
 class Timetables {
 public:
-  Timetables(const run::StepPlan& plan, const std::optional<schedule::World>& network)
-      : plan_(plan), network_(network) {
+  /// `unit`: micro-batches that an order counts as one; 0: all that a replica has.
+  Timetables(const run::StepPlan& plan, const std::optional<schedule::World>& network, int unit)
+      : plan_(plan), network_(network), unit_(unit) {
+    if (unit < 0) {
+      throw OptionError("reef::pipeline: a unit of ", unit,
+                        " micro-batches.\n  fix: 1 or more, or 0: all that a replica has.");
+    }
     const auto ranks = static_cast<std::size_t>(plan.ranks());
     if (network && (network->machines.size() != ranks || network->links.size() != ranks * ranks)) {
       throw OptionError("reef::pipeline: the network has ", network->machines.size(), " machines and ",
@@ -50,7 +55,8 @@ public:
     }
   }
 
-  /// The next replica has so many micro-batches, for which `order` makes the order, given a model that has all but that.
+  /// The next replica has so many micro-batches. `order` makes the order of their units, given how many those are and a
+  /// model that has all but that.
   template <class Order>
   void add(int count, const Order& order) {
     const int replica = static_cast<int>(result_.training.size());
@@ -60,10 +66,12 @@ public:
       result_.evaluation.push_back(result_.evaluation[index(other)]);
       return;
     }
-    plan::PipelineModel model = model_of(replica);
-    model.order = order(std::as_const(model));
+    const int unit = unit_ == 0 ? count : std::min(unit_, count);
+    plan::PipelineModel model = model_of(replica, unit);
+    model.order = order(std::as_const(model), (count + unit - 1) / unit);
     require_stages(model.order);
-    result_.training.push_back(timed(model));
+    result_.unit = std::max(result_.unit, unit);
+    result_.training.push_back(timed(model, count, unit));
     result_.evaluation.push_back(forwards_of(*result_.training.back()));
   }
 
@@ -84,7 +92,8 @@ private:
                       ".\n  fix: a Topology without stage_of_segment, or with the order's.");
   }
 
-  [[nodiscard]] plan::PipelineModel model_of(int replica) const {
+  /// Its tasks are of whole units.
+  [[nodiscard]] plan::PipelineModel model_of(int replica, int unit) const {
     plan::PipelineModel model;
     model.order.rank_of_chunk = stage_of_chunk_;
     const std::size_t chunks = stage_of_chunk_.size();
@@ -95,16 +104,16 @@ private:
       const std::size_t chunk = index(plan_.chunk_of_segment[s]);
       const run::SegmentTimes& times = plan_.segment_times[s];
       const bool again = !plan_.activations.empty() && run::recomputes(plan_.activations[s]);
-      model.times.forward[chunk] += times.forward;
+      model.times.forward[chunk] += unit * times.forward;
       model.times.input_backward[chunk] +=
-          times.backward - times.weight_backward + (again ? times.forward : 0);
-      model.times.weight_backward[chunk] += times.weight_backward;
+          unit * (times.backward - times.weight_backward + (again ? times.forward : 0));
+      model.times.weight_backward[chunk] += unit * times.weight_backward;
     }
     model.times.world = world_of(replica);
     for (const graph::RemoteEdge& edge : edges_) {
       (edge.gradient ? model.backward : model.forward)
           .push_back({plan_.chunk_of_segment[index(edge.from)], plan_.chunk_of_segment[index(edge.to)],
-                      plan_.dag->tensor_at(edge.tensor).spec.bytes()});
+                      static_cast<Bytes>(unit) * plan_.dag->tensor_at(edge.tensor).spec.bytes()});
     }
     return model;
   }
@@ -125,8 +134,9 @@ private:
     return world;
   }
 
-  [[nodiscard]] std::shared_ptr<const run::Timetable> timed(const plan::PipelineModel& model) const {
-    run::Timetable timetable{model.order, {}, plan::estimate(model).task_ends, {}};
+  [[nodiscard]] std::shared_ptr<const run::Timetable> timed(const plan::PipelineModel& model, int count,
+                                                            int unit) const {
+    run::Timetable timetable{model.order, {}, plan::estimate(model).task_ends, {}, count, unit};
     timetable.begins = timetable.ends;
     for (std::size_t stage = 0; stage < timetable.begins.size(); ++stage) {
       for (std::size_t i = 0; i < timetable.begins[stage].size(); ++i) {
@@ -138,7 +148,8 @@ private:
 
   /// Without backwards the order of production is still one in which nobody waits for whom waits for them.
   [[nodiscard]] std::shared_ptr<const run::Timetable> forwards_of(const run::Timetable& all) const {
-    run::Timetable timetable{{all.order.micro_batches, all.order.rank_of_chunk, {}}, {}, {}, {}};
+    run::Timetable timetable{
+        {all.order.micro_batches, all.order.rank_of_chunk, {}}, {}, {}, {}, all.micro_batches, all.unit};
     for (std::size_t stage = 0; stage < all.ends.size(); ++stage) {
       auto& tasks = timetable.order.tasks.emplace_back();
       auto& begins = timetable.begins.emplace_back();
@@ -161,7 +172,7 @@ private:
   }
 
   /// How many messages of an edge are produced and not yet read at one time. They are read in the order in which they
-  /// are produced: micro-batches ascend on both ends.
+  /// are produced: micro-batches ascend on both ends. Those of a unit are produced when it ends, and read when one begins.
   [[nodiscard]] int slots_of(const run::Timetable& timetable, const graph::RemoteEdge& edge) const {
     const std::vector<Seconds> produced = times_of(timetable, edge.from, edge.gradient, timetable.ends);
     const std::vector<Seconds> read = times_of(timetable, edge.to, edge.gradient, timetable.begins);
@@ -183,13 +194,16 @@ private:
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       if (tasks[i].chunk != plan_.chunk_of_segment[index(segment)]) continue;
       if (tasks[i].kind == plan::PipelineTaskKind::weight_backward) continue;
-      if ((tasks[i].kind != plan::PipelineTaskKind::forward) == back) result.push_back(times[stage][i]);
+      if ((tasks[i].kind != plan::PipelineTaskKind::forward) != back) continue;
+      const auto [first, last] = timetable.micro_batches_of(tasks[i].micro_batch);
+      result.insert(result.end(), index(last - first), times[stage][i]);
     }
     return result;
   }
 
   const run::StepPlan& plan_;
   const std::optional<schedule::World>& network_;
+  int unit_;
   std::vector<int> stage_of_chunk_{};
   std::vector<graph::RemoteEdge> edges_{};
   run::PipelineTimetables result_{};

@@ -33,6 +33,10 @@ inline void require_drained(const run::StepPlan& plan) {
   if (plan.chunk_of_segment.back() >= plan.topology.stages) {
     throw OptionError(what, "stages have several chunks.\n  fix: one on each: stage r has chunk r.");
   }
+  if (plan.timetables.unit > 1) {
+    throw OptionError(what, "its units are of ", plan.timetables.unit,
+                      " micro-batches.\n  why: each micro-batch has weights of its own.\n  fix: units of 1.");
+  }
   if (!std::all_of(plan.micro_batches.begin(), plan.micro_batches.end(), drained_by)) {
     throw OptionError(what, "the ", plan.micro_batches.front(), " micro-batches of a step are no multiple of the ",
                       plan.weight_versions.every, " of an update.\n  fix: a multiple of ",
