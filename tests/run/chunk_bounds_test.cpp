@@ -67,6 +67,12 @@ TEST(ChunkBounds, with_too_few_narrow_positions_any_is_taken) {
   EXPECT_EQ(bounds, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
+TEST(ChunkBounds, segments_between_cuts_are_of_the_chunk_that_they_lie_in) {
+  EXPECT_EQ(run::chunks_between({0, 2, 3, 5, 9}, {0, 3, 9}), (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(run::chunks_between({0, 9}, {0, 9}), (std::vector<int>{0}));
+  EXPECT_TRUE(run::chunks_between({0, 2, 9}, {}).empty()) << "as the topology has them";
+}
+
 TEST(ChunkBounds, more_chunks_than_nodes_are_refused) {
   const graph::Dag dag = chain_with_skips(4, 1);
   try {

@@ -40,7 +40,8 @@ constexpr bool stashes(Activations choice) {
 /// When segments of a model that is swapped are on the device.
 ///
 /// | per_micro_batch        | each micro-batch runs through all segments by itself; else all of a |
-/// |                        | fold through each                                                   |
+/// |                        | fold through each. A pipeline with an order of its own, as one of   |
+/// |                        | several stages has, keeps that: its units pass                      |
 /// | copies_on_compute_lane | copies to host memory take the compute lane's time; else they have  |
 /// |                        | a lane of their own                                                 |
 /// | writes_back            | weights leave, too, after forwards and after backwards, though they |

@@ -109,4 +109,14 @@ inline std::vector<int> chunk_bounds(const graph::Dag& dag, const std::vector<Se
   return best;
 }
 
+/// The chunk of each segment between these cuts, among which the bounds of chunks are. Without bounds: none.
+inline std::vector<int> chunks_between(const std::vector<int>& cuts, const std::vector<int>& bounds) {
+  std::vector<int> chunks;
+  for (std::size_t s = 0; s + 1 < cuts.size() && !bounds.empty(); ++s) {
+    const auto behind = std::upper_bound(bounds.begin(), bounds.end(), cuts[s]);
+    chunks.push_back(static_cast<int>(behind - bounds.begin()) - 1);
+  }
+  return chunks;
+}
+
 }  // namespace reef::inline v0::run

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <span>
@@ -29,7 +30,7 @@ namespace reef::inline v0::swap {
 /// |             | smaller ones, since its rules do not count activations between forward and     |
 /// |             | backward; cuts behind equal shares of the parameters; and, except to run       |
 /// |             | micro-batch by micro-batch, the fastest of these without some of the cuts that |
-/// |             | many bytes cross                                                               |
+/// |             | many bytes cross. Bounds of chunks are among them all                          |
 /// | resident    | no segment (as few as must be, where nothing else fits); then, with the        |
 /// |             | fastest cuts, as many as there is memory for; then as many as make it faster   |
 /// | activations | the same for all segments; then other ones for some, in the four fastest that  |
@@ -62,6 +63,7 @@ public:
     std::int64_t accumulation = 1;
     std::span<const run::SwapSchedule> schedules{};
     std::vector<int> cuts{};  ///< given ones, without 0 and the number of nodes; else all are tried
+    std::vector<int> bounds{};  ///< of chunks, where there are several: they are among all cuts that are tried
     std::vector<run::Activations> activations{};  ///< given ones; else all are tried
     bool allows_resident_segments = false;        ///< segments may live on the device
   };
@@ -158,11 +160,23 @@ private:
 
   [[nodiscard]] std::set<std::vector<int>> partitions_to_try() const {
     if (limits_.cuts.empty())
-      return detail::cuts_to_try(dag_, profile_, limits_.memory, limits_.accumulation);
+      return with_bounds(
+          detail::cuts_to_try(dag_, profile_, limits_.memory, limits_.accumulation));
     std::vector<int> cuts{0};
     cuts.insert(cuts.end(), limits_.cuts.begin(), limits_.cuts.end());
     cuts.push_back(dag_.node_count());
     return {std::move(cuts)};
+  }
+
+  [[nodiscard]] std::set<std::vector<int>> with_bounds(const std::set<std::vector<int>>& partitions) const {
+    std::set<std::vector<int>> all;
+    for (const std::vector<int>& cuts : partitions) {
+      std::vector<int> both;
+      std::set_union(cuts.begin(), cuts.end(), limits_.bounds.begin(), limits_.bounds.end(),
+                     std::back_inserter(both));
+      all.insert(std::move(both));
+    }
+    return all;
   }
 
   /// There is time to look at further ones.
@@ -270,6 +284,7 @@ private:
         all.insert(detail::thinned(dag_, fast.choice.cuts, quarters, 4));
       }
     }
+    all = with_bounds(all);
     for (const Candidate& known : from) all.erase(known.choice.cuts);
     return all;
   }

@@ -36,6 +36,7 @@ inline void cut_off(schedule::Program& program) {
   for (schedule::Instruction& instruction : program.round) {
     instruction.sends.clear();
     instruction.receives.clear();
+    instruction.completion = schedule::Completion::held;  // there is nothing that it could wait for
   }
 }
 
@@ -115,6 +116,7 @@ struct Programs {
   std::function<run::StepPlan(const run::Choice&)> plan;
   std::function<schedule::Program(const run::StepPlan&)> step;
   std::function<Bytes(const run::StepPlan&)> memory;  ///< on the device, of all that there are
+  std::size_t stages = 1;  ///< of which step() looks at one after another
 };
 
 /// Says what candidates take, and remembers them.
@@ -181,7 +183,7 @@ private:
   void look(const run::Choice& choice, Known& known, Seconds enough) {
     const run::StepPlan plan = programs_.plan(choice);
     schedule::Program alone = programs_.step(plan);
-    work_ += alone.round.size();
+    work_ += programs_.stages * alone.round.size();
     schedule::Placement placement;
     Bytes bytes = schedule::most_live(alone, schedule::Place::device);
     if (bytes <= memory_) {

@@ -21,8 +21,8 @@ namespace reef::inline v0::swap::detail {
 ///     Forward(s, j)  Stash(s, j)      ...      Restore(s, j)  [Recompute(s, j)]  Backward(s, j)
 ///
 /// A tensor that crosses bounds stays on the device if the backward of a segment reads it that does not
-/// stash. For others there are slots, as many as are read at once and SwapSchedule::stash_slots
-/// more, which leave meanwhile; and stash_slots each for saved activations and for what has come
+/// stash, if another chunk of the stage reads it, or if it has arrived from another stage. For others there
+/// are slots, as many as are read at once and SwapSchedule::stash_slots more, which leave meanwhile; and stash_slots each for saved activations and for what has come
 /// back. Who writes a slot waits for what is copied out of it, so that memory does not grow with
 /// the number of segments.
 ///
@@ -35,10 +35,19 @@ namespace reef::inline v0::swap::detail {
 class Stasher {
 public:
   Stasher(run::StepBuilder& builder, SwapSlots& slots)
-      : builder_(builder), program_(builder.program), slots_(slots) {
-    for (int s = 0; s < last(); ++s) {
+      : builder_(builder), program_(builder.program), slots_(slots), segments_(builder.segments()) {
+    const run::StepPlan& plan = builder.plan;
+    if (plan.timetables.training.empty()) segments_.pop_back();
+    staying_.insert(plan.dag->loss);
+    for (const int s : segments_) {
       const std::vector<int> tensors = needs(s);
       (stashes(s) ? stashed_ : staying_).insert(tensors.begin(), tensors.end());
+      for (const int t : segment(s).boundary_outputs) {
+        for (const int node : plan.dag->tensor_at(t).consumers) {
+          const int reader = segment_of(node);
+          if (is_here(reader) && chunk_of(reader) != chunk_of(s)) staying_.insert(t);
+        }
+      }
     }
     if (slots_.crossing.empty()) reserve();
   }
@@ -47,13 +56,19 @@ public:
   std::vector<Instruction> run(std::vector<Instruction> model) {
     std::vector<Instruction> result;
     for (auto i = model.begin(); i != model.end();) {
+      if (!is_of_model(*i)) {
+        pass_on(result, std::move(*i++));
+        continue;
+      }
       if (i->kind == run::kinds::forward) {
-        forward(result, std::move(*i++));
+        const auto end = std::find_if(i + 1, model.end(), is_of_model);
+        forward(result, i, end);
+        i = end;
         continue;
       }
       const int s = i->index;
       const auto end = std::find_if(i, model.end(), [s](const Instruction& other) {
-        return other.kind == run::kinds::forward || other.index != s;
+        return is_of_model(other) && (other.kind == run::kinds::forward || other.index != s);
       });
       backwards(result, i, end);
       i = end;
@@ -66,9 +81,28 @@ private:
   using Iterator = std::vector<Instruction>::iterator;
   using MicroBatch = run::StepBuilder::MicroBatch;
 
-  [[nodiscard]] int last() const { return static_cast<int>(builder_.plan.segments.size()) - 1; }
   [[nodiscard]] const graph::Segment& segment(int s) const {
     return builder_.plan.segments[static_cast<std::size_t>(s)];
+  }
+  [[nodiscard]] int chunk_of(int s) const {
+    return builder_.plan.chunk_of_segment[static_cast<std::size_t>(s)];
+  }
+  [[nodiscard]] bool is_here(int s) const {
+    return builder_.plan.stage_of_segment[static_cast<std::size_t>(s)] == builder_.stage();
+  }
+  [[nodiscard]] int segment_of(int node) const {
+    int s = 0;
+    while (segment(s).last <= node) ++s;
+    return s;
+  }
+  /// A forward of this stage makes it.
+  [[nodiscard]] bool is_made_here(int tensor) const {
+    const int producer = builder_.plan.dag->tensor_at(tensor).producer;
+    return producer >= 0 && is_here(segment_of(producer));
+  }
+  /// All but a last one whose backward comes at once.
+  [[nodiscard]] bool may_stash(int s) const {
+    return std::find(segments_.begin(), segments_.end(), s) != segments_.end();
   }
   [[nodiscard]] bool recomputes(int s) const {
     return builder_.plan.recomputes_segment(static_cast<std::size_t>(s));
@@ -83,16 +117,16 @@ private:
     return builder_.micro_batches[static_cast<std::size_t>(j)];
   }
 
-  /// What a backward reads that a forward has made: tensors that cross bounds.
+  /// What a backward reads that a forward of this stage has made: tensors that cross bounds.
   [[nodiscard]] std::vector<int> needs(int s) const {
     const graph::Segment& of = segment(s);
     std::set<int> tensors;
     for (const int t : of.backward_reads) {
       const int producer = builder_.plan.dag->tensor_at(t).producer;
-      if (producer >= 0 && !(recomputes(s) && producer >= of.first)) tensors.insert(t);
+      if (is_made_here(t) && !(recomputes(s) && producer >= of.first)) tensors.insert(t);
     }
     for (const int t : of.recompute_reads) {
-      if (recomputes(s) && builder_.plan.dag->tensor_at(t).producer >= 0) tensors.insert(t);
+      if (recomputes(s) && is_made_here(t)) tensors.insert(t);
     }
     return {tensors.begin(), tensors.end()};
   }
@@ -115,43 +149,43 @@ private:
     return values;
   }
 
-  /// The most segments from one that makes a tensor to one that reads it.
+  /// The most segments from one that makes a tensor to one of its chunk that reads it.
   [[nodiscard]] int reach() const {
-    const graph::Dag& dag = *builder_.plan.dag;
-    const auto segment_of = [&](int node) {
-      int s = 0;
-      while (segment(s).last <= node) ++s;
-      return s;
-    };
     int most = 1;
-    for (int s = 0; s < last(); ++s) {
+    for (const int s : segments_) {
       for (const int t : segment(s).boundary_outputs) {
-        const std::vector<int>& consumers = dag.tensor_at(t).consumers;
-        if (!consumers.empty()) most = std::max(most, segment_of(consumers.back()) - s);
+        for (const int node : builder_.plan.dag->tensor_at(t).consumers) {
+          const int reader = segment_of(node);
+          if (chunk_of(reader) == chunk_of(s)) most = std::max(most, reader - s);
+        }
       }
     }
     return most;
   }
 
+  /// How many micro-batches pass a segment before the first of them reaches the next.
+  [[nodiscard]] int together() const {
+    const run::StepPlan& plan = builder_.plan;
+    if (!plan.timetables.training.empty()) return plan.timetables.unit;
+    if (plan.swapping.per_micro_batch && plan.topology.stages == 1) return 1;
+    if (builder_.keeps_gradients()) return plan.micro_batches_of(builder_.rank());
+    const auto [first, end] = plan.folds_of(builder_.rank());
+    return *std::max_element(plan.micro_batches.begin() + first, plan.micro_batches.begin() + end);
+  }
+
   void reserve() {
     const MicroBatch& any = builder_.micro_batches.front();
-    std::vector<std::vector<Value>> crossing, saved, restored;
-    for (int s = 0; s < last(); ++s) {
-      crossing.push_back(outputs(s, any));
-      saved.emplace_back();
-      if (saved_leaves(s)) saved.back().push_back({any.saved[static_cast<std::size_t>(s)], 0});
-      restored.push_back(stashes(s) ? kept(s, any) : std::vector<Value>{});
+    std::vector<std::vector<Value>> crossing(builder_.plan.segments.size());
+    std::vector<std::vector<Value>> saved(crossing.size()), restored(crossing.size());
+    for (const int s : segments_) {
+      const auto index = static_cast<std::size_t>(s);
+      crossing[index] = outputs(s, any);
+      if (saved_leaves(s)) saved[index].push_back({any.saved[index], 0});
+      if (stashes(s)) restored[index] = kept(s, any);
     }
-    const run::StepPlan& plan = builder_.plan;
-    const auto [first, end] = plan.folds_of(builder_.rank());
-    int together = plan.micro_batches_of(builder_.rank());
-    if (!builder_.keeps_gradients()) {
-      together =
-          *std::max_element(plan.micro_batches.begin() + first, plan.micro_batches.begin() + end);
-    }
-    if (plan.swapping.per_micro_batch) together = 1;
-    const int under_way = std::min(plan.swapping.stash_slots, last() * together);
-    slots_.crossing = Slots(program_, reach() * together + under_way, "what crosses", crossing);
+    const int under_way = std::min(builder_.plan.swapping.stash_slots,
+                                   static_cast<int>(segments_.size()) * together());
+    slots_.crossing = Slots(program_, reach() * together() + under_way, "what crosses", crossing);
     slots_.saved = Slots(program_, under_way, "what is kept", saved);
     slots_.restored = Slots(program_, under_way, "what has come back", restored);
   }
@@ -163,13 +197,24 @@ private:
     }
   }
 
-  void forward(std::vector<Instruction>& to, Instruction forward) {
-    const int s = forward.index;
-    const int j = forward.micro_batch;
-    replace(run::ForwardView(builder_, forward).inputs, crossing_);
-    if (s < last()) hand_on(forward);
-    to.push_back(std::move(forward));
-    if (s < last()) stash(to, s, j);
+  /// `begin`, and up to `end` what belongs to no segment: what another stage waits for leaves first.
+  void forward(std::vector<Instruction>& to, Iterator begin, Iterator end) {
+    const int s = begin->index;
+    const int j = begin->micro_batch;
+    replace(run::ForwardView(builder_, *begin).inputs, crossing_);
+    if (may_stash(s)) hand_on(*begin);
+    to.push_back(std::move(*begin));
+    for (Iterator i = begin + 1; i != end; ++i) pass_on(to, std::move(*i));
+    if (may_stash(s)) stash(to, s, j);
+  }
+
+  /// What belongs to no segment may read what a forward has made.
+  void pass_on(std::vector<Instruction>& to, Instruction other) const {
+    for (Value& value : other.reads) {
+      const auto found = crossing_.find(value.storage);
+      if (found != crossing_.end()) value = found->second;
+    }
+    to.push_back(std::move(other));
   }
 
   /// What a backward or what belongs to it reads of what forwards have made.
@@ -188,6 +233,7 @@ private:
     const int s = begin->index;
     std::vector<int> micro_batches;
     for (Iterator i = begin; i != end; ++i) {
+      if (!is_of_model(*i)) continue;
       if (i == begin || i->micro_batch != micro_batches.back()) {
         micro_batches.push_back(i->micro_batch);
       }
@@ -195,6 +241,10 @@ private:
     std::size_t current = 0;
     std::size_t restored = 0;
     for (Iterator i = begin; i != end; ++i) {
+      if (!is_of_model(*i)) {
+        pass_on(to, std::move(*i));
+        continue;
+      }
       if (i->micro_batch != micro_batches[current]) drop_restored(to, s, micro_batches[current++]);
       while (stashes(s) && restored < micro_batches.size() &&
              restored < current + slots_.restored.size()) {
@@ -291,6 +341,7 @@ private:
   run::StepBuilder& builder_;
   schedule::Program& program_;
   SwapSlots& slots_;
+  std::vector<int> segments_;  ///< of this stage, that may stash
   std::set<int> staying_;  ///< tensors that the backward of a segment reads on the device
   std::set<int> stashed_;  ///< and those that one reads which stashes
   Places crossing_;        ///< of storages: where the last forwards have written them

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/run/kinds.hpp>
 #include <reef/run/slots.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/swap/kinds.hpp>
@@ -16,6 +17,18 @@ using run::Place;
 using run::Slots;
 using run::StorageId;
 using run::Value;
+
+/// What a segment computes.
+inline bool is_of_model(const Instruction& i) {
+  return i.kind == run::kinds::forward || i.kind == run::kinds::recompute ||
+         i.kind == run::kinds::backward || i.kind == run::kinds::add_gradients;
+}
+
+/// That, or what is stashed of it. Others are of the pipeline, such as transfers between stages: their index is no
+/// segment's.
+inline bool is_of_segment(const Instruction& i) {
+  return is_of_model(i) || i.kind == kinds::stash || i.kind == kinds::restore || i.kind == kinds::drop;
+}
 
 /// Copies of values, one by one, over the link.
 inline void add_copies(schedule::Cost& cost, const schedule::Program& program,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@
 
 namespace reef::inline v0::swap::detail {
 
-/// Rewrites a phase of the model so that the device holds one segment after another, as
+/// Rewrites a phase of the model, or of a stage of it, so that the device holds one segment after another, as
 /// StepPlan::swapping says.
 ///
 ///     for each segment s but the last:  Load(s)   for each micro-batch j:  Forward(s, j)
@@ -27,6 +28,10 @@ namespace reef::inline v0::swap::detail {
 ///
 ///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
 ///                              Load(s)  LoadGradients(s)  Backward(s, j)  Evict(s), descending
+///
+/// The same under a pipeline that has an order of its own, whatever the schedule: each segment is brought for the
+/// micro-batches that pass it one after another, those of a unit. What else the pipeline has written, such as transfers
+/// between stages, stays where it is among forwards and backwards.
 ///
 /// A load goes into the slot that has been used longest ago. It waits for the code that runs in
 /// this slot and for the load before it. A segment that is still in a slot when the backward pass
@@ -49,7 +54,16 @@ namespace reef::inline v0::swap::detail {
 class Swapper {
 public:
   explicit Swapper(run::StepBuilder& builder)
-      : builder_(builder), program_(builder.program), schedule_(builder.plan.swapping) {}
+      : builder_(builder),
+        program_(builder.program),
+        schedule_(builder.plan.swapping),
+        sorts_(!schedule_.per_micro_batch && builder.plan.topology.stages == 1 &&
+               builder.plan.timetables.training.empty()) {
+    for (const auto& fold : builder.accumulators) {
+      all_sums_.insert(fold.buckets.begin(), fold.buckets.end());
+      all_sums_.insert(fold.uses.begin(), fold.uses.end());
+    }
+  }
 
   void run() {
     std::vector<Instruction> written;
@@ -57,12 +71,11 @@ public:
     reserve();
     std::vector<Instruction> fold;
     for (Instruction& instruction : written) {
-      if (is_of_model(instruction)) {
-        fold.push_back(std::move(instruction));
-        continue;
-      }
-      if (instruction.lane == Lane::compute) finish(fold);
-      program_.round.push_back(std::move(instruction));
+      const bool of_model = is_of_model(instruction);
+      const bool ends = sorts_ ? instruction.lane == Lane::compute : touches_sums(instruction);
+      if (!of_model && ends) finish(fold);
+      const bool stays = of_model || !(sorts_ || ends);
+      (stays ? fold : program_.round).push_back(std::move(instruction));
     }
     finish(fold);
   }
@@ -70,12 +83,14 @@ public:
 private:
   using Operand = run::PartOf<Instruction>;
 
-  [[nodiscard]] int segments() const { return static_cast<int>(builder_.plan.segments.size()); }
   SwapSlots& slots() { return builder_.scratch<SwapSlots>(); }
 
-  static bool is_of_model(const Instruction& i) {
-    return i.kind == run::kinds::forward || i.kind == run::kinds::recompute ||
-           i.kind == run::kinds::backward || i.kind == run::kinds::add_gradients;
+  /// Works on gradients of a fold that has ended, which have left the device.
+  [[nodiscard]] bool touches_sums(const Instruction& i) const {
+    const auto is_sum = [this](const Value& value) { return all_sums_.contains(value.storage); };
+    return std::any_of(i.reads.begin(), i.reads.end(), is_sum) ||
+           std::any_of(i.writes.begin(), i.writes.end(), is_sum) ||
+           std::any_of(i.accumulates.begin(), i.accumulates.end(), is_sum);
   }
 
   /// What lives in host memory; what lives on the device is used where it is.
@@ -100,14 +115,15 @@ private:
   /// The slots are those of all phases.
   void reserve() {
     if (!slots().weights.empty()) return;
-    std::vector<std::vector<Value>> weights;
-    std::vector<std::vector<Value>> gradients;
-    for (int s = 0; s < segments(); ++s) {
-      weights.push_back(weights_of(s));
-      gradients.push_back(that_swap(builder_.gradients_of(s)));
+    const std::vector<int>& own = builder_.segments();
+    std::vector<std::vector<Value>> weights(builder_.plan.segments.size());
+    std::vector<std::vector<Value>> gradients(weights.size());
+    for (const int s : own) {
+      weights[static_cast<std::size_t>(s)] = weights_of(s);
+      gradients[static_cast<std::size_t>(s)] = that_swap(builder_.gradients_of(s));
     }
     SwapSlots& made = slots();
-    const int count = std::min(schedule_.slots, segments());
+    const int count = std::min(schedule_.slots, static_cast<int>(own.size()));
     made.weights = Slots(program_, count, "weights", weights);
     // One is summed in, one is copied out of, and of three slots one more.
     const int sums = std::min(count, 3);
@@ -116,32 +132,41 @@ private:
 
   /// Where an instruction comes: forwards ascending, all of the last segment, backwards descending.
   [[nodiscard]] int position(const Instruction& i) const {
-    const int last = segments() - 1;
+    const int last = builder_.segments().back();
     return i.kind == run::kinds::forward || i.index == last ? i.index : 2 * last - i.index;
   }
 
   void finish(std::vector<Instruction>& fold) {
-    if (!schedule_.per_micro_batch) {
+    if (sorts_) {
       std::stable_sort(fold.begin(), fold.end(),
                        [this](const auto& a, const auto& b) { return position(a) < position(b); });
     }
-    if (builder_.trains() && builder_.plan.stashes_some() && !fold.empty()) {
+    if (builder_.trains() && stashes_some() && !fold.empty()) {
       fold = Stasher(builder_, slots()).run(std::move(fold));
     }
-    for (auto i = fold.begin(); i != fold.end();) i = visit(i, fold.end());
+    const auto first = std::find_if(fold.begin(), fold.end(), is_of_segment);
+    if (first != fold.end()) bring(first->index);
+    std::move(fold.begin(), first, std::back_inserter(program_.round));
+    for (auto i = first; i != fold.end();) i = visit(i, fold.end());
     fold.clear();
     for (const auto& [s, parts] : slots().weights.all()) drop(s, parts);
     slots().weights.forget();
   }
 
+  [[nodiscard]] bool stashes_some() const {
+    return std::any_of(builder_.segments().begin(), builder_.segments().end(), [this](int s) {
+      return builder_.plan.stashes_segment(static_cast<std::size_t>(s));
+    });
+  }
+
   using Iterator = std::vector<Instruction>::iterator;
 
-  /// The segment of `begin` passes: all instructions of it that follow each other. The next one's weights
-  /// are loaded ahead of what else comes meanwhile.
+  /// The segment of `begin` passes: all that comes before another segment. The next one's weights are loaded ahead of
+  /// what else comes meanwhile, and of what arrives for it.
   Iterator visit(Iterator begin, Iterator all) {
     const int s = begin->index;
-    const Iterator end =
-        std::find_if(begin, all, [s](const Instruction& i) { return i.index != s; });
+    const Iterator end = std::find_if(
+        begin, all, [s](const Instruction& i) { return is_of_segment(i) && i.index != s; });
     weights_ = bring(s);
     const auto summing =
         std::find_if(begin, end, [this](Instruction& i) { return !sums_of(i).empty(); });
@@ -259,6 +284,8 @@ private:
   run::StepBuilder& builder_;
   schedule::Program& program_;
   run::SwapSchedule schedule_;
+  bool sorts_;                      ///< all micro-batches of a fold through each segment; else as the pipeline has them
+  std::set<StorageId> all_sums_{};  ///< of gradients, of all folds
   std::vector<Value> weights_;  ///< where those of the segment that passes are
   std::vector<Value> sums_;     ///< what is summed in the slot for gradients that was taken last
   bool goes_on_ = false;        ///< from sums that were loaded

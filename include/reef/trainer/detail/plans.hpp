@@ -42,6 +42,15 @@ void require_schedule_of(const run::SwapSchedule& given) {
                     said(own), ", and no other schedule.\n  fix: that, or swap::Atom<>.");
 }
 
+/// Where chunks of a model begin whose cuts are chosen, with 0 and the number of nodes; none if there is one chunk, or a
+/// segment's stage is given.
+inline std::vector<int> bounds_of_chunks(const graph::Dag& dag, const run::Topology& topology,
+                                         const profile::Profile* profile) {
+  if (!topology.bounds.empty()) return topology.bounds;
+  if (topology.chunks() < 2 || !topology.stage_of_segment.empty()) return {};
+  return run::chunk_bounds(dag, run::node_times(dag, profile), topology.chunks());
+}
+
 }  // namespace detail
 
 /// What the options say, and the planner of what they leave open.
@@ -74,16 +83,10 @@ run::Choice Trainer<Policies...>::choice_of(const graph::Dag& dag, const Options
     const Bytes eighth = static_cast<Bytes>(dag.parameter_count()) * sizeof(T) / 8;
     const Bytes bucket = options.bucket_bytes > 0 ? options.bucket_bytes
                                                   : std::clamp<Bytes>(eighth, 256_KiB, 16_MiB);
-    std::vector<int> bounds = topology.bounds;
-    if (bounds.empty() && topology.chunks() > 1 && topology.stage_of_segment.empty()) {
-      const profile::Profile* const profile = options.profile ? &*options.profile : nullptr;
-      bounds = run::chunk_bounds(dag, run::node_times(dag, profile), topology.chunks());
-    }
+    const std::vector<int> bounds =
+        detail::bounds_of_chunks(dag, topology, options.profile ? &*options.profile : nullptr);
     choice.cuts = run::choose_cuts(dag, bucket, bounds);
-    for (std::size_t s = 0; s + 1 < choice.cuts.size() && !bounds.empty(); ++s) {
-      const auto behind = std::upper_bound(bounds.begin(), bounds.end(), choice.cuts[s]);
-      choice.chunk_of_segment.push_back(static_cast<int>(behind - bounds.begin()) - 1);
-    }
+    choice.chunk_of_segment = run::chunks_between(choice.cuts, bounds);
   }
   return choice;
 }
@@ -115,11 +118,6 @@ run::Topology Trainer<Policies...>::topology_of(const Options& options, int rank
                       " stages, but one instruction is to run at a time (serial).\n"
                       "  why: a stage would wait for its message to arrive while the next waits for its own.\n"
                       "  fix: serial = false; one stage is the reference.");
-  }
-  if (given.stages > 1 && Swap::offloads_to_host) {
-    throw OptionError("reef::Trainer: the topology has ", given.stages,
-                      " stages, but this swap policy sorts the instructions of a whole model.\n"
-                      "  fix: stages = 1, or swap::Resident.");
   }
   if constexpr (overlapping) {
     if (given.stages > 1 && options.accumulation.adapts) {
@@ -243,14 +241,36 @@ run::Choice Trainer<Policies...>::choose_swap(
     const auto most = std::max_element(micro_batches.begin(), micro_batches.end());
     const int busiest =
         options.virtual_ranks > 1 ? 0 : static_cast<int>(most - micro_batches.begin());
+    const run::Topology topology = topology_of(options, ranks);
+    std::vector<int> bounds;
+    if (options.cuts.empty()) {
+      bounds = detail::bounds_of_chunks(dag, topology, options.profile ? &*options.profile : nullptr);
+    }
+    const auto with_chunks = [&](run::Choice choice) {
+      choice.chunk_of_segment = run::chunks_between(choice.cuts, bounds);
+      return choice;
+    };
     typename Planner::Programs programs;  // one by one: of braces nvcc sees no end
     programs.plan = [&](const run::Choice& choice) {
-      return plan_of(dag, options, ranks, micro_batches, choice);
+      return plan_of(dag, options, ranks, micro_batches, with_chunks(choice));
     };
+    // The stage that takes the most memory stands for all.
     programs.step = [busiest](run::StepPlan plan) {
       plan.poisons_dead_memory = false;  // what a device checks does not take part in the choice
-      return run::staged(plan, build(plan, busiest, {run::Purpose::training}).program);
+      schedule::Program heaviest;
+      Bytes taken = 0;
+      for (int stage = 0; stage < plan.topology.stages; ++stage) {
+        const int rank = plan.topology.rank(busiest, stage);
+        schedule::Program program = run::staged(plan, build(plan, rank, {run::Purpose::training}).program);
+        const Bytes bytes =
+            plan.topology.stages > 1 ? schedule::most_live(program, schedule::Place::device) : 0;
+        if (stage > 0 && bytes <= taken) continue;
+        heaviest = std::move(program);
+        taken = bytes;
+      }
+      return heaviest;
     };
+    programs.stages = static_cast<std::size_t>(topology.stages);
     programs.memory = [](const run::StepPlan& plan) {
       Bytes bytes = 0;
       for (int rank = 0; rank < plan.ranks(); ++rank) {  // shards differ
@@ -266,10 +286,11 @@ run::Choice Trainer<Policies...>::choose_swap(
     limits.accumulation = *most;
     limits.schedules = schedules;
     limits.cuts = options.cuts;
+    limits.bounds = bounds;
     limits.activations = options.activations;
     limits.allows_resident_segments = allows_resident_segments;
     Planner planner(dag, profile, std::move(limits), std::move(programs));
-    return planner.choose();
+    return with_chunks(planner.choose());
   } else {
     return {};
   }
