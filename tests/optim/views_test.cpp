@@ -99,12 +99,6 @@ struct PartsOf {
   }
 };
 
-/// The last instruction of a round may also wait for the verdict.
-void forget_who_waits(StepBuilder& builder) {
-  auto& reads = builder.program.round.back().reads;
-  if (reads.size() > 1 && reads.back() == run::Value{builder.verdict, 0}) reads.pop_back();
-}
-
 template <class Optim>
 void look(std::set<std::string>& kinds, run::StepPlan plan, std::vector<Purpose> purposes,
           int variants = 1) {
@@ -118,7 +112,6 @@ void look(std::set<std::string>& kinds, run::StepPlan plan, std::vector<Purpose>
         StepBuilder builder(plan, rank, purpose, variant);
         Optim::reserve(builder);
         Optim::add(builder, pipeline::Single::add);
-        forget_who_waits(builder);
         look_at(builder, kinds, PartsOf{optim::overlapping_policy<Optim>});
       }
     }

@@ -24,6 +24,7 @@
 #include <reef/trainer/trainer.hpp>
 
 #include "../support/ranks.hpp"
+#include "../support/resumed_stages.hpp"
 #include "../support/trainers.hpp"
 
 namespace reef::test::diloco_over_stages {
@@ -32,18 +33,22 @@ namespace {
 using Outer = optim::DiLoCo<optim::AdamW, optim::Nesterov>;
 using Overlap = run::OuterSchedule::Overlap;
 
-/// No parameter has two uses.
+/// So many that the embedding, which is the head too, is in two fragments.
+constexpr int vocabulary = 300;
+
+/// The first and the last layer are one, too.
 graph::Graph<device::Host, float> layers() {
   graph::Graph<device::Host, float> g(1);
   const int tokens = g.input("tokens", {{2, 4}, Element::int32});
   const int targets = g.input("targets", {{2, 4}, Element::int32});
-  int x = g.add("embedding", nn::Embedding{12, 4, 20}, {tokens})[0];
+  int x = g.add("embedding", nn::Embedding{vocabulary, 4, 20}, {tokens})[0];
   for (int layer = 0; layer < 4; ++layer) {
     x = g.add(concat("norm", layer), nn::LayerNorm{}, {x})[0];
-    x = g.add(concat("linear", layer), nn::Linear{20}, {x})[0];
+    const std::string weights = layer == 3 ? "w0" : concat("w", layer);
+    x = g.add(concat("linear", layer), nn::Linear{20, false}, {x}, {weights})[0];
     x = g.add(concat("gelu", layer), nn::Gelu{}, {x})[0];
   }
-  x = g.add("head", nn::Linear{12}, {x})[0];
+  x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, {g.dag().parameters[0].name})[0];
   g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
   return g;
 }
@@ -52,7 +57,7 @@ double fill_tokens(std::uint64_t first, std::span<const AnyView> inputs) {
   std::uint64_t number = 5 * first;
   for (const AnyView& input : inputs) {
     for (std::int32_t& token : input.as<std::int32_t>().span()) {
-      token = static_cast<std::int32_t>(number++ * 7 % 12);
+      token = static_cast<std::int32_t>(number++ * 7 % vocabulary);
     }
   }
   return 1.0 + static_cast<double>(first % 3);
@@ -127,9 +132,19 @@ TEST(PipelinedDiLoCo, goes_on_with_weights_that_are_set_within_a_round) {
   Piped trainer(layers(), fill_tokens, options, {}, world);
   for (int step = 0; step < 4; ++step) trainer.step();
   trainer.gather_committed_weights();
-  trainer.set_parameter("head.bias", trainer.gather_parameter("head.bias"));
+  trainer.set_parameter("w0", trainer.gather_parameter("w0"));  // on two stages
   for (int step = 0; step < 4; ++step) EXPECT_TRUE(trainer.step().committed);
-  EXPECT_THROW(trainer.set_parameter("head.bias", std::vector<float>(3)), ShapeError) << "on all stages alike";
+  EXPECT_THROW(trainer.set_parameter("w0", std::vector<float>(3)), ShapeError) << "on all stages alike";
+}
+
+TEST(PipelinedDiLoCo, is_resumed_on_other_stages_within_a_round) {
+  for (const Overlap overlap : {Overlap::mix, Overlap::eager}) {
+    SCOPED_TRACE(concat("overlap ", static_cast<int>(overlap)));
+    expect_resumed_on_other_stages<Outer>([&](auto& options) {
+      options.optim.every = 3;
+      options.optim.overlap = overlap;
+    });
+  }
 }
 
 /// Its gradient is infinite in the second micro-batch of a step.
@@ -165,7 +180,7 @@ TEST(PipelinedDiLoCo, names_what_is_not_finite_wherever_a_replica_finds_it) {
       graph::Graph<device::Host, float> g(1);
       const int tokens = g.input("tokens", {{2, 4}, Element::int32});
       const int targets = g.input("targets", {{2, 4}, Element::int32});
-      int x = g.add("embedding", nn::Embedding{12, 4, 20}, {tokens})[0];
+      int x = g.add("embedding", nn::Embedding{vocabulary, 4, 20}, {tokens})[0];
       using Piped = Trainer<pipeline::Ordered, Outer>;
       Piped::Options options;
       for (int stage = 0; stage < stages; ++stage) {
@@ -173,7 +188,7 @@ TEST(PipelinedDiLoCo, names_what_is_not_finite_wherever_a_replica_finds_it) {
         x = g.add(concat("linear", stage), nn::Linear{20}, {x})[0];
         if (stage + 1 < stages) options.cuts.push_back(g.dag().node_count());
       }
-      x = g.add("head", nn::Linear{12}, {x})[0];
+      x = g.add("head", nn::Linear{vocabulary}, {x})[0];
       g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
       options.topology = run::Topology(1, stages);
       options.pipeline.schedule = schedule;

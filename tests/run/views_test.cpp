@@ -66,11 +66,15 @@ Parts parts_of(const StepBuilder& builder, Instruction& i) {
   }
   if (i.kind == kinds::send_tied) return {run::SendView(i).payload};
   if (i.kind == kinds::receive_tied) return {run::ReceiveView(i).payload};
+  if (i.kind == kinds::download_tied) {
+    const run::DownloadTiedView v(i);
+    return {v.weights, v.parameter};
+  }
   if (i.kind == swap::kinds::evict) {
     const swap::EvictView v(i);
     return {v.from, v.to};
   }
-  for (const auto copy : {kinds::download, kinds::upload, kinds::download_tied, swap::kinds::load,
+  for (const auto copy : {kinds::download, kinds::upload, swap::kinds::load,
                           swap::kinds::load_gradients, swap::kinds::write_back,
                           swap::kinds::stash, swap::kinds::restore}) {
     if (i.kind != copy) continue;
@@ -118,6 +122,7 @@ struct Case {
                                   run::Purpose purpose = run::Purpose::training) const {
     StepBuilder builder(plan, rank, purpose);
     add_model(builder);
+    run::add_tied_weights(builder);
     return builder;
   }
 };
@@ -150,7 +155,8 @@ TEST(Views, parts_of_the_model_are_a_partition_and_replaced_alone) {
       look(halves);
     }
   }
-  EXPECT_THAT(kinds, ElementsAre("AddGradients", "Backward", "BackwardInput", "BackwardWeight", "Batch", "Download", "FoldRank",
+  EXPECT_THAT(kinds, ElementsAre("AddGradients", "Backward", "BackwardInput", "BackwardWeight", "Batch", "Download",
+                                 "DownloadTied", "FoldRank",
                                  "FoldUses", "Forward", "ReceiveTied", "Recompute", "SendTied",
                                  "Upload"));
 }

@@ -96,6 +96,20 @@ inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int
   return ranges;
 }
 
+/// Of an optimizer that trains ahead of its committed weights: what arrives in builder.tied_buffer, as ranges like `ahead`.
+inline void add_tied_ranges(std::vector<StateRange>& ranges, const run::StepBuilder& builder,
+                            StateRange ahead) {
+  ahead.element = builder.plan.dag->element;
+  ahead.copy = true;
+  for (std::size_t p = 0; p < builder.tied_buffer.size(); ++p) {
+    if (builder.tied_buffer[p] == run::no_storage) continue;
+    ahead.storage = builder.tied_buffer[p];
+    ahead.begin = builder.plan.layout.parameters[p];
+    ahead.elements = builder.plan.dag->parameters[p].spec.shape.size();
+    ranges.push_back(ahead);
+  }
+}
+
 /// Weights that live in host memory are updated beside what the device computes.
 inline run::Lane update_lane(const run::StepBuilder& builder, std::size_t b) {
   return builder.plan.place_of(b) == run::Place::host ? run::Lane::update : run::Lane::compute;

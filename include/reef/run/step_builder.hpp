@@ -63,6 +63,7 @@ struct AccumulationPhase {
 /// |                  | its fold over the ranks that the process stands for                      |
 /// | comm_buffer[b]   | of overlapping rounds: where the sums of gradients leave and weights     |
 /// |                  | arrive, at its beginning                                                 |
+/// | tied_buffer[p]   | where other weights of tied_weights[p] arrive, as those of comm_buffer   |
 ///
 /// Only `reserve` of an optimizer adds storages that outlive a round, and it does so for every
 /// purpose, so that the programs of a trainer agree on where those lie. Then the optimizer composes
@@ -119,6 +120,7 @@ struct StepBuilder {
   std::vector<Accumulators> accumulators{};
   std::vector<StorageId> reduced{};
   std::vector<StorageId> comm_buffer{};
+  std::vector<StorageId> tied_buffer{};   ///< by parameter, of an optimizer that trains ahead of its committed weights
   std::vector<MicroBatch> micro_batches{};
   StorageId verdict = no_storage;  ///< where the optimizer says what the step came to
   bool sends_tied_weights = false;  ///< the optimizer does, itself
@@ -141,6 +143,7 @@ struct StepBuilder {
       weights[b] = program.add_storage("weights " + name, bytes, plan.place_of(b), Life::persistent);
     }
     tied_weights.assign(plan.dag->parameters.size(), no_storage);
+    tied_buffer = tied_weights;
     for (const TiedCopy& tied : plan.tied_copies) {
       if (tied.stage != stage_) continue;
       const graph::Parameter& parameter = plan.dag->parameter_at(tied.parameter);

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <reef/comm/message.hpp>
 #include <reef/core/text.hpp>
@@ -33,10 +34,10 @@ public:
   explicit TiedWriter(StepBuilder& builder) : builder_(builder) {}
 
   /// `index`: of the use, or the parameter; `channel` tells messages apart.
-  void send(int index, Value from, const std::string& what, Bytes bytes, int stage,
+  void send(int index, std::vector<Value> from, const std::string& what, Bytes bytes, int stage,
             std::uint32_t channel, schedule::Traffic traffic, std::string_view download) {
     const StorageId at = host(concat(what, " leaving for stage ", stage), bytes);
-    copy(download, Lane::evict, index, from, {at, 0}, bytes);
+    copy(download, Lane::evict, index, std::move(from), {at, 0}, bytes);
     Instruction& send = builder_.program.add(kinds::send_tied, Lane::send, index);
     send.completion = schedule::Completion::posted;
     send.traffic = traffic;
@@ -53,16 +54,18 @@ public:
     const ReceiveView view(receive, Lists::added);
     view.payload.front() = {at, 0};
     view.message() = message(bytes, stage, channel);
-    copy(kinds::upload, Lane::load, index, {at, 0}, to, bytes);
+    copy(kinds::upload, Lane::load, index, {{at, 0}}, to, bytes);
   }
 
 private:
   StorageId host(std::string name, Bytes bytes) {
     return builder_.program.add_storage(std::move(name), bytes, Place::host);
   }
-  void copy(std::string_view kind, Lane lane, int index, Value from, Value to, Bytes bytes) {
+  void copy(std::string_view kind, Lane lane, int index, std::vector<Value> from, Value to,
+            Bytes bytes) {
     Instruction& copy = builder_.program.add(kind, lane, index);
-    add_copied(copy, from, to);
+    copy.reads = std::move(from);
+    copy.writes = {to};
     copy.cost.bytes = bytes;
     copy.cost.copies = 1;
   }
@@ -97,16 +100,16 @@ inline void add_tied_gradients(StepBuilder& builder, int fold, int sent, int rec
         writer.receive(use, {sum, received}, what, bytes, tied.stage, channel,
                        schedule::Traffic::gradient);
       } else {
-        writer.send(use, {sum, sent}, what, bytes, owner, channel, schedule::Traffic::gradient,
+        writer.send(use, {{sum, sent}}, what, bytes, owner, channel, schedule::Traffic::gradient,
                     kinds::download);
       }
     }
   }
 }
 
-/// Brings new weights to another stage that uses them: written on both stages. `owned`: the storage of the bucket on
-/// the stage that owns the parameter; `copy`: of the parameter, on the other.
-inline void add_tied_copy(StepBuilder& builder, const TiedCopy& tied, Value owned, Value copy) {
+/// Brings new weights to another stage that uses them: written on both stages. `owned`: on the stage that owns the
+/// parameter, the storage of its bucket, whole or in parts side by side; `copy`: of the parameter, on the other.
+inline void add_tied_copy(StepBuilder& builder, const TiedCopy& tied, std::vector<Value> owned, Value copy) {
   const StepPlan& plan = builder.plan;
   const graph::Parameter& parameter = plan.dag->parameter_at(tied.parameter);
   const int owner = plan.owner_of(tied.parameter);
@@ -114,7 +117,7 @@ inline void add_tied_copy(StepBuilder& builder, const TiedCopy& tied, Value owne
   const auto channel = 2 * static_cast<std::uint32_t>(tied.parameter) + 1;
   detail::TiedWriter writer(builder);
   if (builder.stage() == owner) {
-    writer.send(tied.parameter, owned, what, parameter.spec.bytes(), tied.stage, channel,
+    writer.send(tied.parameter, std::move(owned), what, parameter.spec.bytes(), tied.stage, channel,
                 schedule::Traffic::parameter, kinds::download_tied);
   } else if (builder.stage() == tied.stage) {
     writer.receive(tied.parameter, copy, what, parameter.spec.bytes(), owner, channel,
@@ -122,16 +125,23 @@ inline void add_tied_copy(StepBuilder& builder, const TiedCopy& tied, Value owne
   }
 }
 
-/// Brings weights of that version to the other stages that use them, for optimizers that make new ones more than once in
-/// a program.
-inline void add_tied_weights(StepBuilder& builder, int version) {
-  const StepPlan& plan = builder.plan;
-  builder.sends_tied_weights = true;
-  for (const TiedCopy& tied : plan.tied_copies) {
+/// Brings weights to the other stages that use them. `weights`: by bucket that this stage holds, what has them, whole or
+/// in parts side by side; `copies`: by parameter, where they arrive as that version.
+inline void add_tied_weights(StepBuilder& builder, const std::vector<std::vector<Value>>& weights,
+                             const std::vector<StorageId>& copies, int version) {
+  for (const TiedCopy& tied : builder.plan.tied_copies) {
     const auto p = static_cast<std::size_t>(tied.parameter);
-    const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
-    add_tied_copy(builder, tied, {builder.weights[b], version}, {builder.tied_weights[p], version});
+    const auto b = static_cast<std::size_t>(builder.plan.bucket_of_parameter[p]);
+    add_tied_copy(builder, tied, weights[b], {copies[p], version});
   }
+}
+
+/// The model's weights, of that version on all stages, for optimizers that make new ones more than once in a program.
+inline void add_tied_weights(StepBuilder& builder, int version) {
+  builder.sends_tied_weights = true;
+  std::vector<std::vector<Value>> made(builder.weights.size());
+  for (const std::size_t b : builder.held()) made[b] = {{builder.weights[b], version}};
+  add_tied_weights(builder, made, builder.tied_weights, version);
 }
 
 /// The same of the one version that a step makes, unless its optimizer has done so: once it has written the step.

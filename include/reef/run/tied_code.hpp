@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include <reef/core/text.hpp>
 #include <reef/run/kinds.hpp>
@@ -18,13 +20,26 @@ void add_tied_code(Handlers& handlers, const RankContext& context) {
     const StepPlan& plan = context.plan();
     const auto p = static_cast<std::size_t>(i.index);
     const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
-    const auto offset =
+    const DownloadTiedView view(i);
+    const Value to = view.parameter.front();
+    const auto begin =
         static_cast<Bytes>(plan.layout.parameters[p] - plan.buckets[b].begin) * sizeof(T);
-    const CopyView view(i);
-    const Value to = view.to.front();
-    return [copy = context.memory.copy({to.storage}, {view.from.front().storage, offset},
-                                       context.storage(to).bytes)](
-               typename Handlers::Lane& lane) { copy(lane); };
+    const Bytes end = begin + context.storage(to).bytes;
+    std::vector<StorageCopy> parts;
+    Bytes at = 0;  // of the bucket
+    for (const Value from : view.weights) {
+      const Bytes behind = at + context.storage(from).bytes;
+      const Bytes first = std::max(begin, at);
+      const Bytes last = std::min(end, behind);
+      if (first < last) {
+        parts.push_back(context.memory.copy({to.storage, first - begin}, {from.storage, first - at},
+                                            last - first));
+      }
+      at = behind;
+    }
+    return [parts](typename Handlers::Lane& lane) {
+      for (const StorageCopy& copy : parts) copy(lane);
+    };
   });
   const auto name_of = [](const Instruction& i) {
     return concat("tied ", schedule::name_of(i.traffic), " ", i.index);

@@ -48,6 +48,21 @@ inline void add_copied(schedule::Instruction& copy, schedule::Value from, schedu
   copy.writes.push_back(to);
 }
 
+/// `DownloadTied(parameter)`: weights leave for another stage.
+///
+///     reads    weights of the parameter's bucket, whole or in parts side by side
+///     writes   the parameter
+template <class I>
+struct DownloadTiedView {
+  PartOf<I> weights, parameter;
+
+  explicit DownloadTiedView(I& download) {
+    Layout layout(download);
+    weights = layout.reads(download.reads.size());
+    parameter = layout.writes(1);
+  }
+};
+
 /// A collective, as run::add_reduce_scatter_messages and run::add_all_gather_messages make one.
 ///
 ///     reads    given: what this rank has, the whole or its shard

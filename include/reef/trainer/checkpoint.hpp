@@ -85,7 +85,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
     for (const auto& range : trainer.state_ranges()) {
       using Kept = optim::StateRange::Kept;
       const bool equal = range.kept == Kept::whole || (range.kept == Kept::ahead && !range.own);
-      if (!first_replica && equal) continue;
+      if (range.copy || (!first_replica && equal)) continue;
       optimizer.push_back({concat(stem_of(range), range.begin), Shape{range.elements},
                            range.element,
                            [&trainer, range](Bytes offset, std::span<std::byte> room) {

@@ -91,12 +91,16 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   const auto mark = [&](schedule::StorageId id, Bytes StepEstimate::*term) {
     if (id != schedule::no_storage) kind[id] = term;
   };
-  for (const auto id : builder.weights) mark(id, &StepEstimate::weights);
+  for (const auto* ids : {&builder.weights, &builder.tied_weights}) {
+    for (const auto id : *ids) mark(id, &StepEstimate::weights);
+  }
   for (const optim::StateRange& range : state) {
     using Kept = optim::StateRange::Kept;
     if (range.kept != Kept::ahead) mark(range.storage, &StepEstimate::optimizer_state);
   }
-  for (const auto id : builder.comm_buffer) mark(id, &StepEstimate::comm_buffers);
+  for (const auto* ids : {&builder.comm_buffer, &builder.tied_buffer}) {
+    for (const auto id : *ids) mark(id, &StepEstimate::comm_buffers);
+  }
   for (const auto id : builder.reduced) mark(id, &StepEstimate::gradients);
   for (const run::StepBuilder::Accumulators& sums : builder.accumulators) {
     for (const auto* ids : {&sums.buckets, &sums.uses}) {
@@ -104,10 +108,11 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     }
   }
   for (const run::StepBuilder::MicroBatch& j : builder.micro_batches) {
-    for (const auto* ids : {&j.tensors, &j.gradients, &j.recomputed, &j.saved}) {
+    for (const auto* ids : {&j.tensors, &j.gradients, &j.recomputed, &j.saved, &j.pending}) {
       for (const auto id : *ids) mark(id, &StepEstimate::activations);
     }
-    for (const auto* ids : {&j.forward_workspace, &j.recompute_workspace, &j.backward_workspace}) {
+    for (const auto* ids : {&j.forward_workspace, &j.recompute_workspace, &j.backward_workspace,
+                            &j.input_workspace, &j.weight_workspace}) {
       for (const auto id : *ids) mark(id, &StepEstimate::workspaces);
     }
   }

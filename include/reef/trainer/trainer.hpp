@@ -395,6 +395,7 @@ private:
       step.program.round = std::move(round);
     };
     detail::hooks::reserve<Optim>(builder);
+    if (!weights_are_committed) detail::require_tied_buffer(builder, Optim::name);
     detail::hooks::reserve<Swap>(builder);
     detail::hooks::reserve<Pipeline>(builder);
     detail::hooks::reserve<Compress>(builder);
@@ -501,7 +502,8 @@ private:
     T* begin;
     std::int64_t elements;
   };
-  Located locate(std::string_view name, const std::vector<run::StorageId>& buckets) const;
+  /// The model's, or the one in builder().comm_buffer or tied_buffer.
+  Located locate(std::string_view name, bool in_buffer = false) const;
   const run::Memory<Device>& memory() const {
     return loaded(run::Purpose::training).executable->memory();
   }
@@ -544,7 +546,7 @@ private:
   bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
   bool pending_ = false;    ///< what is StateRange::Kept::pending is there
   bool ahead_in_buffer_ =
-      false;  ///< the weights ahead are in builder.comm_buffer, the committed ones here
+      false;  ///< the weights ahead are in builder.comm_buffer and tied_buffer, the committed ones here
   std::shared_ptr<checkpoint::Claim> claimed_directory_{};
   std::shared_ptr<detail::Finding> finding_ = std::make_shared<detail::Finding>();
 };

@@ -88,7 +88,9 @@ inline std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std:
 ///     OuterBegin(b)  compute, before the first outer step of a round; theta' = C as it has arrived
 ///                    delta = start - own;  start = own = outer(theta', own state, delta / P);  C = delta
 ///
-///     gather_committed  Publish(p): the owner's outer weights;  GatherCommitted(p)
+/// What tied copies of parameters are read at is sent to them: after OuterBegin, and after Merge.
+///
+///     gather_committed  Publish(p): the owner's outer weights;  GatherCommitted(p);  to tied copies
 ///
 /// What each reads, writes and accumulates into: run::CopyView of HandOut and Publish, run::CollectiveView, OuterUpdateView,
 /// MergeView, OuterBeginView.
@@ -115,7 +117,17 @@ public:
                                     run::Life::persistent);
       }
     }
-    builder.comm_buffer = builder.reduced;  // no gradient is kept from step to step
+    // No gradient is kept from step to step.
+    builder.comm_buffer = builder.reduced;
+    for (std::size_t p = 0; p < builder.tied_weights.size(); ++p) {
+      if (builder.tied_weights[p] == run::no_storage) continue;
+      const graph::Parameter& parameter = builder.plan.dag->parameters[p];
+      const auto use = std::find_if(parameter.uses.begin(), parameter.uses.end(),
+                                    [&](int u) { return builder.runs_use(u); });
+      builder.tied_buffer[p] = builder.program.add_part(
+          "tied buffer of " + parameter.name,
+          builder.accumulators_of(0).uses[static_cast<std::size_t>(*use)], 0, parameter.spec.bytes());
+    }
     if (builder.plan.outer_schedule.overlap != run::OuterSchedule::Overlap::eager) return;
     const auto keep = [&](std::string name, std::int64_t elements, std::size_t b) {
       builder.program.add_storage(std::move(name),
@@ -147,6 +159,7 @@ public:
       ranges.push_back({builder.comm_buffer[b], own + "weights", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead, false, true});
     }
+    add_tied_ranges(ranges, builder, {.name = own + "weights", .kept = Kept::ahead, .own = true});
     const std::vector<Piece> pieces = pieces_of(plan, builder.stage());
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const Piece& piece = pieces[p];
@@ -191,6 +204,7 @@ public:
     if (eager() && builder_.variant == 1) {
       for (const std::size_t b : builder_.held()) begin_outer_round(b);
       leaving_version_ = own_version_ = 1;
+      run::add_tied_weights(builder_, own_version_);
     }
     if (overlaps) step_outer();
     builder_.phase = {.weights = own_version_};
@@ -201,9 +215,15 @@ public:
     }
     ++own_version_;
     if (!overlaps) step_outer();
-    if (!eager()) each_piece([&](std::size_t p) { merge(p); });
-    // It is read when the round has ended: so until then nothing else may have its bytes.
-    program_.round.back().reads.push_back({builder_.verdict, 0});
+    std::vector<std::vector<run::Value>> made(plan_.buckets.size());
+    for (const std::size_t b : builder_.held()) made[b] = {{builder_.weights[b], own_version_}};
+    each_piece([&](std::size_t p) {
+      if (eager()) return;
+      merge(p);
+      made[pieces_[p].bucket] = {{builder_.weights[pieces_[p].bucket], own_version_ + 1}};
+    });
+    run::add_tied_weights(builder_, made, builder_.tied_weights, own_version_);
+    builder_.sends_tied_weights = true;
   }
 
 private:
@@ -341,6 +361,7 @@ private:
 
   /// The outer weights as the model's, in builder.comm_buffer.
   void gather_committed() {
+    std::vector<std::vector<run::Value>> committed(plan_.buckets.size());
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
       const Piece& piece = pieces_[p];
       const auto part = [&](const char* what, std::int64_t begin, std::int64_t elements) {
@@ -357,6 +378,7 @@ private:
       run::CopyView(add(kinds::publish, run::Lane::update, p),
                     {{find(program_, outer_storage(outer_states_, outer_states_, p)), 0}},
                     {{shard, 0}});
+      committed[piece.bucket].push_back({whole, 0});  // ascending, as fragments do
       if (piece.alone()) continue;
       run::Instruction& gather = add(kinds::gather_committed, run::Lane::reduce, p);
       gather.traffic = schedule::Traffic::parameter;
@@ -364,6 +386,7 @@ private:
       run::add_all_gather_messages(gather, builder_, plan_.element_bytes(), channel(),
                                    piece.group, piece.shards);
     }
+    run::add_tied_weights(builder_, committed, builder_.tied_buffer, 0);
   }
 
   /// This rank's weights of a bucket, as exact as it has them.

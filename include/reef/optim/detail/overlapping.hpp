@@ -36,7 +36,7 @@ namespace reef::inline v0::optim::detail {
 ///     prologue          a phase at w v0: g = g~(0)
 ///     warm_up           the kinds of a round one after the other: the phase, then its reduction and
 ///                       update
-///     gather_committed  Publish(b): C = committed weights of the own shard; GatherWeights(b)
+///     gather_committed  Publish(b): C = committed weights of the own shard; GatherWeights(b); to tied copies
 ///
 /// What each reads, writes and accumulates into: HandOverView, OutgoingView of Estimate and Update, run::CollectiveView,
 /// run::CopyView of Install, HandCounts and Publish.
@@ -50,7 +50,7 @@ public:
         own_shards_(plan_.element_bytes() < plan_.sum_bytes() || plan_.rounds_gradients()) {}
 
   /// What outlives a round.
-  static void reserve(run::StepBuilder& builder, int states) {
+  static void reserve(run::StepBuilder& builder, int states, bool weights_are_committed) {
     builder.keep_gradients();
     reserve_states(builder, states, true);
     builder.comm_buffer.assign(builder.plan.buckets.size(), run::no_storage);
@@ -58,6 +58,13 @@ public:
       builder.comm_buffer[b] =
           builder.program.add_storage(concat("comm buffer ", b), comm_buffer_bytes(builder, b),
                                       builder.plan.place_of(b), run::Life::reserved);
+    }
+    for (std::size_t p = 0; p < builder.tied_weights.size() && !weights_are_committed; ++p) {
+      if (builder.tied_weights[p] == run::no_storage) continue;
+      const graph::Parameter& parameter = builder.plan.dag->parameters[p];
+      builder.tied_buffer[p] =
+          builder.program.add_storage("tied buffer of " + parameter.name, parameter.spec.bytes(),
+                                      run::Place::device, run::Life::reserved);
     }
     for (int fold = 0; builder.reports_loss() && fold < builder.plan.virtual_ranks; ++fold) {
       builder.program.add_storage(counts_name(fold), counts_bytes, run::Place::device,
@@ -96,6 +103,7 @@ public:
       ranges.push_back({builder.comm_buffer[b], "ahead", plan.buckets[b].begin,
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead});
     }
+    add_tied_ranges(ranges, builder, {.name = "ahead", .kept = Kept::ahead});
     return ranges;
   }
 
@@ -115,9 +123,8 @@ public:
         reduce();
         each_bucket([&](std::size_t b) { send_out(kinds::update, b, 1); });
         install_all(1);
-        keep_verdict();
         return;
-      case Purpose::gather_committed: each_bucket([&](std::size_t b) { publish(b); }); return;
+      case Purpose::gather_committed: gather_committed(); return;
       default: add_round(model, phases);
     }
   }
@@ -147,11 +154,7 @@ private:
     each_bucket([&](std::size_t b) { send_out(kinds::update, b, phases); });
     run_phase_beside(model, {.weights = phases - 1, .gradients = 1, .before = phases});
     install_all(phases);
-    keep_verdict();
   }
-
-  /// It is read when the round has ended: so until then nothing else may have its bytes.
-  void keep_verdict() { program_.round.back().reads.push_back({builder_.verdict, 0}); }
 
   void install_all(int version) {
     each_bucket([&](std::size_t b) { install(b, version); });
@@ -312,6 +315,13 @@ private:
         elements * (plan_.element_bytes() +
                     plan_.sum_bytes() * static_cast<Bytes>(1 + (commits ? 2 : 1) * numbers));
     gather(b, version);
+  }
+
+  void gather_committed() {
+    each_bucket([&](std::size_t b) { publish(b); });
+    std::vector<std::vector<run::Value>> committed(plan_.buckets.size());
+    each_bucket([&](std::size_t b) { committed[b] = {{arrived_[b], 1}}; });
+    run::add_tied_weights(builder_, committed, builder_.tied_buffer, 1);
   }
 
   void publish(std::size_t b) {

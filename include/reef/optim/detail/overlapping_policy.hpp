@@ -32,7 +32,7 @@ struct OverlappingPolicy {
     plan.own_master = true;
   }
   static void reserve(run::StepBuilder& builder) {
-    OverlappingStep::reserve(builder, Rule::states);
+    OverlappingStep::reserve(builder, Rule::states, weights_are_committed);
   }
   static void add(run::StepBuilder& builder, const run::Pass& model) {
     OverlappingStep(builder, Rule::states).add(model, phases_per_step);

@@ -147,7 +147,7 @@ public:
       if (plan_.owner_of(tied.parameter) != builder_.stage()) continue;
       if (!ends && k + 1 > newest_read(builder_.stage())) continue;  // a version that no micro-batch reads
       const auto p = static_cast<std::size_t>(tied.parameter);
-      run::add_tied_copy(builder_, tied, update.target[static_cast<std::size_t>(plan_.bucket_of_parameter[p])], {});
+      run::add_tied_copy(builder_, tied, {update.target[static_cast<std::size_t>(plan_.bucket_of_parameter[p])]}, {});
     }
     for (Copy& copy : copies_) {
       if (ends) receive(copy, copy.ring.last(newest_read(copy.owner)));

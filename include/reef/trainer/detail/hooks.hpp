@@ -144,6 +144,18 @@ inline void require_verdict(const run::StepBuilder& builder, std::string_view op
   refuse("never writes its verdict");
 }
 
+/// Throws ScheduleError where an optimizer that trains ahead of its committed weights has no place for those of tied copies.
+inline void require_tied_buffer(const run::StepBuilder& builder, std::string_view optimizer) {
+  for (std::size_t p = 0; p < builder.tied_weights.size(); ++p) {
+    if (builder.tied_weights[p] == run::no_storage || builder.tied_buffer[p] != run::no_storage) continue;
+    throw ScheduleError("reef::Trainer: the optimizer policy '", optimizer, "' reserves no place for the committed weights of ",
+                        builder.plan.dag->parameters[p].name, ", which another stage owns.\n"
+                        "  why: it trains ahead of them, and rank ", builder.rank(), " uses them too.\n"
+                        "  fix: builder.tied_buffer in reserve(), and run::add_tied_weights; or cuts that leave its uses "
+                        "on one stage.");
+  }
+}
+
 /// The verdict is read when the round is over, so what comes behind it does not get its bytes.
 inline void keep_verdict(run::StepBuilder& builder) {
   if (builder.verdict == run::no_storage) return;

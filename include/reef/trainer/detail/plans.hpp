@@ -211,12 +211,6 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
                         "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
     }
   }
-  if (!weights_are_committed && !plan.tied_copies.empty()) {
-    throw OptionError("reef::Trainer: ", plan.dag->parameter_at(plan.tied_copies.front().parameter).name,
-                      " is used by several stages, but this optimizer trains ahead of the committed weights.\n"
-                      "  why: these are gathered where a parameter is owned alone.\n"
-                      "  fix: cuts that leave its uses on one stage, or optim::Acco or Dpu.");
-  }
   if (Swap::offloads_to_host && !plan.halves.empty()) {
     throw OptionError("reef::Trainer: backwards are to run in halves, but this swap policy brings a segment for a whole "
                       "one.\n  fix: a pipeline of whole backwards, or swap::Resident.");

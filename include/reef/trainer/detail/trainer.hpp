@@ -373,7 +373,7 @@ auto Trainer<Policies...>::find_weight_not_finite() -> NotFinite {
   std::vector<T> values;
   for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
     if (!holds(p)) continue;
-    const Located at = locate(plan_.dag->parameters[p].name, builder().weights);
+    const Located at = locate(plan_.dag->parameters[p].name);
     for (std::int64_t begin = 0; begin < at.elements; begin += staged_elements) {
       values.resize(static_cast<std::size_t>(std::min(staged_elements, at.elements - begin)));
       copy(at.bucket, values.data(), at.begin + begin, values.size() * sizeof(T),

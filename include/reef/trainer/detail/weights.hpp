@@ -92,24 +92,31 @@ void Trainer<Policies...>::require_same_weights() {
   same_weights_ = true;
 }
 
-/// The model's weights and those in builder.comm_buffer change places.
+/// The model's weights and those in builder.comm_buffer and tied_buffer change places.
 template <class... Policies>
 void Trainer<Policies...>::swap_with_comm_buffer() {
   auto& lane = *lanes_->lanes[static_cast<std::size_t>(schedule::Lane::compute)];
-  for (const std::size_t b : builder().held()) {
-    const optim::detail::SwapKernel<T> kernel{memory().template at<T>(builder().weights[b]),
-                                              memory().template at<T>(builder().comm_buffer[b])};
-    lane.submit([kernel, n = plan_.buckets[b].size()](typename Device::Lane& self) {
-      transform_vectors<T>(self, n, kernel);
+  const auto swap = [&](run::StorageId weights, run::StorageId buffer, std::int64_t elements) {
+    const optim::detail::SwapKernel<T> kernel{memory().template at<T>(weights),
+                                              memory().template at<T>(buffer)};
+    lane.submit([kernel, elements](typename Device::Lane& self) {
+      transform_vectors<T>(self, elements, kernel);
     });
+  };
+  for (const std::size_t b : builder().held()) {
+    swap(builder().weights[b], builder().comm_buffer[b], plan_.buckets[b].size());
+  }
+  for (std::size_t p = 0; p < plan_.dag->parameters.size(); ++p) {
+    if (!holds(p) || owns(p)) continue;
+    swap(builder().tied_weights[p], builder().tied_buffer[p],
+         plan_.dag->parameters[p].spec.shape.size());
   }
   lane.synchronize();
   ahead_in_buffer_ = !ahead_in_buffer_;
 }
 
 template <class... Policies>
-auto Trainer<Policies...>::locate(std::string_view name,
-                                  const std::vector<run::StorageId>& buckets) const -> Located {
+auto Trainer<Policies...>::locate(std::string_view name, bool in_buffer) const -> Located {
   const auto p = static_cast<std::size_t>(plan_.dag->parameter(name));
   const auto b = static_cast<std::size_t>(plan_.bucket_of_parameter[p]);
   if (!holds(p)) {
@@ -119,12 +126,12 @@ auto Trainer<Policies...>::locate(std::string_view name,
   }
   const std::int64_t elements = plan_.dag->parameters[p].spec.shape.size();
   if (!owns(p)) {
-    const run::StorageId own = builder().tied_weights[p];
+    const run::StorageId own = (in_buffer ? builder().tied_buffer : builder().tied_weights)[p];
     return {own, memory().template at<T>(own), elements};
   }
-  T* const bucket = memory().template at<T>(buckets[b]);
-  return {buckets[b], bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin),
-          elements};
+  const run::StorageId whole = (in_buffer ? builder().comm_buffer : builder().weights)[b];
+  T* const bucket = memory().template at<T>(whole);
+  return {whole, bucket + (plan_.layout.parameters[p] - plan_.buckets[b].begin), elements};
 }
 
 template <class... Policies>
@@ -141,7 +148,7 @@ void Trainer<Policies...>::require_committed_weights(std::string_view name) cons
 template <class... Policies>
 auto Trainer<Policies...>::parameter(std::string_view name) -> std::vector<Sum> {
   require_committed_weights(name);
-  const Located from = locate(name, builder().weights);
+  const Located from = locate(name);
   std::vector<T> values(static_cast<std::size_t>(from.elements));
   copy(from.bucket, values.data(), from.begin, values.size() * sizeof(T), device::Copy::to_host);
   if constexpr (std::is_same_v<T, Sum>) {
@@ -167,7 +174,7 @@ auto Trainer<Policies...>::parameter_bytes(std::string_view name, Bytes offset,
                                            std::span<std::byte> room)
     -> std::span<const std::byte> {
   require_committed_weights(name);
-  const Located at = locate(name, builder().weights);
+  const Located at = locate(name);
   require_inside(name, offset, room.size(), static_cast<Bytes>(at.elements) * sizeof(T));
   const auto* const from = reinterpret_cast<const std::byte*>(at.begin) + offset;
   if (on_host(at.bucket)) return {from, room.size()};
@@ -227,9 +234,9 @@ void Trainer<Policies...>::set_elements(std::size_t p, std::int64_t first,
          device::Copy::to_device);
   };
   weights_were_set();
-  set(locate(name, builder().weights));
+  set(locate(name));
   set_master(plan_.layout.parameters[p] + first, values);
-  if (ahead_in_buffer_) set(locate(name, builder().comm_buffer));
+  if (ahead_in_buffer_) set(locate(name, true));
 }
 
 /// The part of the master weights from `begin` on, in the layout, that this rank keeps, where it keeps

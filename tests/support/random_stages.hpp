@@ -1,0 +1,374 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/comm/communicator.hpp>
+#include <reef/core/random.hpp>
+#include <reef/core/text.hpp>
+#include <reef/graph/remote_messages.hpp>
+#include <reef/nn/add.hpp>
+#include <reef/nn/cross_entropy.hpp>
+#include <reef/nn/dropout.hpp>
+#include <reef/nn/embedding.hpp>
+#include <reef/nn/gelu.hpp>
+#include <reef/nn/layer_norm.hpp>
+#include <reef/nn/linear.hpp>
+#include <reef/pipeline/ordered.hpp>
+#include <reef/trainer/trainer.hpp>
+
+#include "trainers.hpp"
+
+/// Random models with skips, ties and values without gradient, cut anywhere, on random stages and in random orders.
+namespace reef::test::random_stages {
+
+template <class Optim>
+using Piped = Trainer<pipeline::Ordered, Optim>;
+using Model = graph::Graph<device::Host, float>;
+using plan::PipelineTaskKind;
+
+/// Draws of one instance, the same on all ranks.
+class Draws {
+public:
+  explicit Draws(std::uint64_t seed) : seed_(seed) {}
+  int below(int n) {
+    return static_cast<int>(random_bits({seed_, 0, 7, 0}, next_++) % static_cast<std::uint32_t>(n));
+  }
+  bool one_in(int n) { return below(n) == 0; }
+  template <class T>
+  const T& of(const std::vector<T>& all) {
+    return all[static_cast<std::size_t>(below(static_cast<int>(all.size())))];
+  }
+
+private:
+  std::uint64_t seed_;
+  std::uint64_t next_ = 0;
+};
+
+inline constexpr std::int64_t batch = 2, length = 4, channels = 20, vocabulary = 12;
+
+/// An embedding, operators that read whatever is there, a head that may be the embedding's, and a loss to which all leads.
+inline Model random_model(std::uint64_t seed) {
+  Draws draws(seed);
+  Model g(1);
+  const int tokens = g.input("tokens", {{batch, length}, Element::int32});
+  const int angles = g.input("angles", {{batch, length, channels}, Element::float32});
+  const int targets = g.input("targets", {{batch, length}, Element::int32});
+  std::vector<int> values{g.add("embedding", nn::Embedding{vocabulary, length, channels}, {tokens})[0]};
+  std::vector<std::string> linears;
+  const auto add = [&](auto op, std::vector<int> inputs, std::vector<std::string> names = {}) {
+    return g.add(concat("node", g.dag().node_count()), op, std::move(inputs), std::move(names))[0];
+  };
+  std::vector<int> fixed{add(nn::Gelu{}, {angles})};  // no gradient leads to them
+  const int nodes = 6 + draws.below(9);
+  const bool everywhere = !draws.one_in(3);  // the embedding is read all over the model
+  for (int n = 0; n < nodes; ++n) {
+    const int x = draws.one_in(3) ? draws.of(values) : values.back();
+    if (everywhere && draws.one_in(2)) {
+      values.push_back(add(nn::Add{}, {x, values.front()}));
+      continue;
+    }
+    switch (draws.below(7)) {
+      case 0: values.push_back(add(nn::Gelu{}, {x})); break;
+      case 1: values.push_back(add(nn::LayerNorm{}, {x})); break;
+      case 2: values.push_back(add(nn::Dropout{0.2F}, {x})); break;
+      case 3: values.push_back(add(nn::Add{}, {x, draws.of(values)})); break;
+      case 4: values.push_back(add(nn::Add{}, {x, draws.of(fixed)})); break;
+      default:
+        if (!linears.empty() && draws.one_in(3)) {
+          values.push_back(add(nn::Linear{channels, false}, {x}, {draws.of(linears)}));
+        } else {
+          linears.push_back(concat("w", linears.size()));
+          values.push_back(add(nn::Linear{channels, false}, {x}, {linears.back()}));
+        }
+    }
+  }
+  int x = values.back();
+  for (const int value : values) {
+    if (value != x && g.dag().tensor_at(value).consumers.empty()) x = add(nn::Add{}, {x, value});
+  }
+  std::vector<std::string> head;
+  if (draws.one_in(2)) head = {g.dag().parameters[0].name};
+  x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, head)[0];
+  g.loss(g.add("loss", nn::CrossEntropy{}, {x, targets})[0]);
+  return g;
+}
+
+inline double fill(std::uint64_t first, std::span<const AnyView> inputs) {
+  std::uint64_t number = 7 * first;
+  for (const AnyView& input : inputs) {
+    if (input.element() == Element::float32) {
+      for (float& value : input.as<float>().span()) value = static_cast<float>(number++ % 5) * 0.25F;
+    } else {
+      for (std::int32_t& token : input.as<std::int32_t>().span()) {
+        token = static_cast<std::int32_t>(number++ % vocabulary);
+      }
+    }
+  }
+  return 1.0 + static_cast<double>(first % 3);
+}
+
+/// Tasks in some order in which one process could run them; of a chunk and kind micro-batches ascend. Backwards run
+/// whole, in halves, or as each falls.
+inline plan::PipelineOrder random_order(Draws& draws, const std::vector<int>& rank_of_chunk, int ranks, int m) {
+  plan::PipelineOrder order{m, rank_of_chunk, {}};
+  order.tasks.resize(static_cast<std::size_t>(ranks));
+  const auto chunks = static_cast<int>(rank_of_chunk.size());
+  const int splits = draws.below(3);  // never, always, half of them
+  std::vector<int> forwards(rank_of_chunk.size()), backwards(rank_of_chunk.size()), weights(rank_of_chunk.size());
+  for (int left = 3 * chunks * m; left > 0;) {
+    const auto c = static_cast<std::size_t>(draws.below(chunks));
+    const auto add = [&](PipelineTaskKind kind, int j) {
+      order.tasks[static_cast<std::size_t>(rank_of_chunk[c])].push_back({kind, static_cast<int>(c), j});
+      --left;
+    };
+    const bool last = c + 1 == rank_of_chunk.size();
+    switch (draws.below(3)) {
+      case 0:
+        if (forwards[c] < m && (c == 0 || forwards[c] < forwards[c - 1])) {
+          add(PipelineTaskKind::forward, forwards[c]++);
+        }
+        break;
+      case 1: {
+        const bool ready = backwards[c] < forwards[c] && (last || backwards[c] < backwards[c + 1]);
+        if (!ready) break;
+        const bool half = splits == 1 || (splits == 2 && draws.one_in(2)) || weights[c] < backwards[c];
+        add(half ? PipelineTaskKind::input_backward : PipelineTaskKind::backward, backwards[c]++);
+        if (half) break;
+        ++weights[c];
+        --left;
+        break;
+      }
+      default:
+        if (weights[c] < backwards[c]) add(PipelineTaskKind::weight_backward, weights[c]++);
+    }
+  }
+  return order;
+}
+
+struct Instance {
+  int replicas = 1;
+  int stages = 1;
+  int micro_batches = 1;
+  int unit = 1;
+  std::vector<int> cuts{};
+  std::vector<int> stage_of_segment{};
+  bool a_segment_is_a_chunk = false;  ///< else runs of segments of one stage are
+  bool recomputes = false;
+  std::string optimizer{};
+  std::string schedule{};
+  plan::PipelineOrder order{};
+  std::string text{};
+};
+
+/// The stages of runs of segments.
+inline std::vector<int> chunks_of(const std::vector<int>& stage_of_segment) {
+  std::vector<int> chunks = stage_of_segment;
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  return chunks;
+}
+
+inline Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
+  Draws draws(seed + 1'000'000);
+  Instance one;
+  std::vector<int> divisors;
+  for (int stages = 2; stages <= ranks; ++stages) {
+    if (ranks % stages == 0) divisors.push_back(stages);
+  }
+  one.stages = draws.of(divisors);
+  one.replicas = ranks / one.stages;
+  one.micro_batches = 1 + draws.below(9);
+  one.recomputes = draws.one_in(3);
+  one.optimizer = draws.of<std::string>({"zero1", "acco", "ddp"});
+
+  const int nodes = dag.node_count();
+  const auto cut = [&](int segments) {
+    std::set<int> cuts;
+    while (static_cast<int>(cuts.size()) < segments - 1) cuts.insert(1 + draws.below(nodes - 1));
+    one.cuts.assign(cuts.begin(), cuts.end());
+  };
+  const int p = one.stages;
+  one.unit = Draws(seed + 2'000'000).below(4);  // 0: all
+  const int unit = one.unit == 0 ? one.micro_batches : one.unit;
+  const int m = (one.micro_batches + unit - 1) / unit;  // what the order counts
+  const auto looped = [&](int chunks, bool folded) {
+    cut(chunks);
+    for (int c = 0; c < chunks; ++c) {
+      one.stage_of_segment.push_back(folded && c >= p ? 2 * p - 1 - c : c % p);
+    }
+  };
+  const std::vector<std::string> names{"gpipe",  "1f1b",           "1f1b-eager", "interleaved", "looped-bfs",
+                                       "zb-h1",  "interleaved-zb", "zb-v",       "v-half",      "dualpipe-v",
+                                       "zb-h2",  "v-min"};
+  std::string name = draws.one_in(2) ? "random" : draws.of(names);
+  if (2 * p > nodes) name = "random";  // too few operators for two chunks on each stage
+  one.schedule = name;
+  if (name == "random") {
+    const int segments = std::min(nodes, p + draws.below(6));
+    cut(segments);
+    const bool ascends = draws.one_in(3);
+    for (int s = 0; s < segments; ++s) {
+      one.stage_of_segment.push_back(ascends ? s * p / segments : s < p ? s : draws.below(p));
+    }
+    one.order = random_order(draws, chunks_of(one.stage_of_segment), p, m);
+  } else {
+    const bool folded = name == "zb-v" || name == "v-half" || name == "v-min" || name == "dualpipe-v";
+    const bool two = folded || name == "interleaved" || name == "looped-bfs" || name == "interleaved-zb";
+    one.a_segment_is_a_chunk = true;
+    looped(two ? 2 * p : p, folded);
+    one.order = plan::pipeline_order_of(name, p, m, two ? 2 : 1);
+  }
+  one.text = concat("seed ", seed, ": ", name, ", ", one.optimizer, ", ", one.replicas, " replicas of ", p, " stages, ",
+                    one.micro_batches, " micro-batches in units of ", one.unit,
+                    one.recomputes ? ", recomputed" : "", ", stages of segments");
+  for (const int stage : one.stage_of_segment) one.text += concat(" ", stage);
+  one.text += concat("\n", plan::text_of(one.order));
+  return one;
+}
+
+/// What of a model goes between stages.
+struct Reach {
+  bool skips = false;       ///< a tensor is read on two stages beyond the one that makes it
+  bool alternates = false;  ///< its readers go back to a stage
+  bool unlearned = false;   ///< it has no gradient
+  bool tied = false;        ///< a parameter is used by several
+};
+
+inline Reach reach_of(const graph::Dag& dag, const Instance& one) {
+  const auto stage_of = [&](int node) {
+    const auto behind = std::upper_bound(one.cuts.begin(), one.cuts.end(), node);
+    return one.stage_of_segment[static_cast<std::size_t>(behind - one.cuts.begin())];
+  };
+  Reach reach;
+  for (const graph::Tensor& tensor : dag.tensors) {
+    if (tensor.producer < 0) continue;
+    std::vector<int> stages{stage_of(tensor.producer)};
+    for (const int reader : tensor.consumers) stages.push_back(stage_of(reader));
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    reach.skips |= stages.size() > 2;
+    reach.alternates |= std::set<int>(stages.begin(), stages.end()).size() < stages.size();
+    reach.unlearned |= !tensor.differentiable && stages.size() > 1;
+  }
+  for (const graph::Parameter& parameter : dag.parameters) {
+    for (const int use : parameter.uses) {
+      reach.tied |= stage_of(dag.use_at(use).node) != stage_of(dag.use_at(parameter.uses[0]).node);
+    }
+  }
+  return reach;
+}
+
+/// By receiver and kind: how many messages, and their bytes.
+using Sent = std::map<std::pair<int, schedule::Traffic>, std::pair<std::uint64_t, Bytes>>;
+
+inline void add(Sent& sent, int to, schedule::Traffic traffic, Bytes bytes, int times) {
+  const comm::Cost cost = comm::message_cost(bytes);
+  auto& [messages, all] = sent[{to, traffic}];
+  messages += cost.messages * static_cast<std::uint64_t>(times);
+  all += cost.bytes * static_cast<Bytes>(times);
+}
+
+/// What a program sends between stages.
+inline Sent sent_by(const schedule::Program& program) {
+  Sent sent;
+  for (const schedule::Instruction& i : program.round) {
+    if (i.lane != schedule::Lane::send) continue;
+    for (const schedule::Message& message : i.sends) {
+      auto& [messages, all] = sent[{message.peer, i.traffic}];
+      messages += message.pieces;
+      all += message.bytes;
+    }
+  }
+  return sent;
+}
+
+/// What a step sends that has one phase, by the planner that has neither program nor Trainer.
+inline Sent foreseen(const run::StepPlan& plan, int rank, int micro_batches) {
+  using schedule::Traffic;
+  const int replica = plan.topology.replica_of(rank);
+  std::vector<int> places;
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    const int place = plan.topology.rank(replica, plan.stage_of_segment[s]);
+    places.resize(static_cast<std::size_t>(plan.segments[s].last), place);
+  }
+  const graph::RemoteMessages messages = graph::remote_messages(*plan.dag, places);
+  Sent sent;
+  const auto add_all = [&](const std::vector<graph::RemoteMessage>& all, Traffic traffic, int times) {
+    for (const graph::RemoteMessage& message : all) {
+      if (message.from == rank) add(sent, message.to, traffic, message.bytes, times);
+    }
+  };
+  add_all(messages.forward, Traffic::activation, micro_batches);
+  std::vector<graph::RemoteMessage> alone = messages.backward;  // of tensors that one place reads
+  for (const graph::ChainedSum& sum : messages.chained) {
+    add_all(sum.messages, Traffic::activation_gradient, micro_batches);
+    std::erase_if(alone, [&](const graph::RemoteMessage& message) { return message.of == sum.tensor; });
+  }
+  add_all(alone, Traffic::activation_gradient, micro_batches);
+  for (const graph::TiedParameter& tied : messages.tied) {
+    add_all(tied.gradients, Traffic::gradient, 1);
+    add_all(tied.weights, Traffic::parameter, 1);
+  }
+  return sent;
+}
+
+struct Trained {
+  std::vector<double> numbers{};
+  std::map<std::string, std::vector<float>> weights{};  ///< of this rank
+};
+
+template <class Tested, class... Ranks>
+Trained train(std::uint64_t seed, const Instance& one, typename Tested::Options options,
+              const Ranks&... ranks) {
+  options.micro_batches = {one.micro_batches};
+  options.cuts = one.cuts;
+  options.learning_rate = {.peak = 0.02, .warmup = 0};
+  options.clip_norm = 0.5;
+  options.device.threads = 1;
+  if (one.recomputes) options.activations = {Activations::recompute};
+  Tested trainer(random_model(seed), fill, options, run::Source(fill), ranks...);
+  Trained result;
+  for (int step = 0; step < 3; ++step) {
+    if (step == 2) result.numbers.push_back(trainer.evaluate(2));
+    const StepResult done = trainer.step();
+    result.numbers.push_back(done.loss);
+    result.numbers.push_back(done.gradient_norm);
+  }
+  trainer.gather_committed_weights();
+  const run::StepPlan& plan = trainer.plan();
+  if (plan.phases_per_step == 1 && plan.topology.stages > 1) {
+    EXPECT_EQ(sent_by(trainer.program()), foreseen(plan, trainer.rank(), one.micro_batches));
+  }
+  for (const graph::Parameter& parameter : plan.dag->parameters) {
+    if (trainer.holds(parameter.name)) result.weights[parameter.name] = trainer.parameter(parameter.name);
+  }
+  return result;
+}
+
+template <class Optim>
+Trained train_spread(std::uint64_t seed, const Instance& one, const comm::Communicator& world) {
+  typename Piped<Optim>::Options options;
+  options.topology = run::Topology(one.replicas, one.stages);
+  if (!one.a_segment_is_a_chunk) options.topology->stage_of_segment = one.stage_of_segment;
+  options.pipeline.order = one.order;
+  options.pipeline.unit = one.unit;
+  return train<Piped<Optim>>(seed, one, options, world);
+}
+
+/// Ddp has the bits of Zero1.
+template <class Optim>
+Trained train_alone(std::uint64_t seed, const Instance& one, const comm::Communicator& self) {
+  typename Trainer<Optim>::Options options;
+  options.virtual_ranks = one.replicas;
+  return train<Trainer<Optim>>(seed, one, options, self);
+}
+
+}  // namespace reef::test::random_stages
