@@ -70,7 +70,7 @@ for program in "$programs"/*_bench; do
       ${RUN:-} "$python" "$root/bench/pipeline/schedules.py" --build "$programs" --out "$folder/pipeline" ||
         failed=$((failed + 1)) ;;
     pipeline_placement)
-      table "$name.md" mpiexec -n 8 "$program" "$root/tests/data/allocate_case5.json" 4 10 3 0 8 16 24 32 40 48 56 ;;
+      table "$name.md" mpiexec -n 8 "$program" "$root/tests/data/allocate_case5.json" 2,4,8 10 3 0 8 16 24 32 40 48 56 ;;
     swap_step)
       ${RUN:-} "$python" "$root/bench/swap/measured.py" --program "$program" \
         --out "$folder/swap_measured.md" || failed=$((failed + 1)) ;;

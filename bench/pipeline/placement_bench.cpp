@@ -4,12 +4,12 @@
 //   mpiexec -n 8 build/release/bench/pipeline_placement_bench CASE.json STAGES RANDOM STEPS DEVICE...
 //
 //     CASE.json  of plan::allocate: its network, and what a step sends
-//     STAGES     of a replica; there are as many replicas as ranks allow
+//     STAGES     of a replica; there are as many replicas as ranks allow. Several, as in 2,4,8: one after the other
 //     RANDOM     placements to compare with
 //     STEPS      that are measured of each, after one that is not
 //     DEVICE     of the case, one for each rank
 //
-// Times of the network are a twentieth of the case's, and messages as much smaller as links are slower, so that a
+// Times of the network are a fortieth of the case's, and messages as much smaller as links are slower, so that a
 // step takes a second or so. Stages compute next to nothing, and a step has one micro-batch, as the equations have it.
 
 #include <mpi.h>
@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ using namespace reef;
 using Piped = Trainer<pipeline::GPipe, optim::Ddp<optim::Sgd>>;
 using Model = graph::Graph<device::Host, float>;
 
-constexpr double faster = 1.0 / 20;
+constexpr double faster = 1.0 / 40;
 constexpr double activation_bytes = 256e3;
 
 /// out = in + w[0], with as many weights as a stage is to have.
@@ -173,6 +174,41 @@ Placed measure(const plan::AllocationProblem& problem, const plan::Placement& si
   return placed;
 }
 
+/// The best placement of so many stages, and `count` random ones.
+void compare(const plan::AllocationProblem& problem, int count, int steps, const comm::Communicator& world) {
+  const Placed best = measure(problem, plan::allocate(problem, {.seed = 1, .effort = 4}).sigma, steps, world);
+  std::mt19937 engine(1);
+  std::vector<int> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  Placed sum;
+  const auto line = [&](const std::string& name, const Placed& placed) {
+    if (world.rank() != 0) return;
+    std::printf("| %s | %.3f | %.3f | %.3f |\n", name.c_str(), placed.equations, placed.simulated, placed.measured);
+    std::fflush(stdout);
+  };
+  if (world.rank() == 0) {
+    std::printf("\n| %d replica(s) of %d stages | Eq. 1 to 4, s | simulated, s | measured, s |\n|---|--:|--:|--:|\n",
+                problem.pipelines, problem.stages);
+  }
+  line("plan::allocate", best);
+  for (int i = 0; i < count; ++i) {
+    for (std::size_t last = ranks.size() - 1; last > 0; --last) std::swap(ranks[last], ranks[engine() % (last + 1)]);
+    plan::Placement sigma(static_cast<std::size_t>(problem.pipelines));
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      sigma[r / static_cast<std::size_t>(problem.stages)].push_back(ranks[r]);
+    }
+    const Placed placed = measure(problem, sigma, steps, world);
+    line(concat("random ", i + 1), placed);
+    sum.equations += placed.equations / count;
+    sum.simulated += placed.simulated / count;
+    sum.measured += placed.measured / count;
+  }
+  const Placed gain{sum.equations / best.equations, sum.simulated / best.simulated, sum.measured / best.measured};
+  line("random, mean", sum);
+  line("gain", gain);
+  line("gain, of that by the equations", {1, gain.simulated / gain.equations, gain.measured / gain.equations});
+}
+
 void run_all(const std::vector<std::string>& arguments) {
   const comm::Communicator world;
   if (arguments.size() != 4 + static_cast<std::size_t>(world.size())) {
@@ -180,11 +216,14 @@ void run_all(const std::vector<std::string>& arguments) {
   }
   const auto whole = plan::allocation_from_json(
       io::parse_json(io::read_file(arguments[0], Bytes{1} << 24), arguments[0]), arguments[0]);
-  const int stages = std::atoi(arguments[1].c_str());
+  std::vector<int> shapes;
+  std::istringstream list(arguments[1]);
+  for (std::string stages; std::getline(list, stages, ',');) shapes.push_back(std::atoi(stages.c_str()));
   const int count = std::atoi(arguments[2].c_str());
   const int steps = std::atoi(arguments[3].c_str());
-  if (stages < 2 || world.size() % stages != 0 || count < 1 || steps < 1) {
-    throw OptionError("pipeline_placement_bench: STAGES from 2, a divisor of the ranks; RANDOM and STEPS from 1");
+  const auto is_wrong = [&](int stages) { return stages < 2 || world.size() % stages != 0; };
+  if (shapes.empty() || std::any_of(shapes.begin(), shapes.end(), is_wrong) || count < 1 || steps < 1) {
+    throw OptionError("pipeline_placement_bench: STAGES from 2, divisors of the ranks; RANDOM and STEPS from 1");
   }
   std::vector<int> devices;
   for (std::size_t i = 4; i < arguments.size(); ++i) {
@@ -193,31 +232,7 @@ void run_all(const std::vector<std::string>& arguments) {
       throw OptionError("pipeline_placement_bench: the case has no device ", arguments[i]);
     }
   }
-  const plan::AllocationProblem problem = part_of(whole, devices, stages);
-  const Placed best = measure(problem, plan::allocate(problem, {.seed = 1, .effort = 4}).sigma, steps, world);
-  std::mt19937 engine(1);
-  std::vector<int> ranks(devices.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  Placed sum;
-  const auto line = [&](const std::string& name, const Placed& placed) {
-    if (world.rank() != 0) return;
-    std::printf("| %s | %.3f | %.3f | %.3f |\n", name.c_str(), placed.equations, placed.simulated, placed.measured);
-    std::fflush(stdout);
-  };
-  if (world.rank() == 0) std::printf("| placement | Eq. 1 to 4, s | simulated, s | measured, s |\n|---|--:|--:|--:|\n");
-  line("plan::allocate", best);
-  for (int i = 0; i < count; ++i) {
-    for (std::size_t last = ranks.size() - 1; last > 0; --last) std::swap(ranks[last], ranks[engine() % (last + 1)]);
-    plan::Placement sigma(static_cast<std::size_t>(problem.pipelines));
-    for (std::size_t r = 0; r < ranks.size(); ++r) sigma[r / static_cast<std::size_t>(stages)].push_back(ranks[r]);
-    const Placed placed = measure(problem, sigma, steps, world);
-    line(concat("random ", i + 1), placed);
-    sum.equations += placed.equations / count;
-    sum.simulated += placed.simulated / count;
-    sum.measured += placed.measured / count;
-  }
-  line("random, mean", sum);
-  line("gain", {sum.equations / best.equations, sum.simulated / best.simulated, sum.measured / best.measured});
+  for (const int stages : shapes) compare(part_of(whole, devices, stages), count, steps, world);
 }
 
 }  // namespace
