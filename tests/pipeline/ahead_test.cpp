@@ -22,7 +22,7 @@ void expect_bits_of_one_process(int models) {
   const comm::Communicator self = world.split(world.rank(), 0, "self");
   for (std::uint64_t seed = 1; models > 0; ++seed) {
     const Model model = random_model(seed);
-    const Instance one = random_instance(seed, model.dag(), world.size());
+    const Instance one = random_instance(seed, static_cast<int>(seed), model.dag(), world.size());
     if (!reach_of(model.dag(), one).tied) continue;
     --models;
     SCOPED_TRACE(one.text);

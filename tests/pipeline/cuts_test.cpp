@@ -44,7 +44,7 @@ public:
       }
     }
     for (const auto& [what, is] :
-         {std::pair{"readers on three stages", reach.skips}, {"readers go back and forth", reach.alternates},
+         {std::pair{"tensors skip a chunk", reach.skips}, {"readers go back and forth", reach.alternates},
           {"no gradient comes back", reach.unlearned}, {"ties between stages", reach.tied},
           {"recomputed", one.recomputes}, {"halves of backwards", halves}, {"halves beside whole ones", halves && whole},
           {"several replicas", one.replicas > 1},
@@ -53,6 +53,7 @@ public:
       drawn_[what] += is ? 1 : 0;
     }
   }
+  [[nodiscard]] int of(const std::string& what) const { return drawn_.contains(what) ? drawn_.at(what) : 0; }
   void print() const {
     for (const auto& [what, times] : drawn_) std::printf("%4d  %s\n", times, what.c_str());
   }
@@ -70,6 +71,28 @@ std::uint64_t first_seed() {
   return given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
 }
 
+/// The 500 of all numbers of ranks, whatever the seed.
+TEST(Cuts, instances_have_what_the_law_is_about) {
+  if (world_size() != 2 || world_rank() != 0) return;
+  Histogram histogram;
+  const int each = 100;
+  for (int ranks = 2; ranks <= 6; ++ranks) {
+    for (int i = 0; i < each; ++i) {
+      const std::uint64_t seed = first_seed() + static_cast<std::uint64_t>(i);
+      const Model model = random_model(seed);
+      histogram.add(model.dag(), random_instance(seed, i, model.dag(), ranks));
+    }
+  }
+  histogram.print();
+  const int all = 5 * each;
+  for (const std::string& schedule : drawn_schedules) EXPECT_GE(histogram.of(schedule), 20) << schedule;
+  for (const char* const optimizer : {"zero1", "ddp", "acco"}) EXPECT_GE(histogram.of(optimizer), all / 5) << optimizer;
+  for (const char* const what : {"tensors skip a chunk", "ties between stages", "no gradient comes back"}) {
+    EXPECT_GE(histogram.of(what), all / 2) << what;
+  }
+  EXPECT_GE(histogram.of("readers go back and forth"), all / 5);
+}
+
 TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_process) {
   const comm::Communicator world;
   const comm::Communicator self = world.split(world.rank(), 0, "self");
@@ -77,7 +100,7 @@ TEST(Cuts, any_model_on_any_stages_in_any_order_trains_to_the_bits_of_one_proces
   for (int i = 0; i < count_of_instances(); ++i) {
     const std::uint64_t seed = first_seed() + static_cast<std::uint64_t>(i);
     const Model model = random_model(seed);
-    const Instance one = random_instance(seed, model.dag(), world.size());
+    const Instance one = random_instance(seed, i, model.dag(), world.size());
     SCOPED_TRACE(one.text);
     histogram.add(model.dag(), one);
     const bool overlaps = one.optimizer == "acco";

@@ -24,6 +24,7 @@
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
 #include <reef/pipeline/ordered.hpp>
+#include <reef/pipeline/searched.hpp>
 #include <reef/trainer/trainer.hpp>
 
 #include "trainers.hpp"
@@ -69,8 +70,8 @@ inline Model random_model(std::uint64_t seed) {
     return g.add(concat("node", g.dag().node_count()), op, std::move(inputs), std::move(names))[0];
   };
   std::vector<int> fixed{add(nn::Gelu{}, {angles})};  // no gradient leads to them
-  const int nodes = 6 + draws.below(9);
-  const bool everywhere = !draws.one_in(3);  // the embedding is read all over the model
+  const int nodes = 8 + draws.below(7);
+  const bool everywhere = !draws.one_in(4);  // the embedding is read all over the model
   for (int n = 0; n < nodes; ++n) {
     const int x = draws.one_in(3) ? draws.of(values) : values.back();
     if (everywhere && draws.one_in(2)) {
@@ -96,6 +97,8 @@ inline Model random_model(std::uint64_t seed) {
   for (const int value : values) {
     if (value != x && g.dag().tensor_at(value).consumers.empty()) x = add(nn::Add{}, {x, value});
   }
+  if (!draws.one_in(4)) x = add(nn::Add{}, {x, values.front()});
+  if (!draws.one_in(4)) x = add(nn::Add{}, {x, fixed.front()});
   std::vector<std::string> head;
   if (draws.one_in(2)) head = {g.dag().parameters[0].name};
   x = g.add("head", nn::Linear{vocabulary, false, nn::Transpose::yes}, {x}, head)[0];
@@ -177,7 +180,27 @@ inline std::vector<int> chunks_of(const std::vector<int>& stage_of_segment) {
   return chunks;
 }
 
-inline Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int ranks) {
+/// Of every three instances one has a random order, the others these, in turn.
+inline const std::vector<std::string> drawn_schedules{"gpipe",          "1f1b",       "1f1b-eager", "interleaved", "looped-bfs",
+                                                      "zb-h1",          "zb-h2",      "zb-v",       "v-half",      "v-min",
+                                                      "interleaved-zb", "dualpipe-v", "searched"};
+
+/// One that is found for random times and slow links.
+inline plan::PipelineOrder searched_order(Draws& draws, std::uint64_t seed, int stages, int m) {
+  plan::PipelineModel model{plan::one_f_one_b_order(stages, m)};
+  model.times = plan::PipelineTimes::even(model.order, 1, 1, 1, {0.5 * draws.below(4), 0});
+  for (auto* const times : {&model.times.forward, &model.times.input_backward, &model.times.weight_backward}) {
+    for (Seconds& time : *times) time *= 1 + draws.below(3);
+  }
+  pipeline::SearchedOptions options;
+  options.seed = seed;
+  options.effort = 1;
+  options.splits_backward = !draws.one_in(3);
+  return pipeline::Searched::order(model, m, options);
+}
+
+/// `number`: of the instance among those that are drawn.
+inline Instance random_instance(std::uint64_t seed, int number, const graph::Dag& dag, int ranks) {
   Draws draws(seed + 1'000'000);
   Instance one;
   std::vector<int> divisors;
@@ -206,11 +229,8 @@ inline Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int r
       one.stage_of_segment.push_back(folded && c >= p ? 2 * p - 1 - c : c % p);
     }
   };
-  const std::vector<std::string> names{"gpipe",  "1f1b",           "1f1b-eager", "interleaved", "looped-bfs",
-                                       "zb-h1",  "interleaved-zb", "zb-v",       "v-half",      "dualpipe-v",
-                                       "zb-h2",  "v-min"};
-  std::string name = draws.one_in(2) ? "random" : draws.of(names);
-  if (2 * p > nodes) name = "random";  // too few operators for two chunks on each stage
+  const auto turn = static_cast<std::size_t>(2 * (number / 3) + number % 3 - 1);
+  const std::string name = number % 3 == 0 ? "random" : drawn_schedules[turn % drawn_schedules.size()];
   one.schedule = name;
   if (name == "random") {
     const int segments = std::min(nodes, p + draws.below(6));
@@ -225,7 +245,8 @@ inline Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int r
     const bool two = folded || name == "interleaved" || name == "looped-bfs" || name == "interleaved-zb";
     one.a_segment_is_a_chunk = true;
     looped(two ? 2 * p : p, folded);
-    one.order = plan::pipeline_order_of(name, p, m, two ? 2 : 1);
+    one.order = name == "searched" ? searched_order(draws, seed, p, m)
+                                   : plan::pipeline_order_of(name, p, m, two ? 2 : 1);
   }
   one.text = concat("seed ", seed, ": ", name, ", ", one.optimizer, ", ", one.replicas, " replicas of ", p, " stages, ",
                     one.micro_batches, " micro-batches in units of ", one.unit,
@@ -237,24 +258,28 @@ inline Instance random_instance(std::uint64_t seed, const graph::Dag& dag, int r
 
 /// What of a model goes between stages.
 struct Reach {
-  bool skips = false;       ///< a tensor is read on two stages beyond the one that makes it
+  bool skips = false;       ///< a tensor goes to another stage past a chunk that lies between
   bool alternates = false;  ///< its readers go back to a stage
   bool unlearned = false;   ///< it has no gradient
   bool tied = false;        ///< a parameter is used by several
 };
 
 inline Reach reach_of(const graph::Dag& dag, const Instance& one) {
-  const auto stage_of = [&](int node) {
-    const auto behind = std::upper_bound(one.cuts.begin(), one.cuts.end(), node);
-    return one.stage_of_segment[static_cast<std::size_t>(behind - one.cuts.begin())];
+  const auto segment_of = [&](int node) { return std::upper_bound(one.cuts.begin(), one.cuts.end(), node) - one.cuts.begin(); };
+  const auto stage_of = [&](int node) { return one.stage_of_segment[static_cast<std::size_t>(segment_of(node))]; };
+  const auto chunk_of = [&](int node) {
+    const auto first = one.stage_of_segment.begin();
+    return chunks_of({first, first + segment_of(node) + 1}).size();
   };
   Reach reach;
   for (const graph::Tensor& tensor : dag.tensors) {
     if (tensor.producer < 0) continue;
     std::vector<int> stages{stage_of(tensor.producer)};
-    for (const int reader : tensor.consumers) stages.push_back(stage_of(reader));
+    for (const int reader : tensor.consumers) {
+      stages.push_back(stage_of(reader));
+      reach.skips |= stages.back() != stages.front() && chunk_of(reader) > chunk_of(tensor.producer) + 1;
+    }
     stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
-    reach.skips |= stages.size() > 2;
     reach.alternates |= std::set<int>(stages.begin(), stages.end()).size() < stages.size();
     reach.unlearned |= !tensor.differentiable && stages.size() > 1;
   }
