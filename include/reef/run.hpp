@@ -33,3 +33,4 @@
 #include <reef/run/topology.hpp>
 #include <reef/run/transfers.hpp>
 #include <reef/run/views.hpp>
+#include <reef/run/weight_versions.hpp>
