@@ -39,7 +39,7 @@ function(reef_add_compiled name base)
   endif()
 endfunction()
 
-reef_add_compiled(compiled_core reef::core core io trace profile device comm data schedule plan graph nn)
+reef_add_compiled(compiled_core reef::core core io codec trace profile device comm data schedule plan graph nn)
 if(TARGET reef::reef)
   reef_add_compiled(compiled "reef::compiled_core;reef::reef" comm)
 endif()

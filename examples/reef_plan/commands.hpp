@@ -86,6 +86,7 @@ void add_route(Commands& commands);
 void add_cluster(Commands& commands);
 void add_op_fence(Commands& commands);
 void add_adatopk(Commands& commands);
+void add_encode(Commands& commands);
 void add_estimate(Commands& commands);
 void add_allocate(Commands& commands);
 void add_schedule(Commands& commands);

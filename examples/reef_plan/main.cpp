@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   reef_examples::add_op_fence(commands);
   reef_examples::add_schedule(commands);
   reef_examples::add_adatopk(commands);
+  reef_examples::add_encode(commands);
   reef_examples::add_estimate(commands);
   reef_examples::add_messages(commands);
   reef_examples::add_blocks(commands);

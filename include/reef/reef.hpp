@@ -4,6 +4,7 @@
 /// All of Reef but what needs CUDA. It needs MPI and a BLAS, which the target reef::reef brings; a
 /// program that includes one folder, or one header, needs what that needs alone.
 
+#include <reef/codec.hpp>
 #include <reef/comm.hpp>
 #include <reef/compress.hpp>
 #include <reef/core.hpp>

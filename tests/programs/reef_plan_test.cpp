@@ -21,7 +21,7 @@ namespace {
 TEST_F(ReefPlan, without_a_command_it_says_what_there_is) {
   const Ending list = run_command(std::string(REEF_PLAN));
   EXPECT_EQ(list.status, 0);
-  for (const char* command : {"swap", "simulate", "allocate", "cluster", "op-fence", "adatopk",
+  for (const char* command : {"swap", "simulate", "allocate", "cluster", "op-fence", "adatopk", "encode",
                               "estimate", "messages", "blocks", "route"})
     EXPECT_THAT(list.output, HasSubstr(std::string("reef-plan ") + command + " case.json"));
   EXPECT_THAT(list.output, HasSubstr("    reef-plan measure\n"));

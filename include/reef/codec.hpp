@@ -1,0 +1,11 @@
+#pragma once
+
+/// \file
+/// Everything in codec/: the formats in which numbers go over the wire.
+
+#include <reef/codec/blockwise8.hpp>
+#include <reef/codec/concept.hpp>
+#include <reef/codec/int8_rows.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/codec/normal_float4.hpp>
+#include <reef/codec/uniform8.hpp>

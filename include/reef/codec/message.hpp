@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/core/error.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+/// \file
+/// What a codec's message begins with, and what is checked of it before any of it is believed.
+///
+///     0   "RfC1"                    4 bytes, and the version with them
+///     4   codec                     CodecId
+///     8   parameter                 what the codec's members come to: a block, a flag
+///     16  elements                  numbers that it decodes to
+///     24  bytes of the payload      all that comes behind the head
+///     28  CRC-32C                   of bytes 0 to 28, then of the payload
+///
+/// Numbers are little-endian.
+
+namespace reef::inline v0::codec {
+
+/// Of codecs, in messages: a number is never given away twice.
+enum class CodecId : std::uint32_t { blockwise8 = 1, uniform8 = 2, normal_float4 = 3 };
+
+inline constexpr Bytes message_head_bytes = 32;
+
+/// The most numbers of one message.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 31;
+
+/// What both ends know of a message.
+struct MessageHead {
+  CodecId codec{};
+  std::string_view name{};  ///< of the codec, for errors
+  std::uint64_t parameter = 0;
+  std::int64_t elements = 0;
+};
+
+/// Where the payload goes in a message of so many bytes behind its head. Throws OptionError for a message without room, or
+/// more numbers than most_elements.
+std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
+
+/// Writes the head before a payload that is there by now. Returns the bytes of both.
+Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
+
+/// The payload of a message that was sealed with such a head. Throws DecodeError, naming what differs, unless every byte is
+/// as it was. Of a codec that has lengths by data, the least of a payload is 0.
+std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
+                                        Bytes least_payload, Bytes most_payload);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/message.ipp>
+#endif

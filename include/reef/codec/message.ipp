@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstring>
+
+#include <reef/codec/message.hpp>
+#include <reef/io/checksum.hpp>
+
+namespace reef::inline v0::codec {
+
+namespace detail {
+
+inline constexpr std::uint32_t message_magic = 0x31436652;  // "RfC1"
+
+/// As it lies in a message, on machines that are little-endian, as all are that Reef runs on.
+struct RawHead {
+  std::uint32_t magic;
+  std::uint32_t codec;
+  std::uint64_t parameter;
+  std::uint64_t elements;
+  std::uint32_t payload;
+  std::uint32_t checksum;
+};
+static_assert(sizeof(RawHead) == message_head_bytes);
+
+inline std::uint32_t checksum_of(std::span<const std::byte> message) {
+  return io::crc32c(message.subspan(message_head_bytes), io::crc32c(message.first(offsetof(RawHead, checksum))));
+}
+
+}  // namespace detail
+
+REEF_INLINE std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head,
+                                               Bytes payload) {
+  if (head.elements < 0 || head.elements > most_elements || payload > 0xffffffffU ||
+      message.size() < message_head_bytes + payload) {
+    throw OptionError("reef::codec: a message of ", head.name, " has ", head.elements, " numbers, and ",
+                      message.size(), " bytes of room for ", message_head_bytes, " and ", payload,
+                      ".\n  fix: at most ", most_elements, " numbers a message, and encoded_bytes(n) of room.");
+  }
+  return message.subspan(message_head_bytes, payload);
+}
+
+REEF_INLINE Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload) {
+  const std::span<std::byte> whole = message.first(message_head_bytes + begin_message(message, head, payload).size());
+  detail::RawHead raw{detail::message_magic, static_cast<std::uint32_t>(head.codec), head.parameter,
+                      static_cast<std::uint64_t>(head.elements), static_cast<std::uint32_t>(payload), 0};
+  std::memcpy(whole.data(), &raw, sizeof raw);
+  raw.checksum = detail::checksum_of(whole);
+  std::memcpy(whole.data(), &raw, sizeof raw);
+  return whole.size();
+}
+
+REEF_INLINE std::span<const std::byte> open_message(std::span<const std::byte> message,
+                                                    const MessageHead& head, Bytes least_payload,
+                                                    Bytes most_payload) {
+  const auto refuse = [&](const auto&... what) {
+    throw DecodeError("reef::codec: a message of ", head.name, " ", what...,
+                      ".\n  state: nothing of it was decoded.\n  fix: the same codec and count on both ends; else "
+                      "the message was damaged on its way.");
+  };
+  detail::RawHead raw{};
+  if (message.size() < sizeof raw) refuse("has ", message.size(), " bytes, fewer than its head");
+  std::memcpy(&raw, message.data(), sizeof raw);
+  if (raw.magic != detail::message_magic) refuse("does not begin as one");
+  if (raw.payload != message.size() - sizeof raw) {
+    refuse("has ", message.size() - sizeof raw, " bytes behind its head, which says ", raw.payload);
+  }
+  if (raw.checksum != detail::checksum_of(message)) refuse("is not as it was sent: its checksum differs");
+  if (raw.codec != static_cast<std::uint32_t>(head.codec)) refuse("is of codec ", raw.codec);
+  if (raw.parameter != head.parameter) {
+    refuse("has the parameter ", raw.parameter, " where ", head.parameter, " is expected");
+  }
+  if (raw.elements != static_cast<std::uint64_t>(head.elements)) {
+    refuse("has ", raw.elements, " numbers where ", head.elements, " are expected");
+  }
+  if (raw.payload < least_payload || raw.payload > most_payload) {
+    refuse("has ", raw.payload, " bytes behind its head, where ", least_payload, " to ", most_payload, " are possible");
+  }
+  return message.subspan(sizeof raw);
+}
+
+}  // namespace reef::inline v0::codec

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include <reef/codec/detail/blocks.hpp>
+#include <reef/codec/normal_float4.hpp>
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::codec {
+
+namespace detail {
+
+inline constexpr std::array<std::uint32_t, 16> normal_float4_bits{
+    0xbf800000, 0xbf3239b1, 0xbf066b30, 0xbeca32a0, 0xbe91a24d, 0xbe3d353f, 0xbdba7871, 0x00000000,
+    0x3da2faff, 0x3e24cae3, 0x3e7c04dd, 0x3ead033a, 0x3ee1a4b8, 0x3f1007ab, 0x3f3913b3, 0x3f800000};
+
+inline float normal_float4(unsigned code) { return std::bit_cast<float>(normal_float4_bits[code]); }
+
+/// The middles between neighbours: what is above one has the higher code.
+inline std::array<float, 15> normal_float4_thresholds() {
+  std::array<float, 15> thresholds{};
+  for (unsigned code = 0; code < 15; ++code) {
+    thresholds[code] = static_cast<float>(
+        (static_cast<double>(normal_float4(code)) + static_cast<double>(normal_float4(code + 1))) / 2);
+  }
+  return thresholds;
+}
+
+}  // namespace detail
+
+REEF_INLINE Bytes NormalFloat4::scale_bytes(std::int64_t n) const {
+  const std::int64_t count = blocks(n);
+  if (!nested) return static_cast<Bytes>(count) * sizeof(float);
+  return sizeof(float) * static_cast<Bytes>(1 + above.blocks(count)) + static_cast<Bytes>(count);
+}
+
+REEF_INLINE Bytes NormalFloat4::encoded_bytes(std::int64_t n) const {
+  if (block < 2 || block % 2 != 0 || block > most_elements) {
+    throw OptionError("reef::codec::NormalFloat4: the block is of ", block,
+                      " numbers.\n  why: two codes share a byte.\n  fix: an even number from 2 to ", most_elements,
+                      ", as 64.");
+  }
+  return message_head_bytes + scale_bytes(n) + static_cast<Bytes>((n + 1) / 2);
+}
+
+REEF_INLINE auto NormalFloat4::quantize(std::span<const float> values, std::span<std::uint8_t> packed) const -> Scales {
+  const std::array<float, 15> thresholds = detail::normal_float4_thresholds();
+  const auto n = static_cast<std::int64_t>(values.size());
+  Scales scales;
+  scales.largest.resize(static_cast<std::size_t>(blocks(n)));
+  detail::each_block(n, block, [&](std::size_t b, std::size_t begin, std::size_t end) {
+    scales.largest[b] = detail::largest_magnitude(values.subspan(begin, end - begin));
+    const float scale = 1 / scales.largest[b];
+    const auto code_of = [&](std::size_t i) {
+      const float v = values[i] * scale;
+      unsigned code = 0;
+      for (const float threshold : thresholds) code += v > threshold ? 1U : 0U;
+      return code;
+    };
+    for (std::size_t i = begin; i < end; i += 2) {
+      packed[i / 2] = static_cast<std::uint8_t>(code_of(i) << 4 | (i + 1 < end ? code_of(i + 1) : 0U));
+    }
+  });
+  if (!nested || scales.largest.empty()) return scales;
+  double sum = 0;
+  for (const float largest : scales.largest) sum += static_cast<double>(largest);
+  scales.offset = static_cast<float>(sum / static_cast<double>(scales.largest.size()));
+  std::vector<float> rest;
+  for (const float largest : scales.largest) rest.push_back(largest - scales.offset);
+  scales.largest_above.resize(static_cast<std::size_t>(above.blocks(static_cast<std::int64_t>(rest.size()))));
+  scales.indices.resize(rest.size());
+  above.quantize(rest, scales.largest_above, scales.indices);
+  return scales;
+}
+
+REEF_INLINE std::vector<float> NormalFloat4::largest_of(const Scales& scales) const {
+  if (!nested) return scales.largest;
+  std::vector<float> largest(scales.indices.size());
+  above.dequantize(scales.largest_above, scales.indices, largest);
+  for (float& value : largest) value += scales.offset;
+  return largest;
+}
+
+REEF_INLINE void NormalFloat4::dequantize(std::span<const float> largest, std::span<const std::uint8_t> packed,
+                                          std::span<float> values) const {
+  detail::each_block(static_cast<std::int64_t>(values.size()), block,
+                     [&](std::size_t b, std::size_t begin, std::size_t end) {
+                       for (std::size_t i = begin; i < end; ++i) {
+                         const unsigned byte = packed[i / 2];
+                         values[i] = detail::normal_float4(i % 2 == 0 ? byte >> 4 : byte & 15U) * largest[b];
+                       }
+                     });
+}
+
+REEF_INLINE Bytes NormalFloat4::encode(std::span<const float> values, std::span<std::byte> message) const {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const Bytes payload = encoded_bytes(n) - message_head_bytes;
+  const MessageHead head{CodecId::normal_float4, name, static_cast<std::uint64_t>(block) << 1 | (nested ? 1U : 0U), n};
+  std::byte* at = begin_message(message, head, payload).data();
+  const Bytes codes = static_cast<Bytes>((n + 1) / 2);
+  const Scales scales =
+      quantize(values, {reinterpret_cast<std::uint8_t*>(at + scale_bytes(n)), static_cast<std::size_t>(codes)});
+  const auto put = [&at](const auto* from, std::size_t count) {
+    if (count > 0) std::memcpy(at, from, count * sizeof *from);
+    at += count * sizeof *from;
+  };
+  if (nested) {
+    put(&scales.offset, 1);
+    put(scales.largest_above.data(), scales.largest_above.size());
+    put(scales.indices.data(), scales.indices.size());
+  } else {
+    put(scales.largest.data(), scales.largest.size());
+  }
+  return seal_message(message, head, payload);
+}
+
+REEF_INLINE void NormalFloat4::decode(std::span<const std::byte> message, std::span<float> values) const {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const Bytes expected = encoded_bytes(n) - message_head_bytes;
+  const auto payload = open_message(
+      message, {CodecId::normal_float4, name, static_cast<std::uint64_t>(block) << 1 | (nested ? 1U : 0U), n}, expected,
+      expected);
+  const std::byte* at = payload.data();
+  const auto take = [&at](auto* to, std::size_t count) {
+    if (count > 0) std::memcpy(to, at, count * sizeof *to);
+    at += count * sizeof *to;
+  };
+  Scales scales;
+  const auto count = static_cast<std::size_t>(blocks(n));
+  if (nested) {
+    scales.largest_above.resize(static_cast<std::size_t>(above.blocks(blocks(n))));
+    scales.indices.resize(count);
+    take(&scales.offset, 1);
+    take(scales.largest_above.data(), scales.largest_above.size());
+    take(scales.indices.data(), scales.indices.size());
+  } else {
+    scales.largest.resize(count);
+    take(scales.largest.data(), count);
+  }
+  dequantize(largest_of(scales), {reinterpret_cast<const std::uint8_t*>(at), static_cast<std::size_t>((n + 1) / 2)},
+             values);
+}
+
+}  // namespace reef::inline v0::codec

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/codec/message.hpp>
+#include <reef/codec/concept.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// Each number as one of 256 equal steps over six standard deviations around the mean.
+///
+///     payload   mean, fp32 | step, fp32 | indices, 8 bits, one for each number
+///
+/// \code
+/// // given: std::span<const float> values
+/// const codec::Uniform8 format;
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// format.encode(values, message);
+/// \endcode
+///
+/// | wire   | 8 bits a number, and 8 bytes                                                                    |
+/// | rounds | half to even; what is beyond three deviations has the last index of its side                    |
+/// | not finite | all decodes to NaN                                                                           |
+///
+/// Source: hivemind, UNIFORM_8BIT. Deviation: an index stands for mean + (index - 128) step; hivemind sends the mean of
+/// each index's numbers (bucket_means), 1 KiB a message.
+struct Uniform8 {
+  static constexpr std::string_view name = "uniform8";
+  static constexpr bool exact = true;
+  static constexpr bool lossless = false;
+  static constexpr bool linear = false;
+
+  struct Scale {
+    float mean = 0;
+    float step = 0;
+  };
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
+  void decode(std::span<const std::byte> message, std::span<float> values) const;
+
+  [[nodiscard]] Scale quantize(std::span<const float> values, std::span<std::uint8_t> indices) const;
+  /// The mean of the numbers of each index, 0 where there are none.
+  [[nodiscard]] static std::array<float, 256> bucket_means(std::span<const float> values,
+                                                           std::span<const std::uint8_t> indices);
+};
+
+static_assert(codec<Uniform8>);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/uniform8.ipp>
+#endif
