@@ -187,11 +187,15 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
     const auto begins = [&name](const char* with) { return name.starts_with(with); };
     // Of files, speeds and what is told no number depends; the text, the batch and the context are kept apart.
     // Of the weights that a run begins with the shapes remain: a resume is to have the same. A pipeline that updates
-    // within a step has other numbers than one of other stages.
-    const bool of_pipeline = is_one_of(name, {"--pipeline", "--stages", "--micro-batches-per-update"});
+    // within a step has other numbers, by its stages.
+    const bool asynchronous = reef::plan::is_asynchronous_schedule(options.pipeline);
+    if (name == "--pipeline") {
+      found[name] = asynchronous ? options.pipeline : "updates once a step";
+      continue;
+    }
     const bool is_aside =
         begins("--checkpoint") || begins("--eval") || begins("--prompt") ||
-        (of_pipeline && !reef::plan::is_asynchronous_schedule(options.pipeline)) ||
+        (!asynchronous && is_one_of(name, {"--stages", "--micro-batches-per-update"})) ||
         is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
                          "--resume", "--deadline", "--network", "--threads", "--slow", "--order", "--layout",
                          "--device-memory", "--device-link", "--profile", "--activations", "--data",

@@ -47,6 +47,24 @@ TEST_F(PointToPoint, a_ring_passes_arrays_of_any_size_on) {
   }
 }
 
+/// Of a communicator that was split off, too: with the 32767 tags that every MPI has, two of these would share one.
+TEST_F(PointToPoint, as_many_names_as_a_long_step_has_do_not_meet) {
+  const Communicator split = world.split(0, world.rank(), "split");
+  Progress own(split, options());
+  const std::vector<float> sent{1};
+  std::vector<float> received{0};
+  for (int i = 0; i < 2000; ++i) {
+    const std::string name = "name " + std::to_string(i);
+    SendTask send(name, next(), std::span(sent));
+    ReceiveTask receive(name, previous(), std::span(received));
+    own.submit(own.queue("send"), send);
+    own.submit(own.queue("receive"), receive);
+    own.wait(send);
+    own.wait(receive);
+  }
+  EXPECT_EQ(received, sent);
+}
+
 TEST_F(PointToPoint, messages_meet_by_name_whatever_the_order) {
   constexpr int count = 8;
   std::vector<std::vector<double>> sent;

@@ -190,8 +190,27 @@ TEST(Asynchronous, a_resume_goes_on_where_the_pipeline_was_drained) {
   auto other = small_trainer<Asynchronous>(options, world);
   ASSERT_TRUE(checkpoint::resume(other, folder.path()).has_value());
   EXPECT_EQ(other.evaluate(1), held_out);
+  EXPECT_EQ(other.progress_state().updates, 4);
   other.step();
   EXPECT_EQ(weights_of(other), weights_of(trainer));
+}
+
+/// What waits to be sent or read takes no more memory the longer a step is; its batches and verdicts do.
+TEST(Asynchronous, memory_does_not_grow_with_the_updates_of_a_step) {
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  Bytes each_batch = 0;  // with what it is counted by; a tensor between stages has 1848 bytes
+  for (const int input : model.dag().inputs) each_batch += round_up(model.dag().tensor_at(input).spec.bytes(), 64);
+  for (const char* const schedule : {"1f1b", "zb-h1", "pipedream", "2bw"}) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto estimate = [&](int m) {
+        return Asynchronous::estimate(model, asynchronous_options(4, schedule, m), 4, rank);
+      };
+      const StepEstimate few = estimate(16);
+      const StepEstimate many = estimate(64);
+      EXPECT_LE(many.device_bytes, few.device_bytes + 48 * (each_batch + 128)) << schedule << " on stage " << rank;
+      EXPECT_LE(many.host_bytes, few.host_bytes + 48 * Bytes{64}) << schedule << " on stage " << rank;
+    }
+  }
 }
 
 /// The storages that a stage's first bucket is updated in, in the order in which they are written.

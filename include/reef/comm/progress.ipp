@@ -91,7 +91,7 @@ REEF_INLINE Progress::Progress(MPI_Comm parent, const std::string& name, Progres
     : options_(checked(std::move(options), size_of(parent))),
       data_(parent, name + ".data"),
       control_comm_(parent, name + ".control"),
-      names_(detail::largest_tag(data_)),
+      names_(detail::largest_tag()),
       window_(detail::open_window(data_, options_)),
       wire_(data_.handle(), rank(), size(), options_.network, meter_,
             options_.checksums),

@@ -294,16 +294,15 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
         const bool within = versions.within_a_step();
         const T* const before =
             within ? context.template at<const T>(view.weights.front()) : kernel.weight;
-        const std::int64_t updates = versions.updates(plan.micro_batches.front());
         const std::int64_t update = within ? i.micro_batch / versions.every : 0;
-        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, before, n, updates, update,
+        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, before, n, update,
                 &state = context.state, rule](Lane& lane) mutable {
           if (before != kernel.weight) {
             lane.copy(kernel.weight, before, static_cast<std::size_t>(n) * sizeof(T), device::Copy::on_device);
           }
           if (!verdict->commit) return;
           kernel.scale = static_cast<E>(verdict->scale);
-          const std::int64_t t = state.committed * updates + update + 1;
+          const std::int64_t t = state.updates + update + 1;
           detail::apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
             part.c = rule.template coefficients<E>(t, state.learning_rate, decays);
           });

@@ -17,10 +17,9 @@
 ///
 /// Of both:
 ///
-/// | with   | an optimizer that updates within a step (Ddp, Zero1), one replica, NonFinite::ignore                    |
+/// | with   | an optimizer that updates within a step (Ddp, Zero1), one replica, NonFinite::ignore and no clipping    |
 /// | ties   | a parameter that several stages use is on all of them of the version that the stage of its first use has |
-/// | rule   | counts updates: its step number is (steps before) * (updates of a step) + update; the learning rate is that |
-/// |        | of the step. A resume goes on with as many micro-batches                                                |
+/// | rule   | counts updates, which a checkpoint keeps; the learning rate is that of the step                       |
 /// | scale  | an update divides by the loss weights of its own micro-batches                                          |
 /// | proof  | a version is a storage and how often it has been written: an update between a micro-batch's forward and |
 /// |        | backward that overwrites what these read is refused as any other race                                  |
@@ -36,6 +35,7 @@ namespace reef::inline v0::pipeline {
 /// options.topology = run::Topology(1, 4);
 /// options.micro_batches = {256};  // and as many updates, between one drain and the next
 /// options.non_finite = optim::NonFinite::ignore;
+/// options.clip_norm = 0;
 /// \endcode
 ///
 /// | time   | m (f + b) + (p - 1)(f + b) for m updates: one ramp for all of them               |
@@ -69,6 +69,7 @@ struct TwoBwOptions : ScheduledOptions {
 /// options.micro_batches = {64};
 /// options.pipeline.micro_batches_per_update = 8;  // 8 updates a step
 /// options.non_finite = optim::NonFinite::ignore;
+/// options.clip_norm = 0;
 /// \endcode
 ///
 /// | time   | as PipeDream                                                                     |

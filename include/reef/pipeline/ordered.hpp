@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
 #include <reef/pipeline/asynchronous.hpp>
 #include <reef/pipeline/scheduled.hpp>
@@ -17,7 +18,7 @@ namespace reef::inline v0::pipeline {
 /// TrainerOptions::pipeline of Ordered.
 struct OrderedOptions : ScheduledOptions {
   std::string schedule{};       ///< that plan::pipeline_order_of knows, or "searched"; or, if that is empty,
-  plan::PipelineOrder order{};  ///< its ranks are stages; of as many micro-batches as every replica has
+  plan::PipelineOrder order{};  ///< its ranks are stages; of as many units (by default: micro-batches) as every replica has
   int micro_batches_per_update = 0;  ///< of "2bw": TwoBwOptions
 };
 
@@ -45,9 +46,10 @@ struct Ordered : Scheduled<Ordered> {
       throw OptionError("reef::pipeline::Ordered: there is neither a schedule nor an order.\n"
                         "  fix: options.pipeline.schedule = \"1f1b\", or options.pipeline.order.");
     }
-    throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches,
-                      " micro-batches, but a replica has ", micro_batches,
-                      ".\n  fix: TrainerOptions::micro_batches of the order's number.");
+    const char* const what = options.unit == 1 ? " micro-batches" : " units of micro-batches";
+    throw OptionError("reef::pipeline::Ordered: the order is of ", options.order.micro_batches, what,
+                      ", but a replica has ", micro_batches, what,
+                      ".\n  fix: TrainerOptions::micro_batches, or ScheduledOptions::unit, by which it has the order's number.");
   }
   static std::vector<int> stage_of_chunk(int stages, const Options& options) {
     if (options.schedule == searched) return detail::looped(stages, 1);
@@ -61,6 +63,11 @@ struct Ordered : Scheduled<Ordered> {
       return TwoBw::weight_versions(stages, {{}, options.micro_batches_per_update});
     }
     return {};
+  }
+
+  static void hash(Hash& hash, const Options& options) {
+    Scheduled::hash(hash, options);
+    hash.add(options.schedule).add(plan::text_of(options.order)).add(options.micro_batches_per_update);
   }
 
 private:

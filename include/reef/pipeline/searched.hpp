@@ -15,7 +15,7 @@ namespace reef::inline v0::pipeline {
 struct SearchedOptions : ScheduledOptions {
   std::uint64_t seed = 0;
   int effort = 20;  ///< rounds, of some 30 ms each
-  std::vector<int> max_activations{};  ///< by stage, in micro-batches; empty: as many as 1F1B holds, p - r
+  std::vector<int> max_activations{};  ///< by stage, in units (ScheduledOptions::unit); empty: as many as 1F1B holds, p - r
   bool splits_backward = true;  ///< backwards may run in halves, of which the second is what bubbles are filled with
 
   /// Throws OptionError.

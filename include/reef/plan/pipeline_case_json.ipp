@@ -120,6 +120,7 @@ REEF_INLINE PipelineCase pipeline_case_from_json(const io::Json& json, std::stri
     for (const std::string_view name : pipeline_schedule_names) {
       names += concat(names.empty() ? "" : ", ", name);
     }
+    for (const std::string_view name : asynchronous_schedule_names) names += concat(", ", name);
     throw DecodeError("reef::plan: ", source, ": 'schedule' is ", in_quotes(result.schedule),
                       ".\n  fix: one of ", names, ".");
   }

@@ -40,6 +40,7 @@ struct StepState {
   std::uint64_t seed = 0;
   std::uint64_t micro_batch = 0;  ///< of all ranks, that the steps so far have used up
   std::int64_t committed = 0;     ///< optimizer steps that changed the weights
+  std::int64_t updates = 0;       ///< of a weight, by these: as many, or more where a pipeline updates within a step
   double learning_rate = 0;
   double next_learning_rate = 0;  ///< of the step after this one
   std::int64_t began = 0;         ///< steps after which ranks last began at the same weights

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,8 +59,21 @@ public:
   }
 
 private:
-  StorageId host(std::string name, Bytes bytes) {
-    return builder_.program.add_storage(std::move(name), bytes, Place::host);
+  /// Slots of messages that come again within a step. More are not under way than there are versions.
+  struct Slots {
+    std::map<std::string, std::pair<std::vector<StorageId>, std::size_t>> by_name{};  ///< and how often they were used
+  };
+
+  /// Without updates within the step, each message has a slot of its own.
+  StorageId host(const std::string& name, Bytes bytes) {
+    if (!builder_.updates_within_the_step()) {
+      return builder_.program.add_storage(name, bytes, Place::host);
+    }
+    const std::vector<int>& kept = builder_.plan.weight_versions.kept;
+    const auto most = static_cast<std::size_t>(*std::max_element(kept.begin(), kept.end()));
+    auto& [slots, used] = builder_.scratch<Slots>().by_name[name];
+    if (slots.size() < most) slots.push_back(builder_.program.add_storage(name, bytes, Place::host));
+    return slots[used++ % most];
   }
   void copy(std::string_view kind, Lane lane, int index, std::vector<Value> from, Value to,
             Bytes bytes) {

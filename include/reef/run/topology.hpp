@@ -193,6 +193,10 @@ struct Topology {
     for (const int& stage : stage_of_segment) {
       result += concat(&stage == stage_of_segment.data() ? ", stages of segments " : " ", stage);
     }
+    for (const int& chunk : chunk_of_segment) {
+      result += concat(&chunk == chunk_of_segment.data() ? ", chunks of segments " : " ", chunk);
+    }
+    for (const int& bound : bounds) result += concat(&bound == bounds.data() ? ", chunks from node " : " ", bound);
     return result;
   }
 

@@ -101,6 +101,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
     io::Manifest manifest;
     manifest.facts = {{"user", facts},
                       {"committed", state.committed},
+                      {"updates", state.updates},
                       {"micro_batches", micro_batches.next},
                       {"unused", micro_batches.unused},
                       {"pending", trainer.pending()},
@@ -261,6 +262,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   io::Manifest manifest;
   std::int64_t committed = 0;
   std::int64_t began = 0;
+  std::int64_t updates = 0;
   comm::CounterState micro_batches;
   io::Json user;
   bool pending = false;
@@ -288,6 +290,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     micro_batches.unused =
         io::value_or<std::vector<std::uint64_t>>(manifest.facts, "unused", {}, written);
     began = io::value_or<std::int64_t>(manifest.facts, "began", 0, written);
+    updates = io::value_or<std::int64_t>(manifest.facts, "updates", committed, written);
     if (committed < 0 || static_cast<std::uint64_t>(committed) != steps.back()) {
       throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed,
                         ", its folder of step ", steps.back(),
@@ -298,6 +301,10 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
                         ", but its ranks began together after step ", began,
                         ".\n  fix: ", io::checkpoint_fix);
     }
+    if (updates < committed) {
+      throw DecodeError("reef::checkpoint::resume: ", source, " is of step ", committed, ", but of ", updates,
+                        " updates.\n  fix: ", io::checkpoint_fix);
+    }
     if (!micro_batches.possible()) {
       throw DecodeError("reef::checkpoint::resume: ", source, " has unused micro-batches that do ",
                         "not rise, or reach the next one.\n  fix: ", io::checkpoint_fix);
@@ -307,7 +314,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   trainer.set_pending(pending);
   detail::together(trainer.progress(), "reading a checkpoint again",
                    [&] { loader->fill(folder, manifest.shards); });
-  trainer.set_progress(committed, micro_batches, began);
+  trainer.set_progress(committed, micro_batches, began, updates);
   return user;
 }
 

@@ -192,7 +192,10 @@ public:
     const Executable& ran = run_step();
     const optim::Verdict& verdict = verdict_of(ran);
     state_.micro_batch += micro_batches_of(verdict);
-    if (verdict.commit || periodic) ++state_.committed;
+    if (verdict.commit || periodic) {
+      ++state_.committed;
+      state_.updates += plan_.weight_versions.updates(plan_.micro_batches.front());
+    }
     StepResult result = result_of(verdict, trace::now() - begin);
     if (verdict.finite || verdict.commit) return result;
     result.not_finite = diagnose(verdict);
@@ -306,11 +309,12 @@ public:
   }
 
   /// Goes on as after so many steps and micro-batches of all ranks: with parameters and state set,
-  /// the end of a resume.
+  /// the end of a resume. `updates`: of a weight, where they are not as many as steps.
   void set_progress(std::int64_t committed, const comm::CounterState& micro_batches,
-                    std::int64_t began = 0) {
+                    std::int64_t began = 0, std::optional<std::int64_t> updates = {}) {
     same_weights_ = false;  // on all ranks, whatever each of them holds
     state_.committed = committed;
+    state_.updates = updates.value_or(committed);
     state_.micro_batch = micro_batches.next;
     taken_ = divide_up(micro_batches.next, replicas());
     if constexpr (periodic) state_.began = pending_ ? began : committed;

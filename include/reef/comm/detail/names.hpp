@@ -8,13 +8,12 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <reef/comm/communicator.hpp>
 #include <reef/core/error.hpp>
 
 namespace reef::inline v0::comm::detail {
 
 /// The largest tag that MPI takes.
-int largest_tag(const Communicator& communicator);
+int largest_tag();
 
 /// The operations that this rank knows, and the MPI tags that they use. Any thread.
 class Names {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,7 @@
 #include <reef/comm/message.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/pipeline/detail/places.hpp>
 #include <reef/pipeline/detail/versioned_weights.hpp>
 #include <reef/pipeline/kinds.hpp>
 #include <reef/run/instructions.hpp>
@@ -51,6 +53,9 @@ public:
       const graph::RemoteEdge& edge = plan_.remote_edges[e];
       if (edge.gradient && !builder.trains()) continue;
       const std::size_t back = edge.gradient ? 1 : 0;
+      if (stage_of(edge.to) == builder.stage() || stage_of(edge.from) == builder.stage()) {
+        crossing_.insert({edge.tensor, edge.gradient});
+      }
       if (stage_of(edge.to) == builder.stage()) {
         arriving_[index(edge.to)][back].push_back(static_cast<int>(e));
         add_ring(rings_.received[e], e, "received");
@@ -83,6 +88,8 @@ public:
     }
     if (builder_.trains() && !versions_) run::add_folds(builder_, fold_);
     versions_.reset();
+    const int count = builder_.phase.one_micro_batch ? 1 : timetable_.micro_batches;
+    PlaceSharer(builder_, first_, count, crossing_).run();
   }
 
 private:
@@ -304,6 +311,7 @@ private:
   EdgesOfSegment arriving_{};
   EdgesOfSegment leaving_{};
   std::map<std::pair<int, bool>, std::vector<int>> produced_{};
+  std::set<Crossing> crossing_{};  ///< to or from this stage
   std::vector<Awaited> awaited_{};                            ///< in the order of production
   std::map<std::pair<int, int>, std::size_t> place_of_{};     ///< by edge and micro-batch
   std::size_t posted_ = 0;

@@ -27,8 +27,11 @@ inline void require_drained(const run::StepPlan& plan) {
   if (plan.waits_for_global_norm) {
     throw OptionError(what, "updates wait for the norm of all gradients.\n"
                       "  why: the other stages' gradients of that update are not there.\n"
-                      "  fix: TrainerOptions::non_finite = NonFinite::ignore, which neither looks for what is not finite nor "
-                      "clips.");
+                      "  fix: TrainerOptions::non_finite = NonFinite::ignore and clip_norm = 0.");
+  }
+  if (static_cast<int>(plan.weight_versions.kept.size()) != plan.topology.stages) {
+    throw OptionError(what, "it says of ", plan.weight_versions.kept.size(), " stages how many versions they keep.\n  fix: of all ",
+                      plan.topology.stages, ".");
   }
   if (plan.chunk_of_segment.back() >= plan.topology.stages) {
     throw OptionError(what, "stages have several chunks.\n  fix: one on each: stage r has chunk r.");

@@ -139,7 +139,7 @@ auto Trainer<Policies...>::planned(const Model& model, Options options, int rank
   options.activations = plan.activations;
   if (options.activations.empty()) options.activations = {Activations::keep};
   options.swapping = plan.swapping;
-  if (plan.topology.stages > 1) options.topology = plan.topology;
+  if (options.topology || plan.topology.chunks() > 1) options.topology = plan.topology;
   options.cuts.clear();
   for (const graph::Segment& segment : plan.segments) {
     if (segment.first > 0) options.cuts.push_back(segment.first);
