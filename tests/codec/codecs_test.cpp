@@ -16,6 +16,7 @@
 #include <reef/codec/detail/dynamic_code.hpp>
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/normal_float4.hpp>
+#include <reef/codec/top_k.hpp>
 #include <reef/codec/uniform8.hpp>
 #include <reef/core/random.hpp>
 
@@ -32,16 +33,16 @@ Numbers normal_numbers(std::size_t n, std::uint64_t seed) {
 }
 
 template <class Codec>
-Message encoded(const Codec& codec, const Numbers& values) {
-  Message message(codec.encoded_bytes(static_cast<std::int64_t>(values.size())));
-  message.resize(codec.encode(values, message));
+Message encoded(const Codec& format, const Numbers& values) {
+  Message message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+  message.resize(format.encode(values, message));
   return message;
 }
 
 template <class Codec>
-Numbers decoded(const Codec& codec, const Message& message, std::size_t n) {
+Numbers decoded(const Codec& format, const Message& message, std::size_t n) {
   Numbers values(n, 7.0F);
-  codec.decode(message, values);
+  format.decode(message, values);
   return values;
 }
 
@@ -53,47 +54,48 @@ void each_codec(const F& f) {
   f(codec::NormalFloat4{});
   f(codec::NormalFloat4{.block = 6, .nested = true});
   f(codec::Uniform8{});
+  f(codec::TopK{.ratio = 1});
 }
 
 TEST(Codecs, take_the_bytes_that_they_say_and_decode_near_to_what_was_encoded) {
-  each_codec([](const auto& codec) {
+  each_codec([](const auto& format) {
     for (const std::size_t n : {0U, 1U, 2U, 63U, 64U, 65U, 4096U, 4097U, 30000U}) {
       const Numbers values = normal_numbers(n, n);
-      const Message message = encoded(codec, values);
-      EXPECT_EQ(message.size(), codec.encoded_bytes(static_cast<std::int64_t>(n)));
-      const Numbers back = decoded(codec, message, n);
+      const Message message = encoded(format, values);
+      EXPECT_EQ(message.size(), format.encoded_bytes(static_cast<std::int64_t>(n)));
+      const Numbers back = decoded(format, message, n);
       double error = 0;
       double all = 1e-30;
       for (std::size_t i = 0; i < n; ++i) {
         error += std::pow(static_cast<double>(values[i]) - static_cast<double>(back[i]), 2);
         all += std::pow(static_cast<double>(values[i]), 2);
       }
-      EXPECT_LT(std::sqrt(error / all), 0.13) << codec.name << " of " << n;
-      EXPECT_EQ(encoded(codec, values), message) << "the same bytes again";
+      EXPECT_LT(std::sqrt(error / all), 0.13) << format.name << " of " << n;
+      EXPECT_EQ(encoded(format, values), message) << "the same bytes again";
     }
   });
 }
 
 TEST(Codecs, refuse_a_message_of_which_any_bit_differs_and_write_nothing) {
-  each_codec([](const auto& codec) {
+  each_codec([](const auto& format) {
     const Numbers values = normal_numbers(100, 3);
-    const Message message = encoded(codec, values);
+    const Message message = encoded(format, values);
     const Numbers untouched(100, 7.0F);
     Numbers out = untouched;
     for (std::size_t bit = 0; bit < 8 * message.size(); ++bit) {
       Message damaged = message;
       damaged[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
-      EXPECT_THROW(codec.decode(damaged, out), DecodeError) << codec.name << ", bit " << bit;
+      EXPECT_THROW(format.decode(damaged, out), DecodeError) << format.name << ", bit " << bit;
     }
     for (std::size_t size = 0; size < message.size(); ++size) {
-      EXPECT_THROW(codec.decode(std::span(message).first(size), out), DecodeError) << codec.name << ", " << size << " bytes";
+      EXPECT_THROW(format.decode(std::span(message).first(size), out), DecodeError) << format.name << ", " << size << " bytes";
     }
     Message longer = message;
     longer.push_back(std::byte{});
-    EXPECT_THROW(codec.decode(longer, out), DecodeError);
+    EXPECT_THROW(format.decode(longer, out), DecodeError);
     EXPECT_EQ(out, untouched);
     Numbers fewer(99);
-    EXPECT_THROW(codec.decode(message, fewer), DecodeError);
+    EXPECT_THROW(format.decode(message, fewer), DecodeError);
   });
   Numbers out(10);
   EXPECT_THROW((codec::Blockwise8{.block = 8}.decode(encoded(codec::Blockwise8{.block = 16}, Numbers(10)), out)),
@@ -111,13 +113,99 @@ TEST(Codecs, say_where_there_is_no_room_and_which_members_cannot_be) {
 TEST(Codecs, what_is_not_finite_is_seen) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {
-    each_codec([bad](const auto& codec) {
+    each_codec([bad](const auto& format) {
       Numbers values = normal_numbers(100, 5);
       values[17] = bad;
-      const Numbers back = decoded(codec, encoded(codec, values), values.size());
+      const Numbers back = decoded(format, encoded(format, values), values.size());
       EXPECT_TRUE(std::any_of(back.begin(), back.end(), [](float v) { return !std::isfinite(v); }))
-          << codec.name << " of " << bad;
+          << format.name << " of " << bad;
     });
+  }
+}
+
+/// What a sort says, of numbers with ties, zeros, NaN and infinity among them.
+TEST(Codecs, top_k_keeps_the_largest_and_of_ties_the_lower_index) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const std::size_t n = 1 + random_bits({seed, 0, 0, 1}, 0) % 300;
+    Numbers values = normal_numbers(n, seed);
+    for (std::size_t i = 0; i < n; ++i) {
+      switch (random_bits({seed, 0, 0, 2}, i) % 7) {
+        case 0: values[i] = 0; break;
+        case 1: values[i] = -0.5F; break;
+        case 2: values[i] = 0.5F; break;
+        case 3: if (seed % 3 == 0) values[i] = std::numeric_limits<float>::infinity(); break;
+        case 4: if (seed % 5 == 0) values[i] = std::numeric_limits<float>::quiet_NaN(); break;
+        default: break;
+      }
+    }
+    const auto key = [&](std::uint32_t i) { return std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffU; };
+    std::vector<std::uint32_t> sorted(n);
+    for (std::uint32_t i = 0; i < n; ++i) sorted[i] = i;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](auto a, auto b) { return key(a) > key(b); });
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}, n / 7, n / 2, n}) {
+      std::vector<std::uint32_t> best(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(k));
+      std::sort(best.begin(), best.end());
+      EXPECT_EQ(codec::largest_indices(values, static_cast<std::int64_t>(k)), best) << seed << ", " << k;
+    }
+  }
+}
+
+TEST(Codecs, top_k_sends_what_it_keeps_and_what_was_decoded_again_as_the_same_bytes) {
+  for (const std::size_t n : {1U, 8U, 100U, 5000U, 70000U}) {
+    for (const double ratio : {1.0, 1.3, 3.0, 10.0, 100.0, 1e6}) {
+      const codec::TopK format{ratio};
+      const Numbers values = normal_numbers(n, n);
+      const Message message = encoded(format, values);
+      EXPECT_LE(message.size(), format.encoded_bytes(static_cast<std::int64_t>(n)));
+      const Numbers back = decoded(format, message, n);
+      Numbers expected(n, 0.0F);
+      for (const std::uint32_t i : codec::largest_indices(values, format.kept(static_cast<std::int64_t>(n)))) {
+        expected[i] = values[i];
+      }
+      EXPECT_EQ(back, expected);
+      EXPECT_EQ(encoded(format, back), message) << n << " at " << ratio;
+    }
+  }
+}
+
+/// Of each form as many as it is the least for, and all others all the same.
+TEST(Codecs, indices_come_back_in_every_form) {
+  for (std::uint64_t seed = 1; seed <= 25; ++seed) {
+    const auto n = static_cast<std::int64_t>(1 + random_bits({seed, 0, 0, 3}, 0) % 80000);
+    const std::uint32_t one_in = 1U << (random_bits({seed, 0, 0, 3}, 1) % 14);
+    std::vector<std::uint32_t> indices;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (random_bits({seed, 0, 0, 4}, static_cast<std::uint64_t>(i)) % one_in == 0) indices.push_back(static_cast<std::uint32_t>(i));
+    }
+    const codec::IndexCoding least = codec::least_coding(indices, n);
+    for (const codec::IndexForm form : {codec::IndexForm::bitmap, codec::IndexForm::blocked, codec::IndexForm::rice}) {
+      codec::IndexCoding coding{form, 7, 0};
+      coding.bytes = form == codec::IndexForm::bitmap    ? codec::detail::bitmap_bytes(n)
+                     : form == codec::IndexForm::blocked ? codec::detail::blocked_bytes(n, indices.size())
+                                                         : codec::detail::rice_bytes(indices, 7);
+      EXPECT_LE(least.bytes, coding.bytes);
+      Message bytes(coding.bytes);
+      codec::write_indices(indices, n, coding, bytes);
+      std::vector<std::uint32_t> back(indices.size());
+      EXPECT_TRUE(codec::read_indices(bytes, n, coding, back));
+      EXPECT_EQ(back, indices);
+      if (bytes.empty() || indices.empty()) continue;
+      EXPECT_FALSE(codec::read_indices(std::span(bytes).first(bytes.size() - 1), n, coding, back)) << "cut";
+      back.pop_back();
+      EXPECT_FALSE(codec::read_indices(bytes, n, coding, back)) << "one too many";
+    }
+  }
+}
+
+/// At one in 100 of 2^20 numbers: the entropy of which are kept.
+TEST(Codecs, indices_take_little_more_than_their_entropy) {
+  const std::int64_t n = 1 << 20;
+  const Numbers values = normal_numbers(static_cast<std::size_t>(n), 2);
+  for (const double density : {0.25, 0.1, 0.01, 0.001}) {
+    const auto k = static_cast<std::int64_t>(density * static_cast<double>(n));
+    const codec::IndexCoding coding = codec::least_coding(codec::largest_indices(values, k), n);
+    const double entropy = -density * std::log2(density) - (1 - density) * std::log2(1 - density);
+    EXPECT_LT(8 * static_cast<double>(coding.bytes), 1.03 * entropy * static_cast<double>(n)) << density;
   }
 }
 

@@ -21,7 +21,8 @@ void decode(const Codec& format, std::span<const std::byte> message, std::size_t
   constexpr float untouched = 7;
   std::vector<float> values(n, untouched);
   if (fuzz::reads([&] { format.decode(message, values); })) {
-    fuzz::demand(message.size() == format.encoded_bytes(static_cast<std::int64_t>(n)),
+    const Bytes most = format.encoded_bytes(static_cast<std::int64_t>(n));
+    fuzz::demand(Codec::exact ? message.size() == most : message.size() <= most,
                  "what is believed has the bytes that so many numbers take");
   } else {
     fuzz::demand(std::all_of(values.begin(), values.end(), [](float v) { return v == untouched; }),
@@ -51,5 +52,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   decode_both(codec::Uniform8{}, codec::CodecId::uniform8, 0, input, n);
   decode_both(codec::NormalFloat4{}, codec::CodecId::normal_float4, 64 << 1, input, n);
   decode_both(codec::NormalFloat4{.block = 8, .nested = true}, codec::CodecId::normal_float4, 8 << 1 | 1, input, n);
+  const codec::TopK top_k{.ratio = 5};
+  decode_both(top_k, codec::CodecId::top_k,
+              static_cast<std::uint64_t>(top_k.kept(static_cast<std::int64_t>(n))), input, n);
   return 0;
 }

@@ -21,7 +21,7 @@ namespace reef::inline v0::codec {
 /// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
 /// | laws   | a pure function of values and members, whatever the machine and its threads; a message that is cut,       |
 /// |        | damaged or of something else is refused                                                                   |
-/// | models | Blockwise8, NormalFloat4, Uniform8                                                                         |
+/// | models | Blockwise8, NormalFloat4, TopK, Uniform8                                                                   |
 ///
 /// \code
 /// // given: std::span<const float> values

@@ -24,7 +24,7 @@
 namespace reef::inline v0::codec {
 
 /// Of codecs, in messages: a number is never given away twice.
-enum class CodecId : std::uint32_t { blockwise8 = 1, uniform8 = 2, normal_float4 = 3 };
+enum class CodecId : std::uint32_t { blockwise8 = 1, uniform8 = 2, normal_float4 = 3, top_k = 4 };
 
 inline constexpr Bytes message_head_bytes = 32;
 

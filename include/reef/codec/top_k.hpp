@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// In which form indices that ascend travel: the one that takes least for those at hand.
+///
+/// | all     | there are none: every number is there                                                           |
+/// | bitmap  | a bit for each number                                                                            |
+/// | blocked | in blocks of 65536 numbers: how many there are, 32 bits; then of each its low 16 bits             |
+/// | rice    | gaps: the low `parameter` bits, and the rest as so many ones and a zero                           |
+enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice };
+
+/// What indices take, and in which form.
+struct IndexCoding {
+  IndexForm form = IndexForm::all;
+  std::uint8_t parameter = 0;  ///< rice
+  Bytes bytes = 0;
+};
+
+/// The least for these indices of n numbers, which ascend. O(indices).
+IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n);
+
+/// Writes them, coding.bytes long.
+void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
+                   std::span<std::byte> to);
+
+/// Reads so many; false unless they ascend below n, and take all of `from`, with zeros behind the last bit.
+bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCoding& coding,
+                  std::span<std::uint32_t> indices);
+
+/// The indices of the k numbers of largest magnitude, ascending; of two as large, the lower. A NaN is larger than any number.
+std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k);
+
+/// The numbers of largest magnitude, one in `ratio`; the others decode to 0.
+///
+///     payload   form of the indices, 1 byte | its parameter, 1 | values, fp32, by index | indices
+///
+/// \code
+/// // given: std::span<const float> values
+/// const codec::TopK format{.ratio = 100};
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// message.resize(format.encode(values, message));
+/// \endcode
+///
+/// | wire    | k = n / ratio, rounded up: 4 bytes each, and the indices: at one in 100 some 8.1 bits each, the       |
+/// |         | entropy's bound being 8.08                                                                          |
+/// | ties    | to the lower index; NaN is larger than any number, so that it is seen                               |
+/// | again   | what was decoded encodes to the same bytes                                                          |
+/// | cost    | two passes, and the candidates of one of 32768 classes of magnitude                                 |
+/// | errors  | OptionError for a ratio below 1                                                                     |
+///
+/// Source: Aji and Heafield, arXiv 1704.05021; FusionLLM, arXiv 2410.12707, section 5. Gaps: Rice 1979.
+struct TopK {
+  double ratio = 100;
+
+  static constexpr std::string_view name = "top_k";
+  static constexpr bool exact = false;
+  static constexpr bool lossless = false;
+  static constexpr bool linear = false;
+
+  /// k of n numbers: at least one, if there is one.
+  [[nodiscard]] std::int64_t kept(std::int64_t n) const;
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
+  void decode(std::span<const std::byte> message, std::span<float> values) const;
+};
+
+static_assert(codec<TopK>);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/top_k.ipp>
+#endif

@@ -1,0 +1,309 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include <reef/codec/top_k.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+
+namespace reef::inline v0::codec {
+
+namespace detail {
+
+inline constexpr std::int64_t index_block = 65536;
+
+inline Bytes bitmap_bytes(std::int64_t n) { return static_cast<Bytes>((n + 7) / 8); }
+inline Bytes blocked_bytes(std::int64_t n, std::size_t count) {
+  return 4 * static_cast<Bytes>((n + index_block - 1) / index_block) + 2 * count;
+}
+inline Bytes rice_bytes(std::span<const std::uint32_t> indices, unsigned parameter) {
+  std::uint64_t bits = indices.size() * (1 + std::uint64_t{parameter});
+  std::uint32_t next = 0;
+  for (const std::uint32_t index : indices) {
+    bits += (index - next) >> parameter;
+    next = index + 1;
+  }
+  return (bits + 7) / 8;
+}
+
+/// Bits, the first the lowest of the first byte.
+class BitWriter {
+public:
+  explicit BitWriter(std::byte* to) : to_(to) {}
+
+  void write(std::uint64_t bits, unsigned count) {  // up to 32
+    pending_ |= bits << filled_;
+    filled_ += count;
+    while (filled_ >= 8) {
+      *to_++ = static_cast<std::byte>(pending_);
+      pending_ >>= 8;
+      filled_ -= 8;
+    }
+  }
+  void finish() {
+    if (filled_ > 0) *to_ = static_cast<std::byte>(pending_);
+  }
+
+private:
+  std::byte* to_;
+  std::uint64_t pending_ = 0;
+  unsigned filled_ = 0;
+};
+
+class BitReader {
+public:
+  explicit BitReader(std::span<const std::byte> from) : from_(from) {}
+
+  [[nodiscard]] bool has(std::uint64_t bits) const { return at_ + bits <= 8 * std::uint64_t{from_.size()}; }
+  std::uint32_t read(unsigned count) {
+    std::uint32_t result = 0;
+    for (unsigned bit = 0; bit < count; ++bit, ++at_) result |= (current() ? 1U : 0U) << bit;
+    return result;
+  }
+  /// Ones up to a zero, which is read too; more than `most` if there are more, or no zero.
+  std::uint64_t ones(std::uint64_t most) {
+    std::uint64_t count = 0;
+    while (count <= most && has(1)) {
+      const bool one = current();
+      ++at_;
+      if (!one) return count;
+      ++count;
+    }
+    return most + 1;
+  }
+  /// Less than a byte is left, and it is 0.
+  [[nodiscard]] bool ended() {
+    while (at_ % 8 != 0) {
+      if (current()) return false;
+      ++at_;
+    }
+    return at_ == 8 * std::uint64_t{from_.size()};
+  }
+
+private:
+  [[nodiscard]] bool current() const {
+    return (std::to_integer<unsigned>(from_[static_cast<std::size_t>(at_ / 8)]) >> (at_ % 8) & 1U) != 0;
+  }
+
+  std::span<const std::byte> from_;
+  std::uint64_t at_ = 0;
+};
+
+inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
+
+}  // namespace detail
+
+REEF_INLINE IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n) {
+  if (static_cast<std::int64_t>(indices.size()) == n) return {};
+  if (indices.empty()) return {IndexForm::rice, 0, 0};
+  IndexCoding best{IndexForm::bitmap, 0, detail::bitmap_bytes(n)};
+  const auto consider = [&best](const IndexCoding& other) {
+    if (other.bytes < best.bytes) best = other;
+  };
+  consider({IndexForm::blocked, 0, detail::blocked_bytes(n, indices.size())});
+  // Around the best parameter for gaps that are geometric: log2 of their mean times ln 2.
+  const double mean = static_cast<double>(n) / static_cast<double>(indices.size());
+  const int guess = std::max(0, static_cast<int>(std::floor(std::log2(std::max(mean * 0.6931, 1.0)))));
+  for (int parameter = std::max(0, guess - 1); parameter <= std::min(guess + 1, 31); ++parameter) {
+    consider({IndexForm::rice, static_cast<std::uint8_t>(parameter),
+              detail::rice_bytes(indices, static_cast<unsigned>(parameter))});
+  }
+  return best;
+}
+
+REEF_INLINE void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
+                               std::span<std::byte> to) {
+  switch (coding.form) {
+    case IndexForm::all: break;
+    case IndexForm::bitmap:
+      std::fill(to.begin(), to.end(), std::byte{});
+      for (const std::uint32_t index : indices) to[index / 8] |= std::byte{1} << static_cast<int>(index % 8);
+      break;
+    case IndexForm::blocked: {
+      std::byte* at = to.data();
+      std::size_t i = 0;
+      for (std::int64_t end = detail::index_block; end - detail::index_block < n; end += detail::index_block) {
+        std::byte* const head = at;
+        at += sizeof(std::uint32_t);
+        std::uint32_t count = 0;
+        for (; i < indices.size() && static_cast<std::int64_t>(indices[i]) < end; ++i, ++count) {
+          const auto low = static_cast<std::uint16_t>(indices[i]);
+          std::memcpy(at, &low, sizeof low);
+          at += sizeof low;
+        }
+        std::memcpy(head, &count, sizeof count);
+      }
+      break;
+    }
+    case IndexForm::rice: {
+      detail::BitWriter writer(to.data());
+      std::uint32_t next = 0;
+      for (const std::uint32_t index : indices) {
+        const std::uint32_t gap = index - next;
+        writer.write(gap & ((std::uint64_t{1} << coding.parameter) - 1), coding.parameter);
+        for (std::uint32_t ones = gap >> coding.parameter; ones > 0;) {
+          const std::uint32_t some = std::min(ones, 31U);
+          writer.write((std::uint64_t{1} << some) - 1, some);
+          ones -= some;
+        }
+        writer.write(0, 1);
+        next = index + 1;
+      }
+      writer.finish();
+      break;
+    }
+  }
+}
+
+REEF_INLINE bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCoding& coding,
+                              std::span<std::uint32_t> indices) {
+  const std::size_t count = indices.size();
+  switch (coding.form) {
+    case IndexForm::all:
+      for (std::size_t i = 0; i < count; ++i) indices[i] = static_cast<std::uint32_t>(i);
+      return from.empty() && static_cast<std::int64_t>(count) == n;
+    case IndexForm::bitmap: {
+      if (from.size() != detail::bitmap_bytes(n)) return false;
+      std::size_t found = 0;
+      for (std::size_t byte = 0; byte < from.size(); ++byte) {
+        for (auto bits = std::to_integer<unsigned>(from[byte]); bits != 0; bits &= bits - 1) {
+          const auto index = static_cast<std::int64_t>(8 * byte) + std::countr_zero(bits);
+          if (found == count || index >= n) return false;
+          indices[found++] = static_cast<std::uint32_t>(index);
+        }
+      }
+      return found == count;
+    }
+    case IndexForm::blocked: {
+      if (from.size() != detail::blocked_bytes(n, count)) return false;
+      const std::byte* at = from.data();
+      std::size_t found = 0;
+      for (std::int64_t begin = 0; begin < n; begin += detail::index_block) {
+        std::uint32_t in_block = 0;
+        std::memcpy(&in_block, at, sizeof in_block);
+        at += sizeof in_block;
+        if (in_block > count - found) return false;
+        std::int64_t before = begin - 1;
+        for (std::uint32_t i = 0; i < in_block; ++i) {
+          std::uint16_t low = 0;
+          std::memcpy(&low, at, sizeof low);
+          at += sizeof low;
+          const std::int64_t index = begin + low;
+          if (index <= before || index >= n) return false;
+          indices[found++] = static_cast<std::uint32_t>(index);
+          before = index;
+        }
+      }
+      return found == count;
+    }
+    case IndexForm::rice: {
+      if (coding.parameter > 31) return false;
+      detail::BitReader reader(from);
+      std::int64_t next = 0;
+      for (std::uint32_t& index : indices) {
+        if (!reader.has(coding.parameter)) return false;
+        const std::uint64_t low = reader.read(coding.parameter);
+        const auto most = static_cast<std::uint64_t>(n) >> coding.parameter;
+        const std::uint64_t ones = reader.ones(most);
+        const std::uint64_t gap = (ones << coding.parameter) + low;
+        if (ones > most || gap >= static_cast<std::uint64_t>(n - next)) return false;
+        index = static_cast<std::uint32_t>(static_cast<std::uint64_t>(next) + gap);
+        next = std::int64_t{index} + 1;
+      }
+      return reader.ended();
+    }
+  }
+  return false;
+}
+
+REEF_INLINE std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k) {
+  constexpr unsigned low_bits = 16;
+  const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(k, static_cast<std::int64_t>(values.size())));
+  std::vector<std::uint32_t> indices;
+  indices.reserve(wanted);
+  if (wanted == 0) return indices;
+  std::vector<std::uint32_t> classes(std::size_t{1} << (31 - low_bits));  // by the high bits of the magnitude
+  for (const float value : values) ++classes[detail::magnitude_bits(value) >> low_bits];
+  std::size_t above = 0;  // numbers of higher classes than that of the k-th
+  std::size_t last = classes.size() - 1;
+  while (above + classes[last] < wanted) above += classes[last--];
+  std::vector<std::uint32_t> candidates;
+  candidates.reserve(classes[last]);
+  for (const float value : values) {
+    const std::uint32_t bits = detail::magnitude_bits(value);
+    if (bits >> low_bits == last) candidates.push_back(bits);
+  }
+  const std::size_t of_class = wanted - above;  // from 1
+  const auto kth = candidates.begin() + static_cast<std::ptrdiff_t>(of_class - 1);
+  std::nth_element(candidates.begin(), kth, candidates.end(), std::greater<>{});
+  const std::uint32_t threshold = *kth;
+  const auto larger = std::count_if(candidates.begin(), kth, [&](std::uint32_t bits) { return bits > threshold; });
+  std::size_t as_large = of_class - static_cast<std::size_t>(larger);  // that are taken, the lowest
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint32_t bits = detail::magnitude_bits(values[i]);
+    if (bits < threshold || (bits == threshold && as_large == 0)) continue;
+    if (bits == threshold) --as_large;
+    indices.push_back(static_cast<std::uint32_t>(i));
+  }
+  return indices;
+}
+
+REEF_INLINE std::int64_t TopK::kept(std::int64_t n) const {
+  if (!within(ratio, 1, 1e12)) {
+    throw OptionError("reef::codec::TopK: the ratio is ", ratio, ".\n  fix: from 1, which keeps all, to 1e12.");
+  }
+  const auto k = static_cast<std::int64_t>(std::ceil(static_cast<double>(n) / ratio));
+  return std::clamp<std::int64_t>(k, std::min<std::int64_t>(n, 1), n);
+}
+
+REEF_INLINE Bytes TopK::encoded_bytes(std::int64_t n) const {
+  const std::int64_t k = kept(n);
+  const Bytes indices =
+      k == n ? 0 : std::min(detail::bitmap_bytes(n), detail::blocked_bytes(n, static_cast<std::size_t>(k)));
+  return message_head_bytes + 2 + 4 * static_cast<Bytes>(k) + indices;
+}
+
+REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byte> message) const {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const std::int64_t k = kept(n);
+  const MessageHead head{CodecId::top_k, name, static_cast<std::uint64_t>(k), n};
+  std::byte* at = begin_message(message, head, encoded_bytes(n) - message_head_bytes).data();
+  const std::vector<std::uint32_t> indices = largest_indices(values, k);
+  const IndexCoding coding = least_coding(indices, n);
+  *at++ = static_cast<std::byte>(coding.form);
+  *at++ = static_cast<std::byte>(coding.parameter);
+  for (const std::uint32_t index : indices) {
+    std::memcpy(at, &values[index], sizeof(float));
+    at += sizeof(float);
+  }
+  write_indices(indices, n, coding, {at, coding.bytes});
+  return seal_message(message, head, 2 + 4 * static_cast<Bytes>(k) + coding.bytes);
+}
+
+REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<float> values) const {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const std::int64_t k = kept(n);
+  const Bytes least = 2 + 4 * static_cast<Bytes>(k);
+  const auto payload = open_message(message, {CodecId::top_k, name, static_cast<std::uint64_t>(k), n}, least,
+                                    encoded_bytes(n) - message_head_bytes);
+  const IndexCoding coding{static_cast<IndexForm>(payload[0]), std::to_integer<std::uint8_t>(payload[1]), 0};
+  std::vector<std::uint32_t> indices(static_cast<std::size_t>(k));
+  if (!read_indices(payload.subspan(least), n, coding, indices)) {
+    throw DecodeError("reef::codec: a message of ", name, " has indices that are none of ", n,
+                      " numbers in ascending order.\n  state: nothing of it was decoded.\n"
+                      "  fix: the sender's TopK::encode; its checksum is that of what was sent.");
+  }
+  std::fill(values.begin(), values.end(), 0.0F);
+  const std::byte* at = payload.data() + 2;
+  for (const std::uint32_t index : indices) {
+    std::memcpy(&values[index], at, sizeof(float));
+    at += sizeof(float);
+  }
+}
+
+}  // namespace reef::inline v0::codec
