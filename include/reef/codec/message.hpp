@@ -47,7 +47,13 @@ std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHe
 Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
 
 /// The payload of a message that was sealed with such a head. Throws DecodeError, naming what differs, unless every byte is
-/// as it was. Of a codec that has lengths by data, the least of a payload is 0.
+/// as it was, and its payload has so many bytes.
+///
+/// \code
+/// // given: std::span<const std::byte> message
+/// const codec::MessageHead head{codec::CodecId::uniform8, "uniform8", 0, 100};  // what is awaited: 100 numbers
+/// const std::span<const std::byte> payload = codec::open_message(message, head, 108, 108);
+/// \endcode
 std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
                                         Bytes least_payload, Bytes most_payload);
 
