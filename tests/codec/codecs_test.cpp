@@ -179,10 +179,7 @@ TEST(Codecs, indices_come_back_in_every_form) {
     }
     const codec::IndexCoding least = codec::least_coding(indices, n);
     for (const codec::IndexForm form : {codec::IndexForm::bitmap, codec::IndexForm::blocked, codec::IndexForm::rice}) {
-      codec::IndexCoding coding{form, 7, 0};
-      coding.bytes = form == codec::IndexForm::bitmap    ? codec::detail::bitmap_bytes(n)
-                     : form == codec::IndexForm::blocked ? codec::detail::blocked_bytes(n, indices.size())
-                                                         : codec::detail::rice_bytes(indices, 7);
+      const codec::IndexCoding coding = codec::coding_in(indices, n, form, 7);
       EXPECT_LE(least.bytes, coding.bytes);
       Message bytes(coding.bytes);
       codec::write_indices(indices, n, coding, bytes);

@@ -28,7 +28,11 @@ struct IndexCoding {
   Bytes bytes = 0;
 };
 
-/// The least for these indices of n numbers, which ascend. O(indices).
+/// What these indices of n numbers, which ascend, take in a form. O(indices).
+IndexCoding coding_in(std::span<const std::uint32_t> indices, std::int64_t n, IndexForm form,
+                      std::uint8_t parameter = 0);
+
+/// The least for them. O(indices).
 IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n);
 
 /// Writes them, coding.bytes long.

@@ -98,20 +98,29 @@ inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uin
 
 }  // namespace detail
 
+REEF_INLINE IndexCoding coding_in(std::span<const std::uint32_t> indices, std::int64_t n, IndexForm form,
+                                  std::uint8_t parameter) {
+  switch (form) {
+    case IndexForm::bitmap: return {form, 0, detail::bitmap_bytes(n)};
+    case IndexForm::blocked: return {form, 0, detail::blocked_bytes(n, indices.size())};
+    case IndexForm::rice: return {form, parameter, detail::rice_bytes(indices, parameter)};
+    default: return {};
+  }
+}
+
 REEF_INLINE IndexCoding least_coding(std::span<const std::uint32_t> indices, std::int64_t n) {
   if (static_cast<std::int64_t>(indices.size()) == n) return {};
   if (indices.empty()) return {IndexForm::rice, 0, 0};
-  IndexCoding best{IndexForm::bitmap, 0, detail::bitmap_bytes(n)};
+  IndexCoding best = coding_in(indices, n, IndexForm::bitmap);
   const auto consider = [&best](const IndexCoding& other) {
     if (other.bytes < best.bytes) best = other;
   };
-  consider({IndexForm::blocked, 0, detail::blocked_bytes(n, indices.size())});
+  consider(coding_in(indices, n, IndexForm::blocked));
   // Around the best parameter for gaps that are geometric: log2 of their mean times ln 2.
   const double mean = static_cast<double>(n) / static_cast<double>(indices.size());
   const int guess = std::max(0, static_cast<int>(std::floor(std::log2(std::max(mean * 0.6931, 1.0)))));
   for (int parameter = std::max(0, guess - 1); parameter <= std::min(guess + 1, 31); ++parameter) {
-    consider({IndexForm::rice, static_cast<std::uint8_t>(parameter),
-              detail::rice_bytes(indices, static_cast<unsigned>(parameter))});
+    consider(coding_in(indices, n, IndexForm::rice, static_cast<std::uint8_t>(parameter)));
   }
   return best;
 }
