@@ -137,6 +137,21 @@ TEST_F(ReefTrainRanks, ranks_may_have_threads_memory_and_links_of_their_own) {
             bits("", "", swapped));
 }
 
+/// With two versions of the weights every stage is one update behind, as one stage is.
+TEST_F(ReefTrainRanks, updates_within_a_step_over_stages_are_those_of_one_stage) {
+  const std::string within = "--recipe dtfm --micro-batches 4 --dropout 0.1 --non-finite ignore --clip 0 --export " +
+                             path("w.safetensors") + " --pipeline ";
+  const auto weights = [&](int ranks, const std::string& pipeline) {
+    const Ending ending = train(ranks, within + pipeline);
+    EXPECT_EQ(ending.status, 0) << ending.output;
+    return ending.status == 0 ? tensors("w.safetensors") : decltype(tensors("")){};
+  };
+  const auto alone = weights(1, "2bw --micro-batches-per-update 2");
+  EXPECT_EQ(weights(2, "2bw"), alone);
+  EXPECT_NE(weights(2, "pipedream"), alone) << "which updates behind each micro-batch";
+  expect_refused(train(2, "--recipe dtfm --pipeline pipedream"), {"--non-finite ignore"});
+}
+
 TEST_F(ReefTrainRanks, a_model_over_stages_trains_to_the_weights_of_one_rank) {
   const auto weights = [&](int ranks, const std::string& options) {
     const Ending ending =
