@@ -233,6 +233,40 @@ TEST_P(AllToAll, by_other_memory_from_the_next_submission_on) {
   EXPECT_THROW(task.bind(second, std::span(other).first(ranks - 1)), OptionError);
 }
 
+/// Rank p has (p + 1) * round bytes of at most 40 for each; as one part for all, and as parts.
+TEST_P(AllToAll, at_most_as_many_bytes_travel_as_each_rank_has) {
+  Progress progress(world, options());
+  const int ranks = world.size();
+  constexpr std::int64_t most = 40;
+  for (const Parts parts : {Parts::one, Parts::each}) {
+    const bool one = parts == Parts::one;
+    const auto input_offsets = even_offsets(most * (one ? 1 : ranks), one ? 1 : ranks);
+    const auto output_offsets = even_offsets(most * ranks, ranks);
+    const std::vector<std::byte> input(static_cast<std::size_t>(input_offsets.back()),
+                                       static_cast<std::byte>(world.rank() + 1));
+    std::vector<std::byte> output(static_cast<std::size_t>(output_offsets.back()));
+    AllToAllTask task(one ? "to all" : "to each", input, input_offsets, output, output_offsets, std::nullopt, parts);
+    EXPECT_THROW(task.set_used(0, 1), OptionError);
+    task.set_length(Length::at_most);
+    EXPECT_THROW(task.set_used(0, most + 1), OptionError);
+    for (const int round : {0, 1, 10}) {
+      output.assign(output.size(), std::byte{0});
+      for (int p = 0; p < ranks; ++p) task.set_used(p, static_cast<Bytes>((world.rank() + 1) * round));
+      const Meter before = progress.meter();
+      run(progress, task);
+      const auto others = static_cast<Bytes>(ranks - 1);
+      const Cost cost{others, others * (header_bytes + static_cast<Bytes>((world.rank() + 1) * round)), 0};
+      EXPECT_EQ(progress.meter().of(Kind::all_to_all) - before.of(Kind::all_to_all), cost);
+      for (int p = 0; p < ranks; ++p) {
+        for (std::int64_t i = 0; i < most; ++i) {
+          const auto expected = i < (p + 1) * round ? static_cast<std::byte>(p + 1) : std::byte{0};
+          ASSERT_EQ(output[static_cast<std::size_t>(p * most + i)], expected) << p << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(AllToAll, offsets_that_are_not_of_its_buffers_and_ranks_are_refused) {
   Progress progress(world, options());
   const auto ranks = static_cast<std::size_t>(world.size());

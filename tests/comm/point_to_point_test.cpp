@@ -108,6 +108,34 @@ TEST_F(PointToPoint, a_task_is_used_again_with_other_memory) {
   }
 }
 
+TEST_F(PointToPoint, at_most_as_many_bytes_travel_as_the_sender_has) {
+  constexpr Bytes most = 3500;  // 4 messages
+  const std::vector<float> sent = inputs_of<float>(world.rank(), most / sizeof(float));
+  std::vector<float> received(sent.size());
+  SendTask send("at most", next(), std::span(sent));
+  ReceiveTask receive("at most", previous(), std::span(received));
+  EXPECT_THROW(send.set_used(most - 1), OptionError);  // lengths are exact
+  send.set_length(Length::at_most);
+  receive.set_length(Length::at_most);
+  EXPECT_THROW(send.set_used(most + 1), OptionError);
+  for (const Bytes used : {most, Bytes{0}, Bytes{4}, Bytes{1000}, Bytes{2004}, most - 4}) {
+    received.assign(sent.size(), -1);
+    send.set_used(used);
+    const Meter before = progress.meter();
+    progress.submit(progress.queue("send"), send);
+    progress.submit(progress.queue("receive"), receive);
+    progress.wait(send);
+    progress.wait(receive);
+    EXPECT_EQ(receive.used(), used);
+    const auto counted = progress.meter().of(Kind::send) - before.of(Kind::send);
+    EXPECT_EQ(counted.messages, 4U);
+    EXPECT_EQ(counted.bytes, used + 4 * header_bytes);
+    std::vector<float> expected = inputs_of<float>(previous(), std::ssize(sent));
+    for (std::size_t i = used / sizeof(float); i < expected.size(); ++i) expected[i] = -1;
+    EXPECT_TRUE(same_bits(received, expected)) << used;
+  }
+}
+
 TEST_F(PointToPoint, the_meter_counts_what_cost_says) {
   for (const Bytes bytes : {Bytes{0}, Bytes{1}, Bytes{1000}, Bytes{1001}, Bytes{54'321}}) {
     const Meter before = progress.meter();

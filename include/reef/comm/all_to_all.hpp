@@ -19,6 +19,9 @@
 
 namespace reef::inline v0::comm {
 
+/// What a rank has for the others: a part for each, or one part that all get.
+enum class Parts : std::uint8_t { each, one };
+
 /// Sends each rank, or each member of a group, its own part of this rank's input, and receives this rank's
 /// parts of theirs. Parts may have any lengths; nothing is summed.
 ///
@@ -30,6 +33,10 @@ namespace reef::inline v0::comm {
 /// | shape    | input: (input_offsets[P]) bytes, output: (output_offsets[P]); parts may be empty. What p  |
 /// |          | has for r is as long as what r awaits of p; the own part is copied                       |
 /// | complete | when all parts are in the output, and those of the input have left                       |
+/// | length   | exact, or `at_most`: offsets then bound the parts, of which each rank sends what it has by then      |
+/// |          | (set_length, set_used)                                                                  |
+/// | to all   | with Parts::one all of the input, 0 to input_offsets[1], goes to each: an all-gather of any  |
+/// |          | lengths                                                                                 |
 /// | life     | input unchanged, both alive, until complete; they must not overlap                       |
 /// | wire     | cost(): input without the own part, straight to its owners, by messages also where ranks  |
 /// |          | share memory; one at least for each other rank, so that lengths are always compared      |
@@ -51,15 +58,13 @@ class AllToAllTask final : public Task, private detail::Receiver {
 public:
   AllToAllTask(std::string name, std::span<const std::byte> input,
                std::vector<std::int64_t> input_offsets, std::span<std::byte> output,
-               std::vector<std::int64_t> output_offsets, std::optional<Group> group = {})
+               std::vector<std::int64_t> output_offsets, std::optional<Group> group = {},
+               Parts parts = Parts::each)
       : Task(Kind::all_to_all, std::move(name), std::move(group)),
+        parts_(parts),
         input_offsets_(std::move(input_offsets)),
         output_offsets_(std::move(output_offsets)) {
-    if (this->group()) {
-      check_sides(this->group()->size());
-    } else {
-      check_sides(static_cast<int>(input_offsets_.size()) - 1);
-    }
+    check_sides(this->group() ? this->group()->size() : static_cast<int>(output_offsets_.size()) - 1);
     bind(input, output);
   }
   ~AllToAllTask() override { retire(); }
@@ -70,6 +75,22 @@ public:
     detail::check_offsets(name(), output_offsets_, std::ssize(output));
     input_ = input;
     output_ = output;
+    used_.assign(output_offsets_.size() - 1, 0);
+    for (std::size_t p = 0; p < used_.size(); ++p) used_[p] = most_for(static_cast<int>(p));
+  }
+
+  /// Whether all ranks know how long the parts of the next submissions are; not while in flight. All say the same.
+  void set_length(Length length) { length_ = length; }
+  /// How much of the part for a rank, in a group for the member of that position, is sent from the next submission on: less,
+  /// where the length is `at_most`. Not once it has started: what makes it ready may still say so. Throws OptionError for
+  /// more.
+  void set_used(int position, Bytes bytes) {
+    const Bytes most = most_for(position);
+    if (bytes > most || (bytes < most && length_ == Length::exact)) {
+      throw OptionError("reef::comm: '", name(), "' is to send ", bytes, " of ", most, " bytes to member ", position,
+                        ".\n  fix: all of them, or fewer with Length::at_most on all ranks.");
+    }
+    used_[index(position)] = bytes;
   }
 
   /// What rank `rank` of `ranks` sends: in a group the position, of its size.
@@ -101,8 +122,15 @@ private:
   }
   static std::size_t index(int position) { return static_cast<std::size_t>(position); }
 
+  [[nodiscard]] std::int64_t begin_for(int position) const {
+    return parts_ == Parts::one ? 0 : input_offsets_[index(position)];
+  }
+  [[nodiscard]] Bytes most_for(int position) const {
+    return length(input_offsets_, parts_ == Parts::one ? 0 : position);
+  }
+
   void check_sides(int ranks) const {
-    detail::check_ranks(name(), std::ssize(input_offsets_) - 1, ranks);
+    detail::check_ranks(name(), std::ssize(input_offsets_) - 1, parts_ == Parts::one ? 1 : ranks);
     detail::check_ranks(name(), std::ssize(output_offsets_) - 1, ranks);
   }
 
@@ -110,9 +138,9 @@ private:
     const int ranks = station.size();
     const int own = station.position;
     check_sides(ranks);
-    const Bytes kept = length(input_offsets_, own);
-    if (kept != length(output_offsets_, own)) {
-      throw OptionError("reef::comm: '", name(), "' keeps ", kept, " bytes of its input, but has ",
+    const Bytes kept = used_[index(own)];
+    if (most_for(own) != length(output_offsets_, own)) {
+      throw OptionError("reef::comm: '", name(), "' keeps ", most_for(own), " bytes of its input, but has ",
                         length(output_offsets_, own),
                         " for them in its output.\n  fix: own parts of one length in both.");
     }
@@ -123,7 +151,7 @@ private:
     for (int position = 0; position < ranks; ++position) {
       if (position == own) continue;
       Peer& peer = peers_[index(position)];
-      peer.to_send = pieces_of(length(input_offsets_, position), station.piece_bytes);
+      peer.to_send = pieces_of(most_for(position), station.piece_bytes);
       peer.to_receive = pieces_of(length(output_offsets_, position), station.piece_bytes);
       pending_ += peer.to_send + peer.to_receive;
     }
@@ -135,7 +163,7 @@ private:
     for (int step = 1; step < ranks; ++step) next = send(station, (own + step) % ranks, next);
     if (kept > 0) {
       std::memcpy(output_.data() + output_offsets_[index(own)],
-                  input_.data() + input_offsets_[index(own)], kept);
+                  input_.data() + begin_for(own), kept);
     }
   }
 
@@ -150,17 +178,17 @@ private:
       const Header expected =
           header(station, static_cast<std::uint32_t>(pieces - 1 - piece), bytes);
       station.wire.receive(*this, token(position, true), station.rank_of(position), station.tag,
-                           kind(), expected, *headers++, place + begin);
+                           kind(), expected, *headers++, place + begin, length_);
     }
     return headers;
   }
   Header* send(const detail::Station& station, int position, Header* headers) {
     const std::uint64_t pieces = peers_[index(position)].to_send;
-    const Bytes all = length(input_offsets_, position);
-    const std::byte* const place = input_.data() + input_offsets_[index(position)];
+    const Bytes all = used_[index(position)];
+    const std::byte* const place = input_.data() + begin_for(position);
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
       const Bytes begin = piece * station.piece_bytes;
-      const Bytes bytes = std::min(station.piece_bytes, all - begin);
+      const Bytes bytes = begin < all ? std::min(station.piece_bytes, all - begin) : 0;
       *headers = header(station, static_cast<std::uint32_t>(pieces - 1 - piece), bytes);
       station.wire.send(*this, token(position, false), station.rank_of(position), station.tag,
                         kind(), *headers++, place + begin);
@@ -200,11 +228,14 @@ private:
   }
   [[nodiscard]] Bytes payload() const override { return input_.size(); }
 
-  std::vector<std::int64_t> input_offsets_;   // (P + 1)
+  Parts parts_;
+  Length length_ = Length::exact;
+  std::vector<std::int64_t> input_offsets_;   // (P + 1), or 2 of one part
   std::vector<std::int64_t> output_offsets_;  // (P + 1)
   std::span<const std::byte> input_;
   std::span<std::byte> output_;
   std::vector<int> members_;
+  std::vector<Bytes> used_;     // by position: of what is for it
   std::vector<Peer> peers_;  // by position; the own has nothing to do
   std::vector<Header> headers_;
   std::uint64_t pending_ = 0;  // messages not yet delivered

@@ -171,12 +171,20 @@ struct Decoded {
 /// \endcode
 Decoded decode_header(std::span<const std::byte> bytes);
 
+/// How many bytes of what one end has room for the other sends.
+///
+/// | exact   | as many: both know it before                                                          |
+/// | at_most | what the sender has by then, in as many messages as the whole would be: the last may be |
+/// |         | empty. For what is encoded, whose length depends on data                               |
+enum class Length : std::uint8_t { exact, at_most };
+
 /// What is wrong with a message whose header is to be `expected`, but for its arrival, checksum and seal; `payload` is
 /// what came behind `head`.
 ///
 /// | checks | magic, version, seal, length, then each field, then the payload's checksum, if `checksummed` |
+/// | length | where `at_most`, expected.bytes is a bound                                                   |
 Fault examine(const Header& expected, std::span<const std::byte> head,
-              std::span<const std::byte> payload, bool checksummed);
+              std::span<const std::byte> payload, bool checksummed, Length length = Length::exact);
 
 /// The operations of which messages have a checksum of their payload: those between two ranks.
 constexpr bool has_checksum(Kind kind) { return kind == Kind::send || kind == Kind::receive; }

@@ -49,14 +49,15 @@ REEF_INLINE Decoded decode_header(std::span<const std::byte> bytes) {
 }
 
 REEF_INLINE Fault examine(const Header& expected, std::span<const std::byte> head,
-                          std::span<const std::byte> payload, bool checksummed) {
+                          std::span<const std::byte> payload, bool checksummed, Length length) {
   const auto [found, fault] = decode_header(head);
   if (fault != Fault::none) return fault;
   if (payload.size() != found.bytes) {
     return payload.size() < found.bytes ? Fault::truncated : Fault::longer;
   }
+  const bool fits = length == Length::at_most ? found.bytes <= expected.bytes : found.bytes == expected.bytes;
   const bool same = found.operation == expected.operation && found.sequence == expected.sequence &&
-                    found.codec == expected.codec && found.bytes == expected.bytes &&
+                    found.codec == expected.codec && fits &&
                     found.piece == expected.piece && found.origin == expected.origin;
   if (!same) return Fault::unexpected;
   const std::uint32_t checksum = checksummed ? io::crc32c(payload) : 0;

@@ -36,13 +36,21 @@ public:
   /// a held receive.
   void set_completion(Completion completion) { completion_ = completion; }
 
+  /// Whether both ends know how long the next submissions are; not while in flight. Both ends say the same.
+  void set_length(Length length) { length_ = length; }
+  /// Of the next submission, the bytes of its memory that are sent: fewer, where the length is `at_most`. Not once it has
+  /// started: what makes it ready may still say so. Throws OptionError for more.
+  void set_used(Bytes bytes);
+  /// The bytes that have come, or were sent, in the last submission. Once it is complete.
+  [[nodiscard]] Bytes used() const { return used_; }
+
   /// Where in a job the next submission belongs; each of its messages says it, and the receiver takes no other. Not
   /// once it has started: what makes it ready may still set it.
   void set_origin(const Origin& origin) { origin_ = origin; }
 
 protected:
   TransferTask(Kind kind, std::string name, int peer, std::byte* data, Bytes bytes)
-      : Task(kind, std::move(name)), peer_(peer), data_(data), bytes_(bytes) {}
+      : Task(kind, std::move(name)), peer_(peer), data_(data), bytes_(bytes), used_(bytes) {}
   ~TransferTask() override = default;
 
   /// Other memory for the next submission; not while in flight.
@@ -50,7 +58,7 @@ protected:
 
 private:
   REEF_INLINE void start(const Station& station) final;
-  REEF_INLINE void delivered(std::uint64_t) final;
+  REEF_INLINE void delivered(std::uint64_t piece) final;
   bool advance() final { return std::exchange(moved_, false); }
   [[nodiscard]] bool done() const final { return pending_ == 0; }
   [[nodiscard]] Awaited awaited() const final { return {this, pending_}; }
@@ -62,6 +70,8 @@ private:
   int peer_;
   std::byte* data_;
   Bytes bytes_;
+  Bytes used_;
+  Length length_ = Length::exact;
   Completion completion_ = Completion::held;
   Origin origin_{};
   std::vector<Header> headers_;

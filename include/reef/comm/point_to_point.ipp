@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <reef/comm/point_to_point.hpp>
+#include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef::inline v0::comm {
@@ -12,6 +13,15 @@ namespace detail {
 REEF_INLINE void TransferTask::rebind(std::byte* data, Bytes bytes) {
   data_ = data;
   bytes_ = bytes;
+  used_ = bytes;
+}
+
+REEF_INLINE void TransferTask::set_used(Bytes bytes) {
+  if (bytes > bytes_ || (bytes < bytes_ && length_ == Length::exact)) {
+    throw OptionError("reef::comm: '", name(), "' is to send ", bytes, " of ", bytes_,
+                      " bytes.\n  fix: all of them, or fewer with Length::at_most on both ends.");
+  }
+  used_ = bytes;
 }
 
 REEF_INLINE void TransferTask::start(const Station& station) {
@@ -20,7 +30,8 @@ REEF_INLINE void TransferTask::start(const Station& station) {
   const auto pieces = static_cast<std::uint32_t>(pending_);
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
     const Bytes begin = piece * station.piece_bytes;
-    const Bytes size = std::min(station.piece_bytes, bytes_ - begin);
+    const Bytes end = kind() == Kind::send ? used_ : bytes_;
+    const Bytes size = begin < end ? std::min(station.piece_bytes, end - begin) : 0;
     Header head = header(station, piece, size);
     head.origin = origin_;
     if (kind() == Kind::send) {
@@ -28,12 +39,14 @@ REEF_INLINE void TransferTask::start(const Station& station) {
       station.wire.send(*this, piece, peer_, station.tag, kind(), headers_[piece], data_ + begin);
     } else {
       station.wire.receive(*this, piece, peer_, station.tag, kind(), head, headers_[piece],
-                           data_ + begin);
+                           data_ + begin, length_);
     }
   }
+  if (kind() == Kind::receive) used_ = 0;
 }
 
-REEF_INLINE void TransferTask::delivered(std::uint64_t) {
+REEF_INLINE void TransferTask::delivered(std::uint64_t piece) {
+  if (kind() == Kind::receive) used_ += headers_[piece].bytes;
   --pending_;
   moved_ = true;
 }

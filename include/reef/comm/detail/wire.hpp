@@ -66,9 +66,9 @@ public:
             const void* payload);
 
   /// Receives the message that `expected` describes; header and payload live until
-  /// delivered(token). Throws Mismatch out of poll() if another message comes.
+  /// delivered(token), and header.bytes of it have come then. Throws Mismatch out of poll() if another message comes.
   void receive(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind,
-               const Header& expected, Header& header, void* payload);
+               const Header& expected, Header& header, void* payload, Length length = Length::exact);
 
   /// Tests everything once. True if something was delivered.
   bool poll();
@@ -124,6 +124,7 @@ private:
     std::int64_t not_before;
     const void* payload = nullptr;  ///< of what is received
     bool reaches = false;  ///< not_before is when it reaches this rank's downlink
+    Length length = Length::exact;
   };
 
   /// Header and payload as one MPI datatype; plain bytes where they are neighbours.

@@ -31,7 +31,7 @@ REEF_INLINE void Wire::send(Receiver& owner, std::uint64_t token, int peer, int 
 }
 
 REEF_INLINE void Wire::receive(Receiver& owner, std::uint64_t token, int peer, int tag, Kind kind,
-                               const Header& expected, Header& header, void* payload) {
+                               const Header& expected, Header& header, void* payload, Length length) {
   header = Header{};
   header.bytes = expected.bytes;
   const Layout layout(header, payload);
@@ -39,7 +39,9 @@ REEF_INLINE void Wire::receive(Receiver& owner, std::uint64_t token, int peer, i
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Irecv(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
             "MPI_Irecv");
-  post({&owner, token, peer, kind, true, &header, expected, 0, payload}, request);
+  Slot slot{&owner, token, peer, kind, true, &header, expected, 0, payload};
+  slot.length = length;
+  post(slot, request);
 }
 
 REEF_INLINE bool Wire::poll() {
@@ -171,6 +173,7 @@ REEF_INLINE void Wire::collect(bool with_errors) {
     if (slot.receive) {
       check_received(slot, status, with_errors ? status.MPI_ERROR : MPI_SUCCESS);
       heard_[static_cast<std::size_t>(slot.peer)] = now_ns();
+      slot.expected.bytes = slot.header->bytes;
       slot.not_before = shaped() ? slot.header->arrival : 0;
     } else if (with_errors) {
       check_mpi(status.MPI_ERROR, "MPI_Isend");
@@ -229,7 +232,7 @@ REEF_INLINE void Wire::check_received(const Slot& slot, const MPI_Status& status
   const auto head = bytes_at(slot.header, std::min(received, header_bytes));
   const auto payload = bytes_at(slot.payload, received - head.size());
   const Fault fault =
-      longer ? Fault::longer : examine(slot.expected, head, payload, checks(slot.kind));
+      longer ? Fault::longer : examine(slot.expected, head, payload, checks(slot.kind), slot.length);
   if (fault == Fault::none) return;
   throw Mismatch{slot.peer, slot.kind, slot.expected, decode_header(head).header,
                  received,  {},        false,         fault};
