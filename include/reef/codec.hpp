@@ -5,6 +5,7 @@
 
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/error_feedback.hpp>
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/normal_float4.hpp>

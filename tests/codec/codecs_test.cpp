@@ -20,31 +20,10 @@
 #include <reef/codec/uniform8.hpp>
 #include <reef/core/random.hpp>
 
+#include "messages.hpp"
+
 namespace reef::test {
 namespace {
-
-using Numbers = std::vector<float>;
-using Message = std::vector<std::byte>;
-
-Numbers normal_numbers(std::size_t n, std::uint64_t seed) {
-  Numbers values(n);
-  for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(normal({seed, 0, 0, 0}, i));
-  return values;
-}
-
-template <class Codec>
-Message encoded(const Codec& format, const Numbers& values) {
-  Message message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
-  message.resize(format.encode(values, message));
-  return message;
-}
-
-template <class Codec>
-Numbers decoded(const Codec& format, const Message& message, std::size_t n) {
-  Numbers values(n, 7.0F);
-  format.decode(message, values);
-  return values;
-}
 
 /// Calls f with each codec.
 template <class F>

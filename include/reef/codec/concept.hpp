@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
 namespace reef::inline v0::codec {
@@ -21,7 +22,9 @@ namespace reef::inline v0::codec {
 /// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
 /// | laws   | a pure function of values and members, whatever the machine and its threads; a message that is cut,       |
 /// |        | damaged or of something else is refused                                                                   |
-/// | models | Blockwise8, NormalFloat4, TopK, Uniform8                                                                   |
+/// | may    | `accumulate(message, values)`: adds what the message decodes to, all or nothing                           |
+/// | have   | `encode_residual(values, message)`: as encode; values become what the message leaves out of them          |
+/// | models | Blockwise8, NormalFloat4, TopK, Uniform8                                                                  |
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -43,5 +46,106 @@ concept codec = std::copyable<C> &&
                   { format.encode(values, message) } -> std::same_as<Bytes>;
                   { format.decode(received, decoded) } -> std::same_as<void>;
                 };
+
+/// A codec whose messages depend on those before: the sender remembers state(n) numbers, the receiver received_state(n).
+/// Both are 0 at first. The memory belongs to who calls: a step that is skipped leaves it as it was.
+///
+///     encode(values, state, next, message)    next: the state after it; may be the memory of `state` or of `values`
+///     decode(message, state, next, values)    next, values: all are written, or DecodeError is thrown and none is
+///
+/// | laws   | a pure function of values, state and members; the rest as codec                                           |
+/// | models | ErrorFeedback, Ef21                                                                                       |
+template <class C>
+concept codec_with_memory =
+    std::copyable<C> && requires(const C& format, std::int64_t n, std::span<const float> values,
+                                 std::span<const float> state, std::span<float> next, std::span<float> decoded,
+                                 std::span<std::byte> message, std::span<const std::byte> received) {
+      { C::name } -> std::convertible_to<std::string_view>;
+      { C::exact } -> std::convertible_to<bool>;
+      { C::lossless } -> std::convertible_to<bool>;
+      { C::linear } -> std::convertible_to<bool>;
+      { format.encoded_bytes(n) } -> std::same_as<Bytes>;
+      { format.state(n) } -> std::same_as<std::int64_t>;
+      { format.received_state(n) } -> std::same_as<std::int64_t>;
+      { format.encode(values, state, next, message) } -> std::same_as<Bytes>;
+      { format.decode(received, state, next, decoded) } -> std::same_as<void>;
+    };
+
+template <class C>
+concept any_codec = codec<C> || codec_with_memory<C>;
+
+/// Adds to numbers what a message decodes to, without decoding all: as values[i] += decoded[i], but for the sign of a zero.
+template <class C>
+concept accumulating_codec =
+    any_codec<C> && requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
+      { format.accumulate(message, values) } -> std::same_as<void>;
+    };
+
+/// How many numbers the sender of n remembers.
+template <any_codec C>
+[[nodiscard]] std::int64_t state_of(const C& format, std::int64_t n) {
+  if constexpr (codec_with_memory<C>) {
+    return format.state(n);
+  } else {
+    return 0;
+  }
+}
+
+/// How many numbers the receiver of n remembers.
+template <any_codec C>
+[[nodiscard]] std::int64_t received_state_of(const C& format, std::int64_t n) {
+  if constexpr (codec_with_memory<C>) {
+    return format.received_state(n);
+  } else {
+    return 0;
+  }
+}
+
+/// Encodes with or without memory: `state` and `next` have state_of(format, n) numbers.
+template <any_codec C>
+Bytes encode(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next,
+             std::span<std::byte> message) {
+  if constexpr (codec_with_memory<C>) {
+    return format.encode(values, state, next, message);
+  } else {
+    return format.encode(values, message);
+  }
+}
+
+/// Decodes with or without memory: `state` and `next` have received_state_of(format, n) numbers.
+template <any_codec C>
+void decode(const C& format, std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
+            std::span<float> values) {
+  if constexpr (codec_with_memory<C>) {
+    format.decode(message, state, next, values);
+  } else {
+    format.decode(message, values);
+  }
+}
+
+/// values += what the message decodes to, or DecodeError, and values are as they were. `scratch` has as many numbers, or
+/// none where the codec is an accumulating_codec.
+template <any_codec C>
+void accumulate(const C& format, std::span<const std::byte> message, std::span<const float> state,
+                std::span<float> next, std::span<float> values, std::span<float> scratch) {
+  if constexpr (accumulating_codec<C>) {
+    format.accumulate(message, values);
+  } else {
+    if (scratch.size() < values.size()) {
+      throw OptionError("reef::codec::accumulate: ", values.size(), " numbers of ", C::name, " have scratch for ",
+                        scratch.size(), ".\n  fix: as many; none only where an accumulating_codec is used.");
+    }
+    const std::span<float> decoded = scratch.first(values.size());
+    decode(format, message, state, next, decoded);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += decoded[i];
+  }
+}
+
+/// The same of a codec whose receiver remembers nothing.
+template <any_codec C>
+void accumulate(const C& format, std::span<const std::byte> message, std::span<float> values,
+                std::span<float> scratch) {
+  accumulate(format, message, {}, {}, values, scratch);
+}
 
 }  // namespace reef::inline v0::codec

@@ -78,9 +78,19 @@ struct TopK {
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
+
+  /// As concept.hpp says; both touch the k numbers alone.
+  void accumulate(std::span<const std::byte> message, std::span<float> values) const;
+  Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
+
+private:
+  Bytes encode_at(std::span<const std::uint32_t> indices, std::span<const float> values,
+                  std::span<std::byte> message) const;
+  /// The indices of a message that is believed, and where their numbers are.
+  std::vector<std::uint32_t> opened(std::span<const std::byte> message, std::int64_t n, const std::byte*& at) const;
 };
 
-static_assert(codec<TopK>);
+static_assert(codec<TopK> && accumulating_codec<TopK>);
 
 }  // namespace reef::inline v0::codec
 

@@ -277,12 +277,12 @@ REEF_INLINE Bytes TopK::encoded_bytes(std::int64_t n) const {
   return message_head_bytes + 2 + 4 * static_cast<Bytes>(k) + indices;
 }
 
-REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byte> message) const {
+REEF_INLINE Bytes TopK::encode_at(std::span<const std::uint32_t> indices, std::span<const float> values,
+                                  std::span<std::byte> message) const {
   const auto n = static_cast<std::int64_t>(values.size());
-  const std::int64_t k = kept(n);
-  const MessageHead head{CodecId::top_k, name, static_cast<std::uint64_t>(k), n};
+  const auto k = static_cast<Bytes>(indices.size());
+  const MessageHead head{CodecId::top_k, name, k, n};
   std::byte* at = begin_message(message, head, encoded_bytes(n) - message_head_bytes).data();
-  const std::vector<std::uint32_t> indices = largest_indices(values, k);
   const IndexCoding coding = least_coding(indices, n);
   *at++ = static_cast<std::byte>(coding.form);
   *at++ = static_cast<std::byte>(coding.parameter);
@@ -291,11 +291,22 @@ REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byt
     at += sizeof(float);
   }
   write_indices(indices, n, coding, {at, coding.bytes});
-  return seal_message(message, head, 2 + 4 * static_cast<Bytes>(k) + coding.bytes);
+  return seal_message(message, head, 2 + 4 * k + coding.bytes);
 }
 
-REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<float> values) const {
-  const auto n = static_cast<std::int64_t>(values.size());
+REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byte> message) const {
+  return encode_at(largest_indices(values, kept(static_cast<std::int64_t>(values.size()))), values, message);
+}
+
+REEF_INLINE Bytes TopK::encode_residual(std::span<float> values, std::span<std::byte> message) const {
+  const auto indices = largest_indices(values, kept(static_cast<std::int64_t>(values.size())));
+  const Bytes bytes = encode_at(indices, values, message);
+  for (const std::uint32_t index : indices) values[index] = 0;
+  return bytes;
+}
+
+REEF_INLINE std::vector<std::uint32_t> TopK::opened(std::span<const std::byte> message, std::int64_t n,
+                                                    const std::byte*& at) const {
   const std::int64_t k = kept(n);
   const Bytes least = 2 + 4 * static_cast<Bytes>(k);
   const auto payload = open_message(message, {CodecId::top_k, name, static_cast<std::uint64_t>(k), n}, least,
@@ -307,11 +318,27 @@ REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<floa
                       " numbers in ascending order.\n  state: nothing of it was decoded.\n"
                       "  fix: the sender's TopK::encode; its checksum is that of what was sent.");
   }
+  at = payload.data() + 2;
+  return indices;
+}
+
+REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<float> values) const {
+  const std::byte* at = nullptr;
+  const auto indices = opened(message, static_cast<std::int64_t>(values.size()), at);
   std::fill(values.begin(), values.end(), 0.0F);
-  const std::byte* at = payload.data() + 2;
   for (const std::uint32_t index : indices) {
     std::memcpy(&values[index], at, sizeof(float));
     at += sizeof(float);
+  }
+}
+
+REEF_INLINE void TopK::accumulate(std::span<const std::byte> message, std::span<float> values) const {
+  const std::byte* at = nullptr;
+  for (const std::uint32_t index : opened(message, static_cast<std::int64_t>(values.size()), at)) {
+    float value = 0;
+    std::memcpy(&value, at, sizeof value);
+    values[index] += value;
+    at += sizeof value;
   }
 }
 

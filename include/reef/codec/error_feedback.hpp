@@ -1,0 +1,159 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/detail/name.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+namespace detail {
+
+/// Numbers, memory and room are as many as they have to be: afterwards nothing can be refused but a message.
+inline void check_memory(std::string_view name, std::size_t n, std::size_t state,
+                         std::size_t next) {
+  if (state == n && next == n) return;
+  throw OptionError(
+      "reef::codec: ", name, " of ", n, " numbers has ", state, " of memory before, and ", next,
+      " after.\n  fix: state(n), of the sender, and received_state(n), of the receiver, each.");
+}
+
+template <class C>
+void check_room(const C& format, std::size_t n, std::span<std::byte> message) {
+  const auto count = static_cast<std::int64_t>(n);
+  static_cast<void>(begin_message(message, {CodecId{}, C::name, 0, count},
+                                  format.encoded_bytes(count) - message_head_bytes));
+}
+
+}  // namespace detail
+
+/// What a codec leaves out of one message is added to the next: nothing is lost, it comes later.
+///
+///     x = values + decay * state      what is to be said
+///     message = inner(x)
+///     next = x - decoded              0 where numbers are sent as they are
+///
+/// \code
+/// // given: codec::Blockwise8 inner, std::span<const float> values
+/// const codec::ErrorFeedback<codec::Blockwise8> format{inner};
+/// const auto n = static_cast<std::int64_t>(values.size());
+/// std::vector<float> memory(static_cast<std::size_t>(format.state(n)));  // kept from step to step
+/// std::vector<std::byte> message(format.encoded_bytes(n));
+/// message.resize(format.encode(values, memory, memory, message));
+/// \endcode
+///
+/// | state    | sender: n numbers, in the units of the values; receiver: none                              |
+/// | laws     | decay = 1: decoded + next = values + state, bit for bit where numbers are sent as they are,  |
+/// |          | else within an ulp                                                                          |
+/// | cost     | two passes, and n numbers of scratch where the codec has no encode_residual                |
+/// | errors   | OptionError, before anything is written, for memory or room of another size                 |
+/// | not finite | stays in the memory where it is not sent as it is: who sees one skips the step            |
+///
+/// Source: Seide et al., Interspeech 2014; Karimireddy et al., arXiv 1901.09847. Decay: SparseLoCo, arXiv 2508.15706.
+template <codec C>
+struct ErrorFeedback {
+  C inner{};
+  float decay = 1;  ///< what of the memory is kept from message to message
+
+  static constexpr std::string_view name = detail::joined_name<detail::error_feedback_name, C>;
+  static constexpr bool exact = C::exact;
+  static constexpr bool lossless = C::lossless;
+  static constexpr bool linear = C::linear;
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return inner.encoded_bytes(n); }
+  [[nodiscard]] std::int64_t state(std::int64_t n) const { return n; }
+  [[nodiscard]] std::int64_t received_state(std::int64_t /*n*/) const { return 0; }
+
+  Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
+               std::span<std::byte> message) const {
+    detail::check_memory(name, values.size(), state.size(), next.size());
+    detail::check_room(inner, values.size(), message);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float kept = decay * state[i];
+      next[i] = values[i] + kept;
+    }
+    if constexpr (requires { inner.encode_residual(next, message); }) {
+      return inner.encode_residual(next, message);
+    } else {
+      const Bytes bytes = inner.encode(next, message);
+      std::vector<float> decoded(values.size());
+      inner.decode(message.first(static_cast<std::size_t>(bytes)), decoded);
+      for (std::size_t i = 0; i < decoded.size(); ++i) next[i] -= decoded[i];
+      return bytes;
+    }
+  }
+
+  void decode(std::span<const std::byte> message, std::span<const float> /*state*/,
+              std::span<float> /*next*/, std::span<float> values) const {
+    inner.decode(message, values);
+  }
+  void accumulate(std::span<const std::byte> message,
+                  std::span<float> values) const requires accumulating_codec<C> {
+    inner.accumulate(message, values);
+  }
+};
+
+/// Both ends keep an estimate of the values, and what is sent is how it changes.
+///
+///     message = inner(values - state)
+///     next = state + decoded          on both ends, bit for bit; the value received
+///
+/// \code
+/// // given: std::span<const float> values, std::span<float> at_sender, std::span<float> at_receiver, std::span<float> received
+/// const codec::Ef21<codec::Uniform8> format;
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// message.resize(format.encode(values, at_sender, at_sender, message));
+/// format.decode(message, at_receiver, at_receiver, received);
+/// \endcode
+///
+/// | state  | sender and receiver: n numbers each                                                          |
+/// | cost   | three passes, and n numbers of scratch at the sender                                         |
+/// | errors | OptionError, before anything is written, for memory or room of another size                  |
+///
+/// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1.
+template <codec C>
+struct Ef21 {
+  C inner{};
+
+  static constexpr std::string_view name = detail::joined_name<detail::ef21_name, C>;
+  static constexpr bool exact = C::exact;
+  static constexpr bool lossless = false;  ///< state + (values - state) rounds
+  static constexpr bool linear = false;
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return inner.encoded_bytes(n); }
+  [[nodiscard]] std::int64_t state(std::int64_t n) const { return n; }
+  [[nodiscard]] std::int64_t received_state(std::int64_t n) const { return n; }
+
+  Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
+               std::span<std::byte> message) const {
+    detail::check_memory(name, values.size(), state.size(), next.size());
+    detail::check_room(inner, values.size(), message);
+    std::vector<float> change(values.size());
+    for (std::size_t i = 0; i < change.size(); ++i) change[i] = values[i] - state[i];
+    const Bytes bytes = inner.encode(change, message);
+    inner.decode(message.first(static_cast<std::size_t>(bytes)), change);
+    for (std::size_t i = 0; i < change.size(); ++i) next[i] = state[i] + change[i];
+    return bytes;
+  }
+
+  void decode(std::span<const std::byte> message, std::span<const float> state,
+              std::span<float> next, std::span<float> values) const {
+    detail::check_memory(name, values.size(), state.size(), next.size());
+    inner.decode(message, values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float received = state[i] + values[i];
+      next[i] = received;
+      values[i] = received;
+    }
+  }
+};
+
+}  // namespace reef::inline v0::codec

@@ -1,0 +1,214 @@
+// Codecs with memory: nothing is lost, both ends agree, and a step that is skipped or refused changes nothing.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <reef/codec.hpp>
+#include <reef/core/error.hpp>
+
+#include "messages.hpp"
+
+namespace reef::test {
+namespace {
+
+std::vector<std::uint32_t> bits_of_all(const Numbers& values) {
+  std::vector<std::uint32_t> bits;
+  for (const float value : values) bits.push_back(std::bit_cast<std::uint32_t>(value));
+  return bits;
+}
+
+template <class Codec>
+Message encoded_after(const Codec& format, const Numbers& values, const Numbers& state, Numbers& next) {
+  Message message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+  message.resize(codec::encode(format, values, state, next, message));
+  return message;
+}
+
+/// Calls f with the codecs that ErrorFeedback and Ef21 are tried on.
+template <class F>
+void each_inner(const F& f) {
+  f(codec::TopK{.ratio = 7});
+  f(codec::Blockwise8{.block = 64});
+  f(codec::NormalFloat4{});
+  f(codec::Uniform8{});
+}
+
+template <class Codec>
+inline constexpr bool sends_as_they_are = requires(const Codec& format, std::span<float> values, Message& message) {
+  format.encode_residual(values, message);
+};
+
+TEST(CodecMemory, error_feedback_loses_nothing) {
+  each_inner([](const auto& inner) {
+    using Inner = std::remove_cvref_t<decltype(inner)>;
+    for (const std::size_t n : {0U, 1U, 2U, 129U, 5000U}) {
+      const codec::ErrorFeedback<Inner> format{inner};
+      Numbers state(n, 0.0F);
+      for (std::uint64_t step = 0; step < 20; ++step) {
+        const Numbers values = normal_numbers(n, 100 + step);
+        Numbers next(n);
+        const Message message = encoded_after(format, values, state, next);
+        Numbers received(n);
+        codec::decode(format, message, {}, {}, received);
+        for (std::size_t i = 0; i < n; ++i) {
+          const float all = values[i] + state[i];
+          const float kept = received[i] + next[i];
+          const float largest = std::max(std::abs(all), std::abs(received[i]));
+          const float most = sends_as_they_are<Inner> ? 0 : std::nextafter(largest, 100.0F) - largest;
+          EXPECT_LE(std::abs(kept - all), most) << format.name << ", " << i << " at step " << step;
+          EXPECT_TRUE(!sends_as_they_are<Inner> || received[i] == 0 || next[i] == 0);
+        }
+        EXPECT_EQ(message, encoded(inner, [&] {
+                    Numbers sum = values;
+                    for (std::size_t i = 0; i < n; ++i) sum[i] += state[i];
+                    return sum;
+                  }()));
+        state = next;
+      }
+    }
+  });
+}
+
+TEST(CodecMemory, what_of_the_residual_is_kept_decays) {
+  const codec::ErrorFeedback<codec::TopK> format{{.ratio = 4}, 0.5F};
+  const Numbers values{4, 1, 1, 1};
+  Numbers state(4, 0.0F);
+  encoded_after(format, values, state, state);
+  EXPECT_EQ(state, (Numbers{0, 1, 1, 1}));
+  encoded_after(format, {0, 0, 0, 0}, state, state);
+  EXPECT_EQ(state, (Numbers{0, 0, 0.5F, 0.5F})) << "the first of the ties was sent";
+}
+
+TEST(CodecMemory, both_ends_of_ef21_have_the_same_estimate_and_it_comes_near) {
+  each_inner([](const auto& inner) {
+    const codec::Ef21<std::remove_cvref_t<decltype(inner)>> format{inner};
+    const std::size_t n = 100;
+    const Numbers values = normal_numbers(n, 5);
+    Numbers sender(n, 0.0F);
+    Numbers receiver(n, 0.0F);
+    for (int step = 0; step < 60; ++step) {
+      const Message message = encoded_after(format, values, sender, sender);
+      Numbers received(n);
+      codec::decode(format, message, receiver, receiver, received);
+      EXPECT_EQ(bits_of_all(sender), bits_of_all(receiver)) << format.name;
+      EXPECT_EQ(bits_of_all(received), bits_of_all(receiver));
+    }
+    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(receiver[i], values[i], 1e-5) << format.name;
+  });
+}
+
+/// `next` in the memory of the state, of the values, and apart.
+TEST(CodecMemory, next_may_be_the_memory_of_state_or_of_values) {
+  each_inner([](const auto& inner) {
+    const auto check = [](const auto& format) {
+      const std::size_t n = 300;
+      const Numbers values = normal_numbers(n, 6);
+      const Numbers state = normal_numbers(n, 7);
+      Numbers next(n);
+      const Message apart = encoded_after(format, values, state, next);
+      Numbers in_state = state;
+      EXPECT_EQ(encoded_after(format, values, in_state, in_state), apart) << format.name;
+      Numbers in_values = values;
+      EXPECT_EQ(encoded_after(format, in_values, state, in_values), apart) << format.name;
+      EXPECT_EQ(bits_of_all(in_state), bits_of_all(next));
+      EXPECT_EQ(bits_of_all(in_values), bits_of_all(next));
+    };
+    using Inner = std::remove_cvref_t<decltype(inner)>;
+    check(codec::ErrorFeedback<Inner>{inner, 0.9F});
+    check(codec::Ef21<Inner>{inner});
+  });
+}
+
+TEST(CodecMemory, a_refused_message_or_memory_changes_nothing) {
+  const Numbers values = normal_numbers(50, 8);
+  Numbers state = normal_numbers(50, 9);
+  const Numbers before = state;
+  Numbers out(50, 7.0F);
+  const auto check = [&](const auto& format) {
+    Numbers next(50);
+    Message message = encoded_after(format, values, state, next);
+    message.back() ^= std::byte{1};
+    EXPECT_THROW(format.decode(message, state, state, out), DecodeError);
+    Message small(20);
+    EXPECT_THROW(format.encode(values, state, state, small), OptionError);
+    Numbers few(49);
+    EXPECT_THROW(format.encode(values, few, state, message), OptionError);
+    EXPECT_THROW(format.encode(values, state, few, message), OptionError);
+    EXPECT_EQ(state, before);
+    EXPECT_EQ(out, Numbers(50, 7.0F));
+  };
+  check(codec::ErrorFeedback<codec::TopK>{{.ratio = 5}});
+  check(codec::ErrorFeedback<codec::Uniform8>{});
+  check(codec::Ef21<codec::TopK>{{.ratio = 5}});
+  Numbers few(49);
+  const codec::Ef21<codec::TopK> format{{.ratio = 5}};
+  Numbers next(50);
+  EXPECT_THROW(format.decode(encoded_after(format, values, state, next), few, few, out), OptionError);
+}
+
+TEST(CodecMemory, how_much_is_remembered) {
+  EXPECT_EQ(codec::state_of(codec::TopK{}, 9), 0);
+  EXPECT_EQ(codec::received_state_of(codec::TopK{}, 9), 0);
+  const codec::ErrorFeedback<codec::TopK> feedback;
+  EXPECT_EQ(codec::state_of(feedback, 9), 9);
+  EXPECT_EQ(codec::received_state_of(feedback, 9), 0);
+  const codec::Ef21<codec::TopK> ef21;
+  EXPECT_EQ(codec::state_of(ef21, 9), 9);
+  EXPECT_EQ(codec::received_state_of(ef21, 9), 9);
+  EXPECT_EQ(codec::state_of(ef21, 0), 0);
+  EXPECT_EQ(feedback.name, "error_feedback(top_k)");
+}
+
+TEST(CodecMemory, adding_a_message_is_adding_what_it_decodes_to_or_nothing) {
+  each_inner([](const auto& inner) {
+    const auto check = [](const auto& format) {
+      const std::size_t n = 300;
+      const Numbers values = normal_numbers(n, 10);
+      Numbers state(n, 0.25F);
+      const Numbers receiver = state;
+      Message message = encoded_after(format, values, state, state);
+      Numbers next = receiver;
+      Numbers received(n);
+      codec::decode(format, message, receiver, next, received);
+      const Numbers before = normal_numbers(n, 11);
+      Numbers sum = before;
+      Numbers scratch(n);
+      next = receiver;
+      codec::accumulate(format, message, receiver, next, sum, scratch);
+      for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(sum[i], before[i] + received[i]) << format.name;
+      sum = before;
+      message.back() ^= std::byte{1};
+      EXPECT_THROW(codec::accumulate(format, message, receiver, next, sum, scratch), DecodeError);
+      EXPECT_EQ(sum, before);
+    };
+    using Inner = std::remove_cvref_t<decltype(inner)>;
+    check(inner);
+    check(codec::ErrorFeedback<Inner>{inner});
+    check(codec::Ef21<Inner>{inner});
+  });
+  Numbers sum(10);
+  const Numbers ones(10, 1.0F);
+  EXPECT_THROW(codec::accumulate(codec::Uniform8{}, encoded(codec::Uniform8{}, ones), sum, {}), OptionError);
+  codec::accumulate(codec::TopK{.ratio = 2}, encoded(codec::TopK{.ratio = 2}, ones), sum, {});
+  EXPECT_EQ(sum, (Numbers{1, 1, 1, 1, 1, 0, 0, 0, 0, 0}));
+}
+
+TEST(CodecMemory, what_is_not_finite_is_sent_at_once_by_top_k) {
+  const codec::ErrorFeedback<codec::TopK> format{{.ratio = 4}};
+  Numbers state(4, 0.0F);
+  const Message message = encoded_after(format, {1, 2, std::numeric_limits<float>::quiet_NaN(), 3}, state, state);
+  EXPECT_TRUE(std::isnan(decoded(format.inner, message, 4)[2]));
+  EXPECT_EQ(state, (Numbers{1, 2, 0, 3}));
+}
+
+}  // namespace
+}  // namespace reef::test
