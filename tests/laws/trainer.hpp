@@ -268,6 +268,7 @@ TYPED_TEST_P(TrainerLaws, the_transport_changes_no_bit) {
 }
 
 TYPED_TEST_P(TrainerLaws, cuts_and_buckets_change_no_bit) {
+  if (!TypeParam::Tested::Compress::lossless) GTEST_SKIP() << "what a codec loses depends on what it is given at once";
   auto small = this->options();
   auto large = this->options();
   small.bucket_bytes = 1;
@@ -335,7 +336,13 @@ TYPED_TEST_P(TrainerLaws, the_wire_carries_what_the_program_says) {
     }
   }
   EXPECT_EQ(sent.messages, said.messages);
-  EXPECT_EQ(sent.bytes, said.bytes);
+  const auto& wire = trainer.plan().wire;
+  if (std::all_of(wire.begin(), wire.end(), [](const run::WireForm& form) { return form.exact; })) {
+    EXPECT_EQ(sent.bytes, said.bytes);
+  } else {
+    EXPECT_LE(sent.bytes, said.bytes);
+    EXPECT_GE(2 * sent.bytes, said.bytes) << "what is said is a bound";
+  }
   EXPECT_EQ(sent.messages > 0, world_size() > 1);
 }
 

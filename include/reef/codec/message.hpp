@@ -39,6 +39,10 @@ struct MessageHead {
   std::int64_t elements = 0;
 };
 
+/// The message at the beginning of so much room, as long as its head says, or all of it: for who has sent or decodes a message
+/// whose length depends on data. Nothing else of it is looked at.
+std::span<const std::byte> message_in(std::span<const std::byte> room);
+
 /// Where the payload goes in a message of so many bytes behind its head. Throws OptionError for a message without room, or
 /// more numbers than most_elements.
 std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);

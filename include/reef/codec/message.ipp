@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include <reef/codec/message.hpp>
@@ -27,6 +28,13 @@ inline std::uint32_t checksum_of(std::span<const std::byte> message) {
 }
 
 }  // namespace detail
+
+REEF_INLINE std::span<const std::byte> message_in(std::span<const std::byte> room) {
+  detail::RawHead raw{};
+  if (room.size() < sizeof raw) return room;
+  std::memcpy(&raw, room.data(), sizeof raw);
+  return room.first(std::min<std::size_t>(room.size(), sizeof raw + raw.payload));
+}
 
 REEF_INLINE std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head,
                                                Bytes payload) {

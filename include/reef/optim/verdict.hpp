@@ -4,21 +4,11 @@
 #include <cstdint>
 
 #include <reef/core/finite.hpp>
-#include <reef/core/language.hpp>
+#include <reef/run/verdict.hpp>
 
 namespace reef::inline v0::optim {
 
-/// What a step came to: written to the builder's `verdict` storage once all ranks' scalars are here,
-/// with the same bits on every rank.
-struct Verdict {
-  double weight = 0;               ///< of all micro-batches of all ranks
-  double loss = 0;                 ///< weighted mean
-  double norm = 0;                 ///< of the mean gradient, before clipping
-  double scale = 0;                ///< what the update multiplies the summed gradient by
-  std::int64_t micro_batches = 0;  ///< of all ranks
-  bool finite = false;             ///< loss and norm are
-  bool commit = false;             ///< the update changes the weights
-};
+using run::Verdict;
 
 /// What happens when a loss or a gradient is NaN or infinite.
 ///

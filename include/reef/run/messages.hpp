@@ -79,7 +79,7 @@ inline void add_reduce_scatter_messages(Instruction& instruction, const StepBuil
       shard(detail::position_in(instruction, builder, group, offsets.size()));
   add_messages(instruction, builder, element, channel, group, shard, [own](int) { return own; });
   instruction.collective = std::make_shared<const schedule::Collective>(
-      schedule::Collective{group, std::move(offsets)});
+      schedule::Collective{group, std::move(offsets), schedule::CollectiveForm::reduce_scatter});
 }
 
 /// Makes an instruction the all-gather of a group, for RankContext::all_gather: this rank's shard goes to
@@ -102,7 +102,7 @@ inline void add_all_gather_messages(Instruction& instruction, const StepBuilder&
       shard(detail::position_in(instruction, builder, group, offsets.size()));
   add_messages(instruction, builder, element, channel, group, [own](int) { return own; }, shard);
   instruction.collective = std::make_shared<const schedule::Collective>(
-      schedule::Collective{group, std::move(offsets)});
+      schedule::Collective{group, std::move(offsets), schedule::CollectiveForm::all_gather});
 }
 
 }  // namespace reef::inline v0::run

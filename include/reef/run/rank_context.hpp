@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/codec/message.hpp>
 #include <reef/comm/call_task.hpp>
 #include <reef/comm/collectives.hpp>
 #include <reef/comm/point_to_point.hpp>
@@ -217,8 +218,13 @@ private:
   template <class Task>
   [[nodiscard]] Communication transfer(std::string name, const Instruction& instruction, int peer,
                                        Value value) const {
-    auto task = std::make_shared<Task>(std::move(name), peer, span<std::byte>(value));
-    return {task, [this, to = task.get(), origin = origin_of(instruction)]() mutable {
+    const std::span<std::byte> payload = span<std::byte>(value);
+    auto task = std::make_shared<Task>(std::move(name), peer, payload);
+    const WireForm& form = plan().wire_of(instruction.traffic);
+    const bool varies = form.encodes() && !form.exact;
+    if (varies) task->set_length(comm::Length::at_most);
+    return {task, [this, to = task.get(), payload, varies, origin = origin_of(instruction)]() mutable {
+              if (varies && to->kind() == comm::Kind::send) to->set_used(codec::message_in(payload).size());
               origin.step = static_cast<std::uint32_t>(state.committed);
               origin.round = round;
               to->set_origin(origin);

@@ -37,6 +37,7 @@ struct StateRange {
   Kept kept = Kept::shard;
   bool master = false;  ///< the weights that those of the model are rounded from
   bool own = false;     ///< of what is ahead: other weights on each rank, named after it
+  bool memory = false;  ///< of a codec: it begins anew where ranks, cuts or codecs are others
   bool copy = false;    ///< of a parameter that another stage owns, which saves it
 
   [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(elements) * size_of(element); }

@@ -25,6 +25,7 @@
 #include <reef/run/timetable.hpp>
 #include <reef/run/topology.hpp>
 #include <reef/run/weight_versions.hpp>
+#include <reef/run/wire_form.hpp>
 #include <reef/schedule/program.hpp>
 
 namespace reef::inline v0::run {
@@ -90,6 +91,9 @@ struct StepPlan {
   std::vector<TiedCopy> tied_copies{};            ///< by parameter, then stage
   PipelineTimetables timetables{};                ///< of a pipeline that has an order of its own
   WeightVersions weight_versions{};               ///< of a pipeline that updates within a step
+  /// By Traffic: what a compressor encodes, and of which an optimizer has all-gathers.
+  std::array<WireForm, schedule::traffic_count> wire{};
+  std::array<bool, schedule::traffic_count> gathers{};
   std::vector<int> bucket_of_segment{};  ///< -1: the segment is the first to use no parameter
   std::vector<int> stage_of_segment{};
   std::vector<int> chunk_of_segment{};   ///< of those that the topology has
@@ -104,6 +108,13 @@ struct StepPlan {
   [[nodiscard]] bool rounds_gradients() const { return gradient_bytes() < sum_bytes(); }
 
   [[nodiscard]] int ranks() const { return topology.ranks(); }
+
+  [[nodiscard]] const WireForm& wire_of(schedule::Traffic traffic) const {
+    return wire[static_cast<std::size_t>(traffic)];
+  }
+  [[nodiscard]] bool gathers_of(schedule::Traffic traffic) const {
+    return gathers[static_cast<std::size_t>(traffic)];
+  }
 
   /// Backwards may run in halves.
   void split_backwards() {
@@ -231,6 +242,12 @@ struct StepPlan {
     return std::accumulate(micro_batches.begin(), micro_batches.begin() + first, 0);
   }
 };
+
+/// A process stands for several ranks, and what those would send of that traffic is encoded: so it does to itself, by
+/// collectives of one member.
+inline bool stands_for_encoded(const StepPlan& plan, schedule::Traffic traffic) {
+  return plan.virtual_ranks > 1 && plan.wire_of(traffic).encodes();
+}
 
 /// Where a model may be cut: the bounds of segments that hold at least `segment_bytes` of
 /// parameters each, at positions where fewer bytes cross than beside them.

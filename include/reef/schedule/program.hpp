@@ -113,11 +113,15 @@ constexpr std::string_view name_of(Traffic traffic) {
   return names[static_cast<std::size_t>(traffic)];
 }
 
+/// What a collective does with its members' elements: sums them for their owners, or brings each what its owner has.
+enum class CollectiveForm : std::uint8_t { reduce_scatter, all_gather };
+
 /// Who takes part in a collective, and which elements of the whole each member has: member p those of
 /// [offsets[p], offsets[p + 1]).
 struct Collective {
   Group group{};
   std::vector<std::int64_t> offsets{};
+  CollectiveForm form = CollectiveForm::all_gather;
 };
 
 /// What an instruction takes: measured seconds, or operations and bytes to divide by a rate.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/comm/shared_counter.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
 #include <reef/graph/hash.hpp>
@@ -30,6 +32,25 @@
 namespace reef::inline v0::checkpoint {
 
 namespace detail {
+
+/// The same where what codecs remember of messages can be taken over: as many replicas, or a process that stands for as many,
+/// of a model that is cut alike.
+template <class... Policies>
+std::string text_of_memory(const Trainer<Policies...>& trainer) {
+  const run::StepPlan& plan = trainer.plan();
+  Hash cuts;
+  for (const run::Bucket& bucket : plan.buckets) cuts.add(bucket.begin).add(bucket.end);
+  for (const graph::RemoteEdge& edge : plan.remote_edges) cuts.add(edge.tensor).add(edge.from).add(edge.to);
+  for (const run::WireForm& form : plan.wire) {
+    if (!form.encodes()) continue;
+    for (const std::int64_t n : {1, 1000}) cuts.add(form.bytes(0, n));
+  }
+  for (const auto& range : trainer.state_ranges()) {
+    if (!range.memory) continue;
+    return concat(std::max(plan.topology.replicas, plan.virtual_ranks), " ranks, plan ", cuts.value());
+  }
+  return "none";
+}
 
 template <class TrainerType>
 void require_same_run(const TrainerType& trainer, const io::Json& facts,
@@ -112,6 +133,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
                       {"seed", state.seed},
                       {"model", graph::hash_of(trainer.model().dag())},
                       {"ranks", trainer.ranks()},
+                      {"memory", text_of_memory(trainer)},
                       {"optimizer", std::string(Trainer<Policies...>::Optim::name)},
                       {"rule", std::string(Trainer<Policies...>::Rule::name)},
                       {"element", std::string(name_of(element_of<T>))},
@@ -283,7 +305,17 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
               was("optimizer", optimizer) == optimizer && was("gradient", gradient) == gradient &&
               was("exchange", outer) == outer && counts == trainer.plan().micro_batches &&
               adapts == trainer.plan().adapts;
-    loader.emplace(trainer, trainer.state_ranges(pending));
+    auto ranges = trainer.state_ranges(pending);
+    const std::string memory = detail::text_of_memory(trainer);
+    if (was("memory", memory) != memory) {
+      const auto dropped = std::erase_if(
+          ranges, [](const auto& range) { return range.memory; });
+      if (dropped > 0 && trainer.rank() == 0) {
+        std::fprintf(stderr, "reef: %s is of other ranks, cuts or codecs (%s): what codecs remember of messages begins anew.\n",
+                     source.c_str(), was("memory", memory).c_str());
+      }
+    }
+    loader.emplace(trainer, std::move(ranges));
     loader->check(folder, manifest.shards, source, was("optimizer", optimizer), optimizer);
     committed = io::require<std::int64_t>(manifest.facts, "committed", written);
     micro_batches.next = io::require<std::uint64_t>(manifest.facts, "micro_batches", written);

@@ -83,6 +83,9 @@ public:
     event.wait_on(stream_.get, epoch, device_.ordinal());
   }
 
+  /// Blocks the lane's thread until what was enqueued before is done, so the function itself may look at it.
+  void settle() { drain(); }
+
   /// Copies. The two ranges must not overlap. Asynchronous where the host's end is a PinnedBuffer, but
   /// `on_host` ends when it is done.
   void copy(void* to, const void* from, Bytes bytes, Copy direction) {

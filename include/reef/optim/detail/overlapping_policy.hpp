@@ -19,7 +19,7 @@ struct OverlappingPolicy {
   using policy_tag = OptimTag;
   using Rule = UpdateRule;
   static constexpr bool sharded = true;
-  static constexpr Payload accepts = Payload::dense;
+  static constexpr Payload accepts = Payload::dense | Payload::encoded;
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool rounds_gradients = true;
@@ -30,6 +30,7 @@ struct OverlappingPolicy {
   static void plan(run::StepPlan& plan, const NoOptions& /*none*/) {
     plan.phases_per_step = phases_per_step;
     plan.own_master = true;
+    plan.gathers[static_cast<std::size_t>(schedule::Traffic::parameter)] = true;
   }
   static void reserve(run::StepBuilder& builder) {
     OverlappingStep::reserve(builder, Rule::states, weights_are_committed);

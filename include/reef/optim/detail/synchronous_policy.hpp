@@ -16,11 +16,14 @@ struct SynchronousPolicy {
   using policy_tag = OptimTag;
   using Rule = UpdateRule;
   static constexpr bool sharded = Sharded;
-  static constexpr Payload accepts = Payload::dense;
+  static constexpr Payload accepts = Payload::dense | Payload::encoded;
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool updates_within_a_step = true;
 
+  static void plan(run::StepPlan& plan, const NoOptions& /*none*/) {
+    plan.gathers[static_cast<std::size_t>(sharded ? schedule::Traffic::parameter : schedule::Traffic::gradient)] = true;
+  }
   static void reserve(run::StepBuilder& builder) { reserve_states(builder, Rule::states, sharded); }
   static void add(run::StepBuilder& builder, const run::Pass& model) {
     builder.update = [](run::StepBuilder& step, const run::StepBuilder::Update& update) {

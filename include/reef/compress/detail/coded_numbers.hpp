@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <reef/core/bfloat16.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/concept.hpp>
+
+namespace reef::inline v0::compress::detail {
+
+/// Numbers of a program as a codec has them: floats in memory that the host reads. Where they are others, or elsewhere, they
+/// are brought to a copy, and taken back.
+struct CodedNumbers {
+  void* at = nullptr;
+  std::int64_t count = 0;
+  Element element = Element::float32;
+  bool away = false;      ///< in a device's memory that is not the host's
+  float* copy = nullptr;  ///< none: they are floats, and here
+
+  [[nodiscard]] std::span<float> floats() const {
+    return {copy != nullptr ? copy : static_cast<float*>(at), static_cast<std::size_t>(count)};
+  }
+  [[nodiscard]] Bytes bytes() const { return static_cast<Bytes>(count) * size_of(element); }
+
+  /// floats() are what the numbers are.
+  template <class Lane>
+  void bring(Lane& lane) const {
+    if (copy != nullptr) {
+      // Narrower ones come to the end of the copy, and are widened from its beginning: none is overtaken.
+      std::byte* const raw = reinterpret_cast<std::byte*>(copy) + static_cast<Bytes>(count) * sizeof(float) - bytes();
+      lane.copy(raw, at, bytes(), away ? device::Copy::to_host : device::Copy::on_host);
+      lane.settle();
+      if (element == Element::bfloat16) {
+        for (std::int64_t i = 0; i < count; ++i) {
+          Bfloat16 number;
+          std::memcpy(&number, raw + i * std::ptrdiff_t{sizeof number}, sizeof number);
+          const float widened = number;
+          std::memcpy(copy + i, &widened, sizeof widened);
+        }
+      }
+      return;
+    }
+    lane.settle();
+  }
+
+  /// The numbers are what floats() are, rounded where they are narrower.
+  template <class Lane>
+  void take_back(Lane& lane) const {
+    if (copy == nullptr) return;
+    if (element == Element::bfloat16) {
+      auto* const narrow = reinterpret_cast<std::byte*>(copy);
+      for (std::int64_t i = 0; i < count; ++i) {
+        float number = 0;
+        std::memcpy(&number, copy + i, sizeof number);
+        const Bfloat16 rounded(number);
+        std::memcpy(narrow + i * std::ptrdiff_t{sizeof rounded}, &rounded, sizeof rounded);
+      }
+    }
+    lane.copy(at, copy, bytes(), away ? device::Copy::to_device : device::Copy::on_host);
+  }
+};
+
+}  // namespace reef::inline v0::compress::detail

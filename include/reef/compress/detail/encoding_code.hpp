@@ -1,0 +1,284 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/comm/all_to_all.hpp>
+#include <reef/comm/point_to_point.hpp>
+#include <reef/compress/detail/coded_numbers.hpp>
+#include <reef/compress/detail/memories.hpp>
+#include <reef/compress/kinds.hpp>
+#include <reef/compress/views.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/run/verdict.hpp>
+
+namespace reef::inline v0::compress::detail {
+
+/// Numbers side by side, those of the first part first.
+template <class T>
+std::span<T> part_of(std::span<T> all, const std::vector<std::int64_t>& places, std::size_t part) {
+  return all.subspan(static_cast<std::size_t>(places[part]), static_cast<std::size_t>(size_of_part(places, part)));
+}
+
+/// Decodes a message from somebody: an error says whose it was.
+template <class Codec, class... Rest>
+void decode_from(const Codec& codec, const std::string& what, std::span<const std::byte> room, Rest&&... rest) {
+  try {
+    codec::decode(codec, codec::message_in(room), std::forward<Rest>(rest)...);
+  } catch (const DecodeError& error) {
+    throw DecodeError("reef::compress: ", what, " is refused.\n  why: ", error.what());
+  }
+}
+
+/// The code of what Encoder writes, for codecs that `with_codec(traffic, index, function)` calls `function` with.
+template <class Handlers, class RankContext, class WithCodec>
+class EncodingCode {
+  using Instruction = schedule::Instruction;
+  using Lane = typename Handlers::Lane;
+  using Code = typename Handlers::Code;
+  using Communication = typename Handlers::Communication;
+
+public:
+  EncodingCode(const RankContext& context, WithCodec with_codec)
+      : context_(context), plan_(context.plan()), with_codec_(std::move(with_codec)) {}
+
+  static void add(Handlers& handlers, const RankContext& context, WithCodec with_codec) {
+    const auto self = std::make_shared<const EncodingCode>(context, std::move(with_codec));
+    const auto on_lane = [&](std::string_view kind, auto make) {
+      handlers.on_lane(kind, [self, make](const Instruction& i) { return ((*self).*make)(i); });
+    };
+    const auto on_wire = [&](std::string_view kind, auto make) {
+      handlers.on_wire(kind, [self, make](const Instruction& i) { return ((*self).*make)(i); });
+    };
+    on_lane(kinds::encode, &EncodingCode::encode);
+    on_lane(kinds::encode_parts, &EncodingCode::encode);
+    on_lane(kinds::encode_shard, &EncodingCode::encode);
+    on_lane(kinds::decode, &EncodingCode::decode);
+    on_lane(kinds::decode_shards, &EncodingCode::decode);
+    on_lane(kinds::decode_fold, &EncodingCode::decode);
+    on_lane(kinds::encode_in_place, &EncodingCode::encode_in_place);
+    on_lane(kinds::keep_memory, &EncodingCode::keep_memory);
+    on_wire(kinds::exchange_encoded, &EncodingCode::exchange);
+    on_wire(kinds::gather_encoded, &EncodingCode::exchange);
+  }
+
+private:
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  /// Where the messages and numbers of an instruction lie: one, or one for each member of a collective.
+  struct Parts {
+    std::vector<std::int64_t> numbers;   ///< offsets
+    std::vector<std::int64_t> messages;  ///< offsets
+    std::vector<std::int64_t> state;     ///< offsets
+    std::vector<int> ranks;              ///< from whom
+  };
+
+  /// Of what is encoded: the own numbers, or a part for each owner. Of what is decoded: that of each owner, or the own part of
+  /// each member.
+  [[nodiscard]] Parts parts_of(const Instruction& i, std::int64_t count, bool sends) const {
+    const run::WireForm& form = plan_.wire_of(i.traffic);
+    Parts parts;
+    if (i.kind == kinds::encode_in_place) {
+      parts.numbers = owners_of(plan_, plan_.buckets[index(i.index)]);
+    } else if (!i.collective || i.kind == kinds::encode_shard) {
+      parts.numbers = {0, count};
+    } else if (i.kind == kinds::decode_fold) {
+      parts.numbers.assign(1, 0);
+      for (int member = 0; member < i.collective->group.size(); ++member) {
+        parts.numbers.push_back(parts.numbers.back() + count);
+      }
+    } else {
+      parts.numbers = i.collective->offsets;
+    }
+    const auto& state = sends ? form.state : form.received_state;
+    parts.messages = places_of(parts.numbers, [&](std::int64_t n) { return form.bytes(i.index, n); });
+    parts.state = places_of(parts.numbers, [&](std::int64_t n) { return state ? state(i.index, n) : 0; });
+    if (i.collective) parts.ranks = i.collective->group.members;
+    return parts;
+  }
+
+  [[nodiscard]] CodedNumbers numbers_of(const Instruction& i, run::Value value,
+                                        const run::PartOf<const Instruction>& copy) const {
+    const schedule::Storage& storage = context_.storage(value);
+    CodedNumbers numbers;
+    numbers.at = context_.memory.at(value.storage);
+    numbers.element = Element::float32;
+    if (i.traffic == Traffic::parameter) numbers.element = plan_.dag->element;
+    if (!i.collective && i.kind != kinds::encode_in_place) {
+      numbers.element = plan_.dag->tensor_at(plan_.remote_edges[index(i.index)].tensor).spec.element;
+    }
+    numbers.count = static_cast<std::int64_t>(storage.bytes / size_of(numbers.element));
+    numbers.away = plan_.discrete && storage.place == schedule::Place::device;
+    if (!copy.empty()) numbers.copy = context_.template at<float>(copy.front());
+    return numbers;
+  }
+
+  /// Kept memory, or where the round has it by now, and memory behind it.
+  struct Memory {
+    std::span<const float> before;
+    std::span<float> behind;
+
+    [[nodiscard]] std::span<const float> before_part(const std::vector<std::int64_t>& places, std::size_t part) const {
+      return behind.empty() ? before : part_of(before, places, part);
+    }
+    [[nodiscard]] std::span<float> behind_part(const std::vector<std::int64_t>& places, std::size_t part) const {
+      return behind.empty() ? behind : part_of(behind, places, part);
+    }
+  };
+
+  template <class View>
+  [[nodiscard]] Memory memory_of(const View& view) const {
+    Memory memory;
+    if (view.next.empty()) return memory;
+    memory.behind = context_.template span<float>(view.next.front());
+    memory.before = view.kept.empty() ? std::span<const float>(memory.behind)
+                                      : std::span<const float>(context_.template span<float>(view.kept.front()));
+    return memory;
+  }
+
+  [[nodiscard]] Code encode(const Instruction& i) const {
+    const EncodeView view(i);
+    const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
+    const Parts parts = parts_of(i, numbers.count, true);
+    const std::span<std::byte> messages = context_.template span<std::byte>(view.message.front());
+    const Memory memory = memory_of(view);
+    Code code;
+    with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      code = [=](Lane& lane) {
+        numbers.bring(lane);
+        const std::span<const float> floats = numbers.floats();
+        for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
+          codec::encode(codec, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
+                        memory.behind_part(parts.state, part), part_of(messages, parts.messages, part));
+        }
+      };
+    });
+    return code;
+  }
+
+  [[nodiscard]] Code decode(const Instruction& i) const {
+    const DecodeView view(i);
+    const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
+    const Parts parts = parts_of(i, numbers.count, false);
+    const std::span<const std::byte> messages = context_.template span<std::byte>(view.message.front());
+    const std::span<float> term =
+        view.term.empty() ? std::span<float>() : context_.template span<float>(view.term.front());
+    const Memory memory = memory_of(view);
+    const auto text = [&](std::size_t part) {
+      const std::string from = parts.ranks.empty() ? std::string("the stage before") : concat("rank ", parts.ranks[part]);
+      return concat("what ", from, " has sent of ", schedule::name_of(i.traffic), " ", i.index,
+                    i.micro_batch < 0 ? std::string() : concat(", micro-batch ", i.micro_batch));
+    };
+    std::vector<std::string> whose;
+    for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) whose.push_back(text(part));
+    Code code;
+    with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      code = [=](Lane& lane) {
+        lane.settle();
+        const std::span<float> floats = numbers.floats();
+        for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
+          const bool adds = !term.empty() && part > 0;
+          const std::span<float> to = term.empty() ? part_of(floats, parts.numbers, part) : adds ? term : floats;
+          decode_from(codec, whose[part], part_of(messages, parts.messages, part),
+                      memory.before_part(parts.state, part), memory.behind_part(parts.state, part), to);
+          for (std::size_t k = 0; adds && k < to.size(); ++k) floats[k] += term[k];
+        }
+        numbers.take_back(lane);
+      };
+    });
+    return code;
+  }
+
+  [[nodiscard]] Code encode_in_place(const Instruction& i) const {
+    const EncodeInPlaceView view(i);
+    const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
+    const Parts sent = parts_of(i, numbers.count, true);
+    const Parts received = parts_of(i, numbers.count, false);
+    const std::span<std::byte> message = context_.template span<std::byte>(view.message.front());
+    std::size_t memories = 0;
+    const auto memory_of_side = [&](const Parts& parts) {
+      Memory memory;
+      if (parts.state.back() == 0) return memory;
+      memory.before = context_.template span<float>(view.kept[memories]);
+      memory.behind = context_.template span<float>(view.next[memories]);
+      ++memories;
+      return memory;
+    };
+    const Memory at_sender = memory_of_side(sent);
+    const Memory at_receiver = memory_of_side(received);
+    Code code;
+    with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      code = [=](Lane& lane) {
+        numbers.bring(lane);
+        for (std::size_t part = 0; part + 1 < sent.numbers.size(); ++part) {
+          const std::span<float> floats = part_of(numbers.floats(), sent.numbers, part);
+          codec::encode(codec, std::span<const float>(floats), at_sender.before_part(sent.state, part),
+                        at_sender.behind_part(sent.state, part), message);
+          decode_from(codec, "a message of this process to itself", std::span<const std::byte>(message),
+                      at_receiver.before_part(received.state, part), at_receiver.behind_part(received.state, part),
+                      floats);
+        }
+        numbers.take_back(lane);
+      };
+    });
+    return code;
+  }
+
+  [[nodiscard]] Code keep_memory(const Instruction& i) const {
+    const KeepMemoryView view(i);
+    const auto* const verdict = context_.template at<run::Verdict>(view.verdict.front());
+    const std::span<const float> next = context_.template span<float>(view.next.front());
+    const std::span<float> memory = context_.template span<float>(view.memory.front());
+    return [=](Lane& lane) {
+      lane.settle();
+      if (verdict->commit) std::copy(next.begin(), next.end(), memory.begin());
+    };
+  }
+
+  [[nodiscard]] Communication exchange(const Instruction& i) const {
+    const bool sums = i.kind == kinds::exchange_encoded;
+    const run::CollectiveView view(i);
+    const std::span<std::byte> outbox = context_.template span<std::byte>(view.given.front());
+    const std::span<std::byte> inbox = context_.template span<std::byte>(view.taken.front());
+    const schedule::Collective& all = *i.collective;
+    const run::WireForm& form = plan_.wire_of(i.traffic);
+    const auto bytes = [&](std::int64_t n) { return form.bytes(i.index, n); };
+    std::vector<std::int64_t> by_owner = places_of(all.offsets, bytes);
+    const auto own = index(all.group.position_of(context_.rank()));
+    const std::int64_t own_bytes = size_of_part(by_owner, own);
+    std::vector<std::int64_t> of_own{0};
+    for (int member = 0; member < all.group.size(); ++member) of_own.push_back(of_own.back() + own_bytes);
+    std::vector<std::int64_t> sent = sums ? by_owner : std::vector<std::int64_t>{0, own_bytes};
+    std::vector<std::int64_t> received = sums ? std::move(of_own) : std::move(by_owner);
+    std::optional<Group> group;
+    if (all.group.size() != plan_.ranks()) group = all.group;
+    auto task = std::make_shared<comm::AllToAllTask>(
+        concat("encoded ", schedule::name_of(i.traffic), " ", i.index, sums ? " for owners" : " of owners"), outbox, sent,
+        inbox, std::move(received), std::move(group), sums ? comm::Parts::each : comm::Parts::one);
+    if (form.exact) return {task};
+    task->set_length(comm::Length::at_most);
+    return {task, [to = task.get(), outbox, sent, members = all.group.size(), sums] {
+              for (int member = 0; member < members; ++member) {
+                to->set_used(member, codec::message_in(std::span<const std::byte>(
+                                                           part_of(outbox, sent, sums ? index(member) : 0)))
+                                         .size());
+              }
+            }};
+  }
+
+  const RankContext& context_;
+  const run::StepPlan& plan_;
+  WithCodec with_codec_;
+};
+
+}  // namespace reef::inline v0::compress::detail

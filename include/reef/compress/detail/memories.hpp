@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <reef/core/text.hpp>
+#include <reef/run/state_range.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::compress::detail {
+
+using schedule::Traffic;
+
+/// Whose memory of messages it is.
+///
+/// | sent, received | of an edge, or of a reduction: of each rank that the process stands for             |
+/// | shared, taken  | of an all-gather: of the shards that ranks give, and of those that they get           |
+enum class Side : std::uint8_t { sent, received, shared, taken };
+
+/// What a codec of this rank remembers from step to step. In a checkpoint it is in pieces that are alike whether ranks are
+/// processes or one process stands for them.
+struct Memory {
+  struct Piece {
+    int rank = -1;           ///< whose: a replica, or one that the process stands for; -1: of none alone
+    std::int64_t begin = 0;  ///< among what the owners of a bucket have
+    std::int64_t numbers = 0;
+  };
+
+  Traffic traffic{};
+  int index = 0;  ///< edge or bucket
+  Side side{};
+  int fold = 0;   ///< of a process that stands for several ranks
+  std::vector<Piece> pieces{};  ///< one behind the other
+
+  using Key = std::tuple<Traffic, int, Side, int>;
+  [[nodiscard]] Key key() const { return {traffic, index, side, fold}; }
+  [[nodiscard]] std::int64_t numbers() const {
+    std::int64_t all = 0;
+    for (const Piece& piece : pieces) all += piece.numbers;
+    return all;
+  }
+  [[nodiscard]] std::string name() const {
+    constexpr std::string_view sides[]{"sent", "received", "shared", "taken"};
+    return concat("memory.", schedule::name_of(traffic), ".", index, ".", sides[static_cast<std::size_t>(side)]);
+  }
+  [[nodiscard]] std::string storage_name() const { return concat(name(), " of fold ", fold); }
+};
+
+/// Offsets of a bucket's owners: of the ranks that hold it, or those that the process stands for.
+inline std::vector<std::int64_t> owners_of(const run::StepPlan& plan, const run::Bucket& bucket) {
+  if (plan.virtual_ranks == 1) return bucket.shards;
+  return run::shard_offsets(bucket.size(), plan.virtual_ranks, bucket.parameters);
+}
+
+/// The numbers that a bucket's messages are of, one by one.
+inline std::int64_t size_of_part(const std::vector<std::int64_t>& offsets, std::size_t part) {
+  return offsets[part + 1] - offsets[part];
+}
+
+/// By what each of `offsets`' parts takes, in the order of parts.
+template <class Size>
+std::vector<std::int64_t> places_of(const std::vector<std::int64_t>& offsets, const Size& size) {
+  std::vector<std::int64_t> places{0};
+  for (std::size_t part = 0; part + 1 < offsets.size(); ++part) {
+    places.push_back(places.back() + static_cast<std::int64_t>(size(size_of_part(offsets, part))));
+  }
+  return places;
+}
+
+/// The memories of a rank, in one order: what reserve() has storages for.
+inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
+  const run::StepPlan& plan = builder.plan;
+  std::vector<Memory> all;
+  const auto add = [&](Traffic traffic, int index, Side side, int fold, std::vector<Memory::Piece> pieces) {
+    all.push_back({traffic, index, side, fold, std::move(pieces)});
+  };
+  const int replica = plan.topology.replica_of(builder.rank());
+  for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
+    const graph::RemoteEdge& edge = plan.remote_edges[e];
+    const Traffic traffic = edge.gradient ? Traffic::activation_gradient : Traffic::activation;
+    const run::WireForm& form = plan.wire_of(traffic);
+    const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
+    const std::int64_t n = plan.dag->tensor_at(edge.tensor).spec.shape.size();
+    const int index = static_cast<int>(e);
+    if (form.state && stage_of(edge.from) == builder.stage()) {
+      add(traffic, index, Side::sent, 0, {{replica, 0, form.state(index, n)}});
+    }
+    if (form.received_state && stage_of(edge.to) == builder.stage()) {
+      add(traffic, index, Side::received, 0, {{replica, 0, form.received_state(index, n)}});
+    }
+  }
+  for (const std::size_t b : builder.held()) {
+    const run::Bucket& bucket = plan.buckets[b];
+    const bool alone = bucket.alone();
+    if (alone && plan.virtual_ranks == 1) continue;
+    const std::vector<std::int64_t> owners = owners_of(plan, bucket);
+    const auto index = static_cast<int>(b);
+    const std::size_t own = alone ? 0 : static_cast<std::size_t>(bucket.group.position_of(builder.rank()));
+    const auto places = [&](const auto& state) {
+      return places_of(owners, [&](std::int64_t n) { return state(index, n); });
+    };
+    const run::WireForm& sums = plan.wire_of(Traffic::gradient);
+    for (int fold = 0; fold < plan.virtual_ranks; ++fold) {
+      const int rank = alone ? fold : static_cast<int>(own);
+      if (sums.state) add(Traffic::gradient, index, Side::sent, fold, {{rank, 0, places(sums.state).back()}});
+      if (!sums.received_state) continue;
+      const std::vector<std::int64_t> received = places(sums.received_state);
+      std::vector<Memory::Piece> pieces;
+      for (int sender = 0; !alone && sender < bucket.group.size(); ++sender) {
+        pieces.push_back({sender, received[own], size_of_part(received, own)});
+      }
+      if (alone) pieces.push_back({rank, 0, received.back()});
+      add(Traffic::gradient, index, Side::received, fold, std::move(pieces));
+    }
+    for (const Traffic traffic : {Traffic::gradient, Traffic::parameter}) {
+      const run::WireForm& form = plan.wire_of(traffic);
+      if (!plan.gathers_of(traffic)) continue;
+      if (form.state) {
+        const std::vector<std::int64_t> shared = places(form.state);
+        if (alone) {
+          add(traffic, index, Side::shared, 0, {{-1, 0, shared.back()}});
+        } else {
+          add(traffic, index, Side::shared, 0, {{-1, shared[own], size_of_part(shared, own)}});
+        }
+      }
+      if (form.received_state) add(traffic, index, Side::taken, 0, {{-1, 0, places(form.received_state).back()}});
+    }
+  }
+  return all;
+}
+
+inline run::Place place_of_memory(const run::StepPlan& plan) {
+  return plan.discrete ? run::Place::host : run::Place::device;
+}
+
+/// Where the memories of a program under construction lie: what was kept, and what is behind the round so far.
+struct MemoryStorages {
+  struct Storages {
+    run::StorageId kept = run::no_storage;
+    run::StorageId next = run::no_storage;  ///< once something in the round has used it
+  };
+  std::map<Memory::Key, Storages> by_key{};
+};
+
+inline void reserve_memories(run::StepBuilder& builder) {
+  auto& storages = builder.scratch<MemoryStorages>().by_key;
+  for (const Memory& memory : memories_of(builder)) {
+    storages[memory.key()].kept = builder.program.add_storage(
+        memory.storage_name(), static_cast<Bytes>(memory.numbers()) * sizeof(float), place_of_memory(builder.plan),
+        run::Life::persistent);
+    Bytes offset = 0;
+    for (std::size_t k = 0; k < memory.pieces.size(); ++k) {
+      const Bytes bytes = static_cast<Bytes>(memory.pieces[k].numbers) * sizeof(float);
+      static_cast<void>(builder.program.add_part(concat(memory.storage_name(), ", piece ", k),
+                                                 storages[memory.key()].kept, offset, bytes));
+      offset += bytes;
+    }
+  }
+}
+
+inline std::vector<run::StateRange> memory_ranges(const run::StepBuilder& builder) {
+  std::map<std::string, run::StorageId> ids;
+  for (std::size_t id = 0; id < builder.program.storages.size(); ++id) {
+    ids[builder.program.storages[id].name] = static_cast<run::StorageId>(id);
+  }
+  std::vector<run::StateRange> ranges;
+  for (const Memory& memory : memories_of(builder)) {
+    for (std::size_t k = 0; k < memory.pieces.size(); ++k) {
+      const Memory::Piece& piece = memory.pieces[k];
+      if (piece.numbers == 0) continue;
+      run::StateRange range;
+      range.storage = ids.at(concat(memory.storage_name(), ", piece ", k));
+      range.name = piece.rank < 0 ? memory.name() : concat(memory.name(), ".rank.", piece.rank);
+      range.begin = piece.begin;
+      range.elements = piece.numbers;
+      range.kept = memory.side == Side::taken ? run::StateRange::Kept::whole : run::StateRange::Kept::shard;
+      range.memory = true;
+      ranges.push_back(std::move(range));
+    }
+  }
+  return ranges;
+}
+
+}  // namespace reef::inline v0::compress::detail

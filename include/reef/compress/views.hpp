@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <reef/compress/kinds.hpp>
+#include <reef/run/operands.hpp>
+#include <reef/schedule/program.hpp>
+
+/// \file
+/// One view for each kind of instruction that a compressor writes.
+///
+/// \code
+/// // given: const schedule::Program& program
+/// Bytes remembered = 0;
+/// for (const schedule::Instruction& i : program.round) {
+///   if (i.kind != compress::kinds::keep_memory) continue;
+///   remembered += program.storages[compress::KeepMemoryView(i).memory.front().storage].bytes;
+/// }
+/// \endcode
+
+namespace reef::inline v0::compress {
+
+/// What an instruction of a codec has among its operands: its Instruction::mode.
+struct Coding {
+  bool copies = false;     ///< numbers are brought to host memory, as floats, and taken back
+  bool remembers = false;  ///< the codec has memory
+  bool begins = false;     ///< it is the round's first to use that: it reads what was kept
+  bool adds = false;       ///< numbers are summed: there is room for what one message decodes to
+
+  [[nodiscard]] std::uint8_t mode() const {
+    return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) | (adds ? 8 : 0));
+  }
+};
+
+inline Coding coding_of(const schedule::Instruction& i) {
+  return {(i.mode & 1) != 0, (i.mode & 2) != 0, (i.mode & 4) != 0, (i.mode & 8) != 0};
+}
+
+/// `Encode(edge, j)`, `EncodeParts(b)`, `EncodeShard(b)`.
+///
+///     reads    numbers, kept memory if it begins
+///     writes   message, or messages side by side; copy
+///     next     memory behind it: it writes that if it begins, else accumulates into it
+template <class I>
+struct EncodeView {
+  run::PartOf<I> numbers, message, copy, kept, next;
+
+  explicit EncodeView(I& encode, run::Lists lists = run::Lists::found) {
+    const Coding coding = coding_of(encode);
+    run::Layout layout(encode, lists);
+    numbers = layout.reads(1);
+    kept = layout.reads(coding.remembers && coding.begins ? 1 : 0);
+    message = layout.writes(1);
+    copy = layout.writes(coding.copies ? 1 : 0);
+    const std::size_t memories = coding.remembers ? 1 : 0;
+    next = coding.begins ? layout.writes(memories) : layout.accumulates(memories);
+  }
+};
+
+/// `Decode(edge, j)`, `DecodeShards(b)`, `DecodeFold(b)`.
+///
+///     reads    message, or messages side by side; kept memory if it begins
+///     writes   numbers; copy; if it adds, what one message decodes to
+///     next     as EncodeView
+template <class I>
+struct DecodeView {
+  run::PartOf<I> message, numbers, copy, term, kept, next;
+
+  explicit DecodeView(I& decode, run::Lists lists = run::Lists::found) {
+    const Coding coding = coding_of(decode);
+    run::Layout layout(decode, lists);
+    message = layout.reads(1);
+    kept = layout.reads(coding.remembers && coding.begins ? 1 : 0);
+    numbers = layout.writes(1);
+    copy = layout.writes(coding.copies ? 1 : 0);
+    term = layout.writes(coding.adds ? 1 : 0);
+    const std::size_t memories = coding.remembers ? 1 : 0;
+    next = coding.begins ? layout.writes(memories) : layout.accumulates(memories);
+  }
+};
+
+/// `EncodeInPlace(b)`: numbers become what their messages decode to, owner by owner.
+///
+///     accumulates  numbers
+///     reads        kept memory of senders, and of receivers
+///     writes       message; copy; memory behind it, of both
+template <class I>
+struct EncodeInPlaceView {
+  run::PartOf<I> numbers, message, copy, kept, next;
+
+  /// `memories`: to make room for.
+  explicit EncodeInPlaceView(I& encode) : EncodeInPlaceView(encode, encode.reads.size(), run::Lists::found) {}
+  EncodeInPlaceView(I& encode, std::size_t memories, run::Lists lists) {
+    run::Layout layout(encode, lists);
+    numbers = layout.accumulates(1);
+    kept = layout.reads(memories);
+    message = layout.writes(1);
+    copy = layout.writes(coding_of(encode).copies ? 1 : 0);
+    next = layout.writes(memories);
+  }
+};
+
+/// `KeepMemory`: where the verdict counts the step.
+///
+///     reads        verdict, memory behind the step
+///     accumulates  kept memory
+template <class I>
+struct KeepMemoryView {
+  run::PartOf<I> verdict, next, memory;
+
+  explicit KeepMemoryView(I& keep, run::Lists lists = run::Lists::found) {
+    run::Layout layout(keep, lists);
+    verdict = layout.reads(1);
+    next = layout.reads(1);
+    memory = layout.accumulates(1);
+  }
+};
+
+}  // namespace reef::inline v0::compress

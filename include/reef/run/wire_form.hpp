@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::run {
+
+/// How what messages of one sort carry goes over the wire, where that is not as it is in memory: what programs and
+/// plans know of a codec.
+///
+/// | index | of the remote edge, or the bucket                                                        |
+/// | n     | numbers of one message                                                                  |
+///
+/// \code
+/// run::WireForm halved;
+/// halved.bytes = [](int, std::int64_t n) { return static_cast<Bytes>(n) * 2; };
+/// halved.lossless = false;
+/// \endcode
+struct WireForm {
+  std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< the most that they take; empty: as in memory
+  std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< what the sender remembers of them
+  std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< what the receiver does
+  bool exact = true;     ///< they take as many bytes whatever they are
+  bool lossless = true;  ///< what arrives is what was sent, bit for bit
+
+  [[nodiscard]] bool encodes() const { return static_cast<bool>(bytes); }
+};
+
+}  // namespace reef::inline v0::run
