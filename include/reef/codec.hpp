@@ -9,5 +9,6 @@
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/normal_float4.hpp>
+#include <reef/codec/selecting.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/codec/uniform8.hpp>

@@ -8,6 +8,7 @@
 
 #include <reef/codec/concept.hpp>
 #include <reef/codec/message.hpp>
+#include <reef/codec/selecting.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
@@ -43,12 +44,18 @@ void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const
 bool read_indices(std::span<const std::byte> from, std::int64_t n, const IndexCoding& coding,
                   std::span<std::uint32_t> indices);
 
+/// The same with the form and its parameter before them, a byte each, in which they are read. Returns the bytes of both.
+Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
+                  std::span<std::byte> to);
+/// How the indices behind these two bytes, and up to the end, are coded, as far as it can be believed.
+IndexCoding coding_said(std::span<const std::byte> from);
+
 /// The indices of the k numbers of largest magnitude, ascending; of two as large, the lower. A NaN is larger than any number.
 std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k);
 
 /// The numbers of largest magnitude, one in `ratio`; the others decode to 0.
 ///
-///     payload   form of the indices, 1 byte | its parameter, 1 | values, fp32, by index | indices
+///     payload   values, fp32, by index | form of the indices, 1 byte | its parameter, 1 | indices
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -68,6 +75,7 @@ std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::i
 struct TopK {
   double ratio = 100;
 
+  static constexpr CodecId id = CodecId::top_k;
   static constexpr std::string_view name = "top_k";
   static constexpr bool exact = false;
   static constexpr bool lossless = false;
@@ -79,18 +87,19 @@ struct TopK {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// As concept.hpp says; both touch the k numbers alone.
+  /// As concept.hpp says; they touch the k numbers alone.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
   Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
 
-private:
-  Bytes encode_at(std::span<const std::uint32_t> indices, std::span<const float> values,
-                  std::span<std::byte> message) const;
-  /// The indices of a message that is believed, and where their numbers are.
-  std::vector<std::uint32_t> opened(std::span<const std::byte> message, std::int64_t n, const std::byte*& at) const;
+  /// As selecting.hpp says.
+  [[nodiscard]] std::uint64_t parameter(std::int64_t n) const { return static_cast<std::uint64_t>(kept(n)); }
+  [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
+  [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;
+  Bytes write_selection(std::span<const std::uint32_t> indices, std::int64_t n, std::span<std::byte> to) const;
+  bool read_selection(std::span<const std::byte> from, std::int64_t n, std::span<std::uint32_t> indices) const;
 };
 
-static_assert(codec<TopK> && accumulating_codec<TopK>);
+static_assert(selecting_codec<TopK> && accumulating_codec<TopK>);
 
 }  // namespace reef::inline v0::codec
 

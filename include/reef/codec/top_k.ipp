@@ -7,9 +7,9 @@
 #include <cstring>
 #include <functional>
 
+#include <reef/codec/detail/bits.hpp>
+#include <reef/codec/detail/selected.hpp>
 #include <reef/codec/top_k.hpp>
-#include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
 
 namespace reef::inline v0::codec {
 
@@ -30,69 +30,6 @@ inline Bytes rice_bytes(std::span<const std::uint32_t> indices, unsigned paramet
   }
   return (bits + 7) / 8;
 }
-
-/// Bits, the first the lowest of the first byte.
-class BitWriter {
-public:
-  explicit BitWriter(std::byte* to) : to_(to) {}
-
-  void write(std::uint64_t bits, unsigned count) {  // up to 32
-    pending_ |= bits << filled_;
-    filled_ += count;
-    while (filled_ >= 8) {
-      *to_++ = static_cast<std::byte>(pending_);
-      pending_ >>= 8;
-      filled_ -= 8;
-    }
-  }
-  void finish() {
-    if (filled_ > 0) *to_ = static_cast<std::byte>(pending_);
-  }
-
-private:
-  std::byte* to_;
-  std::uint64_t pending_ = 0;
-  unsigned filled_ = 0;
-};
-
-class BitReader {
-public:
-  explicit BitReader(std::span<const std::byte> from) : from_(from) {}
-
-  [[nodiscard]] bool has(std::uint64_t bits) const { return at_ + bits <= 8 * std::uint64_t{from_.size()}; }
-  std::uint32_t read(unsigned count) {
-    std::uint32_t result = 0;
-    for (unsigned bit = 0; bit < count; ++bit, ++at_) result |= (current() ? 1U : 0U) << bit;
-    return result;
-  }
-  /// Ones up to a zero, which is read too; more than `most` if there are more, or no zero.
-  std::uint64_t ones(std::uint64_t most) {
-    std::uint64_t count = 0;
-    while (count <= most && has(1)) {
-      const bool one = current();
-      ++at_;
-      if (!one) return count;
-      ++count;
-    }
-    return most + 1;
-  }
-  /// Less than a byte is left, and it is 0.
-  [[nodiscard]] bool ended() {
-    while (at_ % 8 != 0) {
-      if (current()) return false;
-      ++at_;
-    }
-    return at_ == 8 * std::uint64_t{from_.size()};
-  }
-
-private:
-  [[nodiscard]] bool current() const {
-    return (std::to_integer<unsigned>(from_[static_cast<std::size_t>(at_ / 8)]) >> (at_ % 8) & 1U) != 0;
-  }
-
-  std::span<const std::byte> from_;
-  std::uint64_t at_ = 0;
-};
 
 inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
 
@@ -230,6 +167,18 @@ REEF_INLINE bool read_indices(std::span<const std::byte> from, std::int64_t n, c
   return false;
 }
 
+REEF_INLINE Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
+                              std::span<std::byte> to) {
+  to[0] = static_cast<std::byte>(coding.form);
+  to[1] = static_cast<std::byte>(coding.parameter);
+  write_indices(indices, n, coding, to.subspan(2, static_cast<std::size_t>(coding.bytes)));
+  return 2 + coding.bytes;
+}
+
+REEF_INLINE IndexCoding coding_said(std::span<const std::byte> from) {
+  return {static_cast<IndexForm>(from[0]), std::to_integer<std::uint8_t>(from[1]), from.size() - 2};
+}
+
 REEF_INLINE std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k) {
   constexpr unsigned low_bits = 16;
   const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(k, static_cast<std::int64_t>(values.size())));
@@ -262,84 +211,39 @@ REEF_INLINE std::vector<std::uint32_t> largest_indices(std::span<const float> va
   return indices;
 }
 
-REEF_INLINE std::int64_t TopK::kept(std::int64_t n) const {
-  if (!within(ratio, 1, 1e12)) {
-    throw OptionError("reef::codec::TopK: the ratio is ", ratio, ".\n  fix: from 1, which keeps all, to 1e12.");
-  }
-  const auto k = static_cast<std::int64_t>(std::ceil(static_cast<double>(n) / ratio));
-  return std::clamp<std::int64_t>(k, std::min<std::int64_t>(n, 1), n);
+REEF_INLINE std::int64_t TopK::kept(std::int64_t n) const { return detail::one_in(ratio, n, name); }
+
+REEF_INLINE std::vector<std::uint32_t> TopK::select(std::span<const float> values) const {
+  return largest_indices(values, kept(static_cast<std::int64_t>(values.size())));
 }
 
-REEF_INLINE Bytes TopK::encoded_bytes(std::int64_t n) const {
+REEF_INLINE Bytes TopK::selection_bytes(std::int64_t n) const {
   const std::int64_t k = kept(n);
-  const Bytes indices =
-      k == n ? 0 : std::min(detail::bitmap_bytes(n), detail::blocked_bytes(n, static_cast<std::size_t>(k)));
-  return message_head_bytes + 2 + 4 * static_cast<Bytes>(k) + indices;
+  return 2 + (k == n ? 0 : std::min(detail::bitmap_bytes(n), detail::blocked_bytes(n, static_cast<std::size_t>(k))));
 }
 
-REEF_INLINE Bytes TopK::encode_at(std::span<const std::uint32_t> indices, std::span<const float> values,
-                                  std::span<std::byte> message) const {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const auto k = static_cast<Bytes>(indices.size());
-  const MessageHead head{CodecId::top_k, name, k, n};
-  std::byte* at = begin_message(message, head, encoded_bytes(n) - message_head_bytes).data();
-  const IndexCoding coding = least_coding(indices, n);
-  *at++ = static_cast<std::byte>(coding.form);
-  *at++ = static_cast<std::byte>(coding.parameter);
-  for (const std::uint32_t index : indices) {
-    std::memcpy(at, &values[index], sizeof(float));
-    at += sizeof(float);
-  }
-  write_indices(indices, n, coding, {at, coding.bytes});
-  return seal_message(message, head, 2 + 4 * k + coding.bytes);
+REEF_INLINE Bytes TopK::write_selection(std::span<const std::uint32_t> indices, std::int64_t n,
+                                        std::span<std::byte> to) const {
+  return write_coded(indices, n, least_coding(indices, n), to);
 }
 
+REEF_INLINE bool TopK::read_selection(std::span<const std::byte> from, std::int64_t n,
+                                      std::span<std::uint32_t> indices) const {
+  return from.size() >= 2 && read_indices(from.subspan(2), n, coding_said(from), indices);
+}
+
+REEF_INLINE Bytes TopK::encoded_bytes(std::int64_t n) const { return detail::selected_bytes(*this, n); }
 REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byte> message) const {
-  return encode_at(largest_indices(values, kept(static_cast<std::int64_t>(values.size()))), values, message);
+  return detail::encode_selected(*this, values, message);
 }
-
 REEF_INLINE Bytes TopK::encode_residual(std::span<float> values, std::span<std::byte> message) const {
-  const auto indices = largest_indices(values, kept(static_cast<std::int64_t>(values.size())));
-  const Bytes bytes = encode_at(indices, values, message);
-  for (const std::uint32_t index : indices) values[index] = 0;
-  return bytes;
+  return detail::encode_selected_residual(*this, values, message);
 }
-
-REEF_INLINE std::vector<std::uint32_t> TopK::opened(std::span<const std::byte> message, std::int64_t n,
-                                                    const std::byte*& at) const {
-  const std::int64_t k = kept(n);
-  const Bytes least = 2 + 4 * static_cast<Bytes>(k);
-  const auto payload = open_message(message, {CodecId::top_k, name, static_cast<std::uint64_t>(k), n}, least,
-                                    encoded_bytes(n) - message_head_bytes);
-  const IndexCoding coding{static_cast<IndexForm>(payload[0]), std::to_integer<std::uint8_t>(payload[1]), 0};
-  std::vector<std::uint32_t> indices(static_cast<std::size_t>(k));
-  if (!read_indices(payload.subspan(least), n, coding, indices)) {
-    throw DecodeError("reef::codec: a message of ", name, " has indices that are none of ", n,
-                      " numbers in ascending order.\n  state: nothing of it was decoded.\n"
-                      "  fix: the sender's TopK::encode; its checksum is that of what was sent.");
-  }
-  at = payload.data() + 2;
-  return indices;
-}
-
 REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<float> values) const {
-  const std::byte* at = nullptr;
-  const auto indices = opened(message, static_cast<std::int64_t>(values.size()), at);
-  std::fill(values.begin(), values.end(), 0.0F);
-  for (const std::uint32_t index : indices) {
-    std::memcpy(&values[index], at, sizeof(float));
-    at += sizeof(float);
-  }
+  detail::decode_selected(*this, message, values);
 }
-
 REEF_INLINE void TopK::accumulate(std::span<const std::byte> message, std::span<float> values) const {
-  const std::byte* at = nullptr;
-  for (const std::uint32_t index : opened(message, static_cast<std::int64_t>(values.size()), at)) {
-    float value = 0;
-    std::memcpy(&value, at, sizeof value);
-    values[index] += value;
-    at += sizeof value;
-  }
+  detail::accumulate_selected(*this, message, values);
 }
 
 }  // namespace reef::inline v0::codec

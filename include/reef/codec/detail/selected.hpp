@@ -1,0 +1,135 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/codec/message.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/units.hpp>
+
+/// \file
+/// Messages of selecting codecs: the numbers that are kept, fp32, by index; then what says which they are.
+
+namespace reef::inline v0::codec::detail {
+
+/// One in `ratio` of n, rounded up, so that there is one if there is any number.
+inline std::int64_t one_in(double ratio, std::int64_t n, std::string_view name) {
+  if (!within(ratio, 1, 1e12)) {
+    throw OptionError("reef::codec: the ratio of ", name, " is ", ratio, ".\n  fix: from 1, which keeps all, to 1e12.");
+  }
+  const auto k = static_cast<std::int64_t>(std::ceil(static_cast<double>(n) / ratio));
+  return std::clamp<std::int64_t>(k, std::min<std::int64_t>(n, 1), n);
+}
+
+template <class C>
+MessageHead head_of(const C& format, std::int64_t n) {
+  return {C::id, C::name, format.parameter(n), n};
+}
+
+/// What a number that was sent decodes to.
+template <class C>
+float rescaled(const C& format, float value, std::int64_t n) {
+  if constexpr (requires { format.scale(n); }) {
+    return value * format.scale(n);
+  } else {
+    return value;
+  }
+}
+
+/// What a number that was sent leaves.
+template <class C>
+float left_of(const C& format, float value, std::int64_t n) {
+  if constexpr (requires { format.scale(n); }) {
+    if (format.scale(n) != 1) return value - rescaled(format, value, n);
+  }
+  return 0;
+}
+
+template <class C>
+Bytes selected_bytes(const C& format, std::int64_t n) {
+  return message_head_bytes + sizeof(float) * static_cast<Bytes>(format.kept(n)) + format.selection_bytes(n);
+}
+
+/// Calls sent(index) for each number that was sent, when all is written.
+template <class C, class F>
+Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message, const F& sent) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const MessageHead head = head_of(format, n);
+  const std::span<std::byte> payload = begin_message(message, head, selected_bytes(format, n) - message_head_bytes);
+  const std::vector<std::uint32_t> indices = format.select(values);
+  std::byte* at = payload.data();
+  for (const std::uint32_t index : indices) {
+    std::memcpy(at, &values[index], sizeof(float));
+    at += sizeof(float);
+  }
+  const std::size_t kept = indices.size() * sizeof(float);
+  const Bytes bytes = seal_message(message, head, kept + format.write_selection(indices, n, payload.subspan(kept)));
+  for (const std::uint32_t index : indices) sent(index);
+  return bytes;
+}
+
+template <class C>
+Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message) {
+  return encode_selected(format, values, message, [](std::uint32_t) {});
+}
+
+template <class C>
+Bytes encode_selected_residual(const C& format, std::span<float> values, std::span<std::byte> message) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  return encode_selected(format, values, message,
+                         [&](std::uint32_t index) { values[index] = left_of(format, values[index], n); });
+}
+
+/// Which numbers a message has, when it is believed.
+template <class C>
+std::vector<std::uint32_t> selection_of(const C& format, std::span<const std::byte> from, std::int64_t n) {
+  std::vector<std::uint32_t> indices(static_cast<std::size_t>(format.kept(n)));
+  if (!format.read_selection(from, n, indices)) {
+    throw DecodeError("reef::codec: a message of ", C::name, " has indices that are none of ", n,
+                      " numbers in ascending order.\n  state: nothing of it was decoded.\n"
+                      "  fix: the sender's encode(); its checksum is that of what was sent.");
+  }
+  return indices;
+}
+
+/// Calls begin(), then each(index, number), of a message that is believed.
+template <class C, class Begin, class Each>
+void open_selected(const C& format, std::span<const std::byte> message, std::int64_t n, const Begin& begin,
+                   const Each& each) {
+  const Bytes kept = sizeof(float) * static_cast<Bytes>(format.kept(n));
+  const auto payload =
+      open_message(message, head_of(format, n), kept, selected_bytes(format, n) - message_head_bytes);
+  const std::vector<std::uint32_t> indices = selection_of(format, payload.subspan(static_cast<std::size_t>(kept)), n);
+  begin();
+  const std::byte* at = payload.data();
+  for (const std::uint32_t index : indices) {
+    float value = 0;
+    std::memcpy(&value, at, sizeof value);
+    at += sizeof value;
+    each(index, rescaled(format, value, n));
+  }
+}
+
+template <class C>
+void decode_selected(const C& format, std::span<const std::byte> message, std::span<float> values) {
+  open_selected(
+      format, message, static_cast<std::int64_t>(values.size()),
+      [&] { std::fill(values.begin(), values.end(), 0.0F); },
+      [&](std::uint32_t index, float value) { values[index] = value; });
+}
+
+template <class C>
+void accumulate_selected(const C& format, std::span<const std::byte> message, std::span<float> values) {
+  open_selected(
+      format, message, static_cast<std::int64_t>(values.size()), [] {},
+      [&](std::uint32_t index, float value) { values[index] += value; });
+}
+
+}  // namespace reef::inline v0::codec::detail
