@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/top_k.hpp>
@@ -11,6 +16,7 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/pipeline/one_f_one_b.hpp>
 
 #include "../laws/trainer.hpp"
 
@@ -20,15 +26,92 @@ namespace {
 using codec::Blockwise8;
 using codec::Ef21;
 using codec::ErrorFeedback;
-using codec::TopK;
 
-using Selected = compress::Channels<compress::Gradient<ErrorFeedback<TopK>>>;
+/// Every fourth number, so that clipping has something to clip.
+struct Quarter : codec::TopK {
+  Quarter() : TopK{4} {}
+};
+
+using Selected = compress::Channels<compress::Gradient<ErrorFeedback<Quarter>>>;
 using Estimated = compress::Channels<compress::Gradient<Ef21<Blockwise8>>, compress::Parameter<Blockwise8>>;
 
 using EncodedCases = testing::Types<TrainerCase<Trainer<Selected, optim::Ddp<optim::AdamW>>>,
                                     TrainerCase<Trainer<Estimated, optim::Zero1<optim::AdamW>>>,
                                     TrainerCase<Trainer<Selected, optim::Acco<optim::AdamW>>>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Encoded, TrainerLaws, EncodedCases);
+
+using OnEdges = compress::Channels<compress::Activation<Quarter>, compress::ActivationGradient<ErrorFeedback<Quarter>>>;
+template <class... Compress>
+using Staged = Trainer<pipeline::OneFOneB<>, optim::Zero1<optim::AdamW>, Compress...>;
+
+template <class TrainerType>
+typename TrainerType::Options staged_options() {
+  auto options = small_options<TrainerType>();
+  options.topology = run::Topology(1, world_size());
+  options.micro_batches = {4};
+  return options;
+}
+
+/// Dropout is drawn by sample and operator, so nothing but the codec is different from stage to stage.
+TEST(EncodedEdges, repeat_themselves_by_any_transport_and_behind_a_link) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  using Tested = Staged<OnEdges>;
+  const auto options = staged_options<Tested>();
+  const auto first = train<Tested>(options);
+  EXPECT_EQ(first, train<Tested>(options));
+  EXPECT_NE(first.losses, train<Staged<>>(staged_options<Staged<>>()).losses) << "something is lost";
+  auto discrete = options;
+  discrete.device.memory_bytes = Bytes{64} << 20;
+  discrete.device.link_bytes_per_second = 4e9;
+  discrete.device.poison_freed = true;
+  EXPECT_EQ(first, train<Tested>(discrete));
+  auto shorter = options;
+  shorter.communication.piece_bytes = 512;
+  EXPECT_EQ(first, train<Tested>(shorter)) << "messages of several pieces";
+}
+
+TEST(EncodedEdges, an_evaluation_and_a_resume_leave_what_codecs_remember) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  using Tested = Staged<OnEdges>;
+  const comm::Communicator world;
+  const SharedFolder folder("edges");
+  const auto undisturbed = train<Tested>(staged_options<Tested>(), 6);
+  auto trainer = small_trainer<Tested>(staged_options<Tested>(), world);
+  for (int step = 0; step < 3; ++step) trainer.step();
+  const double loss = trainer.evaluate(2);
+  EXPECT_EQ(loss, trainer.evaluate(2));
+  checkpoint::save(trainer, folder.path());
+  auto resumed = small_trainer<Tested>(staged_options<Tested>(), world);
+  checkpoint::resume(resumed, folder.path());
+  const auto rest = outcome_of(trainer, 3);
+  EXPECT_TRUE(std::equal(rest.losses.begin(), rest.losses.end(), undisturbed.losses.begin() + 3));
+  EXPECT_TRUE(rest.weights == undisturbed.weights);
+  EXPECT_TRUE(outcome_of(resumed, 3) == rest);
+}
+
+/// The bytes of tensors between stages, as the program bounds them and as they were.
+TEST(EncodedEdges, take_at_most_what_the_program_says_and_far_less_than_as_they_are) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  using Tested = Staged<OnEdges>;
+  const comm::Communicator world;
+  auto trainer = small_trainer<Tested>(staged_options<Tested>(), world);
+  trainer.step();
+  const comm::Cost before = trainer.progress().meter().of(comm::Kind::send);
+  trainer.step();
+  const comm::Cost sent = trainer.progress().meter().of(comm::Kind::send) - before;
+  Bytes said = 0, edges = 0, plain = 0;
+  for (const schedule::Instruction& i : trainer.program().round) {
+    if (i.collective || i.sends.empty()) continue;
+    said += i.sends.front().bytes;  // ties are sent as they are
+    if (!trainer.plan().wire_of(i.traffic).encodes()) continue;
+    edges += i.sends.front().bytes;
+    const auto& edge = trainer.plan().remote_edges[static_cast<std::size_t>(i.index)];
+    plain += trainer.plan().dag->tensor_at(edge.tensor).spec.bytes();
+  }
+  EXPECT_LE(sent.bytes, said);
+  EXPECT_GE(sent.bytes, said - edges / 2);
+  EXPECT_LT(2 * edges, plain);
+}
 
 }  // namespace
 }  // namespace reef::test

@@ -59,7 +59,8 @@ Outcome<typename TrainerType::T> outcome_of(TrainerType& trainer, int steps) {
   }
   trainer.gather_committed_weights();
   for (const graph::Parameter& parameter : trainer.model().dag().parameters) {
-    outcome.weights.push_back(trainer.parameter(parameter.name));
+    outcome.weights.push_back(trainer.plan().topology.stages > 1 ? trainer.gather_parameter(parameter.name)
+                                                                 : trainer.parameter(parameter.name));
   }
   return outcome;
 }
