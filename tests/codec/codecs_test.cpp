@@ -12,12 +12,8 @@
 #include <string>
 #include <vector>
 
-#include <reef/codec/blockwise8.hpp>
+#include <reef/codec.hpp>
 #include <reef/codec/detail/dynamic_code.hpp>
-#include <reef/codec/int8_rows.hpp>
-#include <reef/codec/normal_float4.hpp>
-#include <reef/codec/top_k.hpp>
-#include <reef/codec/uniform8.hpp>
 #include <reef/core/random.hpp>
 
 #include "messages.hpp"
@@ -25,7 +21,7 @@
 namespace reef::test {
 namespace {
 
-/// Calls f with each codec.
+/// Calls f with each codec, in forms that see a number wherever it is.
 template <class F>
 void each_codec(const F& f) {
   f(codec::Blockwise8{});
@@ -34,6 +30,31 @@ void each_codec(const F& f) {
   f(codec::NormalFloat4{.block = 6, .nested = true});
   f(codec::Uniform8{});
   f(codec::TopK{.ratio = 1});
+  f(codec::TopK{.ratio = 7});
+  f(codec::Dense{});
+  f(codec::Bf16{});
+  f(codec::RandomK{.ratio = 1});
+  f(codec::RandomK{.ratio = 1, .unbiased = true});
+  f(codec::ChunkTopK{});
+  f(codec::ChunkTopK{.chunk = 9, .keep = 2});
+  f(codec::TwoBit{});
+  f(codec::TwoBit{.block = 5});
+  f(codec::Sign{});
+  f(codec::Sign{.block = 9});
+  f(codec::Chain<codec::TopK, codec::Uniform8>{{.ratio = 4}, {}});
+  f(codec::Chain<codec::ChunkTopK, codec::TwoBit>{{.chunk = 64, .keep = 3}, {.block = 100}});
+  f(codec::Chain<codec::RandomK, codec::Chain<codec::TopK, codec::Blockwise8>>{{.ratio = 1}, {{.ratio = 2}, {}}});
+}
+
+/// Of the norm, of normal numbers.
+template <class Codec>
+double most_error(const Codec& format) {
+  if (Codec::lossless) return 0;
+  if (Codec::name == codec::Bf16::name) return 0.002;
+  if (Codec::name == codec::TwoBit::name) return 0.45;
+  if (Codec::name == codec::Sign::name) return 0.71;
+  if constexpr (codec::selecting_codec<Codec>) return format.kept(1000) == 1000 ? 0 : 1;
+  return Codec::name.starts_with("chain") ? 1 : 0.13;
 }
 
 TEST(Codecs, take_the_bytes_that_they_say_and_decode_near_to_what_was_encoded) {
@@ -41,7 +62,8 @@ TEST(Codecs, take_the_bytes_that_they_say_and_decode_near_to_what_was_encoded) {
     for (const std::size_t n : {0U, 1U, 2U, 63U, 64U, 65U, 4096U, 4097U, 30000U}) {
       const Numbers values = normal_numbers(n, n);
       const Message message = encoded(format, values);
-      EXPECT_EQ(message.size(), format.encoded_bytes(static_cast<std::int64_t>(n)));
+      const Bytes most = format.encoded_bytes(static_cast<std::int64_t>(n));
+      EXPECT_TRUE(format.exact ? message.size() == most : message.size() <= most) << format.name << " of " << n;
       const Numbers back = decoded(format, message, n);
       double error = 0;
       double all = 1e-30;
@@ -49,7 +71,7 @@ TEST(Codecs, take_the_bytes_that_they_say_and_decode_near_to_what_was_encoded) {
         error += std::pow(static_cast<double>(values[i]) - static_cast<double>(back[i]), 2);
         all += std::pow(static_cast<double>(values[i]), 2);
       }
-      EXPECT_LT(std::sqrt(error / all), 0.13) << format.name << " of " << n;
+      EXPECT_LE(std::sqrt(error / all), most_error(format)) << format.name << " of " << n;
       EXPECT_EQ(encoded(format, values), message) << "the same bytes again";
     }
   });
@@ -80,6 +102,14 @@ TEST(Codecs, refuse_a_message_of_which_any_bit_differs_and_write_nothing) {
   EXPECT_THROW((codec::Blockwise8{.block = 8}.decode(encoded(codec::Blockwise8{.block = 16}, Numbers(10)), out)),
                DecodeError);
   EXPECT_THROW(codec::Uniform8{}.decode(encoded(codec::Blockwise8{}, Numbers(10)), out), DecodeError);
+  each_codec([&](const auto& one) {
+    const Message message = encoded(one, Numbers(10));
+    each_codec([&](const auto& other) {
+      if (one.name == other.name) return;
+      EXPECT_THROW(other.decode(message, out), DecodeError) << one.name << " as " << other.name;
+    });
+  });
+  EXPECT_EQ(out, Numbers(10));
 }
 
 TEST(Codecs, say_where_there_is_no_room_and_which_members_cannot_be) {
@@ -87,6 +117,13 @@ TEST(Codecs, say_where_there_is_no_room_and_which_members_cannot_be) {
   EXPECT_THROW(codec::Blockwise8{}.encode(Numbers(10), small), OptionError);
   EXPECT_THROW(static_cast<void>(codec::Blockwise8{.block = 0}.encoded_bytes(1)), OptionError);
   EXPECT_THROW(static_cast<void>(codec::NormalFloat4{.block = 3}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::TopK{.ratio = 0.5}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::RandomK{.ratio = 0.5}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::ChunkTopK{.chunk = 4, .keep = 5}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::ChunkTopK{.chunk = 4, .keep = 0}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::TwoBit{.block = -1}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::Sign{.block = 0}.encoded_bytes(1)), OptionError);
+  each_codec([&](const auto& format) { EXPECT_THROW(format.encode(Numbers(10), small), OptionError) << format.name; });
 }
 
 TEST(Codecs, what_is_not_finite_is_seen) {

@@ -30,16 +30,44 @@ void decode(const Codec& format, std::span<const std::byte> message, std::size_t
   }
 }
 
-/// The head that would make a message of these bytes one of the format.
+/// The payload under the head that would make it one of the format.
+template <class Codec>
+void decode_sealed(const Codec& format, const codec::MessageHead& head, std::span<const std::byte> payload) {
+  Message sealed(codec::message_head_bytes + payload.size());
+  std::copy(payload.begin(), payload.end(), sealed.begin() + static_cast<std::ptrdiff_t>(codec::message_head_bytes));
+  codec::seal_message(sealed, head, payload.size());
+  decode(format, sealed, static_cast<std::size_t>(head.elements));
+}
+
 template <class Codec>
 void decode_both(const Codec& format, codec::CodecId id, std::uint64_t parameter,
                  std::span<const std::byte> input, std::size_t n) {
   decode(format, input, n);
   if (input.size() < codec::message_head_bytes) return;
-  Message sealed(input.begin(), input.end());
-  codec::seal_message(sealed, {id, Codec::name, parameter, static_cast<std::int64_t>(n)},
-                      sealed.size() - codec::message_head_bytes);
-  decode(format, sealed, n);
+  decode_sealed(format, {id, Codec::name, parameter, static_cast<std::int64_t>(n)},
+                input.subspan(codec::message_head_bytes));
+}
+
+template <codec::selecting_codec Codec>
+void decode_both(const Codec& format, std::span<const std::byte> input, std::size_t n) {
+  decode_both(format, Codec::id, format.parameter(static_cast<std::int64_t>(n)), input, n);
+}
+
+/// In a chain of one that selects and of Uniform8: the message inside sealed too, of as many bytes as it has to have.
+template <codec::selecting_codec Selection>
+void decode_chain(const Selection& selection, std::span<const std::byte> input, std::size_t n) {
+  const codec::Chain<Selection, codec::Uniform8> format{selection, {}};
+  decode(format, input, n);
+  const auto count = static_cast<std::int64_t>(n);
+  const std::int64_t kept = selection.kept(count);
+  const auto inner = static_cast<std::size_t>(codec::Uniform8{}.encoded_bytes(kept));
+  if (input.size() < codec::message_head_bytes) return;
+  Message payload(input.begin() + static_cast<std::ptrdiff_t>(codec::message_head_bytes), input.end());
+  decode_sealed(format, format.head(count), payload);
+  if (payload.size() < inner) return;
+  codec::seal_message(std::span(payload).first(inner), {codec::CodecId::uniform8, codec::Uniform8::name, 0, kept},
+                      inner - codec::message_head_bytes);
+  decode_sealed(format, format.head(count), payload);
 }
 
 }  // namespace
@@ -52,8 +80,16 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   decode_both(codec::Uniform8{}, codec::CodecId::uniform8, 0, input, n);
   decode_both(codec::NormalFloat4{}, codec::CodecId::normal_float4, 64 << 1, input, n);
   decode_both(codec::NormalFloat4{.block = 8, .nested = true}, codec::CodecId::normal_float4, 8 << 1 | 1, input, n);
-  const codec::TopK top_k{.ratio = 5};
-  decode_both(top_k, codec::CodecId::top_k,
-              static_cast<std::uint64_t>(top_k.kept(static_cast<std::int64_t>(n))), input, n);
+  decode_both(codec::Dense{}, codec::CodecId::dense, 0, input, n);
+  decode_both(codec::Bf16{}, codec::CodecId::bf16, 0, input, n);
+  decode_both(codec::TwoBit{}, codec::CodecId::two_bit, 0, input, n);
+  decode_both(codec::TwoBit{.block = 9}, codec::CodecId::two_bit, 9, input, n);
+  decode_both(codec::Sign{.block = 16}, codec::CodecId::sign, 16, input, n);
+  decode_both(codec::TopK{.ratio = 5}, input, n);
+  decode_both(codec::RandomK{.ratio = 3, .unbiased = true}, input, n);
+  decode_both(codec::ChunkTopK{.chunk = 16, .keep = 3}, input, n);
+  decode_both(codec::ChunkTopK{.chunk = 100, .keep = 1}, input, n);
+  decode_chain(codec::TopK{.ratio = 5}, input, n);
+  decode_chain(codec::ChunkTopK{.chunk = 16, .keep = 3}, input, n);
   return 0;
 }

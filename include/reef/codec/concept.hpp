@@ -22,9 +22,9 @@ namespace reef::inline v0::codec {
 /// |        | `linear`: messages of sums are sums of messages, so they may be added undecoded                           |
 /// | laws   | a pure function of values and members, whatever the machine and its threads; a message that is cut,       |
 /// |        | damaged or of something else is refused                                                                   |
-/// | may    | `accumulate(message, values)`: adds what the message decodes to, all or nothing                           |
-/// | have   | `encode_residual(values, message)`: as encode; values become what the message leaves out of them          |
-/// | models | Blockwise8, NormalFloat4, TopK, Uniform8                                                                  |
+/// | may have | `accumulate(message, values)`: adds what the message decodes to, all or nothing;                        |
+/// |        | `encode_residual(values, message)`: as encode; values become what the message leaves out of them          |
+/// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dense, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8            |
 ///
 /// \code
 /// // given: std::span<const float> values

@@ -24,7 +24,19 @@
 namespace reef::inline v0::codec {
 
 /// Of codecs, in messages: a number is never given away twice.
-enum class CodecId : std::uint32_t { blockwise8 = 1, uniform8 = 2, normal_float4 = 3, top_k = 4 };
+enum class CodecId : std::uint32_t {
+  blockwise8 = 1,
+  uniform8 = 2,
+  normal_float4 = 3,
+  top_k = 4,
+  dense = 5,
+  bf16 = 6,
+  random_k = 7,
+  chunk_top_k = 8,
+  two_bit = 9,
+  sign = 10,
+  chain = 11
+};
 
 inline constexpr Bytes message_head_bytes = 32;
 
@@ -60,6 +72,10 @@ Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes 
 /// \endcode
 std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
                                         Bytes least_payload, Bytes most_payload);
+
+/// How long the message is that these bytes begin with, by its head, of which nothing else is believed. Throws DecodeError
+/// if there are fewer. `name`: of what it is in, for errors.
+Bytes message_bytes(std::span<const std::byte> bytes, std::string_view name);
 
 }  // namespace reef::inline v0::codec
 

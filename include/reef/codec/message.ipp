@@ -86,4 +86,15 @@ REEF_INLINE std::span<const std::byte> open_message(std::span<const std::byte> m
   return message.subspan(sizeof raw);
 }
 
+REEF_INLINE Bytes message_bytes(std::span<const std::byte> bytes, std::string_view name) {
+  detail::RawHead raw{};
+  if (bytes.size() >= sizeof raw) std::memcpy(&raw, bytes.data(), sizeof raw);
+  if (bytes.size() < sizeof raw || bytes.size() - sizeof raw < raw.payload) {
+    throw DecodeError("reef::codec: a message in one of ", name, " says that it has ", sizeof raw + std::size_t{raw.payload},
+                      " bytes, of ", bytes.size(), ".\n  state: nothing of it was decoded.\n"
+                      "  fix: the same codec on both ends; its checksum is that of what was sent.");
+  }
+  return sizeof raw + Bytes{raw.payload};
+}
+
 }  // namespace reef::inline v0::codec

@@ -21,8 +21,7 @@ namespace reef::inline v0::codec {
 ///     id, parameter(n)                    what a message's head has: both ends select by the same rule
 ///
 /// | laws   | read_selection gives what write_selection was given; of any other bytes it believes nothing            |
-/// | may    | scale(n): what a number that was sent is multiplied by when it is decoded                               |
-/// | have   |                                                                                                          |
+/// | may have | scale(n): what a number that was sent is multiplied by when it is decoded                             |
 /// | models | ChunkTopK, RandomK, TopK                                                                                 |
 ///
 /// \code

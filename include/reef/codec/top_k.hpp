@@ -20,7 +20,8 @@ namespace reef::inline v0::codec {
 /// | bitmap  | a bit for each number                                                                            |
 /// | blocked | in blocks of 65536 numbers: how many there are, 32 bits; then of each its low 16 bits             |
 /// | rice    | gaps: the low `parameter` bits, and the rest as so many ones and a zero                           |
-enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice };
+/// | in_chunks | of chunks that keep as many each: the place in it, in as few bits as that takes. ChunkTopK alone |
+enum class IndexForm : std::uint8_t { all, bitmap, blocked, rice, in_chunks };
 
 /// What indices take, and in which form.
 struct IndexCoding {

@@ -31,8 +31,6 @@ inline Bytes rice_bytes(std::span<const std::uint32_t> indices, unsigned paramet
   return (bits + 7) / 8;
 }
 
-inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
-
 }  // namespace detail
 
 REEF_INLINE IndexCoding coding_in(std::span<const std::uint32_t> indices, std::int64_t n, IndexForm form,
@@ -65,7 +63,8 @@ REEF_INLINE IndexCoding least_coding(std::span<const std::uint32_t> indices, std
 REEF_INLINE void write_indices(std::span<const std::uint32_t> indices, std::int64_t n, const IndexCoding& coding,
                                std::span<std::byte> to) {
   switch (coding.form) {
-    case IndexForm::all: break;
+    case IndexForm::all:
+    case IndexForm::in_chunks: break;
     case IndexForm::bitmap:
       std::fill(to.begin(), to.end(), std::byte{});
       for (const std::uint32_t index : indices) to[index / 8] |= std::byte{1} << static_cast<int>(index % 8);
@@ -163,6 +162,7 @@ REEF_INLINE bool read_indices(std::span<const std::byte> from, std::int64_t n, c
       }
       return reader.ended();
     }
+    case IndexForm::in_chunks: return false;
   }
   return false;
 }

@@ -41,14 +41,13 @@ std::string text_of_memory(const Trainer<Policies...>& trainer) {
   Hash cuts;
   for (const run::Bucket& bucket : plan.buckets) cuts.add(bucket.begin).add(bucket.end);
   for (const graph::RemoteEdge& edge : plan.remote_edges) cuts.add(edge.tensor).add(edge.from).add(edge.to);
+  bool remembers = false;
   for (const run::WireForm& form : plan.wire) {
     if (!form.encodes()) continue;
     for (const std::int64_t n : {1, 1000}) cuts.add(form.bytes(0, n));
+    remembers = remembers || form.state || form.received_state;
   }
-  for (const auto& range : trainer.state_ranges()) {
-    if (!range.memory) continue;
-    return concat(std::max(plan.topology.replicas, plan.virtual_ranks), " ranks, plan ", cuts.value());
-  }
+  if (remembers) return concat(std::max(plan.topology.replicas, plan.virtual_ranks), " ranks, plan ", cuts.value());
   return "none";
 }
 
@@ -308,9 +307,8 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
     auto ranges = trainer.state_ranges(pending);
     const std::string memory = detail::text_of_memory(trainer);
     if (was("memory", memory) != memory) {
-      const auto dropped = std::erase_if(
-          ranges, [](const auto& range) { return range.memory; });
-      if (dropped > 0 && trainer.rank() == 0) {
+      std::erase_if(ranges, [](const auto& range) { return range.memory; });
+      if (memory != "none" && trainer.rank() == 0) {
         std::fprintf(stderr, "reef: %s is of other ranks, cuts or codecs (%s): what codecs remember of messages begins anew.\n",
                      source.c_str(), was("memory", memory).c_str());
       }

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace reef::inline v0::codec::detail {
+
+/// The bits of |value|, which are ordered as magnitudes are, NaN above infinity.
+inline std::uint32_t magnitude_bits(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU; }
 
 /// Bits, the first the lowest of the first byte.
 class BitWriter {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,23 +34,19 @@ MessageHead head_of(const C& format, std::int64_t n) {
   return {C::id, C::name, format.parameter(n), n};
 }
 
-/// What a number that was sent decodes to.
 template <class C>
-float rescaled(const C& format, float value, std::int64_t n) {
-  if constexpr (requires { format.scale(n); }) {
-    return value * format.scale(n);
-  } else {
-    return value;
-  }
-}
+concept rescaling = requires(const C& format, std::int64_t n) {
+  { format.scale(n) } -> std::same_as<float>;
+};
 
-/// What a number that was sent leaves.
+/// What a number that was sent is multiplied by when it is decoded.
 template <class C>
-float left_of(const C& format, float value, std::int64_t n) {
-  if constexpr (requires { format.scale(n); }) {
-    if (format.scale(n) != 1) return value - rescaled(format, value, n);
+float scale_of(const C& format, std::int64_t n) {
+  if constexpr (rescaling<C>) {
+    return format.scale(n);
+  } else {
+    return 1;
   }
-  return 0;
 }
 
 template <class C>
@@ -83,8 +80,10 @@ Bytes encode_selected(const C& format, std::span<const float> values, std::span<
 template <class C>
 Bytes encode_selected_residual(const C& format, std::span<float> values, std::span<std::byte> message) {
   const auto n = static_cast<std::int64_t>(values.size());
-  return encode_selected(format, values, message,
-                         [&](std::uint32_t index) { values[index] = left_of(format, values[index], n); });
+  const float scale = scale_of(format, n);
+  return encode_selected(format, values, message, [values, scale](std::uint32_t index) {
+    values[index] = scale == 1 ? 0 : values[index] - values[index] * scale;
+  });
 }
 
 /// Which numbers a message has, when it is believed.
@@ -107,13 +106,14 @@ void open_selected(const C& format, std::span<const std::byte> message, std::int
   const auto payload =
       open_message(message, head_of(format, n), kept, selected_bytes(format, n) - message_head_bytes);
   const std::vector<std::uint32_t> indices = selection_of(format, payload.subspan(static_cast<std::size_t>(kept)), n);
+  const float scale = scale_of(format, n);
   begin();
   const std::byte* at = payload.data();
   for (const std::uint32_t index : indices) {
     float value = 0;
     std::memcpy(&value, at, sizeof value);
     at += sizeof value;
-    each(index, rescaled(format, value, n));
+    each(index, rescaling<C> ? value * scale : value);
   }
 }
 

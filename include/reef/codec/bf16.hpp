@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// Each number as the upper half of its bits, rounded (core/bfloat16.hpp).
+///
+///     payload   bfloat16, one for each number
+///
+/// \code
+/// // given: std::span<const float> values
+/// const codec::Bf16 format;
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// format.encode(values, message);
+/// \endcode
+///
+/// | wire       | 16 bits a number                                                         |
+/// | error      | at most 2^-9 of each number, but of denormal ones; 0.17 % of the norm     |
+/// | ties       | to even                                                                  |
+/// | again      | what was decoded encodes to the same bytes                               |
+/// | not finite | stays so; what is beyond the largest by half a step becomes infinite     |
+struct Bf16 {
+  static constexpr std::string_view name = "bf16";
+  static constexpr bool exact = true;
+  static constexpr bool lossless = false;
+  static constexpr bool linear = false;
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
+  void decode(std::span<const std::byte> message, std::span<float> values) const;
+};
+
+static_assert(codec<Bf16>);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/bf16.ipp>
+#endif

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/detail/name.hpp>
+#include <reef/codec/detail/selected.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/codec/selecting.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// One codec says which numbers are sent, another how: Chain<TopK, Uniform8>, Chain<RandomK, Chain<TopK, Uniform8>>.
+///
+///     payload   message of B, of the numbers that A selects | A's selection
+///
+/// \code
+/// #include <reef/codec/chunk_top_k.hpp>
+/// #include <reef/codec/two_bit.hpp>
+/// // given: std::span<const float> values
+/// const codec::Chain<codec::ChunkTopK, codec::TwoBit> format{{.chunk = 4096, .keep = 64}, {}};
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// message.resize(format.encode(values, message));
+/// \endcode
+///
+/// | wire   | what A's indices and B's numbers take, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes    |
+/// |        | 0.149 bits a number, 215 times less than fp32                                                                 |
+/// | blocks | those of B count the numbers that are kept                                                                     |
+/// | not finite | as B has it, if A selects it: TopK and ChunkTopK do                                                        |
+/// | errors | those of both                                                                                                  |
+///
+/// Source: SparseLoCo, arXiv 2508.15706; CocktailSGD, ICML 2023 (random, top-k, then fewer bits).
+template <selecting_codec A, codec B>
+struct Chain {
+  A selection{};
+  B numbers{};
+
+  static constexpr CodecId id = CodecId::chain;
+  static constexpr std::string_view name = detail::joined_name<detail::chain_name, A, B>;
+  static constexpr bool exact = A::exact && B::exact;
+  static constexpr bool lossless = false;
+  static constexpr bool linear = A::linear && B::linear;
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const {
+    return message_head_bytes + numbers.encoded_bytes(selection.kept(n)) + selection.selection_bytes(n);
+  }
+
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const {
+    return write(values, message, [](const auto&...) {});
+  }
+
+  /// As concept.hpp says; they touch the numbers that are sent alone.
+  Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const {
+    return write(values, message, [&](const std::vector<std::uint32_t>& indices, std::span<const std::byte> of_numbers) {
+      const float scale = detail::scale_of(selection, static_cast<std::int64_t>(values.size()));
+      std::vector<float> decoded(indices.size());
+      numbers.decode(of_numbers, decoded);
+      for (std::size_t i = 0; i < indices.size(); ++i) values[indices[i]] -= decoded[i] * scale;
+    });
+  }
+
+  void decode(std::span<const std::byte> message, std::span<float> values) const {
+    const Opened opened = open(message, static_cast<std::int64_t>(values.size()));
+    std::fill(values.begin(), values.end(), 0.0F);
+    for (std::size_t i = 0; i < opened.indices.size(); ++i) values[opened.indices[i]] = opened.numbers[i];
+  }
+  void accumulate(std::span<const std::byte> message, std::span<float> values) const {
+    const Opened opened = open(message, static_cast<std::int64_t>(values.size()));
+    for (std::size_t i = 0; i < opened.indices.size(); ++i) values[opened.indices[i]] += opened.numbers[i];
+  }
+  /// What a message of n numbers begins with; that of B inside has its own.
+  [[nodiscard]] MessageHead head(std::int64_t n) const {
+    return {id, name, Hash().add(A::id).add(selection.parameter(n)).value(), n};
+  }
+
+private:
+  struct Opened {
+    std::vector<std::uint32_t> indices;
+    std::vector<float> numbers;
+  };
+
+  /// Calls sent(indices, message of B) when all is written.
+  template <class Sent>
+  Bytes write(std::span<const float> values, std::span<std::byte> message, const Sent& sent) const {
+    const auto n = static_cast<std::int64_t>(values.size());
+    const MessageHead own = head(n);
+    const std::span<std::byte> payload = begin_message(message, own, encoded_bytes(n) - message_head_bytes);
+    const std::vector<std::uint32_t> indices = selection.select(values);
+    std::vector<float> kept;
+    kept.reserve(indices.size());
+    for (const std::uint32_t index : indices) kept.push_back(values[index]);
+    const auto bytes = static_cast<std::size_t>(numbers.encode(kept, payload));
+    const Bytes of_selection = selection.write_selection(indices, n, payload.subspan(bytes));
+    const Bytes all = seal_message(message, own, bytes + of_selection);
+    sent(indices, payload.first(bytes));
+    return all;
+  }
+
+  [[nodiscard]] Opened open(std::span<const std::byte> message, std::int64_t n) const {
+    const auto payload = open_message(message, head(n), message_head_bytes, encoded_bytes(n) - message_head_bytes);
+    const auto bytes = static_cast<std::size_t>(message_bytes(payload, name));
+    Opened opened;
+    opened.numbers.resize(static_cast<std::size_t>(selection.kept(n)));
+    numbers.decode(payload.first(bytes), opened.numbers);
+    opened.indices = detail::selection_of(selection, payload.subspan(bytes), n);
+    if constexpr (detail::rescaling<A>) {
+      const float scale = selection.scale(n);
+      for (float& number : opened.numbers) number *= scale;
+    }
+    return opened;
+  }
+};
+
+}  // namespace reef::inline v0::codec

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// Numbers as they are, in a message that says what it is and is checked.
+///
+///     payload   fp32, one for each number
+///
+/// \code
+/// // given: std::span<const float> values
+/// const codec::Dense format;
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// format.encode(values, message);
+/// std::vector<float> decoded(values.size());
+/// format.decode(message, decoded);  // the same bits
+/// \endcode
+///
+/// | wire       | 32 bits a number                                       |
+/// | not finite | as it is, NaN with its bits                            |
+/// | cost       | a copy, and the checksum                               |
+struct Dense {
+  static constexpr std::string_view name = "dense";
+  static constexpr bool exact = true;
+  static constexpr bool lossless = true;
+  static constexpr bool linear = true;
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
+  void decode(std::span<const std::byte> message, std::span<float> values) const;
+
+  /// As concept.hpp says: nothing is left, and a message is added as it is read.
+  Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
+  void accumulate(std::span<const std::byte> message, std::span<float> values) const;
+};
+
+static_assert(codec<Dense> && accumulating_codec<Dense>);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/dense.ipp>
+#endif

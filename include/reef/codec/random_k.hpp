@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/codec/selecting.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// One number in `ratio`, drawn by both ends alike: no index travels. The others decode to 0.
+///
+///     payload   values, fp32, by index
+///
+/// \code
+/// // given: std::uint32_t step, std::span<const float> values
+/// const codec::RandomK format{.ratio = 100, .seed = 7, .draw = step};
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// format.encode(values, message);
+/// \endcode
+///
+/// | wire   | k = n / ratio, rounded up: 4 bytes each                                                          |
+/// | drawn  | every set of k has the same probability; of (seed, draw, n, k) alone, so a draw is for one step   |
+/// | unbiased | a number that was sent decodes to n / k times itself: the mean over draws is the numbers. Not     |
+/// |        | below ErrorFeedback, which would take away more than there is                                     |
+/// | linear | messages of one draw may be added                                                                |
+/// | again  | what was decoded encodes to the same bytes, unless `unbiased`                                    |
+/// | not finite | is seen only if it is drawn                                                                  |
+/// | cost   | k draws, a pass over n bits; nothing depends on the values                                       |
+/// | errors | OptionError for a ratio below 1; a message of another draw is refused                            |
+///
+/// Source: Stich et al., Sparsified SGD with memory, arXiv 1809.07599. Draws: Floyd, CACM 30(9), 1987; Philox.
+struct RandomK {
+  double ratio = 100;
+  std::uint64_t seed = 0;
+  std::uint32_t draw = 0;
+  bool unbiased = false;
+
+  static constexpr CodecId id = CodecId::random_k;
+  static constexpr std::string_view name = "random_k";
+  static constexpr bool exact = true;
+  static constexpr bool lossless = false;
+  static constexpr bool linear = true;
+
+  /// k of n numbers: at least one, if there is one.
+  [[nodiscard]] std::int64_t kept(std::int64_t n) const;
+  /// What a number that was sent is multiplied by.
+  [[nodiscard]] float scale(std::int64_t n) const;
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
+  void decode(std::span<const std::byte> message, std::span<float> values) const;
+
+  /// As concept.hpp says; they touch the k numbers alone.
+  void accumulate(std::span<const std::byte> message, std::span<float> values) const;
+  Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
+
+  /// As selecting.hpp says.
+  [[nodiscard]] std::uint64_t parameter(std::int64_t n) const;
+  [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
+  [[nodiscard]] Bytes selection_bytes(std::int64_t /*n*/) const { return 0; }
+  Bytes write_selection(std::span<const std::uint32_t> /*indices*/, std::int64_t /*n*/,
+                        std::span<std::byte> /*to*/) const {
+    return 0;
+  }
+  bool read_selection(std::span<const std::byte> from, std::int64_t n, std::span<std::uint32_t> indices) const;
+
+private:
+  void drawn(std::int64_t n, std::span<std::uint32_t> indices) const;
+};
+
+static_assert(selecting_codec<RandomK> && accumulating_codec<RandomK>);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/random_k.ipp>
+#endif

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// Each number as its sign, times the mean magnitude of its block: of all such, the one nearest in norm.
+///
+///     payload   mean magnitudes, fp32, one for each block | signs, eight a byte, the first lowest, 1 for below 0
+///
+/// \code
+/// #include <reef/codec/error_feedback.hpp>
+/// // given: codec::Sign inner, std::span<const float> values, std::span<float> memory
+/// const codec::ErrorFeedback<codec::Sign> format{inner};  // without it, small numbers are never heard of
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// format.encode(values, memory, memory, message);
+/// \endcode
+///
+/// | wire   | 1 bit and 32 / block a number                                                |
+/// | error  | 60 % of the norm, of normal numbers                                          |
+/// | zero   | has the sign of its bit: 0 decodes to the mean, -0 to what is below it       |
+/// | not finite | a block with NaN decodes to NaN; one with infinity to infinity           |
+/// | errors | OptionError for a block below 1                                              |
+///
+/// Source: Seide et al., 1-bit stochastic gradient descent, Interspeech 2014; EF-SignSGD, arXiv 1901.09847.
+struct Sign {
+  std::int64_t block = 4096;
+
+  static constexpr std::string_view name = "sign";
+  static constexpr bool exact = true;
+  static constexpr bool lossless = false;
+  static constexpr bool linear = false;
+
+  /// Throws OptionError for a block below 1.
+  [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
+  void decode(std::span<const std::byte> message, std::span<float> values) const;
+
+  /// The parts of a payload: a magnitude for each block, and (n + 7) / 8 bytes of signs.
+  void quantize(std::span<const float> values, std::span<float> magnitudes, std::span<std::uint8_t> packed) const;
+  void dequantize(std::span<const float> magnitudes, std::span<const std::uint8_t> packed,
+                  std::span<float> values) const;
+};
+
+static_assert(codec<Sign>);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/sign.ipp>
+#endif

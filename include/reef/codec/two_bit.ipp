@@ -1,0 +1,94 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <reef/codec/detail/blocks.hpp>
+#include <reef/codec/two_bit.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+
+namespace reef::inline v0::codec {
+
+REEF_INLINE std::int64_t TwoBit::blocks(std::int64_t n) const {
+  if (block < 0 || block > most_elements) {
+    throw OptionError("reef::codec::TwoBit: the block is of ", block, " numbers.\n  fix: from 1 to ", most_elements,
+                      ", or 0, where all numbers are one.");
+  }
+  return block == 0 ? std::min<std::int64_t>(n, 1) : (n + block - 1) / block;
+}
+
+REEF_INLINE Bytes TwoBit::encoded_bytes(std::int64_t n) const {
+  return message_head_bytes + 4 * sizeof(float) * static_cast<Bytes>(blocks(n)) + static_cast<Bytes>((n + 3) / 4);
+}
+
+REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float> means,
+                                  std::span<std::uint8_t> packed) const {
+  std::fill(packed.begin(), packed.end(), std::uint8_t{});
+  const auto n = static_cast<std::int64_t>(values.size());
+  detail::each_block(n, block == 0 ? n : block, [&](std::size_t b, std::size_t begin, std::size_t end) {
+    const std::span<const float> numbers = values.subspan(begin, end - begin);
+    const auto count = static_cast<double>(numbers.size());
+    double sum = 0;
+    for (const float value : numbers) sum += static_cast<double>(value);
+    const double mean = sum / count;
+    double squares = 0;
+    for (const float value : numbers) {
+      const double centred = static_cast<double>(value) - mean;
+      squares += centred * centred;
+    }
+    const double width = 1.5 * std::sqrt(squares / std::max(count - 1, 1.0));
+    std::array<double, 4> sums{};
+    std::array<double, 4> counts{};
+    for (std::size_t i = begin; i < end; ++i) {
+      const double centred = static_cast<double>(values[i]) - mean;
+      const unsigned code = (centred >= -width ? 1U : 0U) + (centred >= 0 ? 1U : 0U) + (centred >= width ? 1U : 0U);
+      sums[code] += static_cast<double>(values[i]);
+      counts[code] += 1;
+      packed[i / 4] = static_cast<std::uint8_t>(packed[i / 4] | code << (2 * (i % 4)));
+    }
+    for (std::size_t code = 0; code < 4; ++code) {
+      const double of_bin = counts[code] > 0 ? sums[code] / counts[code] : 0;
+      means[4 * b + code] = is_finite(squares) ? static_cast<float>(of_bin) : std::numeric_limits<float>::quiet_NaN();
+    }
+  });
+}
+
+REEF_INLINE void TwoBit::dequantize(std::span<const float> means, std::span<const std::uint8_t> packed,
+                                    std::span<float> values) const {
+  const auto n = static_cast<std::int64_t>(values.size());
+  detail::each_block(n, block == 0 ? n : block, [&](std::size_t b, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      values[i] = means[4 * b + (static_cast<std::size_t>(packed[i / 4]) >> (2 * (i % 4)) & 3U)];
+    }
+  });
+}
+
+REEF_INLINE Bytes TwoBit::encode(std::span<const float> values, std::span<std::byte> message) const {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const Bytes payload = encoded_bytes(n) - message_head_bytes;
+  const MessageHead head{CodecId::two_bit, name, static_cast<std::uint64_t>(block), n};
+  std::byte* const at = begin_message(message, head, payload).data();
+  std::vector<float> means(4 * static_cast<std::size_t>(blocks(n)));
+  const std::size_t mean_bytes = means.size() * sizeof(float);
+  quantize(values, means, {reinterpret_cast<std::uint8_t*>(at + mean_bytes), (values.size() + 3) / 4});
+  if (n > 0) std::memcpy(at, means.data(), mean_bytes);
+  return seal_message(message, head, payload);
+}
+
+REEF_INLINE void TwoBit::decode(std::span<const std::byte> message, std::span<float> values) const {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const Bytes expected = encoded_bytes(n) - message_head_bytes;
+  const auto payload =
+      open_message(message, {CodecId::two_bit, name, static_cast<std::uint64_t>(block), n}, expected, expected);
+  std::vector<float> means(4 * static_cast<std::size_t>(blocks(n)));
+  const std::size_t mean_bytes = means.size() * sizeof(float);
+  if (n > 0) std::memcpy(means.data(), payload.data(), mean_bytes);
+  dequantize(means, {reinterpret_cast<const std::uint8_t*>(payload.data() + mean_bytes), (values.size() + 3) / 4}, values);
+}
+
+}  // namespace reef::inline v0::codec
