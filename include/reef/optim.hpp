@@ -14,7 +14,9 @@
 #include <reef/optim/dpu_predicted.hpp>
 #include <reef/optim/kinds.hpp>
 #include <reef/optim/learning_rate.hpp>
+#include <reef/optim/matrix_rule.hpp>
 #include <reef/optim/momentum.hpp>
+#include <reef/optim/muon.hpp>
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/own_decision.hpp>
 #include <reef/optim/sgd.hpp>

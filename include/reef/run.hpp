@@ -18,6 +18,7 @@
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/operands.hpp>
+#include <reef/run/parameter_group.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/proof.hpp>
 #include <reef/run/rank_context.hpp>
@@ -34,3 +35,4 @@
 #include <reef/run/transfers.hpp>
 #include <reef/run/views.hpp>
 #include <reef/run/weight_versions.hpp>
+#include <reef/run/whole_matrices.hpp>

@@ -33,6 +33,7 @@ struct Parameter {
   Init init;
   bool decay = false;
   std::vector<int> uses;
+  bool linear = false;  ///< in each of its uses (ParameterSpec)
 };
 
 /// One application of an operator.

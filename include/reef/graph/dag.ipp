@@ -126,8 +126,9 @@ REEF_INLINE int Dag::add_node(std::string name, std::string kind, std::vector<in
     }
     if (parameter == parameters.size()) {
       parameters.push_back(
-          {parameter_names[slot], {spec.shape, element}, spec.init, spec.decay, {}});
+          {parameter_names[slot], {spec.shape, element}, spec.init, spec.decay, {}, spec.linear});
     }
+    parameters[parameter].linear = parameters[parameter].linear && spec.linear;
     const int use = static_cast<int>(uses.size());
     uses.push_back({static_cast<int>(parameter), id, static_cast<int>(slot)});
     parameters[parameter].uses.push_back(use);

@@ -23,6 +23,11 @@ struct ParameterLayout {
   std::vector<std::int64_t> uses;        ///< offset of each use's gradient
   std::int64_t parameter_elements = 0;
   std::int64_t gradient_elements = 0;
+
+  /// What a parameter takes, with the padding behind it.
+  [[nodiscard]] static std::int64_t room(const Parameter& parameter) {
+    return static_cast<std::int64_t>(round_up(static_cast<Bytes>(parameter.spec.shape.size()), alignment));
+  }
 };
 
 /// The layout of all parameters of the graph.

@@ -10,8 +10,7 @@ REEF_INLINE ParameterLayout parameter_layout(const Dag& dag) {
   layout.uses.resize(dag.uses.size());
   const auto take = [&](std::int64_t& end, const Parameter& parameter) {
     const std::int64_t offset = end;
-    const auto elements = static_cast<Bytes>(parameter.spec.shape.size());
-    end += static_cast<std::int64_t>(round_up(elements, ParameterLayout::alignment));
+    end += ParameterLayout::room(parameter);
     return offset;
   };
   for (const Parameter& parameter : dag.parameters) {

@@ -42,12 +42,13 @@ struct Init {
 };
 
 /// A parameter that an operator asks for. Weight decay applies where `decay` is set: to matrices,
-/// not to biases and norms.
+/// not to biases and norms. `linear`: a matrix that rows of an input are multiplied by; not a table of vectors.
 struct ParameterSpec {
   std::string name;
   Shape shape;
   Init init;
   bool decay = false;
+  bool linear = false;
 };
 
 /// An input and an output, by their positions, of which one may be written over the other.

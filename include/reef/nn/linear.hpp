@@ -38,7 +38,7 @@ struct Linear {
     const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};
     graph::Signature result;
     result.outputs = {call.tensor(in.with_last(features))};
-    result.parameters = {{"weight", weight, graph::Init::normal(deviation), true}};
+    result.parameters = {{"weight", weight, graph::Init::normal(deviation), true, true}};
     if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});
     result.forward_workspace = Kernels<Device>::template linear_forward_workspace<T>(
         in.rows(), K, features, transpose, call.threads);

@@ -87,6 +87,10 @@ struct DiLoCo {
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool weights_are_committed = false;
+  static constexpr bool keeps_matrices_whole = true;  ///< of the inner rule
+  static_assert(!needs_whole_matrices<Outer>,
+                "reef::optim::DiLoCo<Inner, Outer>: Outer goes element by element, as Nesterov; an outer step is of "
+                "shards of fragments, which cut matrices.");
 
   /// TrainerOptions::optim.
   struct Options {

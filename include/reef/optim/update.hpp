@@ -1,6 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -8,7 +11,10 @@
 
 #include <reef/core/text.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/detail/kept.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
+#include <reef/optim/detail/runs.hpp>
+#include <reef/optim/matrix_rule.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/optim/views.hpp>
 #include <reef/run/instructions.hpp>
@@ -20,60 +26,27 @@
 
 namespace reef::inline v0::optim {
 
-namespace detail {
-
-/// The numbers that a weight keeps: the rule's states, and a master weight where it needs one.
-inline int kept_numbers(const run::StepPlan& plan, int states) {
-  return states + (plan.keeps_master() ? 1 : 0);
-}
-
-/// "state.0", "state.1", ..., "master": the first `states` are the rule's.
-inline std::string kept_name(int kept, int states) {
-  return kept < states ? concat("state.", kept) : "master";
-}
-
-inline std::string storage_name(int kept, int states, std::size_t bucket) {
-  return concat(kept_name(kept, states), " of weights ", bucket);
-}
-
-/// The storage of that name. Throws ScheduleError when there is none.
-inline run::StorageId find(const schedule::Program& program, const std::string& name) {
-  for (std::size_t id = 0; id < program.storages.size(); ++id) {
-    if (program.storages[id].name == name) return static_cast<run::StorageId>(id);
-  }
-  throw ScheduleError("reef::optim: no storage '", name, "' was reserved.");
-}
-
-/// What the weights of a bucket keep: the rule's states, then master weights.
-inline std::vector<run::Value> kept_values(const run::StepBuilder& builder, int states,
-                                           std::size_t b) {
-  std::vector<run::Value> values;
-  for (int kept = 0; kept < kept_numbers(builder.plan, states); ++kept) {
-    values.push_back({find(builder.program, storage_name(kept, states, b)), 0});
-  }
-  return values;
-}
-
-/// The parts of a view that are kept: the rule's states, and the master weights.
-template <class View>
-void set_kept(const View& view, const run::StepBuilder& builder, int states, std::size_t b) {
-  const std::vector<run::Value> values = kept_values(builder, states, b);
-  view.states.set(std::span(values).first(view.states.size()));
-  view.master.set(std::span(values).subspan(view.states.size()));
-}
-
-}  // namespace detail
-
 /// Reserves what a rule keeps from step to step, for the weights of this rank's shards or for all weights: the
 /// rule's states and, where the plan keeps them (StepPlan::keeps_master), master weights.
 inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) {
+  const run::StepPlan& plan = builder.plan;
   for (const std::size_t b : builder.held()) {
-    const run::Bucket& bucket = builder.plan.buckets[b];
-    const std::int64_t elements = sharded ? bucket.shard_size(builder.rank()) : bucket.size();
-    for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
-      builder.program.add_storage(detail::storage_name(kept, states, b),
-                                  static_cast<Bytes>(elements) * builder.plan.sum_bytes(),
-                                  builder.plan.place_of(b), run::Life::persistent);
+    const auto [begin, end] = detail::kept_of(plan, b, builder.rank(), sharded);
+    for (int kept = 0; kept < detail::kept_numbers(plan, states); ++kept) {
+      const auto pieces = detail::kept_pieces(plan, b, kept, states, begin, end);
+      const auto bytes = [&](std::int64_t elements) { return static_cast<Bytes>(elements) * plan.sum_bytes(); };
+      std::int64_t elements = 0;
+      for (const auto& [from, to] : pieces) elements += to - from;
+      const std::string name = detail::storage_name(kept, states, b);
+      const run::StorageId whole =
+          builder.program.add_storage(name, bytes(elements), plan.place_of(b), run::Life::persistent);
+      std::int64_t at = 0;
+      for (const auto& [from, to] : pieces) {
+        if (pieces.size() > 1) {
+          builder.program.add_part(detail::piece_name(name, from), whole, bytes(at), bytes(to - from));
+        }
+        at += to - from;
+      }
     }
   }
 }
@@ -81,16 +54,19 @@ inline void reserve_states(run::StepBuilder& builder, int states, bool sharded) 
 /// The ranges of state that reserve_states has reserved, for checkpoints.
 inline std::vector<StateRange> state_ranges(const run::StepBuilder& builder, int states,
                                             bool sharded) {
+  const run::StepPlan& plan = builder.plan;
   std::vector<StateRange> ranges;
-  for (int kept = 0; kept < detail::kept_numbers(builder.plan, states); ++kept) {
+  for (int kept = 0; kept < detail::kept_numbers(plan, states); ++kept) {
     for (const std::size_t b : builder.held()) {
-      const run::Bucket& bucket = builder.plan.buckets[b];
-      ranges.push_back(
-          {detail::find(builder.program, detail::storage_name(kept, states, b)),
-           detail::kept_name(kept, states), bucket.begin + (sharded ? bucket.shard_begin(builder.rank()) : 0),
-           sharded ? bucket.shard_size(builder.rank()) : bucket.size(),
-           sum_of(builder.plan.dag->element),
-           sharded ? StateRange::Kept::shard : StateRange::Kept::whole, kept == states});
+      const auto [begin, end] = detail::kept_of(plan, b, builder.rank(), sharded);
+      const auto pieces = detail::kept_pieces(plan, b, kept, states, begin, end);
+      const std::string name = detail::storage_name(kept, states, b);
+      for (const auto& [from, to] : pieces) {
+        const std::string own = pieces.size() > 1 ? detail::piece_name(name, from) : name;
+        ranges.push_back({detail::find(builder.program, own), detail::kept_name(kept, states),
+                          plan.buckets[b].begin + from, to - from, sum_of(plan.dag->element),
+                          sharded ? StateRange::Kept::shard : StateRange::Kept::whole, kept == states});
+      }
     }
   }
   return ranges;
@@ -147,6 +123,16 @@ inline void add_update(run::StepBuilder& builder, std::size_t b, const UpdateOpe
   const Bytes elements = program.storages[target].bytes / builder.plan.element_bytes();
   update.cost.bytes = program.storages[target].bytes * (builder.plan.keeps_master() ? 1 : 2) +
                       elements * builder.plan.sum_bytes() * static_cast<Bytes>(1 + 2 * numbers);
+  if (!builder.plan.matrices.needed()) return;
+  Bytes workspace = 0;
+  for (const detail::Run& run : detail::runs_of(builder.plan, update.index, update.elements.first,
+                                                update.elements.second - update.elements.first)) {
+    if (!run.matrix) continue;
+    workspace = std::max(workspace, run.matrix->workspace);
+    update.cost.flops += run.matrix->flops;
+  }
+  view.workspace.front() = {
+      program.add_storage(concat("workspace of update ", b), workspace, builder.plan.place_of(b)), 0};
 }
 
 /// The same of weights where they are, as of builder.phase, by builder.verdict. `target` is the storage of the
@@ -199,40 +185,6 @@ inline void add_updates_within(run::StepBuilder& builder, const run::StepBuilder
 
 namespace detail {
 
-/// Consecutive weights that decay or do not, at `offset` from the first of those in question.
-struct Run {
-  bool decays;
-  std::int64_t offset;
-  std::int64_t elements;
-};
-
-/// The runs of n weights of a bucket from `begin` on; what lies between parameters is in none.
-inline std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int64_t begin,
-                                std::int64_t n) {
-  const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
-  std::vector<Run> runs;
-  for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-    if (plan.bucket_of_parameter[p] != b) continue;
-    const graph::Parameter& parameter = plan.dag->parameters[p];
-    const std::int64_t at = plan.layout.parameters[p] - bucket.begin;
-    const std::int64_t from = std::max(at, begin);
-    const std::int64_t to = std::min(at + parameter.spec.shape.size(), begin + n);
-    if (from < to) runs.push_back({parameter.decay, from - begin, to - from});
-  }
-  return runs;
-}
-
-/// The kernel on every run, with the coefficients of weights that decay or of those that do not.
-template <class T, class Lane, class Kernel, class Coefficients>
-void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel,
-           const Coefficients& set_coefficients) {
-  for (const Run& run : runs) {
-    Kernel part = kernel.from(run.offset);
-    set_coefficients(part, run.decays);
-    transform_vectors<T>(lane, run.elements, part);
-  }
-}
-
 /// Adds the code of Publish: the master weights that an owner keeps, rounded as they leave.
 template <class Handlers, class RankContext>
 void add_publish_code(Handlers& handlers, const RankContext& context) {
@@ -268,7 +220,7 @@ void add_weigh_code(Handlers& handlers, const RankContext& context, UpdateOption
       });
 }
 
-/// Adds the code of Update: the rule on each run of weights that decay or do not, with the gradient
+/// Adds the code of Update: the rule on each parameter's weights, or on whole matrices, with the gradient
 /// times the verdict's scale; nothing if the verdict does not commit. Master weights are updated, and
 /// rounded to the weights in the same pass. Where the target is another version, the weights are copied to it first.
 template <class Handlers, class RankContext, update_rule Rule>
@@ -295,7 +247,9 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
         const T* const before =
             within ? context.template at<const T>(view.weights.front()) : kernel.weight;
         const std::int64_t update = within ? i.micro_batch / versions.every : 0;
-        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, before, n, update,
+        void* workspace = nullptr;
+        if constexpr (needs_whole_matrices<Rule>) workspace = context.template at<std::byte>(view.workspace.front());
+        return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, before, n, update, workspace,
                 &state = context.state, rule](Lane& lane) mutable {
           if (before != kernel.weight) {
             lane.copy(kernel.weight, before, static_cast<std::size_t>(n) * sizeof(T), device::Copy::on_device);
@@ -303,9 +257,14 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
           if (!verdict->commit) return;
           kernel.scale = static_cast<E>(verdict->scale);
           const std::int64_t t = state.updates + update + 1;
-          detail::apply<T>(lane, runs, kernel, [&](auto& part, bool decays) {
-            part.c = rule.template coefficients<E>(t, state.learning_rate, decays);
-          });
+          if constexpr (needs_whole_matrices<Rule>) {
+            detail::apply_whole<typename RankContext::device_type, T>(lane, runs, kernel, rule, t, state.learning_rate,
+                                                                      workspace);
+          } else {
+            detail::apply<T>(lane, runs, kernel, [&](auto& part, const detail::Run& run) {
+              part.c = detail::coefficients_of<E>(rule, run, t, state.learning_rate);
+            });
+          }
         };
       });
 }

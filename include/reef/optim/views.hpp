@@ -143,11 +143,11 @@ struct WeighView {
 /// `Update(b)` of weights where they are, or into another version of them: optim::add_update. Of rounds that overlap: OutgoingView.
 ///
 ///     reads        gradient, verdict, weights before
-///     writes       weights behind
+///     writes       weights behind; of a rule that needs whole matrices what it works in
 ///     accumulates  the rule's states, then the master weights if there are any
 template <class I>
 struct UpdateView {
-  run::PartOf<I> gradient, verdict, weights, target, states, master;
+  run::PartOf<I> gradient, verdict, weights, target, workspace, states, master;
 
   UpdateView(const run::StepBuilder& builder, I& update, std::size_t states_of_rule,
              run::Lists lists = run::Lists::found) {
@@ -156,6 +156,7 @@ struct UpdateView {
     verdict = layout.reads(1);
     weights = layout.reads(1);
     target = layout.writes(1);
+    workspace = layout.writes(builder.plan.matrices.needed() ? 1 : 0);
     states = layout.accumulates(states_of_rule);
     master = layout.accumulates(builder.plan.keeps_master() ? 1 : 0);
   }

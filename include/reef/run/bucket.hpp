@@ -93,4 +93,56 @@ inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
   return offsets;
 }
 
+/// P + 1 offsets that give each of P ranks whole parameters of a bucket of n elements, by their work.
+///
+///     loads[r] += work of rank r's         the most that a rank is then loaded with is the least possible
+///
+/// | order | parameters stay in theirs, so a rank may have none; among the shares of one maximum each is as near as |
+/// |       | may be to an equal part of what is left                                                                |
+/// | loads | of the ranks, from the buckets before: what one has made uneven the next evens out                      |
+///
+/// \code
+/// std::vector<std::int64_t> loads(2);
+/// const std::vector<std::int64_t> begins{0, 64, 128}, work{5, 3, 1};
+/// const std::vector<std::int64_t> offsets = run::whole_shard_offsets(192, begins, work, loads);  // 0, 64, 192
+/// \endcode
+inline std::vector<std::int64_t> whole_shard_offsets(std::int64_t n, std::span<const std::int64_t> parameters,
+                                                     std::span<const std::int64_t> work,
+                                                     std::span<std::int64_t> loads) {
+  const std::size_t count = parameters.size();
+  const std::size_t ranks = loads.size();
+  // The first parameter that ranks from the back need not take, if none takes beyond the bound: by the first of them.
+  const auto least_begins = [&](std::int64_t bound) {
+    std::vector<std::size_t> begins(ranks + 1, count);
+    for (std::size_t r = ranks; r-- > 0;) {
+      std::size_t begin = begins[r + 1];
+      for (std::int64_t load = loads[r]; begin > 0 && load + work[begin - 1] <= bound;) load += work[--begin];
+      begins[r] = begin;
+    }
+    return begins;
+  };
+  std::int64_t below = -1;
+  std::int64_t bound = *std::max_element(loads.begin(), loads.end());
+  for (const std::int64_t one : work) bound += one;
+  while (bound - below > 1) {
+    const std::int64_t middle = below + (bound - below) / 2;
+    (least_begins(middle).front() == 0 ? bound : below) = middle;
+  }
+  const std::vector<std::size_t> begins = least_begins(bound);
+  std::int64_t left = 0;  // of what is not dealt out, with the loads of those who may take it
+  for (const std::int64_t one : work) left += one;
+  for (const std::int64_t load : loads) left += load;
+  std::vector<std::int64_t> offsets{0};
+  std::size_t next = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::int64_t fair = left / static_cast<std::int64_t>(ranks - r);
+    const auto nearer = [&](std::int64_t one) { return loads[r] + one / 2 < fair && loads[r] + one <= bound; };
+    while (next < count && (next < begins[r + 1] || nearer(work[next]))) loads[r] += work[next++];
+    left -= loads[r];
+    offsets.push_back(next < count ? parameters[next] : n);
+  }
+  offsets.back() = n;
+  return offsets;
+}
+
 }  // namespace reef::inline v0::run

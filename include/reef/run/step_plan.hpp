@@ -22,9 +22,11 @@
 #include <reef/graph/segment.hpp>
 #include <reef/run/bucket.hpp>
 #include <reef/run/choice.hpp>
+#include <reef/run/parameter_group.hpp>
 #include <reef/run/timetable.hpp>
 #include <reef/run/topology.hpp>
 #include <reef/run/weight_versions.hpp>
+#include <reef/run/whole_matrices.hpp>
 #include <reef/run/wire_form.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -74,6 +76,9 @@ struct StepPlan {
   /// Updates wait for the norm of all gradients, also where a policy could do without.
   bool waits_for_global_norm = true;
   OuterSchedule outer_schedule{};          ///< of ranks that step on their own
+  std::vector<ParameterGroup> groups{};    ///< of parameters that are updated otherwise
+  std::vector<int> group_of_parameter{};   ///< -1: none; empty: there are no groups
+  WholeMatrices matrices{};                ///< of the update rule; then shards end where parameters do
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   SwapSchedule swapping{};                 ///< where the swap policy swaps
   /// `Drop` instructions mark device memory that nobody reads any more, and a checking device
@@ -212,6 +217,12 @@ struct StepPlan {
       }
     }
     return runs;
+  }
+
+  /// What a parameter has otherwise; null where nothing.
+  [[nodiscard]] const ParameterGroup* group_of(std::size_t parameter) const {
+    if (groups.empty() || group_of_parameter[parameter] < 0) return nullptr;
+    return &groups[static_cast<std::size_t>(group_of_parameter[parameter])];
   }
 
   /// The replicas that a process works for, its own or those that it stands for: [first, last) of
@@ -382,10 +393,8 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
       if (plan.bucket_of_parameter[parameter] >= 0) continue;
       plan.bucket_of_parameter[parameter] = static_cast<int>(plan.buckets.size());
       const std::int64_t begin = plan.layout.parameters[parameter];
-      const auto elements = static_cast<Bytes>(dag.parameters[parameter].spec.shape.size());
       bucket.begin = std::min(bucket.begin, begin);
-      bucket.end = std::max(bucket.end, begin + static_cast<std::int64_t>(round_up(
-                                                    elements, graph::ParameterLayout::alignment)));
+      bucket.end = std::max(bucket.end, begin + graph::ParameterLayout::room(dag.parameters[parameter]));
       bucket.parameters.push_back(begin);
     }
     for (std::int64_t& begin : bucket.parameters) begin -= bucket.begin;

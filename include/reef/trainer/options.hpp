@@ -14,6 +14,7 @@
 #include <reef/optim/learning_rate.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/profile/profile.hpp>
+#include <reef/run/parameter_group.hpp>
 #include <reef/run/step_plan.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/detail/hooks.hpp>
@@ -95,6 +96,10 @@ struct TrainerOptions {
   options_of<Pipeline> pipeline{};
   options_of<Compress> compress{};
   optim::LearningRate learning_rate{};
+
+  /// Parameters that are updated with another learning rate, or decay otherwise, by their names: a parameter is in the
+  /// first group that fits. Of DiLoCo for the inner rule. None: all are alike.
+  std::vector<run::ParameterGroup> groups{};
   double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;
 
@@ -185,6 +190,7 @@ struct TrainerOptions {
             "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
             "nothing can be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");
     learning_rate.validate();
+    for (const run::ParameterGroup& group : groups) group.validate();
     if constexpr (requires { rule.validate(); }) rule.validate();
     detail::hooks::validate(optim);
     detail::hooks::validate(swap);

@@ -6,6 +6,7 @@
 #include <reef/core/element.hpp>
 #include <reef/core/precision.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/matrix_rule.hpp>
 #include <reef/pipeline/concept.hpp>
 #include <reef/swap/concept.hpp>
 
@@ -96,6 +97,34 @@ concept updates_in_step = !(requires { requires Pipeline::updates_within_a_step;
   "pipeline::OneFOneB.\n"                                                                      \
   "  see: docs/rules.md#r5"
 
+/// R6. A rule that needs whole matrices meets an optimizer that gives it such.
+///
+/// An optimizer of rounds that overlap lets new weights leave as the rule makes them, element by element, and predicts
+/// further ones. Who updates weights where they are, and takes its shards from the plan, says so: `keeps_matrices_whole`.
+template <class Optim>
+concept matrices_stay_whole = !optim::needs_whole_matrices<typename Optim::Rule> || requires {
+  requires Optim::keeps_matrices_whole;
+};
+
+#define REEF_R6_MATRICES_STAY_WHOLE                                                             \
+  "reef R6: this rule needs whole matrices, but this optimizer updates element by element.\n" \
+  "  why: of rounds that overlap new weights leave as they are made, and are predicted.\n"     \
+  "  fix: optim::Ddp, optim::Zero1 or optim::DiLoCo around it, or a rule such as "              \
+  "optim::AdamW.\n"                                                                            \
+  "  see: docs/rules.md#r6"
+
+/// R7. A rule that needs whole matrices meets a device on the host.
+///
+/// It sums squares of a matrix, and multiplies matrices, on the lane's thread, where the outcome is there at once.
+template <class Device, class Optim>
+concept matrices_on_host = !optim::needs_whole_matrices<typename Optim::Rule> || Device::on_host;
+
+#define REEF_R7_MATRICES_ON_HOST                                                               \
+  "reef R7: this rule needs whole matrices, but this device is not on the host.\n"            \
+  "  why: the norm of a matrix is read by the lane's thread before its products are made.\n"  \
+  "  fix: device::Host, or a rule that goes element by element, such as optim::AdamW.\n"      \
+  "  see: docs/rules.md#r7"
+
 /// The policies can be composed.
 ///
 /// \code
@@ -106,6 +135,6 @@ template <class Swap, class Pipeline, class Compress, class Optim>
 concept all = swap::swap_policy<Swap> && pipeline::pipeline_policy<Pipeline> &&
     compress::compressor_policy<Compress> && optim::optimizer_policy<Optim> &&
     payload_travels<Compress, Optim> && scalars_in_time<Swap, Optim> &&
-    supports_offload<Swap, Optim> && updates_in_step<Pipeline, Optim>;
+    supports_offload<Swap, Optim> && updates_in_step<Pipeline, Optim> && matrices_stay_whole<Optim>;
 
 }  // namespace reef::inline v0::rules

@@ -78,6 +78,8 @@ concept composable =
                typename detail::Composition<Policies...>::Optim> &&
     rules::gradients_may_round<typename detail::Composition<Policies...>::Precision,
                                typename detail::Composition<Policies...>::Optim> &&
+    rules::matrices_on_host<typename detail::Composition<Policies...>::Device,
+                            typename detail::Composition<Policies...>::Optim> &&
     detail::composition_has_code<detail::Composition<Policies...>>;
 
 /// Trains a model on all ranks of an MPI job, composed of policies in any order.
@@ -135,6 +137,8 @@ public:
   static_assert(rules::scalars_in_time<Swap, Optim>, REEF_R2_SCALARS_IN_TIME);
   static_assert(rules::supports_offload<Swap, Optim>, REEF_R4_SUPPORTS_OFFLOAD);
   static_assert(rules::updates_in_step<Pipeline, Optim>, REEF_R5_UPDATES_IN_STEP);
+  static_assert(rules::matrices_stay_whole<Optim>, REEF_R6_MATRICES_STAY_WHOLE);
+  static_assert(rules::matrices_on_host<Device, Optim>, REEF_R7_MATRICES_ON_HOST);
   static_assert(rules::gradients_may_round<typename Composition::Precision, Optim>,
                 REEF_R3_GRADIENTS_MAY_ROUND);
 

@@ -20,6 +20,7 @@ struct SynchronousPolicy {
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool updates_within_a_step = true;
+  static constexpr bool keeps_matrices_whole = true;
 
   static void plan(run::StepPlan& plan, const NoOptions& /*none*/) {
     plan.gathers[static_cast<std::size_t>(sharded ? schedule::Traffic::parameter : schedule::Traffic::gradient)] = true;

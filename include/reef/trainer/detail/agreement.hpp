@@ -48,6 +48,10 @@ comm::Alike alike_of_rule(const std::string& name, const Rule& rule) {
   if constexpr (requires { rule.options.beta2; }) add("beta2", rule.options.beta2);
   if constexpr (requires { rule.options.epsilon; }) add("epsilon", rule.options.epsilon);
   if constexpr (requires { rule.options.momentum; }) add("momentum", rule.options.momentum);
+  if constexpr (requires { rule.options.rms; }) add("rms", rule.options.rms);
+  if constexpr (requires { rule.options.newton_schulz_steps; }) {
+    add("newton_schulz_steps", rule.options.newton_schulz_steps);
+  }
   if constexpr (requires { rule.options.weight_decay; }) {
     add("weight_decay", rule.options.weight_decay);
   }
@@ -76,6 +80,9 @@ std::vector<comm::Alike> alike_of(const Options& options) {
   add("learning_rate.floor", rate.floor);
   // Of a schedule of one's own no more is known to be askable.
   add("learning_rate of the first step", rate.at(0));
+  std::string groups;
+  for (const auto& group : options.groups) groups += concat(groups.empty() ? "" : "; ", group.text());
+  add("groups", groups.empty() ? "none" : groups);
   add("clip_norm", options.clip_norm);
   add("non_finite", reactions.at(static_cast<std::size_t>(options.non_finite)));
   const auto& accumulation = options.accumulation;

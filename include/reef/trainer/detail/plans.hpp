@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include <reef/device/cores.hpp>
 #include <reef/graph/chain.hpp>
+#include <reef/optim/matrix_rule.hpp>
 #include <reef/trainer/trainer.hpp>
 
 namespace reef::inline v0 {
@@ -197,6 +199,13 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
     plan.max_micro_batches = options.accumulation.max_micro_batches;
   }
   plan.segment_times = run::segment_times(plan, options.profile ? &*options.profile : nullptr);
+  plan.groups = options.groups;
+  plan.group_of_parameter = run::groups_of_parameters(dag, plan.groups);
+  int threads = 1;
+  if constexpr (requires { options.device.threads; }) {
+    threads = options.device.threads > 0 ? options.device.threads : device::available_cores();
+  }
+  optim::plan_whole_matrices<Device, Sum>(plan, options.rule, threads);
   detail::hooks::plan<Optim>(plan, options.optim);
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
@@ -314,6 +323,10 @@ auto Trainer<Policies...>::agreed_options() -> Options {
         least("link of the device", options_.device.link_bytes_per_second);
     device.link_latency = most("latency of the link", options_.device.link_latency);
     device.slowdown = most("slowdown of the device", options_.device.slowdown);
+  }
+  if constexpr (optim::needs_whole_matrices<Rule> && requires { device.threads; }) {
+    const auto threads = comm::gather_numbers(*progress_, "threads of the device", device_.threads());
+    device.threads = *std::max_element(threads.begin(), threads.end());
   }
   if constexpr (requires { device.poison_freed; }) {
     device.poison_freed = most("checks of memory", options_.device.poison_freed ? 1 : 0) > 0;

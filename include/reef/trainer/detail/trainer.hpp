@@ -240,13 +240,24 @@ run::NextMicroBatch Trainer<Policies...>::next_micro_batch() {
 template <class... Policies>
 bool Trainer<Policies...>::updates_with(double learning_rate, std::int64_t committed) const {
   if (!is_finite(learning_rate) || learning_rate < 0) return false;
-  for (const bool decays : {false, true}) {
+  const auto finite = [&](const optim::detail::Run& run) {
     for (const Sum gradient : {Sum(0), Sum(1)}) {
       Sum weight = 1;
       Sum state[Rule::states + 1] = {};
       Rule::update(weight, state, gradient,
-                   options_.rule.template coefficients<Sum>(committed + 1, learning_rate, decays));
+                   optim::detail::coefficients_of<Sum>(options_.rule, run, committed + 1, learning_rate));
       if (!is_finite(weight)) return false;
+    }
+    return true;
+  };
+  for (const bool decays : {false, true}) {
+    if (!finite({.decays = decays})) return false;
+    for (const run::ParameterGroup& group : plan_.groups) {
+      if (!finite({.decays = decays || group.weight_decay,
+                   .learning_rate = group.learning_rate,
+                   .weight_decay = group.weight_decay})) {
+        return false;
+      }
     }
   }
   return true;

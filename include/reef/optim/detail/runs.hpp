@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/device/transform.hpp>
+#include <reef/graph/parameter_layout.hpp>
+#include <reef/optim/matrix_rule.hpp>
+#include <reef/run/step_plan.hpp>
+
+/// \file
+/// A bucket's weights by what a rule does to them: parameter by parameter.
+
+namespace reef::inline v0::optim::detail {
+
+/// The weights of a parameter, or some of them, at `offset` from the first of those in question.
+struct Run {
+  bool decays = false;
+  std::int64_t offset = 0;
+  std::int64_t elements = 0;
+  std::int64_t compact = 0;                            ///< `offset` among those that are in no matrix
+  double learning_rate = 1;                            ///< a factor of the step's
+  std::optional<double> weight_decay{};                ///< in place of the rule's
+  std::optional<run::WholeMatrices::Matrix> matrix{};  ///< which it is
+};
+
+/// The runs of n weights of a bucket from `begin` on; what lies between parameters is in none.
+///
+/// Throws ScheduleError where a matrix that is to be whole is not.
+inline std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int64_t begin,
+                                std::int64_t n) {
+  const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
+  std::vector<Run> runs;
+  std::int64_t compact = 0;
+  for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+    if (plan.bucket_of_parameter[p] != b) continue;
+    const graph::Parameter& parameter = plan.dag->parameters[p];
+    const std::int64_t at = plan.layout.parameters[p] - bucket.begin;
+    const std::int64_t from = std::max(at, begin);
+    const std::int64_t to = std::min(at + parameter.spec.shape.size(), begin + n);
+    const auto matrix = plan.matrices.of(p);
+    if (from < to) {
+      if (matrix && to - from < parameter.spec.shape.size()) {
+        throw ScheduleError("reef::optim: an update of elements ", begin, " to ", begin + n, " of bucket ", b,
+                            " has a part of '", parameter.name,
+                            "'.\n  why: the rule takes it as a whole matrix.\n"
+                            "  fix: shards of run::whole_shard_offsets.");
+      }
+      const run::ParameterGroup* const group = plan.group_of(p);
+      const bool decays = parameter.decay || (group != nullptr && group->weight_decay);
+      runs.push_back({decays, from - begin, to - from, compact, group == nullptr ? 1 : group->learning_rate,
+                      group == nullptr ? std::nullopt : group->weight_decay, matrix});
+    }
+    const std::int64_t end = std::min(at + graph::ParameterLayout::room(parameter), begin + n);
+    if (!matrix && from < end) compact += end - from;
+  }
+  return runs;
+}
+
+/// The rule with the constants that it has for a run.
+template <class Rule>
+Rule rule_of(Rule rule, [[maybe_unused]] const Run& run) {
+  if constexpr (requires { rule.options.weight_decay; }) {
+    if (run.weight_decay) rule.options.weight_decay = *run.weight_decay;
+  }
+  return rule;
+}
+
+/// What is the same for a run's weights in step t.
+template <class E, class Rule>
+auto coefficients_of(const Rule& rule, const Run& run, std::int64_t t, double learning_rate) {
+  return rule_of(rule, run).template coefficients<E>(t, learning_rate * run.learning_rate, run.decays);
+}
+
+/// The kernel on a run, with its coefficients.
+template <class T, class Lane, class Kernel, class Coefficients>
+void apply(Lane& lane, const Run& run, const Kernel& kernel, const Coefficients& set_coefficients) {
+  Kernel part = kernel.from(run.offset);
+  set_coefficients(part, run);
+  transform_vectors<T>(lane, run.elements, part);
+}
+
+/// The same on every run.
+template <class T, class Lane, class Kernel, class Coefficients>
+void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel,
+           const Coefficients& set_coefficients) {
+  for (const Run& run : runs) apply<T>(lane, run, kernel, set_coefficients);
+}
+
+/// A rule that needs whole matrices on every run.
+template <class Device, class T, class Kernel, class Rule>
+void apply_whole(typename Device::Lane& lane, const std::vector<Run>& runs, const Kernel& kernel, const Rule& rule,
+                 std::int64_t t, double learning_rate, void* workspace) {
+  using E = sum_t<T>;
+  for (const Run& run : runs) {
+    if (!run.matrix) {
+      apply<T>(lane, run, kernel, [&](Kernel& part, const Run& own) {
+        for (int k = Rule::matrix_states; k < Rule::states; ++k) part.state[k] = kernel.state[k] + own.compact;
+        part.c = coefficients_of<E>(rule, own, t, learning_rate);
+      });
+      continue;
+    }
+    const Kernel part = kernel.from(run.offset);
+    MatrixUpdate<Device, T> matrix{lane, run.matrix->rows, run.matrix->columns};
+    matrix.weight = part.weight;
+    if constexpr (Kernel::has_master) matrix.master = part.master;
+    matrix.gradient = part.g;
+    matrix.scale = part.scale;
+    matrix.states = part.state;
+    matrix.workspace = workspace;
+    rule_of(rule, run).update_matrix(matrix, t, learning_rate * run.learning_rate, run.decays);
+  }
+}
+
+}  // namespace reef::inline v0::optim::detail

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/host.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/optim/concept.hpp>
+#include <reef/run/bucket.hpp>
+#include <reef/run/step_plan.hpp>
+
+namespace reef::inline v0::optim {
+
+/// A whole matrix in the hands of a rule, with its gradient, what it keeps and where it may work. All is contiguous,
+/// row by row, and the lane's.
+template <class Device, real T>
+struct MatrixUpdate {
+  using E = sum_t<T>;
+
+  typename Device::Lane& lane;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  T* weight = nullptr;
+  E* master = nullptr;  ///< of weights that are narrower than sums; the weight is this, rounded
+  const E* gradient = nullptr;
+  E scale = 1;  ///< what the gradient is to be multiplied by
+  E* const* states = nullptr;  ///< as many as R::matrix_states
+  void* workspace = nullptr;   ///< of the bytes that the rule has said, aligned to 64
+};
+
+/// The rule says that it needs whole matrices.
+template <class R>
+inline constexpr bool needs_whole_matrices = false;
+template <class R>
+  requires requires { R::needs_whole_matrices; }
+inline constexpr bool needs_whole_matrices<R> = R::needs_whole_matrices;
+
+/// An update rule that takes some parameters as whole matrices, and the others element by element. Shards of weights
+/// then end where parameters do, each rank with about as much work (run::whole_shard_offsets).
+///
+///     W, states' = update_matrix(W, states, G)      of equal matrices the same bits, on any number of threads
+///
+/// | needs_whole_matrices  | true                                                                              |
+/// | takes_whole(dag, p)   | parameter p is taken so, unless a group says otherwise (run::ParameterGroup)      |
+/// | matrix_states         | how many numbers an element of a matrix keeps: the first of `states`              |
+/// | matrix_workspace<Device, E>(rows, columns, threads) | bytes that an update works in                       |
+/// | matrix_flops(rows, columns) | operations of an update                                                     |
+/// | update_matrix(matrix, t, lr, decays) | MatrixUpdate of any device and type; called on the lane's thread   |
+/// | models                | Muon                                                                              |
+template <class R>
+concept matrix_rule = update_rule<R> && needs_whole_matrices<R> &&
+    requires(const R& rule, const graph::Dag& dag, const MatrixUpdate<device::Host, float>& matrix,
+             std::int64_t n) {
+  { rule.takes_whole(dag, std::size_t{}) } -> std::same_as<bool>;
+  { R::matrix_states } -> std::convertible_to<int>;
+  { R::template matrix_workspace<device::Host, float>(n, n, 1) } -> std::same_as<Bytes>;
+  { rule.matrix_flops(n, n) } -> std::same_as<double>;
+  rule.update_matrix(matrix, n, 0.1, true);
+};
+
+/// Says in the plan which parameters the rule takes as whole matrices, and moves the bounds of shards to where
+/// parameters end. `threads`: the most that a rank has. A rule that needs no whole matrices changes nothing.
+///
+/// Throws OptionError where a group wants what cannot be.
+///
+/// \code
+/// // given: run::StepPlan& plan
+/// optim::plan_whole_matrices<device::Host, float>(plan, optim::AdamW{}, 1);  // changes nothing
+/// \endcode
+template <class Device, real E, update_rule Rule>
+void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]] int threads) {
+  const auto refuse = [](const run::ParameterGroup& group, const auto&... why) {
+    throw OptionError("reef::optim: the group '", group.pattern, "' ", why...);
+  };
+  for (const run::ParameterGroup& group : plan.groups) {
+    if (group.weight_decay && !requires { rule.options.weight_decay; }) {
+      refuse(group, "has a weight_decay, but the rule ", Rule::name,
+             " has none.\n  fix: leave it out, or a rule whose options have weight_decay.");
+    }
+    if (group.whole_matrix && !needs_whole_matrices<Rule>) {
+      refuse(group, "is to be taken as whole matrices or not, but the rule ", Rule::name,
+             " goes element by element.\n  fix: leave whole_matrix out, or a rule such as optim::Muon.");
+    }
+  }
+  if constexpr (needs_whole_matrices<Rule>) {
+    static_assert(matrix_rule<Rule>, "reef::optim: the rule needs whole matrices, but is no optim::matrix_rule.");
+    const graph::Dag& dag = *plan.dag;
+    std::vector<std::int64_t> work;
+    for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+      const Shape& shape = dag.parameters[p].spec.shape;
+      const run::ParameterGroup* const group = plan.group_of(p);
+      const bool asked = group != nullptr && group->whole_matrix;
+      const bool whole = asked ? *group->whole_matrix : rule.takes_whole(dag, p);
+      if (whole && shape.rank() != 2) {
+        if (asked) {
+          refuse(*group, "has '", dag.parameters[p].name, "', which is ", shape.text(),
+                 ".\n  why: whole matrices have two axes.\n  fix: a pattern that leaves it out.");
+        }
+        throw ScheduleError("reef::optim: the rule ", Rule::name, " takes '", dag.parameters[p].name, "' ",
+                            shape.text(), " as a matrix.\n  fix: takes_whole() of parameters with two axes alone.");
+      }
+      plan.matrices.of_parameter.emplace_back();
+      work.push_back(shape.size() * run::WholeMatrices::flops_of_element);
+      if (!whole) continue;
+      const double flops = rule.matrix_flops(shape[0], shape[1]);
+      plan.matrices.of_parameter.back() = {
+          shape[0], shape[1], Rule::template matrix_workspace<Device, E>(shape[0], shape[1], threads), flops};
+      work.back() += static_cast<std::int64_t>(flops);
+    }
+    plan.matrices.states = Rule::matrix_states;
+    std::vector<std::int64_t> loads(static_cast<std::size_t>(plan.ranks()));
+    for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+      run::Bucket& bucket = plan.buckets[b];
+      std::vector<std::int64_t> of_bucket;
+      for (std::size_t p = 0; p < work.size(); ++p) {
+        if (plan.bucket_of_parameter[p] == static_cast<int>(b)) of_bucket.push_back(work[p]);
+      }
+      std::vector<std::int64_t> of_members;
+      for (const int member : bucket.group.members) of_members.push_back(loads[static_cast<std::size_t>(member)]);
+      bucket.shards = run::whole_shard_offsets(bucket.size(), bucket.parameters, of_bucket, of_members);
+      for (std::size_t m = 0; m < of_members.size(); ++m) {
+        loads[static_cast<std::size_t>(bucket.group.members[m])] = of_members[m];
+      }
+    }
+  }
+}
+
+}  // namespace reef::inline v0::optim

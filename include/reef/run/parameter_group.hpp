@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/text.hpp>
+#include <reef/graph/dag.hpp>
+
+namespace reef::inline v0::run {
+
+/// What some parameters have otherwise than the rest, whatever the update rule.
+///
+///     learning rate of the parameter = that of the step * learning_rate
+///
+/// | pattern       | of names: * stands for any characters, or none, ? for one. A parameter is in the first group |
+/// |               | whose pattern is its name's                                                                  |
+/// | learning_rate | a factor of 0 or more                                                                        |
+/// | weight_decay  | of all parameters of the group, biases and norms too; not given: the rule's, where they decay |
+/// | whole_matrix  | of a rule that needs whole matrices: it takes these as such, or as elements; not given: the  |
+/// |               | rule decides                                                                                 |
+///
+/// \code
+/// Trainer<optim::Ddp<optim::AdamW>>::Options options;
+/// options.groups = {{.pattern = "*.bias", .weight_decay = 0}, {.pattern = "transformer.wte.*", .learning_rate = 0.1}};
+/// \endcode
+struct ParameterGroup {
+  std::string pattern;
+  double learning_rate = 1;
+  std::optional<double> weight_decay{};
+  std::optional<bool> whole_matrix{};
+
+  /// Throws OptionError, naming the first member that cannot be.
+  void validate() const {
+    const auto require = [this](bool holds, const char* member, double value) {
+      if (holds) return;
+      throw OptionError("reef::run::ParameterGroup: ", member, " of '", pattern, "' is ", value,
+                        ".\n  fix: from 0 to 1000.");
+    };
+    if (pattern.empty()) {
+      throw OptionError("reef::run::ParameterGroup: a group has no pattern.\n"
+                        "  fix: a parameter's name, or a part of it and *.");
+    }
+    require(within(learning_rate, 0, 1e3), "learning_rate", learning_rate);
+    if (weight_decay) require(within(*weight_decay, 0, 1e3), "weight_decay", *weight_decay);
+  }
+
+  /// The pattern is that of the name.
+  [[nodiscard]] bool fits(std::string_view name) const {
+    std::size_t p = 0;
+    std::size_t n = 0;
+    std::size_t star = std::string::npos;  // the last, and what of the name it stands for ends here
+    std::size_t behind = 0;
+    while (n < name.size()) {
+      if (p < pattern.size() && pattern[p] == '*') {
+        star = p++;
+        behind = n;
+      } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+        ++p;
+        ++n;
+      } else if (star != std::string::npos) {
+        p = star + 1;
+        n = ++behind;
+      } else {
+        return false;
+      }
+    }
+    return pattern.find_first_not_of('*', p) == std::string::npos;
+  }
+
+  /// "*.bias: learning rate * 0.5, weight decay 0".
+  [[nodiscard]] std::string text() const {
+    std::string all = concat(pattern, ": learning rate * ", learning_rate);
+    if (weight_decay) all += concat(", weight decay ", *weight_decay);
+    if (whole_matrix) all += *whole_matrix ? ", whole matrices" : ", as elements";
+    return all;
+  }
+};
+
+/// By parameter: the group that it is in, or -1.
+///
+/// Throws OptionError for a group that cannot be, and for one that no parameter is in.
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// const std::vector<int> groups = run::groups_of_parameters(dag, {{.pattern = "*", .learning_rate = 0.5}});
+/// \endcode
+inline std::vector<int> groups_of_parameters(const graph::Dag& dag, const std::vector<ParameterGroup>& groups) {
+  std::vector<int> of_parameter(dag.parameters.size(), -1);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    groups[g].validate();
+    bool used = false;
+    for (std::size_t p = 0; p < of_parameter.size(); ++p) {
+      if (of_parameter[p] >= 0 || !groups[g].fits(dag.parameters[p].name)) continue;
+      of_parameter[p] = static_cast<int>(g);
+      used = true;
+    }
+    if (used) continue;
+    throw OptionError("reef::run: no parameter is in the group '", groups[g].pattern,
+                      "'.\n  why: none has such a name, or those that have are in groups before it.\n"
+                      "  fix: a pattern of names such as '", dag.parameters.front().name, "', or another order.");
+  }
+  return of_parameter;
+}
+
+}  // namespace reef::inline v0::run

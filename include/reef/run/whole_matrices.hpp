@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::run {
+
+/// The parameters that an update rule takes as whole matrices. A rule that goes element by element has none, and
+/// nothing of this.
+///
+/// \code
+/// // given: const run::StepPlan& plan, std::size_t parameter
+/// if (const auto matrix = plan.matrices.of(parameter)) std::printf("%g operations\n", matrix->flops);
+/// \endcode
+struct WholeMatrices {
+  struct Matrix {
+    std::int64_t rows = 0;
+    std::int64_t columns = 0;
+    Bytes workspace = 0;  ///< of an update
+    double flops = 0;     ///< of an update
+  };
+
+  /// What a core could compute while the bytes of one element's update come: what an element counts where work
+  /// is balanced.
+  static constexpr std::int64_t flops_of_element = 128;
+
+  std::vector<std::optional<Matrix>> of_parameter{};  ///< empty: the rule needs no whole matrices
+  int states = 0;  ///< numbers that an element of a matrix keeps: the first of the rule's
+
+  [[nodiscard]] bool needed() const { return !of_parameter.empty(); }
+  [[nodiscard]] std::optional<Matrix> of(std::size_t parameter) const {
+    return needed() ? of_parameter[parameter] : std::nullopt;
+  }
+};
+
+}  // namespace reef::inline v0::run
