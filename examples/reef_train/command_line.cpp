@@ -60,6 +60,23 @@ std::pair<int, double> parse_slow(const std::string& text) {
   return {*rank, *factor};
 }
 
+/// "*.bias:0.5" as half the rate, "*.bias:1:0" as the rate and no decay.
+reef::run::ParameterGroup parse_group(const std::string& text) {
+  const std::size_t first = std::min(text.find(':'), text.size());
+  const std::size_t second = std::min(text.find(':', std::min(first + 1, text.size())), text.size());
+  const auto number = [&](std::size_t begin, std::size_t end) {
+    const auto value = parse_number<double>(text.substr(std::min(begin, end), end - std::min(begin, end)));
+    return value && reef::within(*value, 0, 1000) ? value : std::nullopt;
+  };
+  const auto factor = number(first + 1, second);
+  const auto decay = number(second + 1, text.size());
+  if (first == 0 || !factor || (second < text.size() && !decay)) {
+    throw CLI::ValidationError("--group", "'" + text + "' is not PATTERN:FACTOR or PATTERN:FACTOR:DECAY, with numbers "
+                                          "from 0 to 1000");
+  }
+  return {text.substr(0, first), *factor, decay};
+}
+
 const std::map<std::string, Recipe> recipes{
     {"ddp", run_ddp},         {"zero1", run_zero1}, {"atom", run_atom},    {"dpu", run_dpu},
     {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"dtfm", run_dtfm}};
@@ -132,6 +149,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     if (given(name) && o.recipe != "dtfm")
       refuse(name, "is of --recipe dtfm, not of " + o.recipe);
   }
+  if (o.rule == "muon" && o.recipe != "zero1" && o.recipe != "atom" && o.recipe != "diloco")
+    refuse("--rule", "muon is of --recipe zero1, atom or diloco, not of " + o.recipe);
   if (given("--order") && given("--pipeline"))
     refuse("--order", "says what --pipeline says; give one of them");
   if (given("--micro-batches-per-update") && o.pipeline != "2bw")
@@ -288,6 +307,19 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--lr", o.lr, "peak learning rate")->transform(amount)->capture_default_str();
   app.add_option("--warmup", o.warmup, "steps; default: min(100, steps / 10)")
       ->transform(count_or_none);
+  app.add_option("--rule", o.rule,
+                 "how weights follow from gradients; muon: of zero1, atom and diloco, hidden matrices by momentum made "
+                 "orthogonal, all else by AdamW")
+      ->check(CLI::IsMember({"adamw", "muon"}))
+      ->capture_default_str();
+  app.add_option_function<std::vector<std::string>>(
+         "--group",
+         [&o](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) o.groups.push_back(parse_group(text));
+         },
+         "PATTERN:FACTOR[:DECAY], of parameters with such names, as '*.bias:0.5': a factor of the learning rate, and "
+         "a weight decay of their own. A parameter is in the first that fits")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--weight-decay", o.weight_decay)->transform(amount)->capture_default_str();
   app.add_option("--clip", o.clip, "largest gradient norm, 0 for none")
       ->transform(amount)

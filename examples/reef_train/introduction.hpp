@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -61,6 +62,20 @@ inline void tell_stages(const reef::run::StepPlan& plan, const Say& say) {
   say(reef::concat("stages: ", topology.text(), ", with ", shares, " of the work"));
 }
 
+/// Which share of an update's work each rank has, where a rule takes whole matrices.
+inline void tell_matrices(const reef::run::StepPlan& plan, bool sharded, const Say& say) {
+  const auto matrices = std::count_if(plan.matrices.of_parameter.begin(), plan.matrices.of_parameter.end(),
+                                      [](const auto& matrix) { return matrix.has_value(); });
+  if (!sharded) return say(reef::concat("update: ", matrices, " whole matrices, all on every rank"));
+  std::int64_t all = 0;
+  for (const std::int64_t load : plan.matrices.loads) all += load;
+  std::string shares;
+  for (const std::int64_t load : plan.matrices.loads) {
+    shares += reef::concat(shares.empty() ? "" : ", ", (100 * load + all / 2) / all, "%");
+  }
+  say(reef::concat("update: ", matrices, " whole matrices; ranks have ", shares, " of the work"));
+}
+
 /// What is about to be trained, on what.
 template <class TrainerType>
 void introduce(TrainerType& trainer, const Setup& run) {
@@ -82,6 +97,7 @@ void introduce(TrainerType& trainer, const Setup& run) {
                        reef::device::name_of(reef::device::instruction_set())));
   if (trainer.plan().topology.stages > 1) tell_stages(trainer.plan(), run.say);
   if constexpr (TrainerType::Swap::offloads_to_host) tell_swapping(trainer.plan(), run.say);
+  if (trainer.plan().matrices.needed()) tell_matrices(trainer.plan(), TrainerType::Optim::sharded, run.say);
 }
 
 }  // namespace reef_examples

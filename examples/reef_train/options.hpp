@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <reef/comm/stop_request.hpp>
+#include <reef/run/parameter_group.hpp>
 #include <reef/trainer/options.hpp>
 
 namespace reef_examples {
@@ -35,6 +36,8 @@ struct TrainOptions {
   std::int64_t steps = 300;
   double lr = 3e-3;
   std::int64_t warmup = -1;
+  std::string rule = "adamw";
+  std::vector<reef::run::ParameterGroup> groups;
   double weight_decay = 0.1;
   double clip = 1.0;
   float dropout = 0;

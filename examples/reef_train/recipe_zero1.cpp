@@ -1,4 +1,5 @@
 #include <reef/optim/adamw.hpp>
+#include <reef/optim/muon.hpp>
 #include <reef/optim/zero1.hpp>
 
 #include "run.hpp"
@@ -6,6 +7,7 @@
 namespace reef_examples {
 
 int run_zero1(const TrainOptions& options, const reef::comm::StopRequest& stop) {
+  if (options.rule == "muon") return run<reef::optim::Zero1<reef::optim::Muon>>(options, stop);
   return run<reef::optim::Zero1<reef::optim::AdamW>>(options, stop);
 }
 

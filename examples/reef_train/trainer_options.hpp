@@ -81,6 +81,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   if (options.sampler == "shared") result.accumulation.order = reef::Accumulation::Order::shared;
   result.seed = options.seed;
   result.rule.options.weight_decay = options.weight_decay;
+  result.groups = options.groups;
   result.learning_rate.peak = options.lr;
   result.learning_rate.warmup = options.warmup_steps();
   result.learning_rate.steps = options.steps;

@@ -3,8 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "two_layer_dag.hpp"
@@ -51,6 +57,82 @@ TEST(StepPlan, blocks_of_a_norm_begin_with_parameters_and_shards_with_blocks) {
         << "whatever the ranks";
     EXPECT_EQ(run::norm_blocks(bucket.pieces(0, n)), 12);
   }
+}
+
+/// The least of the most that a rank is loaded with, of all ways to deal work out in order: by trying them.
+std::int64_t least_load(std::span<const std::int64_t> work, std::span<const std::int64_t> loads) {
+  if (loads.size() == 1) return std::accumulate(work.begin(), work.end(), loads[0]);
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t mine = loads[0];
+  for (std::size_t taken = 0; taken <= work.size(); ++taken) {
+    least = std::min(least, std::max(mine, least_load(work.subspan(taken), loads.subspan(1))));
+    if (taken < work.size()) mine += work[taken];
+  }
+  return least;
+}
+
+TEST(StepPlan, shards_of_whole_parameters_load_no_rank_more_than_they_must) {
+  std::mt19937 draw(5);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::int64_t> begins;
+    std::vector<std::int64_t> work;
+    std::int64_t n = 0;
+    for (std::uint32_t p = 0; p < 1 + draw() % 7; ++p) {
+      begins.push_back(n);
+      work.push_back(draw() % 4 == 0 ? 0 : static_cast<std::int64_t>(draw() % 20));
+      n += 16 * (1 + draw() % 9);
+    }
+    std::vector<std::int64_t> loads(1 + draw() % 4);
+    for (std::int64_t& load : loads) load = static_cast<std::int64_t>(draw() % 25);
+    const std::int64_t least = least_load(work, loads);
+    const std::int64_t before = std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
+    const std::size_t ranks = loads.size();
+    const auto offsets = run::whole_shard_offsets(n, begins, work, loads);
+    EXPECT_EQ(*std::max_element(loads.begin(), loads.end()), least);
+    EXPECT_EQ(std::accumulate(loads.begin(), loads.end(), std::int64_t{0}),
+              before + std::accumulate(work.begin(), work.end(), std::int64_t{0}));
+    ASSERT_EQ(offsets.size(), ranks + 1);
+    EXPECT_EQ(offsets.front(), 0);
+    EXPECT_EQ(offsets.back(), n);
+    EXPECT_TRUE(std::is_sorted(offsets.begin(), offsets.end()));
+    for (const std::int64_t offset : offsets) {
+      EXPECT_TRUE(offset == n || std::find(begins.begin(), begins.end(), offset) != begins.end());
+    }
+  }
+  std::vector<std::int64_t> loads(4);
+  const std::vector<std::int64_t> begins{0, 16, 32, 48, 64, 80, 96, 112, 128};
+  const std::vector<std::int64_t> work(9, 1);
+  EXPECT_EQ(run::whole_shard_offsets(144, begins, work, loads), (std::vector<std::int64_t>{0, 32, 64, 96, 144}))
+      << "none is left without";
+}
+
+TEST(ParameterGroup, fits_names_by_their_parts) {
+  const auto fits = [](std::string pattern, const char* name) { return run::ParameterGroup{std::move(pattern)}.fits(name); };
+  EXPECT_TRUE(fits("a.bias", "a.bias"));
+  EXPECT_FALSE(fits("a.bias", "a.bias2"));
+  EXPECT_FALSE(fits("a.bias", "a_bias"));
+  EXPECT_TRUE(fits("*", ""));
+  EXPECT_TRUE(fits("*.bias", "h.0.mlp.bias"));
+  EXPECT_TRUE(fits("h.*.mlp.*", "h.10.mlp.c_fc.weight"));
+  EXPECT_FALSE(fits("h.*.mlp.*.bias", "h.10.mlp.c_fc.weight"));
+  EXPECT_TRUE(fits("h.?.mlp*", "h.1.mlp"));
+  EXPECT_FALSE(fits("h.?.mlp*", "h.10.mlp"));
+  EXPECT_TRUE(fits("*ab*ab", "abaab"));
+  EXPECT_FALSE(fits("*ab*ab", "aab"));
+}
+
+TEST(ParameterGroup, the_first_that_fits_has_a_parameter) {
+  const graph::Dag dag = chain_dag(4, 100);
+  const std::string first = dag.parameters[0].name;
+  std::vector<int> expected(dag.parameters.size(), 1);
+  expected[0] = 0;
+  EXPECT_EQ(run::groups_of_parameters(dag, {{.pattern = first}, {.pattern = "*"}}), expected);
+  EXPECT_EQ(run::groups_of_parameters(dag, {}), std::vector<int>(dag.parameters.size(), -1));
+  EXPECT_THROW(run::groups_of_parameters(dag, {{.pattern = "*"}, {.pattern = first}}), OptionError);
+  EXPECT_THROW(run::groups_of_parameters(dag, {{.pattern = "nobody"}}), OptionError);
+  EXPECT_THROW(run::groups_of_parameters(dag, {{.pattern = "*", .learning_rate = -1}}), OptionError);
+  EXPECT_THROW(run::groups_of_parameters(dag, {{.pattern = "*", .weight_decay = 1e9}}), OptionError);
+  EXPECT_THROW(run::groups_of_parameters(dag, {{}}), OptionError);
 }
 
 TEST(StepPlan, every_parameter_is_in_the_bucket_of_its_first_use) {

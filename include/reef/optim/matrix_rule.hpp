@@ -115,7 +115,8 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
       work.back() += static_cast<std::int64_t>(flops);
     }
     plan.matrices.states = Rule::matrix_states;
-    std::vector<std::int64_t> loads(static_cast<std::size_t>(plan.ranks()));
+    std::vector<std::int64_t>& loads = plan.matrices.loads;
+    loads.assign(static_cast<std::size_t>(plan.ranks()), 0);
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       run::Bucket& bucket = plan.buckets[b];
       std::vector<std::int64_t> of_bucket;

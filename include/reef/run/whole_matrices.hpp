@@ -13,6 +13,7 @@ namespace reef::inline v0::run {
 /// nothing of this.
 ///
 /// \code
+/// #include <cstdio>
 /// // given: const run::StepPlan& plan, std::size_t parameter
 /// if (const auto matrix = plan.matrices.of(parameter)) std::printf("%g operations\n", matrix->flops);
 /// \endcode
@@ -24,12 +25,13 @@ struct WholeMatrices {
     double flops = 0;     ///< of an update
   };
 
-  /// What a core could compute while the bytes of one element's update come: what an element counts where work
-  /// is balanced.
+  /// What a core could compute while the bytes of one element's update come.
   static constexpr std::int64_t flops_of_element = 128;
 
   std::vector<std::optional<Matrix>> of_parameter{};  ///< empty: the rule needs no whole matrices
   int states = 0;  ///< numbers that an element of a matrix keeps: the first of the rule's
+  /// By rank, the work of the update of its shards: operations, of an element that is in no matrix flops_of_element.
+  std::vector<std::int64_t> loads{};
 
   [[nodiscard]] bool needed() const { return !of_parameter.empty(); }
   [[nodiscard]] std::optional<Matrix> of(std::size_t parameter) const {

@@ -9,6 +9,8 @@
 #include <reef/core/text.hpp>
 #include <reef/core/units.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/kinds.hpp>
+#include <reef/optim/views.hpp>
 #include <reef/run/executable.hpp>
 
 namespace reef::inline v0 {
@@ -23,7 +25,7 @@ namespace reef::inline v0 {
 /// |                 | and of a model that is swapped weights, gradients, optimizer state and     |
 /// |                 | stashes                                                                    |
 /// | flops           | forward, recomputation and backward of this rank's micro-batches, as the   |
-/// |                 | operators count                                                            |
+/// |                 | operators count; of a rule that takes whole matrices its products too      |
 /// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node     |
 /// |                 | that reduce in shared memory send nothing: Meter counts what they move     |
 /// |                 | apart                                                                      |
@@ -70,7 +72,7 @@ namespace detail {
 /// Adds what `rounds` of a program compute and send.
 inline void add_work(StepEstimate& result, const schedule::Program& program, std::int64_t rounds) {
   for (const schedule::Instruction& instruction : program.round) {
-    if (instruction.lane == schedule::Lane::compute)
+    if (instruction.lane == schedule::Lane::compute || instruction.lane == schedule::Lane::update)
       result.flops += static_cast<double>(rounds) * instruction.cost.flops;
     for (const schedule::Message& message : instruction.sends) {
       result.sent += static_cast<Bytes>(rounds) * message.bytes;
@@ -96,7 +98,8 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
   }
   for (const optim::StateRange& range : state) {
     using Kept = optim::StateRange::Kept;
-    if (range.kept != Kept::ahead) mark(range.storage, &StepEstimate::optimizer_state);
+    if (range.kept == Kept::ahead) continue;
+    mark(program.region_of(range.storage).first, &StepEstimate::optimizer_state);
   }
   for (const auto* ids : {&builder.comm_buffer, &builder.tied_buffer}) {
     for (const auto id : *ids) mark(id, &StepEstimate::comm_buffers);
@@ -115,6 +118,10 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
                             &j.input_workspace, &j.weight_workspace}) {
       for (const auto id : *ids) mark(id, &StepEstimate::workspaces);
     }
+  }
+  for (const schedule::Instruction& i : program.round) {
+    if (!builder.plan.matrices.needed() || i.kind != optim::kinds::update) continue;
+    mark(optim::UpdateView(builder, i, 0).workspace.front().storage, &StepEstimate::workspaces);
   }
 
   StepEstimate result = work;
