@@ -3,5 +3,8 @@
 /// \file
 /// Everything in compress/: the policies of the form in which values travel.
 
+#include <reef/compress/channels.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/dense.hpp>
+#include <reef/compress/kinds.hpp>
+#include <reef/compress/views.hpp>

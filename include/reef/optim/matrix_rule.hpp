@@ -117,6 +117,7 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
     plan.matrices.states = Rule::matrix_states;
     std::vector<std::int64_t>& loads = plan.matrices.loads;
     loads.assign(static_cast<std::size_t>(plan.ranks()), 0);
+    std::vector<std::int64_t> of_virtual_ranks(static_cast<std::size_t>(plan.virtual_ranks), 0);
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       run::Bucket& bucket = plan.buckets[b];
       std::vector<std::int64_t> of_bucket;
@@ -126,6 +127,9 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
       std::vector<std::int64_t> of_members;
       for (const int member : bucket.group.members) of_members.push_back(loads[static_cast<std::size_t>(member)]);
       bucket.shards = run::whole_shard_offsets(bucket.size(), bucket.parameters, of_bucket, of_members);
+      bucket.owners = plan.virtual_ranks == 1 ? bucket.shards
+                                              : run::whole_shard_offsets(bucket.size(), bucket.parameters, of_bucket,
+                                                                         of_virtual_ranks);
       for (std::size_t m = 0; m < of_members.size(); ++m) {
         loads[static_cast<std::size_t>(bucket.group.members[m])] = of_members[m];
       }

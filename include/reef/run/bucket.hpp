@@ -22,6 +22,7 @@ struct Bucket {
   std::int64_t end = 0;
   std::vector<std::int64_t> parameters;  ///< where they begin, from begin on: 0 first, ascending
   std::vector<std::int64_t> shards;  ///< offsets from begin, one more than the group has members
+  std::vector<std::int64_t> owners{};  ///< the same; where a process stands for several ranks, those that they would have
   int stage = 0;                     ///< which holds it
   Group group{};                     ///< the ranks of that stage: who reduces it with whom
 

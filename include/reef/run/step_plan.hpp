@@ -403,6 +403,7 @@ inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cu
     bucket.stage = plan.stage_of_segment[i];
     bucket.group = holders[static_cast<std::size_t>(bucket.stage)];
     bucket.shards = shard_offsets(bucket.size(), bucket.group.size(), bucket.parameters);
+    bucket.owners = virtual_ranks == 1 ? bucket.shards : shard_offsets(bucket.size(), virtual_ranks, bucket.parameters);
     plan.buckets.push_back(std::move(bucket));
   }
   plan.tied_copies = detail::tied_copies_of(plan);

@@ -298,7 +298,7 @@ private:
       next.push_back({memory->next, 0});
     }
     Bytes largest = 0;
-    const std::vector<std::int64_t> owners = owners_of(plan_, of);
+    const std::vector<std::int64_t> owners = of.owners;
     for (std::size_t part = 0; part + 1 < owners.size(); ++part) {
       largest = std::max(largest, plan_.wire_of(traffic).bytes(bucket, size_of_part(owners, part)));
     }

@@ -89,7 +89,7 @@ private:
     const run::WireForm& form = plan_.wire_of(i.traffic);
     Parts parts;
     if (i.kind == kinds::encode_in_place) {
-      parts.numbers = owners_of(plan_, plan_.buckets[index(i.index)]);
+      parts.numbers = plan_.buckets[index(i.index)].owners;
     } else if (!i.collective || i.kind == kinds::encode_shard) {
       parts.numbers = {0, count};
     } else if (i.kind == kinds::decode_fold) {

@@ -50,12 +50,6 @@ struct Memory {
   [[nodiscard]] std::string storage_name() const { return concat(name(), " of fold ", fold); }
 };
 
-/// Offsets of a bucket's owners: of the ranks that hold it, or those that the process stands for.
-inline std::vector<std::int64_t> owners_of(const run::StepPlan& plan, const run::Bucket& bucket) {
-  if (plan.virtual_ranks == 1) return bucket.shards;
-  return run::shard_offsets(bucket.size(), plan.virtual_ranks, bucket.parameters);
-}
-
 /// The numbers that a bucket's messages are of, one by one.
 inline std::int64_t size_of_part(const std::vector<std::int64_t>& offsets, std::size_t part) {
   return offsets[part + 1] - offsets[part];
@@ -97,7 +91,7 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
     const run::Bucket& bucket = plan.buckets[b];
     const bool alone = bucket.alone();
     if (alone && plan.virtual_ranks == 1) continue;
-    const std::vector<std::int64_t> owners = owners_of(plan, bucket);
+    const std::vector<std::int64_t> owners = bucket.owners;
     const auto index = static_cast<int>(b);
     const std::size_t own = alone ? 0 : static_cast<std::size_t>(bucket.group.position_of(builder.rank()));
     const auto places = [&](const auto& state) {
