@@ -2,14 +2,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <reef/codec/blockwise8.hpp>
-#include <reef/codec/int8_rows.hpp>
-#include <reef/codec/normal_float4.hpp>
-#include <reef/codec/uniform8.hpp>
+#include <reef/codec.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
@@ -142,18 +140,127 @@ io::Json int8_rows(const io::Json& json, const std::string& source) {
           {"outlier_columns", codec::outlier_columns(matrix, width, outlier)}};
 }
 
+/// What of a payload an answer shows beside what it decodes to.
+template <class Codec>
+void add_parts(io::Json& /*answer*/, const Codec& /*codec*/, const Numbers& /*x*/) {}
+
+void add_parts(io::Json& answer, const codec::TwoBit& codec, const Numbers& x) {
+  Numbers means(4 * static_cast<std::size_t>(codec.blocks(static_cast<std::int64_t>(x.size()))));
+  std::vector<std::uint8_t> packed((x.size() + 3) / 4);
+  codec.quantize(x, means, packed);
+  answer["means"] = bits_of(means);
+  answer["packed"] = packed;
+}
+
+void add_parts(io::Json& answer, const codec::Sign& codec, const Numbers& x) {
+  Numbers magnitudes(static_cast<std::size_t>(codec.blocks(static_cast<std::int64_t>(x.size()))));
+  std::vector<std::uint8_t> packed((x.size() + 7) / 8);
+  codec.quantize(x, magnitudes, packed);
+  answer["means"] = bits_of(magnitudes);
+  answer["packed"] = packed;
+}
+
+template <codec::selecting_codec Codec>
+void add_parts(io::Json& answer, const Codec& codec, const Numbers& x) {
+  const std::vector<std::uint32_t> indices = codec.select(x);
+  const auto n = static_cast<std::int64_t>(x.size());
+  std::vector<std::byte> selection(codec.selection_bytes(n));
+  Numbers kept;
+  for (const std::uint32_t index : indices) kept.push_back(x[index]);
+  answer["indices"] = indices;
+  answer["values"] = bits_of(kept);
+  answer["index_bytes"] = codec.write_selection(indices, n, selection);
+}
+
+template <class A, class B>
+void add_parts(io::Json& answer, const codec::Chain<A, B>& chain, const Numbers& x) {
+  add_parts(answer, chain.selection, x);
+}
+
+template <class Codec>
+io::Json answer_of(const Codec& codec, const io::Json& json, const std::string& source) {
+  const Numbers x = numbers_from(json, "x", source);
+  Numbers decoded;
+  io::Json answer{{"wire_bytes", wire_bytes(codec, x, decoded)}};
+  answer["dequant"] = bits_of(decoded);
+  add_parts(answer, codec, x);
+  return answer;
+}
+
+/// Calls f with the codec that selects, of this name, as the case sets it up; false if there is none.
+template <class F>
+bool with_selecting(std::string_view name, const io::Json& json, const std::string& source, const F& f) {
+  const auto ratio = [&] { return io::value_or<double>(json, "ratio", 100.0, source); };
+  if (name == "top-k") {
+    f(codec::TopK{ratio()});
+  } else if (name == "random-k") {
+    f(codec::RandomK{ratio(), io::value_or<std::uint64_t>(json, "seed", 0, source),
+                     io::value_or<std::uint32_t>(json, "draw", 0, source), io::value_or<bool>(json, "unbiased", false, source)});
+  } else if (name == "chunk-top-k") {
+    f(codec::ChunkTopK{io::value_or<std::int64_t>(json, "chunk", 4096, source),
+                       io::value_or<std::int64_t>(json, "keep", 64, source)});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// The same of those that send every number.
+template <class F>
+bool with_whole(std::string_view name, const io::Json& json, const std::string& source, const F& f) {
+  const auto block = [&](std::int64_t otherwise) { return io::value_or<std::int64_t>(json, "blocksize", otherwise, source); };
+  if (name == "dense") {
+    f(codec::Dense{});
+  } else if (name == "bf16") {
+    f(codec::Bf16{});
+  } else if (name == "two-bit") {
+    f(codec::TwoBit{block(0)});
+  } else if (name == "sign") {
+    f(codec::Sign{block(4096)});
+  } else if (name == "blockwise8") {
+    f(codec::Blockwise8{block(4096)});
+  } else if (name == "nf4" || name == "nf4-nested") {
+    f(codec::NormalFloat4{block(64), name == "nf4-nested"});
+  } else if (name == "uniform8") {
+    f(codec::Uniform8{});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// The answer of a codec by its name, or of "A+B": what A selects, as B; nothing if there is none.
+std::optional<io::Json> named_answer(const std::string& name, const io::Json& json, const std::string& source) {
+  std::optional<io::Json> answer;
+  const auto answers = [&](const auto& codec) { answer = answer_of(codec, json, source); };
+  const std::size_t plus = name.find('+');
+  if (plus == std::string::npos) {
+    if (!with_selecting(name, json, source, answers)) with_whole(name, json, source, answers);
+    return answer;
+  }
+  with_selecting(std::string_view(name).substr(0, plus), json, source, [&]<class A>(const A& selection) {
+    with_whole(std::string_view(name).substr(plus + 1), json, source,
+               [&]<class B>(const B& numbers) { answers(codec::Chain<A, B>{selection, numbers}); });
+  });
+  return answer;
+}
+
 io::Json encode(const PlanCase& test) {
   const io::Json& json = test.json;
   const std::string& source = test.file;
-  const auto named = io::value_or<std::string>(json, "codec", "", source);
-  if (named == "int8-rows" || json.contains("A")) return int8_rows(json, source);
-  if (named == "uniform8" || json.contains("codebook_nonzero")) return uniform8(json, source);
-  if (named == "nf4" || named == "nf4-nested" || json.contains("packed") || json.contains("crc32_packed")) {
+  auto named = io::value_or<std::string>(json, "codec", "", source);
+  std::replace(named.begin(), named.end(), '_', '-');
+  const auto is = [&named](std::string_view name, bool by_its_keys) { return named == name || (named.empty() && by_its_keys); };
+  if (is("int8-rows", json.contains("A"))) return int8_rows(json, source);
+  if (is("uniform8", json.contains("codebook_nonzero"))) return uniform8(json, source);
+  if (is("nf4", json.contains("packed") || json.contains("crc32_packed")) || named == "nf4-nested") {
     return normal_float4(json, source);
   }
-  if (named == "blockwise8" || json.contains("blocksize")) return blockwise8(json, source);
+  if (is("blockwise8", json.contains("blocksize"))) return blockwise8(json, source);
+  if (std::optional<io::Json> answer = named_answer(named, json, source)) return *answer;
   throw DecodeError("reef-plan: ", source, ": the codec is ", named.empty() ? "not said" : in_quotes(named),
-                    ".\n  fix: codec: blockwise8, nf4, nf4-nested, uniform8 or int8-rows.");
+                    ".\n  fix: codec: dense, bf16, blockwise8, nf4, nf4-nested, uniform8, int8-rows, two-bit, sign, top-k, "
+                    "random-k or chunk-top-k; or one of the last three and another, as chunk-top-k+two-bit.");
 }
 
 }  // namespace
@@ -161,8 +268,9 @@ io::Json encode(const PlanCase& test) {
 void add_encode(Commands& commands) {
   commands.add("encode",
                "what numbers come to in a format of the wire.\n"
-               "CASE: x (numbers, or their bits as \"0x3f800000\"), codec (blockwise8, nf4, nf4-nested, uniform8), blocksize; "
-               "or A (rows), for int8-rows",
+               "CASE: x (numbers, or their bits as \"0x3f800000\"), codec (dense, bf16, blockwise8, nf4, nf4-nested, uniform8, "
+               "two-bit, sign, top-k, random-k, chunk-top-k, or as chunk-top-k+two-bit what the first selects in the second), "
+               "blocksize, ratio, seed, draw, unbiased, chunk, keep; or A (rows), for int8-rows",
                "case.json", encode);
 }
 
