@@ -15,22 +15,47 @@ namespace reef::inline v0::codec {
 
 namespace detail {
 
-/// As largest_indices, of few numbers: their indices behind those that are there. `scratch` has as many.
-inline void append_largest(std::span<const float> values, std::size_t k, std::size_t first,
-                           std::vector<std::uint32_t>& scratch, std::vector<std::uint32_t>& indices) {
-  for (std::size_t i = 0; i < values.size(); ++i) scratch[i] = magnitude_bits(values[i]);
-  const auto begin = scratch.begin();
-  const auto kth = begin + static_cast<std::ptrdiff_t>(k - 1);
-  std::nth_element(begin, kth, begin + static_cast<std::ptrdiff_t>(values.size()), std::greater<>{});
-  const std::uint32_t threshold = *kth;
-  std::size_t as_large = 1 + static_cast<std::size_t>(std::count(begin, kth, threshold));  // that are taken, the lowest
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint32_t bits = magnitude_bits(values[i]);
-    if (bits < threshold || (bits == threshold && as_large == 0)) continue;
-    if (bits == threshold) --as_large;
-    indices.push_back(static_cast<std::uint32_t>(first + i));
+/// As largest_indices, of chunk after chunk: what was large enough in the last one is looked through first.
+class LargestOfChunks {
+public:
+  explicit LargestOfChunks(std::size_t chunk) : candidates_(chunk), magnitudes_(chunk) {}
+
+  /// The indices of the k largest, from `first` on, behind those that are there.
+  void append(std::span<const float> values, std::size_t k, std::size_t first, std::vector<std::uint32_t>& indices) {
+    std::size_t found = find(values);
+    if (found < k) {
+      least_ = 0;
+      found = find(values);
+    }
+    for (std::size_t i = 0; i < found; ++i) magnitudes_[i] = magnitude_bits(values[candidates_[i]]);
+    const auto kth = magnitudes_.begin() + static_cast<std::ptrdiff_t>(k - 1);
+    std::nth_element(magnitudes_.begin(), kth, magnitudes_.begin() + static_cast<std::ptrdiff_t>(found), std::greater<>{});
+    const std::uint32_t threshold = *kth;
+    auto as_large = 1 + std::count(magnitudes_.begin(), kth, threshold);  // that are taken, the lowest
+    for (std::size_t i = 0; i < found; ++i) {
+      const std::uint32_t bits = magnitude_bits(values[candidates_[i]]);
+      if (bits < threshold || (bits == threshold && as_large == 0)) continue;
+      if (bits == threshold) --as_large;
+      indices.push_back(static_cast<std::uint32_t>(first + candidates_[i]));
+    }
+    constexpr std::uint32_t margin = 1U << 21;  // a quarter of an octave
+    least_ = threshold > margin ? threshold - margin : 0;
   }
-}
+
+private:
+  std::size_t find(std::span<const float> values) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      candidates_[found] = static_cast<std::uint32_t>(i);
+      found += magnitude_bits(values[i]) >= least_ ? 1U : 0U;
+    }
+    return found;
+  }
+
+  std::vector<std::uint32_t> candidates_;  ///< those of at least that magnitude, ascending
+  std::vector<std::uint32_t> magnitudes_;
+  std::uint32_t least_ = 0;
+};
 
 /// Of a chunk of `size`, how many are kept: its share, rounded up.
 inline std::size_t kept_of_chunk(const ChunkTopK& format, std::size_t size) {
@@ -75,9 +100,9 @@ REEF_INLINE std::vector<std::uint32_t> ChunkTopK::select(std::span<const float> 
   const auto n = static_cast<std::int64_t>(values.size());
   std::vector<std::uint32_t> indices;
   indices.reserve(static_cast<std::size_t>(kept(n)));
-  std::vector<std::uint32_t> scratch(std::min(static_cast<std::size_t>(chunk), values.size()));
+  detail::LargestOfChunks largest(std::min(static_cast<std::size_t>(chunk), values.size()));
   detail::each_chunk(*this, n, [&](std::size_t begin, std::size_t end, std::size_t /*first*/, std::size_t of_chunk) {
-    detail::append_largest(values.subspan(begin, end - begin), of_chunk, begin, scratch, indices);
+    largest.append(values.subspan(begin, end - begin), of_chunk, begin, indices);
   });
   return indices;
 }

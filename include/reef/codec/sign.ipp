@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -28,9 +29,10 @@ REEF_INLINE void Sign::quantize(std::span<const float> values, std::span<float> 
   std::fill(packed.begin(), packed.end(), std::uint8_t{});
   detail::each_block(static_cast<std::int64_t>(values.size()), block,
                      [&](std::size_t b, std::size_t begin, std::size_t end) {
-                       double sum = 0;
+                       const double sum = detail::sum_of(values.subspan(begin, end - begin), [](float value) {
+                         return static_cast<double>(std::abs(value));
+                       });
                        for (std::size_t i = begin; i < end; ++i) {
-                         sum += static_cast<double>(std::abs(values[i]));
                          const unsigned negative = std::signbit(values[i]) ? 1U : 0U;
                          packed[i / 8] = static_cast<std::uint8_t>(packed[i / 8] | negative << (i % 8));
                        }
@@ -42,9 +44,10 @@ REEF_INLINE void Sign::dequantize(std::span<const float> magnitudes, std::span<c
                                   std::span<float> values) const {
   detail::each_block(static_cast<std::int64_t>(values.size()), block,
                      [&](std::size_t b, std::size_t begin, std::size_t end) {
+                       const auto magnitude = std::bit_cast<std::uint32_t>(magnitudes[b]);
                        for (std::size_t i = begin; i < end; ++i) {
-                         const bool negative = (static_cast<unsigned>(packed[i / 8]) >> (i % 8) & 1U) != 0;
-                         values[i] = negative ? -magnitudes[b] : magnitudes[b];
+                         const std::uint32_t negative = static_cast<std::uint32_t>(packed[i / 8]) >> (i % 8) & 1U;
+                         values[i] = std::bit_cast<float>(magnitude ^ negative << 31);
                        }
                      });
 }

@@ -33,26 +33,24 @@ REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float
   detail::each_block(n, block == 0 ? n : block, [&](std::size_t b, std::size_t begin, std::size_t end) {
     const std::span<const float> numbers = values.subspan(begin, end - begin);
     const auto count = static_cast<double>(numbers.size());
-    double sum = 0;
-    for (const float value : numbers) sum += static_cast<double>(value);
-    const double mean = sum / count;
-    double squares = 0;
-    for (const float value : numbers) {
+    const double mean = detail::sum_of(numbers, [](float value) { return static_cast<double>(value); }) / count;
+    const double squares = detail::sum_of(numbers, [mean](float value) {
       const double centred = static_cast<double>(value) - mean;
-      squares += centred * centred;
-    }
+      return centred * centred;
+    });
     const double width = 1.5 * std::sqrt(squares / std::max(count - 1, 1.0));
-    std::array<double, 4> sums{};
-    std::array<double, 4> counts{};
+    std::array<std::array<double, 4>, 4> sums{};  // by lane, i % 4, and code
+    std::array<std::array<double, 4>, 4> counts{};
     for (std::size_t i = begin; i < end; ++i) {
       const double centred = static_cast<double>(values[i]) - mean;
       const unsigned code = (centred >= -width ? 1U : 0U) + (centred >= 0 ? 1U : 0U) + (centred >= width ? 1U : 0U);
-      sums[code] += static_cast<double>(values[i]);
-      counts[code] += 1;
+      sums[i % 4][code] += static_cast<double>(values[i]);
+      counts[i % 4][code] += 1;
       packed[i / 4] = static_cast<std::uint8_t>(packed[i / 4] | code << (2 * (i % 4)));
     }
     for (std::size_t code = 0; code < 4; ++code) {
-      const double of_bin = counts[code] > 0 ? sums[code] / counts[code] : 0;
+      const auto all = [code](const auto& lanes) { return (lanes[0][code] + lanes[2][code]) + (lanes[1][code] + lanes[3][code]); };
+      const double of_bin = all(counts) > 0 ? all(sums) / all(counts) : 0;
       means[4 * b + code] = is_finite(squares) ? static_cast<float>(of_bin) : std::numeric_limits<float>::quiet_NaN();
     }
   });

@@ -30,4 +30,16 @@ void each_block(std::int64_t n, std::int64_t block, const F& f) {
   }
 }
 
+/// The sum of f(value), in four lanes that are added at last: the order, and so the bits, are the same everywhere.
+template <class F>
+double sum_of(std::span<const float> values, const F& f) {
+  double lanes[4]{};
+  std::size_t i = 0;
+  for (; i + 4 <= values.size(); i += 4) {
+    for (std::size_t lane = 0; lane < 4; ++lane) lanes[lane] += f(values[i + lane]);
+  }
+  for (; i < values.size(); ++i) lanes[i % 4] += f(values[i]);
+  return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+}
+
 }  // namespace reef::inline v0::codec::detail
