@@ -3,9 +3,11 @@
 /// \file
 /// Everything in codec/: the formats in which numbers go over the wire.
 
+#include <reef/codec/adjust.hpp>
 #include <reef/codec/bf16.hpp>
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/chain.hpp>
+#include <reef/codec/chosen.hpp>
 #include <reef/codec/chunk_top_k.hpp>
 #include <reef/codec/concept.hpp>
 #include <reef/codec/dense.hpp>

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <reef/codec/blockwise8.hpp>
+#include <reef/codec/chosen.hpp>
+#include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/optim/acco.hpp>
@@ -111,6 +113,83 @@ TEST(EncodedEdges, take_at_most_what_the_program_says_and_far_less_than_as_they_
   EXPECT_LE(sent.bytes, said);
   EXPECT_GE(sent.bytes, said - edges / 2);
   EXPECT_LT(2 * edges, plain);
+}
+
+using AnyCodec = compress::Channels<compress::Activation<codec::Chosen>, compress::ActivationGradient<codec::Chosen>,
+                                    compress::Gradient<codec::Chosen>, compress::Parameter<codec::Chosen>>;
+using ReplicatedStages = Staged<AnyCodec>;
+
+/// As many stages as divide the ranks, at most 2.
+ReplicatedStages::Options chosen_options(const std::string& codec) {
+  auto options = small_options<ReplicatedStages>();
+  const int stages = world_size() % 2 == 0 ? 2 : 1;
+  options.topology = run::Topology(world_size() / stages, stages);
+  options.micro_batches = {3};
+  const codec::Chosen chosen = codec::Chosen::of(codec);
+  options.compress.activation = options.compress.activation_gradient = chosen;
+  options.compress.gradient = options.compress.parameter = chosen;
+  return options;
+}
+
+TEST(Channels, that_lose_nothing_change_no_bit_of_replicas_of_stages) {
+  const auto plain = train<ReplicatedStages>(chosen_options("none"));
+  EXPECT_TRUE(train<ReplicatedStages>(chosen_options("dense")) == plain);
+  EXPECT_EQ(train<ReplicatedStages>(chosen_options("blockwise8")) == plain, world_size() == 1);
+}
+
+TEST(Channels, draw_other_numbers_in_each_step_and_the_same_on_all_ranks) {
+  const auto first = train<ReplicatedStages>(chosen_options("ef+random-k:3+bf16"));
+  EXPECT_TRUE(train<ReplicatedStages>(chosen_options("ef+random-k:3+bf16")) == first);
+}
+
+TEST(Channels, leave_what_is_chosen_as_it_is) {
+  auto options = chosen_options("top-k:2");
+  std::vector<std::string> names;
+  options.compress.choose = [&](const compress::Carried& carried) -> std::optional<double> {
+    for (const std::string_view name : carried.names) names.emplace_back(name);
+    return 1;
+  };
+  EXPECT_TRUE(train<ReplicatedStages>(options) == train<ReplicatedStages>(chosen_options("none")));
+  EXPECT_FALSE(names.empty());
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  options.compress.choose = [](const compress::Carried&) { return 0.5; };
+  EXPECT_THROW(ReplicatedStages::planned(model, options, world_size()), OptionError);
+  options = chosen_options("blockwise8");
+  options.compress.choose = [](const compress::Carried&) { return 3; };
+  EXPECT_THROW(ReplicatedStages::planned(model, options, world_size()), OptionError);
+}
+
+/// Of a pipeline whose last link is ten times slower than the others: only that is shrunk, and by as much as is asked.
+TEST(AdaTopK, shrinks_slow_links_and_leaves_fast_ones_as_they_are) {
+  if (world_size() < 3) GTEST_SKIP() << "one link is the slowest";
+  using Tested = Staged<compress::AdaTopK>;
+  auto options = staged_options<Tested>();
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  EXPECT_THROW(Tested::planned(model, options, world_size()), OptionError) << "without a network";
+  const int last = world_size() - 1;
+  auto network = schedule::World::uniform(world_size(), {}, {.latency = 0, .bytes_per_second = 1e9});
+  network.links[static_cast<std::size_t>((last - 1) * world_size() + last)].bytes_per_second = 1e8;
+  options.compress.network = network;
+  options.compress.activation.ratio = options.compress.activation_gradient.ratio = 8;
+  const comm::Communicator world;
+  auto trainer = small_trainer<Tested>(options, world);
+  const run::StepPlan& plan = trainer.plan();
+  int shrunk = 0;
+  for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
+    const graph::RemoteEdge& edge = plan.remote_edges[e];
+    const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
+    const auto traffic = edge.gradient ? schedule::Traffic::activation_gradient : schedule::Traffic::activation;
+    const double ratio = plan.wire_of(traffic).ratio(static_cast<int>(e));
+    const bool slow = stage_of(edge.from) == last - 1 && stage_of(edge.to) == last && !edge.gradient;
+    if (slow) {
+      EXPECT_GE(ratio, 8);
+      ++shrunk;
+    } else if (!edge.gradient) {
+      EXPECT_EQ(ratio, 1) << "what takes a tenth is no slower as it is";
+    }
+  }
+  EXPECT_GT(shrunk, 0);
+  EXPECT_TRUE(std::isfinite(trainer.step().loss));
 }
 
 }  // namespace

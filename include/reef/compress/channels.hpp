@@ -1,19 +1,29 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/top_k.hpp>
 #include <reef/compress/concept.hpp>
+#include <reef/compress/detail/adapted_ratios.hpp>
 #include <reef/compress/detail/encoder.hpp>
 #include <reef/compress/detail/encoding_code.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/policy_tag.hpp>
+#include <reef/core/units.hpp>
+#include <reef/schedule/world.hpp>
 
 namespace reef::inline v0::compress {
 
@@ -74,6 +84,73 @@ constexpr bool all_differ() {
 
 }  // namespace detail
 
+/// What an edge or a bucket carries.
+struct Carried {
+  schedule::Traffic traffic{};
+  int index = 0;  ///< of the remote edge, or the bucket
+  std::int64_t numbers = 0;
+  std::vector<std::string_view> names{};  ///< of the tensor, or of parameters
+  int from_segment = 0;  ///< of a bucket, the segment that has it
+  int to_segment = 0;
+  int from_stage = 0;
+  int to_stage = 0;
+};
+
+namespace detail {
+
+inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traffic traffic) {
+  std::vector<Carried> all;
+  const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
+  if (schedule::is_between_stages(traffic)) {
+    for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
+      const graph::RemoteEdge& edge = plan.remote_edges[e];
+      if (edge.gradient != (traffic == schedule::Traffic::activation_gradient)) continue;
+      const graph::Tensor& tensor = plan.dag->tensor_at(edge.tensor);
+      all.push_back({traffic, static_cast<int>(e), tensor.spec.shape.size(), {tensor.name}, edge.from, edge.to,
+                     stage_of(edge.from), stage_of(edge.to)});
+    }
+    return all;
+  }
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const run::Bucket& bucket = plan.buckets[b];
+    all.push_back({traffic, static_cast<int>(b), bucket.size(), {}, bucket.segment, bucket.segment, bucket.stage, bucket.stage});
+    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+      if (plan.bucket_of_parameter[p] == static_cast<int>(b)) all.back().names.push_back(plan.dag->parameters[p].name);
+    }
+  }
+  return all;
+}
+
+/// Throws OptionError where no optimizer sends what is to be encoded.
+inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec) {
+  using schedule::Traffic;
+  const bool weights = plan.gathers_of(Traffic::parameter);
+  const bool sums = weights || plan.gathers_of(Traffic::gradient);
+  if ((traffic != Traffic::gradient || sums) && (traffic != Traffic::parameter || weights)) return;
+  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
+                    ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
+                    traffic == Traffic::parameter ? "an optimizer whose weights are sharded, as optim::Zero1."
+                                                  : "an optimizer that sums gradients over ranks, as optim::Ddp.");
+}
+
+/// Throws OptionError where numbers are none that codecs have, or are rounded already.
+inline void require_floats(const run::StepPlan& plan) {
+  const bool encodes =
+      std::any_of(plan.wire.begin(), plan.wire.end(), [](const run::WireForm& form) { return form.encodes(); });
+  if (encodes && plan.sum_bytes() != sizeof(float)) {
+    throw OptionError("reef::compress::Channels: the model is of ", name_of(plan.dag->element),
+                      ".\n  why: codecs are of fp32, and of bf16 widened to it.\n"
+                      "  fix: precision::Fp32 or precision::Bf16, or compress::Dense.");
+  }
+  if (plan.rounds_gradients() && plan.wire_of(schedule::Traffic::gradient).encodes()) {
+    throw OptionError("reef::compress::Channels: gradients are rounded to ", name_of(plan.gradient),
+                      " and encoded.\n  why: what the one has lost the other does not know.\n"
+                      "  fix: precision::Bf16, whose gradients are fp32, or no Gradient channel.");
+  }
+}
+
+}  // namespace detail
+
 /// A codec for each sort of traffic: what goes over the wire, and what arrives, is what it makes of the numbers. Channels
 /// without one stay as they are.
 ///
@@ -106,8 +183,10 @@ struct Channels {
 
   using policy_tag = CompressTag;
   static constexpr bool lossless = (C::Codec::lossless && ...);
-  static constexpr Payload payload = ((C::traffic == schedule::Traffic::gradient) || ...) ? Payload::encoded
-                                                                                          : Payload::dense;
+  static constexpr Payload payload =
+      ((C::traffic == schedule::Traffic::gradient && !requires { C::Codec::known_later; }) || ...)
+          ? Payload::encoded
+          : Payload::dense;
 
   template <schedule::Traffic traffic>
   using Codec = typename detail::CodecOf<traffic, C...>::type;
@@ -118,31 +197,34 @@ struct Channels {
     Codec<schedule::Traffic::activation_gradient> activation_gradient{};
     Codec<schedule::Traffic::gradient> gradient{};
     Codec<schedule::Traffic::parameter> parameter{};
+
+    /// AdaTopK: the links between all ranks, by which codecs with a ratio get one for each edge; their own is that of the
+    /// slowest link. Not given: every edge has the codec's own.
+    std::optional<schedule::World> network{};
+    /// What the slowest stage computes of a micro-batch: no link is made faster than that. 0: it is not asked for.
+    Seconds stage_compute = 0;
+    /// The ratio of what an edge or a bucket carries; 1: it stays as it is; nothing: what it has else. Every rank says the same.
+    std::function<std::optional<double>(const Carried&)> choose{};
   };
 
   static void plan(run::StepPlan& plan, const Options& options) {
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
+      detail::require_traffic(plan, traffic, codec::text_of(own));
       run::WireForm& form = plan.wire[static_cast<std::size_t>(traffic)];
-      form.bytes = [own](int, std::int64_t n) { return own.encoded_bytes(n); };
-      form.exact = Own::exact;
-      form.lossless = Own::lossless;
       static_cast<void>(own.encoded_bytes(1));  // throws what its members are not to be
+      form.exact = codec::is_exact(own);
+      form.lossless = codec::is_lossless(own);
+      form.ratios = ratios_of(plan, options, traffic, own);
+      form.bytes = [own, ratios = form.ratios](int index, std::int64_t n) {
+        return with_ratio_of(own, ratios, index).encoded_bytes(n);
+      };
       if (codec::state_of(own, 1) > 0) form.state = [own](int, std::int64_t n) { return codec::state_of(own, n); };
       if (codec::received_state_of(own, 1) > 0) {
         form.received_state = [own](int, std::int64_t n) { return codec::received_state_of(own, n); };
       }
-      if (traffic == schedule::Traffic::parameter && !Own::lossless) plan.own_master = true;
+      if (traffic == schedule::Traffic::parameter && !form.lossless) plan.own_master = true;
     });
-    if (sizeof...(C) > 0 && plan.sum_bytes() != sizeof(float)) {
-      throw OptionError("reef::compress::Channels: the model is of ", name_of(plan.dag->element),
-                        ".\n  why: codecs are of fp32, and of bf16 widened to it.\n"
-                        "  fix: precision::Fp32 or precision::Bf16, or compress::Dense.");
-    }
-    if (plan.rounds_gradients() && plan.wire_of(schedule::Traffic::gradient).encodes()) {
-      throw OptionError("reef::compress::Channels: gradients are rounded to ", name_of(plan.gradient),
-                        " and encoded.\n  why: what the one has lost the other does not know.\n"
-                        "  fix: precision::Bf16, whose gradients are fp32, or no Gradient channel.");
-    }
+    detail::require_floats(plan);
   }
 
   static void reserve(run::StepBuilder& builder) { detail::reserve_memories(builder); }
@@ -153,9 +235,9 @@ struct Channels {
 
   template <class Handlers, class RankContext>
   static void add_code(Handlers& handlers, const RankContext& context, const Options& options) {
-    const auto with_codec = [options](schedule::Traffic wanted, int /*index*/, const auto& f) {
+    const auto with_codec = [options, &plan = context.plan()](schedule::Traffic wanted, int index, const auto& f) {
       each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
-        if (traffic == wanted) f(own);
+        if (traffic == wanted) f(with_ratio_of(own, plan.wire_of(traffic).ratios, index));
       });
     };
     detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, with_codec);
@@ -163,7 +245,7 @@ struct Channels {
 
   static void hash(Hash& hash, const Options& options) {
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
-      hash.add(schedule::name_of(traffic)).add(Own::name);
+      hash.add(schedule::name_of(traffic)).add(codec::text_of(own));
       for (const std::int64_t n : {1, 1000, 1 << 20}) hash.add(own.encoded_bytes(n));
     });
   }
@@ -173,13 +255,78 @@ private:
   template <class F>
   static void each_codec(const Options& options, const F& f) {
     const auto call = [&]<class Own>(schedule::Traffic traffic, const Own& own) {
-      if constexpr (!std::is_same_v<Own, detail::AsItIs>) f(traffic, own);
+      if constexpr (!std::is_same_v<Own, detail::AsItIs>) {
+        if (codec::is_chosen(own)) f(traffic, own);
+      }
     };
     call(schedule::Traffic::activation, options.activation);
     call(schedule::Traffic::activation_gradient, options.activation_gradient);
     call(schedule::Traffic::gradient, options.gradient);
     call(schedule::Traffic::parameter, options.parameter);
   }
+
+  template <class Own>
+  static Own with_ratio_of(const Own& own, const std::vector<double>& ratios, int index) {
+    const auto at = static_cast<std::size_t>(index);
+    if constexpr (codec::has_ratio<Own>) {
+      if (at < ratios.size() && ratios[at] > 1) return codec::with_ratio(own, ratios[at]);
+    }
+    return own;
+  }
+
+  template <class Own>
+  static std::vector<double> ratios_of(const run::StepPlan& plan, const Options& options, schedule::Traffic traffic,
+                                       const Own& own) {
+    std::vector<double> ratios;
+    if constexpr (codec::has_ratio<Own>) {
+      if (options.network && schedule::is_between_stages(traffic)) {
+        ratios = detail::adapted_ratios(plan, *options.network, traffic, codec::ratio_of(own), options.stage_compute);
+      }
+    }
+    if (!options.choose) return ratios;
+    for (const Carried& carried : detail::carried_by(plan, traffic)) {
+      const std::optional<double> chosen = options.choose(carried);
+      if (!chosen) continue;
+      if (!(*chosen >= 1) || (*chosen > 1 && !codec::has_ratio<Own>)) {
+        throw OptionError("reef::compress::Channels: ", schedule::name_of(traffic), " ", carried.index, " is to have the ratio ",
+                          *chosen, ", under ", codec::text_of(own), ".\n  fix: from 1, at which it stays as it is; more "
+                          "for a codec with a ratio alone, as TopK.");
+      }
+      if constexpr (codec::has_ratio<Own>) {
+        if (*chosen > 1) static_cast<void>(codec::with_ratio(own, *chosen).encoded_bytes(1));
+      }
+      ratios.resize(std::max(ratios.size(), static_cast<std::size_t>(carried.index) + 1), 0);
+      ratios[static_cast<std::size_t>(carried.index)] = *chosen;
+    }
+    return ratios;
+  }
 };
+
+/// Top-k of tensors between stages, of each link as much as it needs: no link takes longer than the slowest does at the
+/// codec's ratio, and none loses more than it must for that.
+///
+/// \code
+/// compress::AdaTopK::Options options;
+/// options.network = schedule::World::uniform(4, {}, {.latency = 0.01, .bytes_per_second = 1e7});
+/// options.activation.ratio = options.activation_gradient.ratio = 10;
+/// using MyTrainer = Trainer<pipeline::OneFOneB<>, compress::AdaTopK>;
+/// \endcode
+///
+/// | ratios | plan::adatopk, of what a link carries of a micro-batch; an index counted as 2 bytes |
+/// | errors | OptionError without a network, or for one of another number of ranks                  |
+///
+/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5.
+struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::TopK>> {
+  static void plan(run::StepPlan& plan, const Options& options) {
+    if (!options.network) {
+      throw OptionError("reef::compress::AdaTopK: there is no network.\n  why: ratios follow what links take.\n"
+                        "  fix: options.compress.network, measured or as a schedule::World; or Channels with TopK, whose "
+                        "ratio is one for all.");
+    }
+    Channels::plan(plan, options);
+  }
+};
+
+static_assert(compressor_policy<Channels<Gradient<codec::TopK>>> && compressor_policy<AdaTopK>);
 
 }  // namespace reef::inline v0::compress

@@ -221,7 +221,8 @@ private:
     const std::span<std::byte> payload = span<std::byte>(value);
     auto task = std::make_shared<Task>(std::move(name), peer, payload);
     const WireForm& form = plan().wire_of(instruction.traffic);
-    const bool varies = form.encodes() && !form.exact;
+    const bool varies =
+        schedule::is_between_stages(instruction.traffic) && form.encodes(instruction.index) && !form.exact;
     if (varies) task->set_length(comm::Length::at_most);
     return {task, [this, to = task.get(), payload, varies, origin = origin_of(instruction)]() mutable {
               if (varies && to->kind() == comm::Kind::send) to->set_used(codec::message_in(payload).size());

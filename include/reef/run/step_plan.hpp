@@ -256,8 +256,8 @@ struct StepPlan {
 
 /// A process stands for several ranks, and what those would send of that traffic is encoded: so it does to itself, by
 /// collectives of one member.
-inline bool stands_for_encoded(const StepPlan& plan, schedule::Traffic traffic) {
-  return plan.virtual_ranks > 1 && plan.wire_of(traffic).encodes();
+inline bool stands_for_encoded(const StepPlan& plan, schedule::Traffic traffic, std::size_t bucket) {
+  return plan.virtual_ranks > 1 && plan.wire_of(traffic).encodes(static_cast<int>(bucket));
 }
 
 /// Where a model may be cut: the bounds of segments that hold at least `segment_bytes` of

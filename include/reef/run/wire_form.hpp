@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include <reef/core/units.hpp>
 
@@ -24,8 +26,15 @@ struct WireForm {
   std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< what the receiver does
   bool exact = true;     ///< they take as many bytes whatever they are
   bool lossless = true;  ///< what arrives is what was sent, bit for bit
+  std::vector<double> ratios{};  ///< by index, of a codec that has one: 0 for its own, 1 for what stays as it is
 
+  /// Some of them are encoded, or that of an edge or bucket is.
   [[nodiscard]] bool encodes() const { return static_cast<bool>(bytes); }
+  [[nodiscard]] bool encodes(int index) const { return encodes() && ratio(index) != 1; }
+  [[nodiscard]] double ratio(int index) const {
+    const auto at = static_cast<std::size_t>(index);
+    return at < ratios.size() ? ratios[at] : 0;
+  }
 };
 
 }  // namespace reef::inline v0::run

@@ -106,6 +106,11 @@ enum class Traffic : std::uint8_t {
 
 inline constexpr std::size_t traffic_count = 7;
 
+/// Of tensors between stages.
+constexpr bool is_between_stages(Traffic traffic) {
+  return traffic == Traffic::activation || traffic == Traffic::activation_gradient;
+}
+
 constexpr std::string_view name_of(Traffic traffic) {
   constexpr std::array<std::string_view, traffic_count> names{
       "none",      "activation",      "activation gradient", "gradient",

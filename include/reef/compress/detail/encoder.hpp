@@ -47,13 +47,14 @@ public:
     schedule::Rewriter rewriter(program_);
     for (std::size_t i = 0; i < program_.round.size(); ++i) {
       run::Instruction& instruction = program_.round[i];
-      const bool encodes = plan_.wire_of(instruction.traffic).encodes();
+      const bool encodes = plan_.wire_of(instruction.traffic).encodes(instruction.index);
       if (instruction.collective && encodes) {
         if (auto coders = encode_collective(instruction)) {
           rewriter.insert_before(i, std::move(coders->first));
           rewriter.insert_after(i, std::move(coders->second));
         }
-      } else if (instruction.kind == run::kinds::fold_rank && plan_.wire_of(Traffic::gradient).encodes()) {
+      } else if (instruction.kind == run::kinds::fold_rank &&
+                 plan_.wire_of(Traffic::gradient).encodes(instruction.index)) {
         const int fold = folds_so_far_[instruction.index]++ % plan_.virtual_ranks;
         rewriter.insert_before(i, encode_in_place(Traffic::gradient, instruction.index,
                                                   run::FoldRankView(instruction).gradient.front(),
@@ -77,9 +78,7 @@ private:
       if (instruction.kind == run::kinds::download) {
         for (const run::Value value : run::CopyView(instruction).to) last_copy[value.storage] = i;
       }
-      if (instruction.collective || !is_edge(instruction.traffic) || !plan_.wire_of(instruction.traffic).encodes()) {
-        continue;
-      }
+      if (!is_encoded_edge(instruction)) continue;
       if (!instruction.sends.empty()) {
         const run::StorageId slot = run::SendView(instruction).payload.front().storage;
         sends.emplace_back(last_copy.at(slot), i);
@@ -96,15 +95,15 @@ private:
       if (instruction.kind == run::kinds::upload) {
         const auto slot = received_.find(run::CopyView(instruction).from.front().storage);
         if (slot != received_.end()) decode_edge(instruction, slot->second);
-      } else if (!instruction.collective && !instruction.receives.empty() && is_edge(instruction.traffic) &&
-                 plan_.wire_of(instruction.traffic).encodes()) {
+      } else if (!instruction.receives.empty() && is_encoded_edge(instruction)) {
         shrink(instruction.receives.at(0), instruction);
       }
     }
   }
 
-  static bool is_edge(Traffic traffic) {
-    return traffic == Traffic::activation || traffic == Traffic::activation_gradient;
+  [[nodiscard]] bool is_encoded_edge(const run::Instruction& transfer) const {
+    return !transfer.collective && schedule::is_between_stages(transfer.traffic) &&
+           plan_.wire_of(transfer.traffic).encodes(transfer.index);
   }
 
   [[nodiscard]] const graph::TensorSpec& spec_of(int edge) const {
@@ -346,7 +345,7 @@ private:
     if (found == memories_.end()) return nullptr;
     MemoryStorages::Storages& storages = found->second;
     coding.remembers = true;
-    coding.begins = storages.next == run::no_storage || !is_edge(std::get<0>(key));
+    coding.begins = storages.next == run::no_storage || !schedule::is_between_stages(std::get<0>(key));
     if (coding.begins) {
       const schedule::Storage kept = program_.storages[storages.kept];
       storages.next = program_.add_storage(kept.name + " behind the step", kept.bytes, kept.place);

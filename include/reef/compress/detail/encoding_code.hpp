@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/comm/all_to_all.hpp>
@@ -19,6 +20,7 @@
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/views.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/verdict.hpp>
 
@@ -146,6 +148,13 @@ private:
     return memory;
   }
 
+  /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that draw.
+  [[nodiscard]] auto number_of(const Instruction& i) const {
+    return [&state = context_.state, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch] {
+      return Hash().add(state.seed).add(state.committed).add(schedule::name_of(traffic)).add(index).add(micro_batch).value();
+    };
+  }
+
   [[nodiscard]] Code encode(const Instruction& i) const {
     const EncodeView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
@@ -154,11 +163,12 @@ private:
     const Memory memory = memory_of(view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
-      code = [=](Lane& lane) {
+      code = [=, number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
+        const auto own = codec::for_message(codec, number());
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
-          codec::encode(codec, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
+          codec::encode(own, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
                         memory.behind_part(parts.state, part), part_of(messages, parts.messages, part));
         }
       };
@@ -183,13 +193,14 @@ private:
     for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) whose.push_back(text(part));
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
-      code = [=](Lane& lane) {
+      code = [=, number = number_of(i)](Lane& lane) {
         lane.settle();
         const std::span<float> floats = numbers.floats();
+        const auto own = codec::for_message(codec, number());
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
           const bool adds = !term.empty() && part > 0;
           const std::span<float> to = term.empty() ? part_of(floats, parts.numbers, part) : adds ? term : floats;
-          decode_from(codec, whose[part], part_of(messages, parts.messages, part),
+          decode_from(own, whose[part], part_of(messages, parts.messages, part),
                       memory.before_part(parts.state, part), memory.behind_part(parts.state, part), to);
           for (std::size_t k = 0; adds && k < to.size(); ++k) floats[k] += term[k];
         }
@@ -218,13 +229,14 @@ private:
     const Memory at_receiver = memory_of_side(received);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
-      code = [=](Lane& lane) {
+      code = [=, number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
+        const auto own = codec::for_message(codec, number());
         for (std::size_t part = 0; part + 1 < sent.numbers.size(); ++part) {
           const std::span<float> floats = part_of(numbers.floats(), sent.numbers, part);
-          codec::encode(codec, std::span<const float>(floats), at_sender.before_part(sent.state, part),
+          codec::encode(own, std::span<const float>(floats), at_sender.before_part(sent.state, part),
                         at_sender.behind_part(sent.state, part), message);
-          decode_from(codec, "a message of this process to itself", std::span<const std::byte>(message),
+          decode_from(own, "a message of this process to itself", std::span<const std::byte>(message),
                       at_receiver.before_part(received.state, part), at_receiver.behind_part(received.state, part),
                       floats);
         }

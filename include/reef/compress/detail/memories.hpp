@@ -80,6 +80,7 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
     const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
     const std::int64_t n = plan.dag->tensor_at(edge.tensor).spec.shape.size();
     const int index = static_cast<int>(e);
+    if (!form.encodes(index)) continue;
     if (form.state && stage_of(edge.from) == builder.stage()) {
       add(traffic, index, Side::sent, 0, {{replica, 0, form.state(index, n)}});
     }
@@ -98,7 +99,7 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
       return places_of(owners, [&](std::int64_t n) { return state(index, n); });
     };
     const run::WireForm& sums = plan.wire_of(Traffic::gradient);
-    for (int fold = 0; fold < plan.virtual_ranks; ++fold) {
+    for (int fold = 0; sums.encodes(index) && fold < plan.virtual_ranks; ++fold) {
       const int rank = alone ? fold : static_cast<int>(own);
       if (sums.state) add(Traffic::gradient, index, Side::sent, fold, {{rank, 0, places(sums.state).back()}});
       if (!sums.received_state) continue;
@@ -112,7 +113,7 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
     }
     for (const Traffic traffic : {Traffic::gradient, Traffic::parameter}) {
       const run::WireForm& form = plan.wire_of(traffic);
-      if (!plan.gathers_of(traffic)) continue;
+      if (!plan.gathers_of(traffic) || !form.encodes(index)) continue;
       if (form.state) {
         const std::vector<std::int64_t> shared = places(form.state);
         if (alone) {

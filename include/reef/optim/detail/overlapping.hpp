@@ -250,7 +250,7 @@ private:
   /// The sum over folds, each with the tied uses of its parameters. What is rounded, or encoded, goes to its
   /// owner as it would travel.
   void hand_over(std::size_t b, int version) {
-    const bool encodes = run::stands_for_encoded(plan_, schedule::Traffic::gradient);
+    const bool encodes = run::stands_for_encoded(plan_, schedule::Traffic::gradient, b);
     const bool widens = (plan_.rounds_gradients() || encodes) && plan_.buckets[b].alone();
     for (int fold = 0; fold < plan_.virtual_ranks; ++fold) {
       const auto& sums = builder_.accumulators_of(fold);
@@ -333,7 +333,7 @@ private:
 
   void gather(std::size_t b, int version) {
     const run::Bucket& bucket = plan_.buckets[b];
-    if (bucket.alone() && !run::stands_for_encoded(plan_, schedule::Traffic::parameter)) return;
+    if (bucket.alone() && !run::stands_for_encoded(plan_, schedule::Traffic::parameter, b)) return;
     run::Instruction& gather =
         program_.add(kinds::gather_weights, run::Lane::reduce, static_cast<int>(b));
     gather.traffic = schedule::Traffic::parameter;

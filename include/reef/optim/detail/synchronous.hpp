@@ -114,7 +114,7 @@ private:
   void all_gather(std::string_view kind, schedule::Traffic traffic, std::size_t b, run::Value shard,
                   run::Value whole, Bytes element) {
     const run::Bucket& bucket = plan_.buckets[b];
-    if (bucket.alone() && !run::stands_for_encoded(plan_, traffic)) return;
+    if (bucket.alone() && !run::stands_for_encoded(plan_, traffic, b)) return;
     Instruction& gather = program_.add(kind, Lane::reduce, static_cast<int>(b));
     gather.traffic = traffic;
     run::CollectiveView(gather, shard, whole);

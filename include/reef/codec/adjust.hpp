@@ -1,0 +1,123 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+
+#include <reef/codec/concept.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+
+/// \file
+/// What may be set of a codec whose type is not known: the ratio, and the draw of one that draws. Of a codec of codecs
+/// (ErrorFeedback, Chain) it is that of the part that has one.
+
+namespace reef::inline v0::codec {
+
+namespace detail {
+
+template <class C>
+constexpr bool finds_ratio() {
+  if constexpr (requires(const C& format) { format.with_ratio(1.0); } || requires(C& format) { format.ratio; }) {
+    return true;
+  } else if constexpr (requires(C& format) { format.inner; }) {
+    return finds_ratio<decltype(C::inner)>();
+  } else if constexpr (requires(C& format) { format.selection; }) {
+    return finds_ratio<decltype(C::selection)>();
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+/// A codec with a ratio: one in so many numbers is sent.
+template <class C>
+concept has_ratio = any_codec<C> && detail::finds_ratio<C>();
+
+/// The codec with another ratio. 1 keeps all.
+///
+/// \code
+/// #include <reef/codec/error_feedback.hpp>
+/// #include <reef/codec/top_k.hpp>
+/// const codec::ErrorFeedback<codec::TopK> mild = codec::with_ratio(codec::ErrorFeedback<codec::TopK>{}, 4);
+/// \endcode
+template <has_ratio C>
+[[nodiscard]] C with_ratio(C format, double ratio) {
+  if constexpr (requires { format.with_ratio(ratio); }) {
+    return format.with_ratio(ratio);
+  } else if constexpr (requires { format.ratio; }) {
+    format.ratio = ratio;
+  } else if constexpr (requires { format.inner; }) {
+    format.inner = with_ratio(format.inner, ratio);
+  } else {
+    format.selection = with_ratio(format.selection, ratio);
+  }
+  return format;
+}
+
+/// The codec's ratio.
+template <has_ratio C>
+[[nodiscard]] double ratio_of(const C& format) {
+  if constexpr (requires { format.get_ratio(); }) {
+    return format.get_ratio();
+  } else if constexpr (requires { format.ratio; }) {
+    return format.ratio;
+  } else if constexpr (requires { format.inner; }) {
+    return ratio_of(format.inner);
+  } else {
+    return ratio_of(format.selection);
+  }
+}
+
+/// The codec as it is for one message of many: one that draws (RandomK) then draws anew for each. Both ends say the same
+/// number; others stay as they are.
+template <any_codec C>
+[[nodiscard]] C for_message(C format, std::uint64_t number) {
+  if constexpr (requires { { format.for_message(number) } -> std::same_as<C>; }) {
+    return format.for_message(number);
+  } else if constexpr (requires { { format.seed } -> std::same_as<std::uint64_t&>; }) {
+    format.seed = Hash().add(format.seed).add(number).value();
+  } else if constexpr (requires { format.inner; }) {
+    format.inner = for_message(format.inner, number);
+  } else if constexpr (requires { format.selection; }) {
+    format.selection = for_message(format.selection, number);
+  }
+  return format;
+}
+
+/// What is known of a codec, also of one that is chosen when a program runs (Chosen): whether there is one, too.
+template <any_codec C>
+[[nodiscard]] bool is_exact(const C& format) {
+  if constexpr (requires { format.is_exact(); }) {
+    return format.is_exact();
+  } else {
+    return C::exact;
+  }
+}
+template <any_codec C>
+[[nodiscard]] bool is_lossless(const C& format) {
+  if constexpr (requires { format.is_lossless(); }) {
+    return format.is_lossless();
+  } else {
+    return C::lossless;
+  }
+}
+template <any_codec C>
+[[nodiscard]] bool is_chosen(const C& format) {
+  if constexpr (requires { C::known_later; }) {
+    return static_cast<bool>(format);
+  } else {
+    return true;
+  }
+}
+template <any_codec C>
+[[nodiscard]] std::string text_of(const C& format) {
+  if constexpr (requires { format.text(); }) {
+    return format.text();
+  } else {
+    return std::string(C::name);
+  }
+}
+
+}  // namespace reef::inline v0::codec
