@@ -1,6 +1,7 @@
 #include "command_line.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -14,6 +15,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <reef/codec/chosen.hpp>
 #include <reef/comm/stop_request.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
@@ -75,6 +77,24 @@ reef::run::ParameterGroup parse_group(const std::string& text) {
                                           "from 0 to 1000");
   }
   return {text.substr(0, first), *factor, decay};
+}
+
+/// "gradients=ef+top-k:100", checked.
+void parse_compress(const std::string& text, TrainOptions& o) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const std::string channel = text.substr(0, equals);
+  constexpr std::array<std::string_view, 4> channels{"activations", "activation-gradients", "gradients", "parameters"};
+  if (equals == text.size() || std::find(channels.begin(), channels.end(), channel) == channels.end()) {
+    throw CLI::ValidationError("--compress", "'" + text + "' is not CHANNEL=CODEC with activations, activation-gradients, "
+                                             "gradients or parameters, as gradients=ef+top-k:100");
+  }
+  const std::string codec = text.substr(equals + 1);
+  try {
+    static_cast<void>(reef::codec::Chosen::of(codec));
+  } catch (const reef::OptionError& error) {
+    throw CLI::ValidationError("--compress", error.what());
+  }
+  o.compress[channel] = codec;
 }
 
 const std::map<std::string, Recipe> recipes{
@@ -151,6 +171,12 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   if (o.rule == "muon" && o.recipe != "zero1" && o.recipe != "atom" && o.recipe != "diloco")
     refuse("--rule", "muon is of --recipe zero1, atom or diloco, not of " + o.recipe);
+  for (const auto& [channel, codec] : o.compress) {
+    if (channel.starts_with("activation") && o.recipe != "dtfm" && codec != "none")
+      refuse("--compress", channel + " are between stages, of --recipe dtfm, not of " + o.recipe);
+  }
+  if (o.adapt_ratios && (o.network.empty() || o.recipe != "dtfm"))
+    refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows");
   if (given("--order") && given("--pipeline"))
     refuse("--order", "says what --pipeline says; give one of them");
   if (given("--micro-batches-per-update") && o.pipeline != "2bw")
@@ -360,6 +386,18 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
   app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
       ->transform(amount);
+  app.add_option_function<std::vector<std::string>>(
+         "--compress",
+         [&o](const std::vector<std::string>& texts) {
+           for (const std::string& text : texts) parse_compress(text, o);
+         },
+         "CHANNEL=CODEC, how what ranks send is encoded: activations and activation-gradients of dtfm, gradients, parameters. "
+         "CODEC: top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK, each also with +CODEC of what they select; dense, bf16, "
+         "blockwise8, uniform8, nf4, two-bit, sign; before it ef+ or ef:DECAY+ for what was left out to be sent later, ef21+")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--adapt-ratios", o.adapt_ratios,
+               "dtfm: the ratios of activations and their gradients are those of the slowest link of --network, of others as "
+               "much less as leaves them no slower (AdaTopK)");
   app.add_option("--stages", o.stages,
                  "dtfm: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));

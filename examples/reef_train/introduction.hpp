@@ -76,6 +76,21 @@ inline void tell_matrices(const reef::run::StepPlan& plan, bool sharded, const S
   say(reef::concat("update: ", matrices, " whole matrices; ranks have ", shares, " of the work"));
 }
 
+/// What goes over the wire by a codec, and the most that a rank sends of it in a step.
+template <class TrainerType>
+void tell_codecs(TrainerType& trainer, const TrainOptions& options, const Say& say) {
+  reef::Bytes most = 0;
+  for (const reef::schedule::Instruction& i : trainer.program().round) {
+    if (!trainer.plan().wire_of(i.traffic).encodes(i.index)) continue;
+    for (const reef::schedule::Message& message : i.sends) most += message.bytes;
+  }
+  std::string channels;
+  for (const auto& [channel, codec] : options.compress) {
+    channels += reef::concat(channels.empty() ? "" : ", ", channel, " by ", codec);
+  }
+  say(reef::concat("compressed: ", channels, "; at most ", reef::format_bytes(most), " of them a step and rank"));
+}
+
 /// What is about to be trained, on what.
 template <class TrainerType>
 void introduce(TrainerType& trainer, const Setup& run) {
@@ -97,6 +112,7 @@ void introduce(TrainerType& trainer, const Setup& run) {
                        reef::device::name_of(reef::device::instruction_set())));
   if (trainer.plan().topology.stages > 1) tell_stages(trainer.plan(), run.say);
   if constexpr (TrainerType::Swap::offloads_to_host) tell_swapping(trainer.plan(), run.say);
+  if (!run.options.compress.empty()) tell_codecs(trainer, run.options, run.say);
   if (trainer.plan().matrices.needed()) tell_matrices(trainer.plan(), TrainerType::Optim::sharded, run.say);
 }
 

@@ -53,6 +53,8 @@ struct TrainOptions {
   std::string pipeline = "1f1b";
   int micro_batches_per_update = 0;
   std::string order;  // a file
+  std::map<std::string, std::string> compress;  // channel: codec
+  bool adapt_ratios = false;
   int stages = 0;     // as many as ranks
   std::string layout = "balanced";
   std::string profile;

@@ -10,13 +10,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <reef/codec/chosen.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
 #include <reef/comm/node_cores.hpp>
 #include <reef/comm/stop_request.hpp>
+#include <reef/compress/channels.hpp>
+#include <reef/core/policy.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/device/instruction_set.hpp>
@@ -388,12 +392,22 @@ private:
 };
 
 /// Trains with these policies, in the precision that the options name.
+/// What ranks send goes by codecs that the command line names, unless a recipe has its own.
+using AnyCodec = reef::compress::Channels<reef::compress::Activation<reef::codec::Chosen>,
+                                          reef::compress::ActivationGradient<reef::codec::Chosen>,
+                                          reef::compress::Gradient<reef::codec::Chosen>,
+                                          reef::compress::Parameter<reef::codec::Chosen>>;
+
 template <class... Policies>
 int run(const TrainOptions& options, const reef::comm::StopRequest& stop) {
-  if (options.precision == "bf16") {
-    return Run<reef::Trainer<Policies..., reef::precision::Bf16>>(options, stop).train();
+  if constexpr ((std::is_same_v<reef::policy_tag_of<Policies>, reef::CompressTag> || ...)) {
+    if (options.precision == "bf16") {
+      return Run<reef::Trainer<Policies..., reef::precision::Bf16>>(options, stop).train();
+    }
+    return Run<reef::Trainer<Policies...>>(options, stop).train();
+  } else {
+    return run<Policies..., AnyCodec>(options, stop);
   }
-  return Run<reef::Trainer<Policies...>>(options, stop).train();
 }
 
 }  // namespace reef_examples

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include <reef/codec/chosen.hpp>
 #include <reef/comm/agreement.hpp>
 #include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
@@ -71,6 +72,19 @@ inline void set_outer_schedule(const TrainOptions& options, auto& sync) {
   sync.outer.options.momentum = options.outer_momentum;
 }
 
+/// The codecs of --compress.
+template <class Compress>
+void set_codecs(const TrainOptions& options, Compress& compress) {
+  const auto set = [&](const char* channel, reef::codec::Chosen& codec) {
+    const auto given = options.compress.find(channel);
+    if (given != options.compress.end()) codec = reef::codec::Chosen::of(given->second);
+  };
+  set("activations", compress.activation);
+  set("activation-gradients", compress.activation_gradient);
+  set("gradients", compress.gradient);
+  set("parameters", compress.parameter);
+}
+
 /// The options of the command line as the Trainer takes them.
 template <class TrainerType>
 typename TrainerType::Options trainer_options(const Setup& run) {
@@ -125,6 +139,12 @@ typename TrainerType::Options trainer_options(const Setup& run) {
                          reef::format_bytes(options.device_memory)));
   }
   if constexpr (requires { result.pipeline.schedule; }) set_pipeline<TrainerType>(run, result);
+  if constexpr (requires(reef::codec::Chosen codec) { result.compress.gradient = codec; }) {
+    set_codecs(options, result.compress);
+    if constexpr (requires { result.pipeline.network; }) {
+      if (options.adapt_ratios) result.compress.network = result.pipeline.network;
+    }
+  }
   if constexpr (requires { result.optim.every; }) set_outer_schedule(options, result.optim);
   return result;
 }
