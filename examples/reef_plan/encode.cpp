@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <reef/codec.hpp>
@@ -144,20 +145,17 @@ io::Json int8_rows(const io::Json& json, const std::string& source) {
 template <class Codec>
 void add_parts(io::Json& /*answer*/, const Codec& /*codec*/, const Numbers& /*x*/) {}
 
-void add_parts(io::Json& answer, const codec::TwoBit& codec, const Numbers& x) {
-  Numbers means(4 * static_cast<std::size_t>(codec.blocks(static_cast<std::int64_t>(x.size()))));
-  std::vector<std::uint8_t> packed((x.size() + 3) / 4);
-  codec.quantize(x, means, packed);
-  answer["means"] = bits_of(means);
-  answer["packed"] = packed;
-}
-
-void add_parts(io::Json& answer, const codec::Sign& codec, const Numbers& x) {
-  Numbers magnitudes(static_cast<std::size_t>(codec.blocks(static_cast<std::int64_t>(x.size()))));
-  std::vector<std::uint8_t> packed((x.size() + 7) / 8);
-  codec.quantize(x, magnitudes, packed);
-  answer["means"] = bits_of(magnitudes);
-  answer["packed"] = packed;
+/// Of formats with numbers for each block, which those of 8 bits name by what they are.
+template <class Codec>
+  requires requires(const Codec& codec, std::int64_t n) { codec.code_bytes(n); }
+void add_parts(io::Json& answer, const Codec& codec, const Numbers& x) {
+  const auto n = static_cast<std::int64_t>(x.size());
+  Numbers scales(static_cast<std::size_t>(codec.scales(n)));
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(codec.code_bytes(n)));
+  codec.quantize(x, scales, codes);
+  constexpr bool bytes = std::is_same_v<Codec, codec::Fp8>;
+  answer[bytes ? "absmax" : "means"] = bits_of(scales);
+  answer[bytes ? "indices" : "packed"] = codes;
 }
 
 template <codec::selecting_codec Codec>
@@ -215,6 +213,8 @@ bool with_whole(std::string_view name, const io::Json& json, const std::string& 
     f(codec::Bf16{});
   } else if (name == "two-bit") {
     f(codec::TwoBit{block(0)});
+  } else if (name == "fp8") {
+    f(codec::Fp8{block(512)});
   } else if (name == "sign") {
     f(codec::Sign{block(4096)});
   } else if (name == "blockwise8") {
@@ -259,7 +259,7 @@ io::Json encode(const PlanCase& test) {
   if (is("blockwise8", json.contains("blocksize"))) return blockwise8(json, source);
   if (std::optional<io::Json> answer = named_answer(named, json, source)) return *answer;
   throw DecodeError("reef-plan: ", source, ": the codec is ", named.empty() ? "not said" : in_quotes(named),
-                    ".\n  fix: codec: dense, bf16, blockwise8, nf4, nf4-nested, uniform8, int8-rows, two-bit, sign, top-k, "
+                    ".\n  fix: codec: dense, bf16, fp8, blockwise8, nf4, nf4-nested, uniform8, int8-rows, two-bit, sign, top-k, "
                     "random-k or chunk-top-k; or one of the last three and another, as chunk-top-k+two-bit.");
 }
 
@@ -268,7 +268,7 @@ io::Json encode(const PlanCase& test) {
 void add_encode(Commands& commands) {
   commands.add("encode",
                "what numbers come to in a format of the wire.\n"
-               "CASE: x (numbers, or their bits as \"0x3f800000\"), codec (dense, bf16, blockwise8, nf4, nf4-nested, uniform8, "
+               "CASE: x (numbers, or their bits as \"0x3f800000\"), codec (dense, bf16, fp8, blockwise8, nf4, nf4-nested, uniform8, "
                "two-bit, sign, top-k, random-k, chunk-top-k, or as chunk-top-k+two-bit what the first selects in the second), "
                "blocksize, ratio, seed, draw, unbiased, chunk, keep; or A (rows), for int8-rows",
                "case.json", encode);

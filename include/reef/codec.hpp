@@ -12,6 +12,7 @@
 #include <reef/codec/concept.hpp>
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
+#include <reef/codec/fp8.hpp>
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/normal_float4.hpp>

@@ -39,6 +39,8 @@ void each_codec(const F& f) {
   f(codec::ChunkTopK{.chunk = 9, .keep = 2});
   f(codec::TwoBit{});
   f(codec::TwoBit{.block = 5});
+  f(codec::Fp8{});
+  f(codec::Fp8{.block = 11});
   f(codec::Sign{});
   f(codec::Sign{.block = 9});
   f(codec::Chain<codec::TopK, codec::Uniform8>{{.ratio = 4}, {}});
@@ -51,6 +53,7 @@ template <class Codec>
 double most_error(const Codec& format) {
   if (Codec::lossless) return 0;
   if (Codec::name == codec::Bf16::name) return 0.002;
+  if (Codec::name == codec::Fp8::name) return 0.03;
   if (Codec::name == codec::TwoBit::name) return 0.45;
   if (Codec::name == codec::Sign::name) return 0.71;
   if constexpr (codec::selecting_codec<Codec>) return format.kept(1000) == 1000 ? 0 : 1;
@@ -122,6 +125,8 @@ TEST(Codecs, say_where_there_is_no_room_and_which_members_cannot_be) {
   EXPECT_THROW(static_cast<void>(codec::ChunkTopK{.chunk = 4, .keep = 5}.encoded_bytes(1)), OptionError);
   EXPECT_THROW(static_cast<void>(codec::ChunkTopK{.chunk = 4, .keep = 0}.encoded_bytes(1)), OptionError);
   EXPECT_THROW(static_cast<void>(codec::TwoBit{.block = -1}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::TwoBit{.sigmas = 0}.encoded_bytes(1)), OptionError);
+  EXPECT_THROW(static_cast<void>(codec::Fp8{.block = 0}.encoded_bytes(1)), OptionError);
   EXPECT_THROW(static_cast<void>(codec::Sign{.block = 0}.encoded_bytes(1)), OptionError);
   each_codec([&](const auto& format) { EXPECT_THROW(format.encode(Numbers(10), small), OptionError) << format.name; });
 }

@@ -65,14 +65,20 @@ TEST(FewBits, two_bits_are_a_ninth_off_of_what_a_top_k_keeps) {
   const Numbers values = normal_numbers(n, 3);
   Numbers kept;
   for (const std::uint32_t i : codec::ChunkTopK{}.select(values)) kept.push_back(values[i]);
-  const Numbers back = there_and_back(codec::TwoBit{}, kept);
-  double error = 0;
-  double all = 0;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    error += std::pow(static_cast<double>(kept[i] - back[i]), 2);
-    all += std::pow(static_cast<double>(kept[i]), 2);
-  }
-  EXPECT_LT(std::sqrt(error / all), 0.12);
+  const auto error_of = [&](const codec::TwoBit& format) {
+    const Numbers back = there_and_back(format, kept);
+    double error = 0;
+    double all = 0;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      error += std::pow(static_cast<double>(kept[i] - back[i]), 2);
+      all += std::pow(static_cast<double>(kept[i]), 2);
+    }
+    return std::sqrt(error / all);
+  };
+  EXPECT_LT(error_of({}), 0.12);
+  EXPECT_LT(error_of({.sigmas = 4}), 0.08);
+  const Message message = encoded(codec::TwoBit{.sigmas = 4}, kept);
+  EXPECT_EQ(decoded(codec::TwoBit{}, message, kept.size()), there_and_back(codec::TwoBit{.sigmas = 4}, kept));
 }
 
 TEST(FewBits, numbers_that_are_all_the_same_decode_to_themselves) {
@@ -104,6 +110,49 @@ TEST(FewBits, a_block_with_what_is_not_finite_decodes_so) {
     const Numbers chained = there_and_back(codec::Chain<codec::TopK, codec::TwoBit>{{.ratio = 5}, {}}, values);
     EXPECT_EQ(std::count_if(chained.begin(), chained.end(), [](float v) { return std::isnan(v); }), 6);
     EXPECT_TRUE(std::isnan(chained[13]));
+  }
+}
+
+/// All codes; and of every float near one, near the middle between two, and of some others, what a search says.
+TEST(FewBits, e4m3_is_the_nearest_number_and_of_two_the_even) {
+  EXPECT_EQ(codec::number_of_e4m3(0x01), 0x1p-9F);
+  EXPECT_EQ(codec::number_of_e4m3(0x08), 0x1p-6F);
+  EXPECT_EQ(codec::number_of_e4m3(0x38), 1);
+  EXPECT_EQ(codec::number_of_e4m3(0xfe), -448);
+  EXPECT_TRUE(std::isnan(codec::number_of_e4m3(0x7f)) && std::isnan(codec::number_of_e4m3(0xff)));
+  const auto searched = [](float magnitude) {
+    std::uint8_t best = 0;
+    for (std::uint8_t code = 1; code < 0x7f; ++code) {
+      const auto distance = [&](std::uint8_t of) { return std::abs(static_cast<double>(codec::number_of_e4m3(of)) - static_cast<double>(magnitude)); };
+      if (distance(code) < distance(best) || (distance(code) == distance(best) && code % 2 == 0)) best = code;
+    }
+    return best;
+  };
+  Numbers tried{0, 1e-40F, 3e38F, infinite_number};
+  for (std::uint8_t code = 0; code < 0x7f; ++code) {
+    const float number = codec::number_of_e4m3(code);
+    EXPECT_EQ(codec::e4m3_of(number), code);
+    EXPECT_EQ(codec::e4m3_of(-number), code | 0x80);
+    for (const float near : {number, (number + codec::number_of_e4m3(static_cast<std::uint8_t>(std::min(code + 1, 0x7e)))) / 2}) {
+      tried.push_back(near);
+      tried.push_back(std::nextafter(near, 1e9F));
+      tried.push_back(std::abs(std::nextafter(near, -1e9F)));
+    }
+  }
+  for (const float value : normal_numbers(2000, 6)) tried.push_back(std::abs(value) * 100);
+  for (const float value : tried) EXPECT_EQ(codec::e4m3_of(value), searched(std::min(value, 448.0F))) << value;
+  EXPECT_EQ(codec::e4m3_of(nan_number), 0x7f);
+}
+
+TEST(FewBits, fp8_has_the_largest_of_each_row_as_it_is) {
+  const Numbers values{3, -1.5F, 0, 0, 1e-42F, -1e-42F, 3e38F, 1};
+  const Numbers back = there_and_back(codec::Fp8{.block = 2}, values);
+  EXPECT_EQ(back, (Numbers{3, -1.5F, 0, 0, 1e-42F, -1e-42F, 3e38F, 0}));
+  for (const float bad : {nan_number, infinite_number, -infinite_number}) {
+    Numbers spoilt = values;
+    spoilt[2] = bad;
+    const Numbers seen = there_and_back(codec::Fp8{.block = 2}, spoilt);
+    for (std::size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(std::isnan(seen[i]), i / 2 == 1) << i;
   }
 }
 

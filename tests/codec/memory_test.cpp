@@ -44,6 +44,7 @@ void each_inner(const F& f) {
   f(codec::Blockwise8{.block = 64});
   f(codec::NormalFloat4{});
   f(codec::Uniform8{});
+  f(codec::Fp8{.block = 30});
   f(codec::TwoBit{});
   f(codec::Sign{.block = 50});
   f(codec::Chain<codec::TopK, codec::Uniform8>{{.ratio = 7}, {}});

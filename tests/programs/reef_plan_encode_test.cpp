@@ -60,6 +60,10 @@ TEST_F(ReefPlanEncode, decodes_and_weighs_as_each_codec_does) {
   expect_as(encoded("nf4-nested"), codec::NormalFloat4{.nested = true});
   expect_as(encoded("uniform8"), codec::Uniform8{});
   expect_as(encoded("two-bit", {{"blocksize", 50}}), codec::TwoBit{.block = 50});
+  const io::Json fp8 = encoded("fp8", {{"blocksize", 90}});
+  expect_as(fp8, codec::Fp8{.block = 90});
+  EXPECT_EQ(fp8.at("absmax").size(), 4);
+  EXPECT_EQ(fp8.at("indices").size(), x_.size());
   expect_as(encoded("sign", {{"blocksize", 70}}), codec::Sign{.block = 70});
   expect_as(encoded("top-k", {{"ratio", 8}}), codec::TopK{.ratio = 8});
   expect_as(encoded("top_k"), codec::TopK{});

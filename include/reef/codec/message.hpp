@@ -35,7 +35,9 @@ enum class CodecId : std::uint32_t {
   chunk_top_k = 8,
   two_bit = 9,
   sign = 10,
-  chain = 11
+  chain = 11,
+  fp8 = 12,
+  power_sgd = 13
 };
 
 inline constexpr Bytes message_head_bytes = 32;

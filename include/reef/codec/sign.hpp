@@ -34,6 +34,7 @@ namespace reef::inline v0::codec {
 struct Sign {
   std::int64_t block = 4096;
 
+  static constexpr CodecId id = CodecId::sign;
   static constexpr std::string_view name = "sign";
   static constexpr bool exact = true;
   static constexpr bool lossless = false;
@@ -45,7 +46,9 @@ struct Sign {
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 
-  /// The parts of a payload: a magnitude for each block, and (n + 7) / 8 bytes of signs.
+  /// The parts of a payload: a magnitude a block, and codes.
+  [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
+  [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>((n + 7) / 8); }
   void quantize(std::span<const float> values, std::span<float> magnitudes, std::span<std::uint8_t> packed) const;
   void dequantize(std::span<const float> magnitudes, std::span<const std::uint8_t> packed,
                   std::span<float> values) const;

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <vector>
 
 #include <reef/codec/detail/blocks.hpp>
+#include <reef/codec/detail/scaled.hpp>
 #include <reef/codec/sign.hpp>
 #include <reef/core/error.hpp>
 
@@ -18,10 +17,6 @@ REEF_INLINE std::int64_t Sign::blocks(std::int64_t n) const {
                       ", as 4096.");
   }
   return (n + block - 1) / block;
-}
-
-REEF_INLINE Bytes Sign::encoded_bytes(std::int64_t n) const {
-  return message_head_bytes + sizeof(float) * static_cast<Bytes>(blocks(n)) + static_cast<Bytes>((n + 7) / 8);
 }
 
 REEF_INLINE void Sign::quantize(std::span<const float> values, std::span<float> magnitudes,
@@ -52,28 +47,12 @@ REEF_INLINE void Sign::dequantize(std::span<const float> magnitudes, std::span<c
                      });
 }
 
+REEF_INLINE Bytes Sign::encoded_bytes(std::int64_t n) const { return detail::scaled_bytes(*this, n); }
 REEF_INLINE Bytes Sign::encode(std::span<const float> values, std::span<std::byte> message) const {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const Bytes payload = encoded_bytes(n) - message_head_bytes;
-  const MessageHead head{CodecId::sign, name, static_cast<std::uint64_t>(block), n};
-  std::byte* const at = begin_message(message, head, payload).data();
-  std::vector<float> magnitudes(static_cast<std::size_t>(blocks(n)));
-  const std::size_t scale_bytes = magnitudes.size() * sizeof(float);
-  quantize(values, magnitudes, {reinterpret_cast<std::uint8_t*>(at + scale_bytes), (values.size() + 7) / 8});
-  if (n > 0) std::memcpy(at, magnitudes.data(), scale_bytes);
-  return seal_message(message, head, payload);
+  return detail::encode_scaled(*this, values, message);
 }
-
 REEF_INLINE void Sign::decode(std::span<const std::byte> message, std::span<float> values) const {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const Bytes expected = encoded_bytes(n) - message_head_bytes;
-  const auto payload =
-      open_message(message, {CodecId::sign, name, static_cast<std::uint64_t>(block), n}, expected, expected);
-  std::vector<float> magnitudes(static_cast<std::size_t>(blocks(n)));
-  const std::size_t scale_bytes = magnitudes.size() * sizeof(float);
-  if (n > 0) std::memcpy(magnitudes.data(), payload.data(), scale_bytes);
-  dequantize(magnitudes, {reinterpret_cast<const std::uint8_t*>(payload.data() + scale_bytes), (values.size() + 7) / 8},
-             values);
+  detail::decode_scaled(*this, message, values);
 }
 
 }  // namespace reef::inline v0::codec

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <vector>
 
 #include <reef/codec/detail/blocks.hpp>
+#include <reef/codec/detail/scaled.hpp>
 #include <reef/codec/two_bit.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
@@ -19,11 +18,10 @@ REEF_INLINE std::int64_t TwoBit::blocks(std::int64_t n) const {
     throw OptionError("reef::codec::TwoBit: the block is of ", block, " numbers.\n  fix: from 1 to ", most_elements,
                       ", or 0, where all numbers are one.");
   }
+  if (!within(sigmas, 1e-3F, 1e3F)) {
+    throw OptionError("reef::codec::TwoBit: its bins span ", sigmas, " standard deviations.\n  fix: from 0.001 to 1000, as 6.");
+  }
   return block == 0 ? std::min<std::int64_t>(n, 1) : (n + block - 1) / block;
-}
-
-REEF_INLINE Bytes TwoBit::encoded_bytes(std::int64_t n) const {
-  return message_head_bytes + 4 * sizeof(float) * static_cast<Bytes>(blocks(n)) + static_cast<Bytes>((n + 3) / 4);
 }
 
 REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float> means,
@@ -38,7 +36,7 @@ REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float
       const double centred = static_cast<double>(value) - mean;
       return centred * centred;
     });
-    const double width = 1.5 * std::sqrt(squares / std::max(count - 1, 1.0));
+    const double width = static_cast<double>(sigmas) / 4 * std::sqrt(squares / std::max(count - 1, 1.0));
     std::array<std::array<double, 4>, 4> sums{};  // by lane, i % 4, and code
     std::array<std::array<double, 4>, 4> counts{};
     for (std::size_t i = begin; i < end; ++i) {
@@ -66,27 +64,12 @@ REEF_INLINE void TwoBit::dequantize(std::span<const float> means, std::span<cons
   });
 }
 
+REEF_INLINE Bytes TwoBit::encoded_bytes(std::int64_t n) const { return detail::scaled_bytes(*this, n); }
 REEF_INLINE Bytes TwoBit::encode(std::span<const float> values, std::span<std::byte> message) const {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const Bytes payload = encoded_bytes(n) - message_head_bytes;
-  const MessageHead head{CodecId::two_bit, name, static_cast<std::uint64_t>(block), n};
-  std::byte* const at = begin_message(message, head, payload).data();
-  std::vector<float> means(4 * static_cast<std::size_t>(blocks(n)));
-  const std::size_t mean_bytes = means.size() * sizeof(float);
-  quantize(values, means, {reinterpret_cast<std::uint8_t*>(at + mean_bytes), (values.size() + 3) / 4});
-  if (n > 0) std::memcpy(at, means.data(), mean_bytes);
-  return seal_message(message, head, payload);
+  return detail::encode_scaled(*this, values, message);
 }
-
 REEF_INLINE void TwoBit::decode(std::span<const std::byte> message, std::span<float> values) const {
-  const auto n = static_cast<std::int64_t>(values.size());
-  const Bytes expected = encoded_bytes(n) - message_head_bytes;
-  const auto payload =
-      open_message(message, {CodecId::two_bit, name, static_cast<std::uint64_t>(block), n}, expected, expected);
-  std::vector<float> means(4 * static_cast<std::size_t>(blocks(n)));
-  const std::size_t mean_bytes = means.size() * sizeof(float);
-  if (n > 0) std::memcpy(means.data(), payload.data(), mean_bytes);
-  dequantize(means, {reinterpret_cast<const std::uint8_t*>(payload.data() + mean_bytes), (values.size() + 3) / 4}, values);
+  detail::decode_scaled(*this, message, values);
 }
 
 }  // namespace reef::inline v0::codec

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/core/inline.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// Each number as an 8-bit float, e4m3, over the largest magnitude of its row, which is 448 there.
+///
+///     payload   largest magnitudes, fp32, one for each row | e4m3, one for each number
+///
+/// \code
+/// // given: std::int64_t columns, std::span<const float> matrix
+/// const codec::Fp8 format{.block = columns};
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(matrix.size())));
+/// format.encode(matrix, message);
+/// \endcode
+///
+/// | wire   | 8 bits and 32 / block a number                                                              |
+/// | error  | 2.6 % of the norm, of normal numbers; 2^-4 of each, of those above 2^-14 of the largest      |
+/// | ties   | to even                                                                                     |
+/// | not finite | a row with NaN or infinity decodes to NaN                                               |
+/// | errors | OptionError for a block below 1                                                             |
+///
+/// Source: Micikevicius et al., FP8 formats for deep learning, arXiv 2209.05433 (no infinity, NaN is all ones).
+struct Fp8 {
+  std::int64_t block = 512;  ///< numbers in a row
+
+  static constexpr CodecId id = CodecId::fp8;
+  static constexpr std::string_view name = "fp8";
+  static constexpr bool exact = true;
+  static constexpr bool lossless = false;
+  static constexpr bool linear = false;
+
+  /// Throws OptionError for a block below 1.
+  [[nodiscard]] std::int64_t blocks(std::int64_t n) const;
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
+  void decode(std::span<const std::byte> message, std::span<float> values) const;
+
+  /// The parts of a payload: a magnitude a row, and codes.
+  [[nodiscard]] std::int64_t scales(std::int64_t n) const { return blocks(n); }
+  [[nodiscard]] Bytes code_bytes(std::int64_t n) const { return static_cast<Bytes>(n); }
+  void quantize(std::span<const float> values, std::span<float> largest, std::span<std::uint8_t> codes) const;
+  void dequantize(std::span<const float> largest, std::span<const std::uint8_t> codes, std::span<float> values) const;
+};
+
+static_assert(codec<Fp8>);
+
+/// The e4m3 nearest to a number, ties to even; 448 with its sign beyond that, and 0x7f of NaN.
+[[nodiscard]] std::uint8_t e4m3_of(float value);
+/// The number that an e4m3 is.
+[[nodiscard]] float number_of_e4m3(std::uint8_t code);
+
+}  // namespace reef::inline v0::codec
+
+#ifndef REEF_COMPILED
+#include <reef/codec/fp8.ipp>
+#endif
