@@ -60,10 +60,13 @@ io::Json bits_of(const Numbers& numbers) {
   return list;
 }
 
-template <class Codec>
+/// Of a codec with memory, those of its first message.
+template <codec::decodes_alone Codec>
 Bytes wire_bytes(const Codec& codec, const Numbers& x, Numbers& decoded) {
-  std::vector<std::byte> message(codec.encoded_bytes(static_cast<std::int64_t>(x.size())));
-  message.resize(codec.encode(x, message));
+  const auto n = static_cast<std::int64_t>(x.size());
+  std::vector<std::byte> message(codec.encoded_bytes(n));
+  Numbers memory(static_cast<std::size_t>(codec::state_of(codec, n)));
+  message.resize(codec::encode(codec, x, memory, memory, message));
   decoded.resize(x.size());
   codec.decode(message, decoded);
   return message.size();
@@ -234,6 +237,11 @@ std::optional<io::Json> named_answer(const std::string& name, const io::Json& js
   std::optional<io::Json> answer;
   const auto answers = [&](const auto& codec) { answer = answer_of(codec, json, source); };
   const std::size_t plus = name.find('+');
+  if (name == "power-sgd") {
+    answers(codec::PowerSgd{io::value_or<std::int64_t>(json, "columns", 1, source), io::value_or<std::int64_t>(json, "rank", 4, source),
+                            io::value_or<std::uint64_t>(json, "seed", 0, source)});
+    return answer;
+  }
   if (plus == std::string::npos) {
     if (!with_selecting(name, json, source, answers)) with_whole(name, json, source, answers);
     return answer;
@@ -259,8 +267,8 @@ io::Json encode(const PlanCase& test) {
   if (is("blockwise8", json.contains("blocksize"))) return blockwise8(json, source);
   if (std::optional<io::Json> answer = named_answer(named, json, source)) return *answer;
   throw DecodeError("reef-plan: ", source, ": the codec is ", named.empty() ? "not said" : in_quotes(named),
-                    ".\n  fix: codec: dense, bf16, fp8, blockwise8, nf4, nf4-nested, uniform8, int8-rows, two-bit, sign, top-k, "
-                    "random-k or chunk-top-k; or one of the last three and another, as chunk-top-k+two-bit.");
+                    ".\n  fix: codec: dense, bf16, fp8, blockwise8, nf4, nf4-nested, uniform8, int8-rows, two-bit, sign, power-sgd, "
+                    "top-k, random-k or chunk-top-k; or one of the last three and another, as chunk-top-k+two-bit.");
 }
 
 }  // namespace
@@ -269,8 +277,8 @@ void add_encode(Commands& commands) {
   commands.add("encode",
                "what numbers come to in a format of the wire.\n"
                "CASE: x (numbers, or their bits as \"0x3f800000\"), codec (dense, bf16, fp8, blockwise8, nf4, nf4-nested, uniform8, "
-               "two-bit, sign, top-k, random-k, chunk-top-k, or as chunk-top-k+two-bit what the first selects in the second), "
-               "blocksize, ratio, seed, draw, unbiased, chunk, keep; or A (rows), for int8-rows",
+               "two-bit, sign, power-sgd, top-k, random-k, chunk-top-k, or as chunk-top-k+two-bit what the first selects in the second), "
+               "blocksize, columns, rank, ratio, seed, draw, unbiased, chunk, keep; or A (rows), for int8-rows",
                "case.json", encode);
 }
 

@@ -16,6 +16,7 @@
 #include <reef/codec/int8_rows.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/normal_float4.hpp>
+#include <reef/codec/power_sgd.hpp>
 #include <reef/codec/random_k.hpp>
 #include <reef/codec/selecting.hpp>
 #include <reef/codec/sign.hpp>

@@ -26,13 +26,6 @@ std::vector<std::uint32_t> bits_of_all(const Numbers& values) {
   return bits;
 }
 
-template <class Codec>
-Message encoded_after(const Codec& format, const Numbers& values, const Numbers& state, Numbers& next) {
-  Message message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
-  message.resize(codec::encode(format, values, state, next, message));
-  return message;
-}
-
 /// Calls f with the codecs that ErrorFeedback and Ef21 are tried on.
 template <class F>
 void each_inner(const F& f) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <reef/codec/concept.hpp>
 #include <reef/core/random.hpp>
 
 /// \file
@@ -32,6 +33,13 @@ Numbers decoded(const Codec& format, const Message& message, std::size_t n) {
   Numbers values(n, 7.0F);
   format.decode(message, values);
   return values;
+}
+
+template <class Codec>
+Message encoded_after(const Codec& format, const Numbers& values, const Numbers& state, Numbers& next) {
+  Message message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+  message.resize(codec::encode(format, values, state, next, message));
+  return message;
 }
 
 }  // namespace reef::test

@@ -86,6 +86,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   decode_both(codec::TwoBit{.block = 9}, codec::CodecId::two_bit, 9, input, n);
   decode_both(codec::Sign{.block = 16}, codec::CodecId::sign, 16, input, n);
   decode_both(codec::Fp8{.block = 16}, codec::CodecId::fp8, 16, input, n);
+  decode_both(codec::PowerSgd{.columns = 6, .rank = 2}, codec::CodecId::power_sgd,
+              std::uint64_t{6} << 32 | static_cast<std::uint64_t>(codec::PowerSgd{6, 2}.rank_of(static_cast<std::int64_t>(n))), input, n);
   decode_both(codec::TopK{.ratio = 5}, input, n);
   decode_both(codec::RandomK{.ratio = 3, .unbiased = true}, input, n);
   decode_both(codec::ChunkTopK{.chunk = 16, .keep = 3}, input, n);

@@ -74,6 +74,18 @@ TEST_F(ReefPlanEncode, decodes_and_weighs_as_each_codec_does) {
             codec::Chain<codec::TopK, codec::Blockwise8>{{4}, {16}});
 }
 
+TEST_F(ReefPlanEncode, shows_the_first_message_of_one_with_memory) {
+  const codec::PowerSgd codec{.columns = 20, .rank = 2, .seed = 3};
+  std::vector<std::byte> message(codec.encoded_bytes(300));
+  std::vector<float> memory(40);
+  codec.encode(x_, memory, memory, message);
+  std::vector<float> decoded(300);
+  codec.decode(message, decoded);
+  const io::Json said = encoded("power-sgd", {{"columns", 20}, {"rank", 2}, {"seed", 3}});
+  EXPECT_EQ(said.at("wire_bytes"), 32 + 4 * 2 * (15 + 20));
+  EXPECT_EQ(numbers_of(said.at("dequant")), decoded);
+}
+
 TEST_F(ReefPlanEncode, shows_what_is_selected_and_what_travels_of_it) {
   const io::Json said = encoded("chunk-top-k", {{"chunk", 100}, {"keep", 2}});
   const auto indices = said.at("indices").get<std::vector<std::uint32_t>>();

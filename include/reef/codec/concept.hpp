@@ -54,7 +54,7 @@ concept codec = std::copyable<C> &&
 ///     decode(message, state, next, values)    next, values: all are written, or DecodeError is thrown and none is
 ///
 /// | laws   | a pure function of values, state and members; the rest as codec                                           |
-/// | models | ErrorFeedback, Ef21                                                                                       |
+/// | models | ErrorFeedback, Ef21, PowerSgd                                                                             |
 template <class C>
 concept codec_with_memory =
     std::copyable<C> && requires(const C& format, std::int64_t n, std::span<const float> values,
@@ -73,6 +73,12 @@ concept codec_with_memory =
 
 template <class C>
 concept any_codec = codec<C> || codec_with_memory<C>;
+
+/// A message decodes by itself: at most the sender has a memory.
+template <class C>
+concept decodes_alone = any_codec<C> && requires(const C& format, std::span<const std::byte> message, std::span<float> values) {
+  { format.decode(message, values) } -> std::same_as<void>;
+};
 
 /// Adds to numbers what a message decodes to, without decoding all: as values[i] += decoded[i], but for the sign of a zero.
 template <class C>
@@ -99,6 +105,15 @@ template <any_codec C>
   } else {
     return 0;
   }
+}
+
+/// Throws OptionError unless state and next are of the sender of so many numbers.
+template <any_codec C>
+void check_memory(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next) {
+  const auto wanted = static_cast<std::size_t>(state_of(format, static_cast<std::int64_t>(values.size())));
+  if (state.size() == wanted && next.size() == wanted) return;
+  throw OptionError("reef::codec: ", C::name, " of ", values.size(), " numbers has ", state.size(),
+                    " of memory before, and ", next.size(), " after.\n  fix: ", wanted, " each, as state(n) says.");
 }
 
 /// Encodes with or without memory: `state` and `next` have state_of(format, n) numbers.

@@ -17,17 +17,8 @@ namespace reef::inline v0::codec {
 
 namespace detail {
 
-/// Numbers, memory and room are as many as they have to be: afterwards nothing can be refused but a message.
-inline void check_memory(std::string_view name, std::size_t n, std::size_t state,
-                         std::size_t next) {
-  if (state == n && next == n) return;
-  throw OptionError(
-      "reef::codec: ", name, " of ", n, " numbers has ", state, " of memory before, and ", next,
-      " after.\n  fix: state(n), of the sender, and received_state(n), of the receiver, each.");
-}
-
 template <class C>
-void check_room(const C& format, std::size_t n, std::span<std::byte> message) {
+void check_room(const C& format, std::size_t n, std::span<std::byte> message) {  // before `next` is written
   const auto count = static_cast<std::int64_t>(n);
   static_cast<void>(begin_message(message, {CodecId{}, C::name, 0, count},
                                   format.encoded_bytes(count) - message_head_bytes));
@@ -50,7 +41,7 @@ void check_room(const C& format, std::size_t n, std::span<std::byte> message) {
 /// message.resize(format.encode(values, memory, memory, message));
 /// \endcode
 ///
-/// | state    | sender: n numbers, in the units of the values; receiver: none                              |
+/// | state    | sender: n numbers, in the units of the values, and those of the codec; receiver: none       |
 /// | laws     | decay = 1: decoded + next = values + state, bit for bit where numbers are sent as they are,  |
 /// |          | else within an ulp                                                                          |
 /// | cost     | two passes, and n numbers of scratch where the codec has no encode_residual                |
@@ -58,7 +49,7 @@ void check_room(const C& format, std::size_t n, std::span<std::byte> message) {
 /// | not finite | stays in the memory where it is not sent as it is: who sees one skips the step            |
 ///
 /// Source: Seide et al., Interspeech 2014; Karimireddy et al., arXiv 1901.09847. Decay: SparseLoCo, arXiv 2508.15706.
-template <codec C>
+template <decodes_alone C>
 struct ErrorFeedback {
   C inner{};
   float decay = 1;  ///< what of the memory is kept from message to message
@@ -69,24 +60,26 @@ struct ErrorFeedback {
   static constexpr bool linear = C::linear;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return inner.encoded_bytes(n); }
-  [[nodiscard]] std::int64_t state(std::int64_t n) const { return n; }
+  [[nodiscard]] std::int64_t state(std::int64_t n) const { return n + state_of(inner, n); }
   [[nodiscard]] std::int64_t received_state(std::int64_t /*n*/) const { return 0; }
 
   Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
                std::span<std::byte> message) const {
-    detail::check_memory(name, values.size(), state.size(), next.size());
-    detail::check_room(inner, values.size(), message);
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t n = values.size();
+    check_memory(*this, values, state, next);
+    detail::check_room(inner, n, message);
+    const std::span<float> residual = next.first(n);
+    for (std::size_t i = 0; i < n; ++i) {
       const float kept = decay * state[i];
-      next[i] = values[i] + kept;
+      residual[i] = values[i] + kept;
     }
-    if constexpr (requires { inner.encode_residual(next, message); }) {
-      return inner.encode_residual(next, message);
+    if constexpr (requires { inner.encode_residual(residual, message); }) {
+      return inner.encode_residual(residual, message);
     } else {
-      const Bytes bytes = inner.encode(next, message);
-      std::vector<float> decoded(values.size());
+      const Bytes bytes = codec::encode(inner, residual, state.subspan(n), next.subspan(n), message);
+      std::vector<float> decoded(n);
       inner.decode(message.first(static_cast<std::size_t>(bytes)), decoded);
-      for (std::size_t i = 0; i < decoded.size(); ++i) next[i] -= decoded[i];
+      for (std::size_t i = 0; i < n; ++i) residual[i] -= decoded[i];
       return bytes;
     }
   }
@@ -118,7 +111,8 @@ struct ErrorFeedback {
 /// | cost   | three passes, and n numbers of scratch at the sender                                         |
 /// | errors | OptionError, before anything is written, for memory or room of another size                  |
 ///
-/// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1.
+/// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1. With a memory for each sample it is what AQ-SGD sends of
+/// activations, arXiv 2206.01299.
 template <codec C>
 struct Ef21 {
   C inner{};
@@ -134,7 +128,7 @@ struct Ef21 {
 
   Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
                std::span<std::byte> message) const {
-    detail::check_memory(name, values.size(), state.size(), next.size());
+    check_memory(*this, values, state, next);
     detail::check_room(inner, values.size(), message);
     std::vector<float> change(values.size());
     for (std::size_t i = 0; i < change.size(); ++i) change[i] = values[i] - state[i];
@@ -146,7 +140,7 @@ struct Ef21 {
 
   void decode(std::span<const std::byte> message, std::span<const float> state,
               std::span<float> next, std::span<float> values) const {
-    detail::check_memory(name, values.size(), state.size(), next.size());
+    check_memory(*this, values, state, next);
     inner.decode(message, values);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const float received = state[i] + values[i];
