@@ -31,8 +31,8 @@ REEF_INLINE void TwoBit::quantize(std::span<const float> values, std::span<float
   detail::each_block(n, block == 0 ? n : block, [&](std::size_t b, std::size_t begin, std::size_t end) {
     const std::span<const float> numbers = values.subspan(begin, end - begin);
     const auto count = static_cast<double>(numbers.size());
-    const double mean = detail::sum_of(numbers, [](float value) { return static_cast<double>(value); }) / count;
-    const double squares = detail::sum_of(numbers, [mean](float value) {
+    const double mean = detail::sum_in_lanes(numbers, [](float value) { return static_cast<double>(value); }) / count;
+    const double squares = detail::sum_in_lanes(numbers, [mean](float value) {
       const double centred = static_cast<double>(value) - mean;
       return centred * centred;
     });

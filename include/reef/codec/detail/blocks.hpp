@@ -32,7 +32,7 @@ void each_block(std::int64_t n, std::int64_t block, const F& f) {
 
 /// The sum of f(value), in four lanes that are added at last: the order, and so the bits, are the same everywhere.
 template <class F>
-double sum_of(std::span<const float> values, const F& f) {
+double sum_in_lanes(std::span<const float> values, const F& f) {
   double lanes[4]{};
   std::size_t i = 0;
   for (; i + 4 <= values.size(); i += 4) {
