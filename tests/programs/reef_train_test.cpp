@@ -131,6 +131,34 @@ TEST_F(ReefTrain, ddp_zero1_and_atom_print_the_same_losses) {
   }
 }
 
+TEST_F(ReefTrain, muon_gives_the_same_losses_sharded_and_swapped_and_others_than_adamw) {
+  for (const char* recipe : {"zero1", "atom"}) {
+    const Ending ending = train(2, std::string("--steps 5 --rule muon --group '*.bias:0.5:0' --recipe ") + recipe +
+                                       " --metrics " + path(recipe));
+    ASSERT_EQ(ending.status, 0) << ending.output;
+    EXPECT_THAT(ending.output, ContainsRegex(" whole matrices[,;] (ranks have [0-9]+%, [0-9]+% of the work|all on every rank)"));
+  }
+  ASSERT_EQ(train(2, "--steps 5 --recipe zero1 --metrics " + path("adamw")).status, 0);
+  const auto sharded = lines("zero1");
+  const auto swapped = lines("atom");
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(sharded[i].at("loss"), swapped[i].at("loss"));
+  EXPECT_NE(sharded[4].at("loss"), lines("adamw")[4].at("loss"));
+}
+
+TEST_F(ReefTrain, a_rule_or_a_group_that_cannot_be_is_refused) {
+  const auto refused = [&](const std::string& options, const char* why) {
+    const Ending ending = train(1, "--steps 1 " + options);
+    EXPECT_NE(ending.status, 0) << options;
+    EXPECT_THAT(ending.output, HasSubstr(why)) << options;
+  };
+  refused("--recipe acco --rule muon", "muon is of --recipe zero1, atom or diloco, not of acco");
+  refused("--recipe ddp --rule adam", "--rule");
+  for (const char* group : {"*.bias", ":0.5", "*:", "*:x", "*:1:", "*:1:2:3", "*:-1"}) {
+    refused(concat("--group '", group, "'"), "is not PATTERN:FACTOR");
+  }
+  refused("--group 'nobody.*:0.5'", "no parameter is in the group 'nobody.*'");
+}
+
 TEST_F(ReefTrain, atom_is_planned_by_a_profile_for_a_device_that_is_too_small) {
   const std::string small = "--steps 3 --micro-batches 2 --model 4x2x32 --profile " +
                             path("profile") +

@@ -24,7 +24,8 @@ namespace reef::inline v0::optim {
 /// | Options             | the rule's constants                                                        |
 /// | coefficients<T>     | what is the same for all weights in one step (t from 1, lr, decay or not)   |
 /// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and sqrt(V)     |
-/// | models              | Sgd, Momentum, AdamW                                                        |
+/// | models              | Sgd, Momentum, Nesterov, AdamW; and Muon, which takes matrices otherwise:   |
+/// |                     | optim::matrix_rule                                                          |
 ///
 /// \code
 /// struct SignSgd {  // w = w - lr sign(g), but for |g| < 1e-30

@@ -16,7 +16,7 @@ namespace reef::inline v0::optim {
 /// | state  | per weight: the rule's states, and of bf16 a master weight, / P                        |
 /// | wire   | per rank and step about (P-1)/P n numbers of sum_t<T>, as many of T, and the scalars:  |
 /// |        | as Ddp, and in bf16 three quarters of it                                               |
-/// | bits   | those of Ddp, whatever the rule: an update is element by element                       |
+/// | bits   | those of Ddp, whatever the rule: an update is element by element, or of whole matrices |
 ///
 /// Source: Rajbhandari et al., ZeRO, arXiv 1910.02054, section 5.1 (P_os).
 ///
