@@ -245,8 +245,8 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
         const T* const before =
             within ? context.template at<const T>(view.weights.front()) : kernel.weight;
         const std::int64_t update = within ? i.micro_batch / versions.every : 0;
-        void* workspace = nullptr;
-        if constexpr (needs_whole_matrices<Rule>) workspace = context.template at<std::byte>(view.workspace.front());
+        void* const workspace =
+            view.workspace.empty() ? nullptr : context.template at<std::byte>(view.workspace.front());
         return [runs = detail::runs_of(plan, i.index, begin, n), kernel, verdict, before, n, update, workspace,
                 &state = context.state, rule](Lane& lane) mutable {
           if (before != kernel.weight) {
@@ -255,14 +255,8 @@ void add_update_code(Handlers& handlers, const RankContext& context, Rule rule) 
           if (!verdict->commit) return;
           kernel.scale = static_cast<E>(verdict->scale);
           const std::int64_t t = state.updates + update + 1;
-          if constexpr (needs_whole_matrices<Rule>) {
-            detail::apply_whole<typename RankContext::device_type, T>(lane, runs, kernel, rule, t, state.learning_rate,
-                                                                      workspace);
-          } else {
-            detail::apply<T>(lane, runs, kernel, [&](auto& part, const detail::Run& run) {
-              part.c = detail::coefficients_of<E>(rule, run, t, state.learning_rate);
-            });
-          }
+          detail::apply_rule<typename RankContext::device_type, T>(lane, runs, kernel, rule, t, state.learning_rate,
+                                                                   workspace);
         };
       });
 }

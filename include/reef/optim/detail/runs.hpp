@@ -91,28 +91,32 @@ void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel,
   for (const Run& run : runs) apply<T>(lane, run, kernel, set_coefficients);
 }
 
-/// A rule that needs whole matrices on every run.
+/// The rule on every run: of what is a whole matrix at once, else element by element.
 template <class Device, class T, class Kernel, class Rule>
-void apply_whole(typename Device::Lane& lane, const std::vector<Run>& runs, const Kernel& kernel, const Rule& rule,
-                 std::int64_t t, double learning_rate, void* workspace) {
+void apply_rule(typename Device::Lane& lane, const std::vector<Run>& runs, const Kernel& kernel, const Rule& rule,
+                std::int64_t t, double learning_rate, [[maybe_unused]] void* workspace) {
   using E = sum_t<T>;
   for (const Run& run : runs) {
-    if (!run.matrix) {
-      apply<T>(lane, run, kernel, [&](Kernel& part, const Run& own) {
-        for (int k = Rule::matrix_states; k < Rule::states; ++k) part.state[k] = kernel.state[k] + own.compact;
-        part.c = coefficients_of<E>(rule, own, t, learning_rate);
-      });
-      continue;
+    if constexpr (needs_whole_matrices<Rule>) {
+      if (run.matrix) {
+        const Kernel part = kernel.from(run.offset);
+        MatrixUpdate<Device, T> matrix{lane, run.matrix->rows, run.matrix->columns};
+        matrix.weight = part.weight;
+        if constexpr (Kernel::has_master) matrix.master = part.master;
+        matrix.gradient = part.g;
+        matrix.scale = part.scale;
+        matrix.states = part.state;
+        matrix.workspace = workspace;
+        rule_of(rule, run).update_matrix(matrix, t, learning_rate * run.learning_rate, run.decays);
+        continue;
+      }
     }
-    const Kernel part = kernel.from(run.offset);
-    MatrixUpdate<Device, T> matrix{lane, run.matrix->rows, run.matrix->columns};
-    matrix.weight = part.weight;
-    if constexpr (Kernel::has_master) matrix.master = part.master;
-    matrix.gradient = part.g;
-    matrix.scale = part.scale;
-    matrix.states = part.state;
-    matrix.workspace = workspace;
-    rule_of(rule, run).update_matrix(matrix, t, learning_rate * run.learning_rate, run.decays);
+    apply<T>(lane, run, kernel, [&](Kernel& part, const Run& own) {
+      if constexpr (needs_whole_matrices<Rule>) {
+        for (int k = Rule::matrix_states; k < Rule::states; ++k) part.state[k] = kernel.state[k] + own.compact;
+      }
+      part.c = coefficients_of<E>(rule, own, t, learning_rate);
+    });
   }
 }
 
