@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -56,7 +57,7 @@ struct PartsOf {
     }
     if (i.kind == kinds::update) {
       const optim::UpdateView v(builder, i, states);
-      return {v.gradient, v.verdict, v.weights, v.target, v.states, v.master};
+      return {v.gradient, v.verdict, v.weights, v.target, v.workspace, v.states, v.master};
     }
     if (i.kind == kinds::hand_over) {
       const optim::HandOverView v(builder, i);
@@ -130,6 +131,10 @@ TEST(OptimViews, parts_of_a_synchronous_step_are_a_partition_and_replaced_alone)
       plan.own_master = master;
       look<optim::Ddp<optim::AdamW>>(kinds, plan, {Purpose::training, Purpose::evaluation});
       look<optim::Zero1<optim::AdamW>>(kinds, plan, {Purpose::training, Purpose::evaluation});
+      plan.matrices.of_parameter.assign(dag.parameters.size(), run::WholeMatrices::Matrix{50, 100, 640, 1e6});
+      plan.matrices.states = 1;
+      for (run::Bucket& bucket : plan.buckets) bucket.shards = {0, bucket.size(), bucket.size()};
+      look<optim::Zero1<optim::AdamW>>(kinds, plan, {Purpose::training, Purpose::evaluation});
     }
   }
   EXPECT_THAT(kinds, testing::ElementsAre("Decide", "GatherGradients", "GatherWeights", "Norms",
@@ -187,9 +192,32 @@ TEST(OptimViews, an_update_says_what_is_which) {
     EXPECT_EQ(builder.program.name(view.states[0]), "state.0" + of);
     EXPECT_EQ(builder.program.name(view.states[1]), "state.1" + of);
     EXPECT_EQ(builder.program.name(view.master.front()), "master" + of);
+    EXPECT_TRUE(view.workspace.empty());
     ++updates;
   }
   EXPECT_EQ(updates, static_cast<int>(plan.buckets.size()));
+}
+
+TEST(OptimViews, an_update_of_whole_matrices_has_a_place_to_work_in_and_keeps_what_they_need) {
+  const graph::Dag dag = chain_dag(3, 100);
+  run::StepPlan plan = plan_of(dag, 1, {1});
+  plan.matrices.of_parameter.assign(dag.parameters.size(), std::nullopt);
+  plan.matrices.of_parameter[0] = {10, 10, 640, 1e6};
+  plan.matrices.states = 1;
+  StepBuilder builder(plan, 0, Purpose::training);
+  optim::Ddp<optim::AdamW>::reserve(builder);
+  optim::Ddp<optim::AdamW>::add(builder, pipeline::Single::add);
+  for (const Instruction& i : builder.program.round) {
+    if (i.kind != optim::kinds::update) continue;
+    const optim::UpdateView view(builder, i, optim::AdamW::states);
+    const bool has_it = plan.bucket_of_parameter[0] == i.index;
+    const auto bytes = [&](run::Value value) { return builder.program.storages[value.storage].bytes; };
+    EXPECT_EQ(bytes(view.workspace.front()), has_it ? 640U : 0U);
+    EXPECT_EQ(i.cost.flops, has_it ? 1e6 : 0);
+    const auto all = static_cast<Bytes>(plan.buckets[static_cast<std::size_t>(i.index)].size()) * sizeof(float);
+    EXPECT_EQ(bytes(view.states[0]), all);
+    EXPECT_EQ(bytes(view.states[1]), has_it ? 0U : all) << "one parameter a bucket";
+  }
 }
 
 }  // namespace reef::test
