@@ -9,7 +9,7 @@
 # Each program leaves NAME.json in FOLDER, which compare.py reads, or, where a script of bench/optim, bench/pipeline or
 # bench/peers starts it, files of its own; summary.md is made of the former. What cannot run here is named with its reason; the
 # exit status counts what failed. Link shaping (comm_hidden) needs root, the programs with cuda in their names a GPU. PyTorch's figures,
-# optim_adamw_torch and peers/run.py, need python3-torch. RUN is set before each command: what keeps others away
+# optim_adamw_torch, compress_torch and peers/run.py, need python3-torch. RUN is set before each command: what keeps others away
 # meanwhile.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -97,6 +97,10 @@ if "$python" -c 'import torch' 2> /dev/null; then
     echo optim_adamw_torch
     table "optim_adamw_torch.json" env OMP_NUM_THREADS=2 "$python" "$root/bench/optim/adamw_torch.py"
   fi
+  if chosen compress_torch && [ -x "$programs/compress_codecs_bench" ]; then
+    echo compress_torch
+    table "compress_torch.json" "$python" "$root/bench/compress/torch_rival.py" --program "$programs/compress_codecs_bench"
+  fi
   if chosen peers; then
     echo peers
     ${RUN:-} "$python" "$root/bench/peers/run.py" --python "$python" --build "$programs" \
@@ -104,7 +108,7 @@ if "$python" -c 'import torch' 2> /dev/null; then
       failed=$((failed + 1))
   fi
 else
-  skip "optim_adamw_torch and peers: $python has no PyTorch; apt-get install python3-torch"
+  skip "optim_adamw_torch, compress_torch and peers: $python has no PyTorch; apt-get install python3-torch"
 fi
 
 "$python" "$root/bench/summary.py" "$folder"/*.json > "$folder/summary.md"

@@ -20,6 +20,7 @@
 #include <reef/codec/random_k.hpp>
 #include <reef/codec/selecting.hpp>
 #include <reef/codec/sign.hpp>
+#include <reef/codec/threads.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/codec/two_bit.hpp>
 #include <reef/codec/uniform8.hpp>

@@ -3,6 +3,7 @@
 #include <reef/device/sum_of_squares.hpp>
 #include <reef/device/transform.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -202,6 +203,85 @@ TYPED_TEST(Vectors, partial_loads_and_stores_touch_nothing_else) {
         ++copied;
       for (std::size_t i = static_cast<std::size_t>(copied); i < 20; ++i) EXPECT_EQ(to[i], T(-1));
       EXPECT_TRUE(copied == count || copied >= 2) << copied << " of " << count;
+    }
+  });
+}
+
+struct Bits {
+  template <class V>
+  void run(const float* from, std::int64_t count, std::uint8_t* bytes, std::uint32_t* keys, std::uint32_t* above,
+           std::int32_t bits) const {
+    for (std::int64_t i = 0; i < count; i += V::width) {
+      const V value = V::load(from + i, count - i);
+      select_less(V(-0.5F), value, min(V(255.0F), value), V(0.0F)).store_bytes(bytes + i, count - i);
+      value.store_keys(keys + i);
+      const std::uint32_t mask = magnitudes_above(value, bits);
+      for (std::int64_t lane = 0; lane < V::width; ++lane) above[i + lane] = mask >> lane & 1U;
+    }
+  }
+};
+
+TEST(BitsOfVectors, bytes_keys_and_magnitudes_are_those_of_single_numbers) {
+  std::vector<float> from{0.0F, -0.0F, 255.0F, 1.99F, std::bit_cast<float>(0x7F800000U), std::bit_cast<float>(0xFFC00001U),
+                          std::bit_cast<float>(0x7FFFFFFFU)};
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const std::uint32_t word = random_bits({.seed = 4, .op = 1}, i);
+    from.push_back(i % 2 == 0 ? std::bit_cast<float>(word) : static_cast<float>(word) / 16777216.0F);
+  }
+  each_instruction_set([&](InstructionSet) {
+    for (const std::size_t count : {from.size(), std::size_t{1}, std::size_t{7}, std::size_t{19}}) {
+      for (const std::int32_t bits : {0, 0x3F800000, 0x7F800000}) {
+        std::vector<std::uint8_t> bytes(count + 1, 77);
+        std::vector<std::uint32_t> keys(count + 16);
+        std::vector<std::uint32_t> above(count + 16);
+        device::run_vectors<float>(Bits{}, from.data(), static_cast<std::int64_t>(count), bytes.data(), keys.data(),
+                                   above.data(), bits);
+        EXPECT_EQ(bytes[count], 77);
+        for (std::size_t i = 0; i < count; ++i) {
+          const float x = from[i];
+          const auto word = std::bit_cast<std::uint32_t>(x);
+          EXPECT_EQ(bytes[i], x > -0.5F ? static_cast<int>(std::min(x, 255.0F)) : 0) << x;
+          EXPECT_EQ(keys[i], word >> 31 != 0 ? ~word : word | 0x80000000U) << x;
+          EXPECT_EQ(above[i], (word & 0x7FFFFFFFU) > static_cast<std::uint32_t>(bits) ? 1U : 0U) << x;
+        }
+      }
+    }
+  });
+}
+
+struct Halves {
+  template <class V>
+  void run(const float* from, std::int64_t count, const float* thresholds, std::uint8_t* bytes, const float* table,
+           float* to) const {
+    for (std::int64_t i = 0; i < count; i += V::width) {
+      V::load(from + i, count - i, V(std::numeric_limits<float>::quiet_NaN())).store_halves(bytes + i / 2, count - i, thresholds);
+      V::load_halves(bytes + i / 2, count - i, table).store(to + i, count - i);
+    }
+  }
+};
+
+TEST(BitsOfVectors, halves_of_bytes_are_the_steps_below_a_number) {
+  std::vector<float> thresholds(16, -1000.0F);
+  std::vector<float> table(16);
+  for (std::size_t k = 0; k < 15; ++k) thresholds[k] = static_cast<float>(k * k) - 60;
+  for (std::size_t k = 0; k < 16; ++k) table[k] = 3.5F * static_cast<float>(k);
+  std::vector<float> from{-0.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()};
+  for (int k = -80; k < 150; ++k) from.push_back(static_cast<float>(k % 7 == 0 ? -k : k));
+  each_instruction_set([&](InstructionSet) {
+    for (std::size_t count = 0; count <= from.size(); count = count < 40 ? count + 1 : count + 97) {
+      const std::vector<float> exactly(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count));
+      std::vector<std::uint8_t> bytes((count + 1) / 2);
+      std::vector<float> to(count);
+      device::run_vectors<float>(Halves{}, exactly.data(), static_cast<std::int64_t>(count), thresholds.data(), bytes.data(),
+                                 table.data(), to.data());
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto steps = std::count_if(thresholds.begin(), thresholds.end() - 1, [&](float t) { return from[i] > t; });
+        EXPECT_EQ(bytes[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15, steps) << from[i];
+        EXPECT_EQ(to[i], table[static_cast<std::size_t>(steps)]);
+      }
+      if (count % 2 != 0) {
+        EXPECT_EQ(bytes.back() & 15, 0);
+      }
     }
   });
 }

@@ -5,7 +5,7 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-set(order core io codec trace profile device comm data schedule plan graph nn run
+set(order core io trace profile device codec comm data schedule plan graph nn run
   swap pipeline compress optim trainer swarm)
 set(axes swap pipeline compress optim)
 set(plain profile schedule plan)

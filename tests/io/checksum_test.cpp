@@ -50,6 +50,15 @@ TEST(Crc32c, is_the_same_bit_by_bit_by_table_by_instruction_and_in_parts) {
   }
 }
 
+TEST(Crc32c, of_two_ranges_is_joined_from_theirs) {
+  std::vector<std::byte> bytes(70000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(random_bits({3, 0, 0, 0}, i));
+  const std::span<const std::byte> all = bytes;
+  for (const std::size_t at : {0U, 1U, 7U, 4096U, 65536U, 69999U, 70000U}) {
+    EXPECT_EQ(io::crc32c_joined(io::crc32c(all.first(at)), io::crc32c(all.subspan(at)), all.size() - at), io::crc32c(all)) << at;
+  }
+}
+
 TEST(Crc32c, of_many_bytes_is_that_of_the_table) {
   std::vector<std::byte> bytes(3 * 6 * 1024 + 20);
   for (std::size_t i = 0; i < bytes.size(); ++i) {

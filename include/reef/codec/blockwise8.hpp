@@ -7,6 +7,7 @@
 
 #include <reef/codec/message.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/threads.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
@@ -44,13 +45,14 @@ struct Blockwise8 {
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return (n + block - 1) / block; }
   /// Throws OptionError for a block below 1.
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
-  void decode(std::span<const std::byte> message, std::span<float> values) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
+  void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
   /// The parts of a payload, for messages that have them in another form: largest magnitudes by block, and indices.
-  void quantize(std::span<const float> values, std::span<float> largest, std::span<std::uint8_t> indices) const;
+  void quantize(std::span<const float> values, std::span<float> largest, std::span<std::uint8_t> indices,
+                const Threads& threads = {}) const;
   void dequantize(std::span<const float> largest, std::span<const std::uint8_t> indices,
-                  std::span<float> values) const;
+                  std::span<float> values, const Threads& threads = {}) const;
 };
 
 static_assert(codec<Blockwise8>);

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/detail/blocks.hpp>
 #include <reef/codec/detail/dynamic_code.hpp>
+#include <reef/codec/detail/look_up.hpp>
 
 namespace reef::inline v0::codec {
 
@@ -19,48 +21,48 @@ REEF_INLINE Bytes Blockwise8::encoded_bytes(std::int64_t n) const {
 }
 
 REEF_INLINE void Blockwise8::quantize(std::span<const float> values, std::span<float> largest,
-                                      std::span<std::uint8_t> indices) const {
-  const detail::DynamicCode& code = detail::dynamic_code();
-  detail::each_block(static_cast<std::int64_t>(values.size()), block,
-                     [&](std::size_t b, std::size_t begin, std::size_t end) {
-                       largest[b] = detail::largest_magnitude(values.subspan(begin, end - begin));
-                       const float scale = 1 / largest[b];
-                       for (std::size_t i = begin; i < end; ++i) {
-                         const float v = values[i] * scale;
-                         indices[i] = code.index_of(v > 1 ? 1 : v < -1 ? -1 : v);
-                       }
-                     });
+                                      std::span<std::uint8_t> indices, const Threads& threads) const {
+  const auto* const steps = &detail::dynamic_code().steps();
+  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block, [&](std::int64_t begin, std::int64_t end) {
+    device::run_vectors<float>(detail::QuantizeBlocks{}, steps, values.data() + begin, end - begin,
+                               block, largest.data() + begin / block, indices.data() + begin);
+  });
 }
 
 REEF_INLINE void Blockwise8::dequantize(std::span<const float> largest, std::span<const std::uint8_t> indices,
-                                        std::span<float> values) const {
-  const detail::DynamicCode& code = detail::dynamic_code();
-  detail::each_block(static_cast<std::int64_t>(values.size()), block,
-                     [&](std::size_t b, std::size_t begin, std::size_t end) {
-                       for (std::size_t i = begin; i < end; ++i) values[i] = code.value(indices[i]) * largest[b];
-                     });
+                                        std::span<float> values, const Threads& threads) const {
+  const std::array<float, 256>& code = detail::dynamic_code().values();
+  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; at += block) {
+      detail::look_up_times(code, largest[static_cast<std::size_t>(at / block)], indices.data() + at,
+                            values.data() + at, std::min(block, end - at));
+    }
+  });
 }
 
-REEF_INLINE Bytes Blockwise8::encode(std::span<const float> values, std::span<std::byte> message) const {
+REEF_INLINE Bytes Blockwise8::encode(std::span<const float> values, std::span<std::byte> message,
+    const Threads& threads) const {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes bytes = encoded_bytes(n);
   const MessageHead head{CodecId::blockwise8, name, static_cast<std::uint64_t>(block), n};
   std::byte* const at = begin_message(message, head, bytes - message_head_bytes).data();
   std::vector<float> largest(static_cast<std::size_t>(blocks(n)));
-  quantize(values, largest, {reinterpret_cast<std::uint8_t*>(at + largest.size() * sizeof(float)), values.size()});
+  quantize(values, largest, {reinterpret_cast<std::uint8_t*>(at + largest.size() * sizeof(float)), values.size()},
+           threads);
   if (n > 0) std::memcpy(at, largest.data(), largest.size() * sizeof(float));
-  return seal_message(message, head, bytes - message_head_bytes);
+  return seal_message(message, head, bytes - message_head_bytes, threads);
 }
 
-REEF_INLINE void Blockwise8::decode(std::span<const std::byte> message, std::span<float> values) const {
+REEF_INLINE void Blockwise8::decode(std::span<const std::byte> message, std::span<float> values,
+    const Threads& threads) const {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes expected = encoded_bytes(n) - message_head_bytes;
   const auto payload = open_message(message, {CodecId::blockwise8, name, static_cast<std::uint64_t>(block), n},
-                                    expected, expected);
+                                    expected, expected, threads);
   std::vector<float> largest(static_cast<std::size_t>(blocks(n)));
   if (n > 0) std::memcpy(largest.data(), payload.data(), largest.size() * sizeof(float));
   const std::byte* const at = payload.data() + largest.size() * sizeof(float);
-  dequantize(largest, {reinterpret_cast<const std::uint8_t*>(at), values.size()}, values);
+  dequantize(largest, {reinterpret_cast<const std::uint8_t*>(at), values.size()}, values, threads);
 }
 
 }  // namespace reef::inline v0::codec

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include <reef/codec/threads.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
@@ -62,7 +63,7 @@ std::span<const std::byte> message_in(std::span<const std::byte> room);
 std::span<std::byte> begin_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
 
 /// Writes the head before a payload that is there by now. Returns the bytes of both.
-Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload);
+Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload, const Threads& threads = {});
 
 /// The payload of a message that was sealed with such a head. Throws DecodeError, naming what differs, unless every byte is
 /// as it was, and its payload has so many bytes.
@@ -73,7 +74,7 @@ Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes 
 /// const std::span<const std::byte> payload = codec::open_message(message, head, 108, 108);
 /// \endcode
 std::span<const std::byte> open_message(std::span<const std::byte> message, const MessageHead& head,
-                                        Bytes least_payload, Bytes most_payload);
+                                        Bytes least_payload, Bytes most_payload, const Threads& threads = {});
 
 /// How long the message is that these bytes begin with, by its head, of which nothing else is believed. Throws DecodeError
 /// if there are fewer. `name`: of what it is in, for errors.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include <reef/codec/message.hpp>
 #include <reef/io/checksum.hpp>
@@ -23,8 +25,19 @@ struct RawHead {
 };
 static_assert(sizeof(RawHead) == message_head_bytes);
 
-inline std::uint32_t checksum_of(std::span<const std::byte> message) {
-  return io::crc32c(message.subspan(message_head_bytes), io::crc32c(message.first(offsetof(RawHead, checksum))));
+inline std::uint32_t checksum_of(std::span<const std::byte> message, const Threads& threads) {
+  constexpr std::size_t part = std::size_t{1} << 18;
+  const auto payload = message.subspan(message_head_bytes);
+  std::uint32_t checksum = io::crc32c(message.first(offsetof(RawHead, checksum)));
+  if (payload.size() <= part) return io::crc32c(payload, checksum);
+  const auto bytes_of = [&](std::size_t i) { return payload.subspan(i * part, std::min(part, payload.size() - i * part)); };
+  std::vector<std::uint32_t> parts((payload.size() + part - 1) / part);
+  threads(std::ssize(parts), [&](std::int64_t i) {
+    const auto at = static_cast<std::size_t>(i);
+    parts[at] = io::crc32c(bytes_of(at));
+  });
+  for (std::size_t i = 0; i < parts.size(); ++i) checksum = io::crc32c_joined(checksum, parts[i], bytes_of(i).size());
+  return checksum;
 }
 
 }  // namespace detail
@@ -47,19 +60,20 @@ REEF_INLINE std::span<std::byte> begin_message(std::span<std::byte> message, con
   return message.subspan(message_head_bytes, payload);
 }
 
-REEF_INLINE Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload) {
+REEF_INLINE Bytes seal_message(std::span<std::byte> message, const MessageHead& head, Bytes payload,
+                               const Threads& threads) {
   const std::span<std::byte> whole = message.first(message_head_bytes + begin_message(message, head, payload).size());
   detail::RawHead raw{detail::message_magic, static_cast<std::uint32_t>(head.codec), head.parameter,
                       static_cast<std::uint64_t>(head.elements), static_cast<std::uint32_t>(payload), 0};
   std::memcpy(whole.data(), &raw, sizeof raw);
-  raw.checksum = detail::checksum_of(whole);
+  raw.checksum = detail::checksum_of(whole, threads);
   std::memcpy(whole.data(), &raw, sizeof raw);
   return whole.size();
 }
 
 REEF_INLINE std::span<const std::byte> open_message(std::span<const std::byte> message,
                                                     const MessageHead& head, Bytes least_payload,
-                                                    Bytes most_payload) {
+                                                    Bytes most_payload, const Threads& threads) {
   const auto refuse = [&](const auto&... what) {
     throw DecodeError("reef::codec: a message of ", head.name, " ", what...,
                       ".\n  state: nothing of it was decoded.\n  fix: the same codec and count on both ends; else "
@@ -72,7 +86,7 @@ REEF_INLINE std::span<const std::byte> open_message(std::span<const std::byte> m
   if (raw.payload != message.size() - sizeof raw) {
     refuse("has ", message.size() - sizeof raw, " bytes behind its head, which says ", raw.payload);
   }
-  if (raw.checksum != detail::checksum_of(message)) refuse("is not as it was sent: its checksum differs");
+  if (raw.checksum != detail::checksum_of(message, threads)) refuse("is not as it was sent: its checksum differs");
   if (raw.codec != static_cast<std::uint32_t>(head.codec)) refuse("is of codec ", raw.codec);
   if (raw.parameter != head.parameter) {
     refuse("has the parameter ", raw.parameter, " where ", head.parameter, " is expected");

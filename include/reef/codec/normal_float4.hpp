@@ -9,6 +9,7 @@
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/threads.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
@@ -52,13 +53,14 @@ struct NormalFloat4 {
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return (n + block - 1) / block; }
   /// Throws OptionError for a block that is not even, or below 2.
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
-  void decode(std::span<const std::byte> message, std::span<float> values) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
+  void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
   /// The parts of a payload. `packed` has (n + 1) / 2 bytes.
-  [[nodiscard]] Scales quantize(std::span<const float> values, std::span<std::uint8_t> packed) const;
+  [[nodiscard]] Scales quantize(std::span<const float> values, std::span<std::uint8_t> packed,
+                                const Threads& threads = {}) const;
   void dequantize(std::span<const float> largest, std::span<const std::uint8_t> packed,
-                  std::span<float> values) const;
+                  std::span<float> values, const Threads& threads = {}) const;
   /// The largest magnitudes as the other side has them.
   [[nodiscard]] std::vector<float> largest_of(const Scales& scales) const;
 

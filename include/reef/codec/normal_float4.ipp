@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include <reef/codec/detail/blocks.hpp>
 #include <reef/codec/normal_float4.hpp>
@@ -16,14 +18,44 @@ inline constexpr std::array<std::uint32_t, 16> normal_float4_bits{
     0xbf800000, 0xbf3239b1, 0xbf066b30, 0xbeca32a0, 0xbe91a24d, 0xbe3d353f, 0xbdba7871, 0x00000000,
     0x3da2faff, 0x3e24cae3, 0x3e7c04dd, 0x3ead033a, 0x3ee1a4b8, 0x3f1007ab, 0x3f3913b3, 0x3f800000};
 
-inline float normal_float4(unsigned code) { return std::bit_cast<float>(normal_float4_bits[code]); }
+inline constexpr auto normal_float4_values = std::bit_cast<std::array<float, 16>>(normal_float4_bits);
 
-/// The middles between neighbours: what is above one has the higher code.
-inline std::array<float, 15> normal_float4_thresholds() {
-  std::array<float, 15> thresholds{};
+/// Of each block its largest magnitude, and the codes of its numbers over that.
+struct QuantizeHalves {
+  template <class V>
+  void run(const float* thresholds, const float* values, std::int64_t n, std::int64_t block, float* largest,
+           std::uint8_t* packed) const {
+    for (std::int64_t begin = 0; begin < n; begin += block, ++largest) {
+      const std::int64_t end = std::min(n, begin + block);
+      *largest = largest_magnitude<V>(values + begin, end - begin);
+      const V scale(1 / *largest);
+      const V none(std::numeric_limits<float>::quiet_NaN());  // behind the last number: code 0
+      for (std::int64_t i = begin; i < end; i += V::width) {
+        (V::load(values + i, end - i, none) * scale).store_halves(packed + i / 2, end - i, thresholds);
+      }
+    }
+  }
+};
+
+/// Of each block the values of its codes, times its factor.
+struct DequantizeHalves {
+  template <class V>
+  void run(const std::uint8_t* packed, std::int64_t n, std::int64_t block, const float* factor, float* values) const {
+    for (std::int64_t begin = 0; begin < n; begin += block, ++factor) {
+      const std::int64_t end = std::min(n, begin + block);
+      for (std::int64_t i = begin; i < end; i += V::width) {
+        (V::load_halves(packed + i / 2, end - i, normal_float4_values.data()) * V(*factor)).store(values + i, end - i);
+      }
+    }
+  }
+};
+
+/// The 15 middles between neighbours: what is above one has the higher code.
+inline std::array<float, 16> normal_float4_thresholds() {
+  std::array<float, 16> thresholds{};
   for (unsigned code = 0; code < 15; ++code) {
     thresholds[code] = static_cast<float>(
-        (static_cast<double>(normal_float4(code)) + static_cast<double>(normal_float4(code + 1))) / 2);
+        (static_cast<double>(normal_float4_values[code]) + static_cast<double>(normal_float4_values[code + 1])) / 2);
   }
   return thresholds;
 }
@@ -45,33 +77,25 @@ REEF_INLINE Bytes NormalFloat4::encoded_bytes(std::int64_t n) const {
   return message_head_bytes + scale_bytes(n) + static_cast<Bytes>((n + 1) / 2);
 }
 
-REEF_INLINE auto NormalFloat4::quantize(std::span<const float> values, std::span<std::uint8_t> packed) const -> Scales {
-  const std::array<float, 15> thresholds = detail::normal_float4_thresholds();
+REEF_INLINE auto NormalFloat4::quantize(std::span<const float> values, std::span<std::uint8_t> packed,
+                                        const Threads& threads) const -> Scales {
+  const std::array<float, 16> thresholds = detail::normal_float4_thresholds();
   const auto n = static_cast<std::int64_t>(values.size());
   Scales scales;
   scales.largest.resize(static_cast<std::size_t>(blocks(n)));
-  detail::each_block(n, block, [&](std::size_t b, std::size_t begin, std::size_t end) {
-    scales.largest[b] = detail::largest_magnitude(values.subspan(begin, end - begin));
-    const float scale = 1 / scales.largest[b];
-    const auto code_of = [&](std::size_t i) {
-      const float v = values[i] * scale;
-      unsigned code = 0;
-      for (const float threshold : thresholds) code += v > threshold ? 1U : 0U;
-      return code;
-    };
-    for (std::size_t i = begin; i < end; i += 2) {
-      packed[i / 2] = static_cast<std::uint8_t>(code_of(i) << 4 | (i + 1 < end ? code_of(i + 1) : 0U));
-    }
+  detail::each_part(threads, n, block, [&](std::int64_t begin, std::int64_t end) {
+    device::run_vectors<float>(detail::QuantizeHalves{}, thresholds.data(), values.data() + begin, end - begin,
+                               block, scales.largest.data() + begin / block, packed.data() + begin / 2);
   });
   if (!nested || scales.largest.empty()) return scales;
   double sum = 0;
   for (const float largest : scales.largest) sum += static_cast<double>(largest);
   scales.offset = static_cast<float>(sum / static_cast<double>(scales.largest.size()));
-  std::vector<float> rest;
-  for (const float largest : scales.largest) rest.push_back(largest - scales.offset);
+  std::vector<float> rest(scales.largest.size());
+  for (std::size_t b = 0; b < rest.size(); ++b) rest[b] = scales.largest[b] - scales.offset;
   scales.largest_above.resize(static_cast<std::size_t>(above.blocks(static_cast<std::int64_t>(rest.size()))));
   scales.indices.resize(rest.size());
-  above.quantize(rest, scales.largest_above, scales.indices);
+  above.quantize(rest, scales.largest_above, scales.indices, threads);
   return scales;
 }
 
@@ -84,24 +108,22 @@ REEF_INLINE std::vector<float> NormalFloat4::largest_of(const Scales& scales) co
 }
 
 REEF_INLINE void NormalFloat4::dequantize(std::span<const float> largest, std::span<const std::uint8_t> packed,
-                                          std::span<float> values) const {
-  detail::each_block(static_cast<std::int64_t>(values.size()), block,
-                     [&](std::size_t b, std::size_t begin, std::size_t end) {
-                       for (std::size_t i = begin; i < end; ++i) {
-                         const unsigned byte = packed[i / 2];
-                         values[i] = detail::normal_float4(i % 2 == 0 ? byte >> 4 : byte & 15U) * largest[b];
-                       }
-                     });
+                                          std::span<float> values, const Threads& threads) const {
+  detail::each_part(threads, static_cast<std::int64_t>(values.size()), block, [&](std::int64_t begin, std::int64_t end) {
+    device::run_vectors<float>(detail::DequantizeHalves{}, packed.data() + begin / 2,
+                               end - begin, block, largest.data() + begin / block, values.data() + begin);
+  });
 }
 
-REEF_INLINE Bytes NormalFloat4::encode(std::span<const float> values, std::span<std::byte> message) const {
+REEF_INLINE Bytes NormalFloat4::encode(std::span<const float> values, std::span<std::byte> message,
+    const Threads& threads) const {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes payload = encoded_bytes(n) - message_head_bytes;
   const MessageHead head{CodecId::normal_float4, name, static_cast<std::uint64_t>(block) << 1 | (nested ? 1U : 0U), n};
   std::byte* at = begin_message(message, head, payload).data();
   const Bytes codes = static_cast<Bytes>((n + 1) / 2);
   const Scales scales =
-      quantize(values, {reinterpret_cast<std::uint8_t*>(at + scale_bytes(n)), static_cast<std::size_t>(codes)});
+      quantize(values, {reinterpret_cast<std::uint8_t*>(at + scale_bytes(n)), static_cast<std::size_t>(codes)}, threads);
   const auto put = [&at](const auto* from, std::size_t count) {
     if (count > 0) std::memcpy(at, from, count * sizeof *from);
     at += count * sizeof *from;
@@ -113,15 +135,16 @@ REEF_INLINE Bytes NormalFloat4::encode(std::span<const float> values, std::span<
   } else {
     put(scales.largest.data(), scales.largest.size());
   }
-  return seal_message(message, head, payload);
+  return seal_message(message, head, payload, threads);
 }
 
-REEF_INLINE void NormalFloat4::decode(std::span<const std::byte> message, std::span<float> values) const {
+REEF_INLINE void NormalFloat4::decode(std::span<const std::byte> message, std::span<float> values,
+    const Threads& threads) const {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes expected = encoded_bytes(n) - message_head_bytes;
   const auto payload = open_message(
       message, {CodecId::normal_float4, name, static_cast<std::uint64_t>(block) << 1 | (nested ? 1U : 0U), n}, expected,
-      expected);
+      expected, threads);
   const std::byte* at = payload.data();
   const auto take = [&at](auto* to, std::size_t count) {
     if (count > 0) std::memcpy(to, at, count * sizeof *to);
@@ -140,7 +163,7 @@ REEF_INLINE void NormalFloat4::decode(std::span<const std::byte> message, std::s
     take(scales.largest.data(), count);
   }
   dequantize(largest_of(scales), {reinterpret_cast<const std::uint8_t*>(at), static_cast<std::size_t>((n + 1) / 2)},
-             values);
+             values, threads);
 }
 
 }  // namespace reef::inline v0::codec

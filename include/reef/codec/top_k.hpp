@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/codec/concept.hpp>
+#include <reef/codec/threads.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/selecting.hpp>
 #include <reef/core/inline.hpp>
@@ -52,7 +53,7 @@ Bytes write_coded(std::span<const std::uint32_t> indices, std::int64_t n, const 
 IndexCoding coding_said(std::span<const std::byte> from);
 
 /// The indices of the k numbers of largest magnitude, ascending; of two as large, the lower. A NaN is larger than any number.
-std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k);
+std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k, const Threads& threads = {});
 
 /// The numbers of largest magnitude, one in `ratio`; the others decode to 0.
 ///
@@ -69,7 +70,7 @@ std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::i
 /// |         | entropy's bound being 8.08                                                                          |
 /// | ties    | to the lower index; NaN is larger than any number, so that it is seen                               |
 /// | again   | what was decoded encodes to the same bytes                                                          |
-/// | cost    | two passes, and the candidates of one of 32768 classes of magnitude                                 |
+/// | cost    | one pass, and some more than k numbers of it, where a sample tells what to keep; else three         |
 /// | errors  | OptionError for a ratio below 1                                                                     |
 ///
 /// Source: Aji and Heafield, arXiv 1704.05021; FusionLLM, arXiv 2410.12707, section 5. Gaps: Rice 1979.
@@ -85,8 +86,8 @@ struct TopK {
   /// k of n numbers: at least one, if there is one.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
-  void decode(std::span<const std::byte> message, std::span<float> values) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
+  void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
   /// As concept.hpp says; they touch the k numbers alone.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
@@ -94,7 +95,7 @@ struct TopK {
 
   /// As selecting.hpp says.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const { return static_cast<std::uint64_t>(kept(n)); }
-  [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values) const;
+  [[nodiscard]] std::vector<std::uint32_t> select(std::span<const float> values, const Threads& threads = {}) const;
   [[nodiscard]] Bytes selection_bytes(std::int64_t n) const;
   Bytes write_selection(std::span<const std::uint32_t> indices, std::int64_t n, std::span<std::byte> to) const;
   bool read_selection(std::span<const std::byte> from, std::int64_t n, std::span<std::uint32_t> indices) const;

@@ -5,9 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 #include <reef/codec/detail/bits.hpp>
+#include <reef/codec/detail/blocks.hpp>
+#include <reef/codec/detail/largest.hpp>
 #include <reef/codec/detail/selected.hpp>
 #include <reef/codec/top_k.hpp>
 
@@ -90,11 +91,16 @@ REEF_INLINE void write_indices(std::span<const std::uint32_t> indices, std::int6
       std::uint32_t next = 0;
       for (const std::uint32_t index : indices) {
         const std::uint32_t gap = index - next;
-        writer.write(gap & ((std::uint64_t{1} << coding.parameter) - 1), coding.parameter);
-        for (std::uint32_t ones = gap >> coding.parameter; ones > 0;) {
-          const std::uint32_t some = std::min(ones, 31U);
-          writer.write((std::uint64_t{1} << some) - 1, some);
-          ones -= some;
+        const std::uint64_t low = gap & ((std::uint64_t{1} << coding.parameter) - 1);
+        std::uint32_t ones = gap >> coding.parameter;
+        if (coding.parameter + ones < 32) {
+          writer.write(((std::uint64_t{1} << ones) - 1) << coding.parameter | low, coding.parameter + ones + 1);
+          next = index + 1;
+          continue;
+        }
+        writer.write(low, coding.parameter);
+        for (; ones > 0; ones -= std::min(ones, 31U)) {
+          writer.write((std::uint64_t{1} << std::min(ones, 31U)) - 1, std::min(ones, 31U));
         }
         writer.write(0, 1);
         next = index + 1;
@@ -179,42 +185,15 @@ REEF_INLINE IndexCoding coding_said(std::span<const std::byte> from) {
   return {static_cast<IndexForm>(from[0]), std::to_integer<std::uint8_t>(from[1]), from.size() - 2};
 }
 
-REEF_INLINE std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k) {
-  constexpr unsigned low_bits = 16;
-  const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(k, static_cast<std::int64_t>(values.size())));
-  std::vector<std::uint32_t> indices;
-  indices.reserve(wanted);
-  if (wanted == 0) return indices;
-  std::vector<std::uint32_t> classes(std::size_t{1} << (31 - low_bits));  // by the high bits of the magnitude
-  for (const float value : values) ++classes[detail::magnitude_bits(value) >> low_bits];
-  std::size_t above = 0;  // numbers of higher classes than that of the k-th
-  std::size_t last = classes.size() - 1;
-  while (above + classes[last] < wanted) above += classes[last--];
-  std::vector<std::uint32_t> candidates;
-  candidates.reserve(classes[last]);
-  for (const float value : values) {
-    const std::uint32_t bits = detail::magnitude_bits(value);
-    if (bits >> low_bits == last) candidates.push_back(bits);
-  }
-  const std::size_t of_class = wanted - above;  // from 1
-  const auto kth = candidates.begin() + static_cast<std::ptrdiff_t>(of_class - 1);
-  std::nth_element(candidates.begin(), kth, candidates.end(), std::greater<>{});
-  const std::uint32_t threshold = *kth;
-  const auto larger = std::count_if(candidates.begin(), kth, [&](std::uint32_t bits) { return bits > threshold; });
-  std::size_t as_large = of_class - static_cast<std::size_t>(larger);  // that are taken, the lowest
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint32_t bits = detail::magnitude_bits(values[i]);
-    if (bits < threshold || (bits == threshold && as_large == 0)) continue;
-    if (bits == threshold) --as_large;
-    indices.push_back(static_cast<std::uint32_t>(i));
-  }
-  return indices;
+REEF_INLINE std::vector<std::uint32_t> largest_indices(std::span<const float> values, std::int64_t k,
+                                                       const Threads& threads) {
+  return detail::largest(values, std::min(k, static_cast<std::int64_t>(values.size())), threads).indices;
 }
 
 REEF_INLINE std::int64_t TopK::kept(std::int64_t n) const { return detail::one_in(ratio, n, name); }
 
-REEF_INLINE std::vector<std::uint32_t> TopK::select(std::span<const float> values) const {
-  return largest_indices(values, kept(static_cast<std::int64_t>(values.size())));
+REEF_INLINE std::vector<std::uint32_t> TopK::select(std::span<const float> values, const Threads& threads) const {
+  return largest_indices(values, kept(static_cast<std::int64_t>(values.size())), threads);
 }
 
 REEF_INLINE Bytes TopK::selection_bytes(std::int64_t n) const {
@@ -233,14 +212,16 @@ REEF_INLINE bool TopK::read_selection(std::span<const std::byte> from, std::int6
 }
 
 REEF_INLINE Bytes TopK::encoded_bytes(std::int64_t n) const { return detail::selected_bytes(*this, n); }
-REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byte> message) const {
-  return detail::encode_selected(*this, values, message);
+REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byte> message,
+                               const Threads& threads) const {
+  return detail::encode_selected(*this, values, message, threads);
 }
 REEF_INLINE Bytes TopK::encode_residual(std::span<float> values, std::span<std::byte> message) const {
   return detail::encode_selected_residual(*this, values, message);
 }
-REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<float> values) const {
-  detail::decode_selected(*this, message, values);
+REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<float> values,
+                              const Threads& threads) const {
+  detail::decode_selected(*this, message, values, threads);
 }
 REEF_INLINE void TopK::accumulate(std::span<const std::byte> message, std::span<float> values) const {
   detail::accumulate_selected(*this, message, values);

@@ -8,6 +8,7 @@
 
 #include <reef/codec/message.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/threads.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/core/units.hpp>
 
@@ -26,6 +27,8 @@ namespace reef::inline v0::codec {
 ///
 /// | wire   | 8 bits a number, and 8 bytes                                                                    |
 /// | rounds | half to even; what is beyond three deviations has the last index of its side                    |
+/// | sums   | of mean and deviation in fp64, of 65536 numbers at a time: sixteen interleaved ones, halves onto halves;  |
+/// |        | squares are of the numbers less those 65536's mean, and then moved                               |
 /// | not finite | all decodes to NaN                                                                           |
 ///
 /// Source: hivemind, UNIFORM_8BIT. Deviation: an index stands for mean + (index - 128) step; hivemind sends the mean of
@@ -42,10 +45,11 @@ struct Uniform8 {
   };
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
-  Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
-  void decode(std::span<const std::byte> message, std::span<float> values) const;
+  Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
+  void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 
-  [[nodiscard]] Scale quantize(std::span<const float> values, std::span<std::uint8_t> indices) const;
+  [[nodiscard]] Scale quantize(std::span<const float> values, std::span<std::uint8_t> indices,
+                               const Threads& threads = {}) const;
   /// The mean of the numbers of each index, 0 where there are none.
   [[nodiscard]] static std::array<float, 256> bucket_means(std::span<const float> values,
                                                            std::span<const std::uint8_t> indices);

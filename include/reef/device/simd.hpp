@@ -39,6 +39,11 @@ namespace reef::inline v0::device {
 /// |          | or as the third argument; keep(v, count) makes the others 0                          |
 /// | members  | + - * / and unary -, fma, sqrt, max, min, select_less, round, scale, sum, largest,   |
 /// |          | exp; max and min give b where a lane is NaN; sum and largest fold in a fixed order   |
+/// | halves   | load_halves(p, count, table): of 16 numbers those that halves of bytes say, the high first;    |
+/// |          | store_halves(p, count, t): how many of t[0] < ... < t[14] a lane is above; t has 16      |
+/// | bits     | of floats: store_bytes(p, count) stores numbers of [0, 256), cut, as bytes; store_keys(p) all |
+/// |          | lanes as integers without sign that ascend as they do, from -NaN to NaN;              |
+/// |          | magnitudes_above(v, bits) has a bit for each lane whose bits but the sign are above `bits` |
 /// | cost     | none: everything is inlined into one function of the right target, also at -O2 and   |
 /// |          | without any -m flag                                                                  |
 /// | double   | always Portable: exact enough for reference, not for speed                           |

@@ -43,7 +43,6 @@ REEF_INLINE std::uint32_t crc32c_portable(std::uint32_t crc, const std::byte* da
   return crc;
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
 /// a b modulo the polynomial; the highest bit is the constant term.
 constexpr std::uint32_t crc32c_product(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
@@ -54,6 +53,7 @@ constexpr std::uint32_t crc32c_product(std::uint32_t a, std::uint32_t b) {
   return product;
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
 /// Bytes of each of the three streams; a power of two.
 inline constexpr std::size_t crc32c_stream = 2048;
 
@@ -111,6 +111,15 @@ REEF_INLINE std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t
   if (has_sse42) return ~detail::crc32c_sse42(crc, bytes.data(), bytes.size());
 #endif
   return ~detail::crc32c_portable(crc, bytes.data(), bytes.size());
+}
+
+REEF_INLINE std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::uint64_t second_bytes) {
+  std::uint32_t of_zeros = 0x80000000U >> 8;  // of one byte; squared for twice as many
+  for (; second_bytes != 0; second_bytes >>= 1) {
+    if ((second_bytes & 1U) != 0) first = detail::crc32c_product(of_zeros, first);
+    of_zeros = detail::crc32c_product(of_zeros, of_zeros);
+  }
+  return first ^ second;
 }
 
 }  // namespace reef::inline v0::io

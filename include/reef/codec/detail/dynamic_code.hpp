@@ -1,10 +1,9 @@
 #pragma once
 
 #include <array>
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 
+#include <reef/codec/detail/steps.hpp>
 #include <reef/core/inline.hpp>
 
 namespace reef::inline v0::codec::detail {
@@ -20,32 +19,15 @@ public:
 
   [[nodiscard]] float value(std::uint8_t index) const { return values_[index]; }
 
+  [[nodiscard]] const std::array<float, 256>& values() const { return values_; }
+
   /// The nearest value to v of [-1, 1]; of two, the lower; of NaN, index 0.
-  [[nodiscard]] std::uint8_t index_of(float v) const {
-    const auto bits = std::bit_cast<std::uint32_t>(v);
-    const std::uint32_t magnitude = bits & 0x7fffffffU;
-    if (magnitude > infinity) return 0;
-    std::uint32_t bin = magnitude >> bin_shift;
-    bin = bin < first_bin ? 0 : bin > last_bin ? last_bin - first_bin : bin - first_bin;
-    const std::size_t negative = bits >> 31;
-    const Bin& of = bins_[negative][bin];
-    const unsigned k = of.below + (magnitude > of.threshold ? 1U : 0U);
-    return static_cast<std::uint8_t>(negative != 0 ? 127U - k : 127U + k);
-  }
+  [[nodiscard]] std::uint8_t index_of(float v) const { return steps_(v); }
+  [[nodiscard]] const Steps& steps() const { return steps_; }
 
 private:
-  /// Magnitudes of one exponent and six more bits: at most one threshold lies between them.
-  struct Bin {
-    std::uint32_t threshold = infinity;  ///< the bits of a magnitude: those above it have the next value
-    std::uint32_t below = 0;             ///< how many values lie below
-  };
-  static constexpr std::uint32_t infinity = 0x7f800000U;
-  static constexpr unsigned bin_shift = 17;
-  static constexpr std::uint32_t first_bin = 104U << 6;  ///< 2^-23, below which all is 0
-  static constexpr std::uint32_t last_bin = 127U << 6;   ///< 1
-
-  std::array<float, 256> values_{};
-  std::array<std::array<Bin, last_bin - first_bin + 1>, 2> bins_{};
+  std::array<float, 256> values_;
+  Steps steps_;
 };
 
 /// The one that there is.

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <bit>
+#include <cmath>
+#include <cstddef>
+
 #include <reef/codec/detail/dynamic_code.hpp>
 
 namespace reef::inline v0::codec::detail {
@@ -23,33 +27,28 @@ inline constexpr std::array<std::uint32_t, 127> dynamic_magnitudes{
     0x3f4bcccd, 0x3f4f6666, 0x3f530000, 0x3f56999a, 0x3f5a3333, 0x3f5dcccd, 0x3f616666, 0x3f650000,
     0x3f68999a, 0x3f6c3333, 0x3f6fcccd, 0x3f736666, 0x3f770000, 0x3f7a999a, 0x3f7e3333};
 
-REEF_INLINE DynamicCode::DynamicCode() {
-  const auto magnitude = [](std::size_t k) {  // 0, the 127, 1
-    return k == 0 ? 0.0F : k > 127 ? 1.0F : std::bit_cast<float>(dynamic_magnitudes[k - 1]);
-  };
-  for (std::size_t k = 0; k <= 128; ++k) {
-    values_[127 + k] = magnitude(k);
-    if (k <= 127) values_[127 - k] = k == 0 ? 0.0F : -magnitude(k);
+inline std::array<float, 256> dynamic_values() {
+  std::array<float, 256> values{};
+  for (std::size_t k = 0; k < dynamic_magnitudes.size(); ++k) {
+    values[128 + k] = std::bit_cast<float>(dynamic_magnitudes[k]);
+    values[126 - k] = -values[128 + k];
   }
-  for (const std::size_t negative : {0U, 1U}) {
-    const std::size_t most = negative != 0 ? 127 : 128;  // there is no -1
-    std::uint32_t below = 0;
-    for (std::uint32_t bin = 0; bin < bins_[negative].size(); ++bin) {
-      Bin& of = bins_[negative][bin];
-      of.below = below;
-      if (below == most) continue;
-      // The last magnitude that is nearer to the lower value, or as near where that has the lower index.
-      const double middle = (static_cast<double>(magnitude(below)) + static_cast<double>(magnitude(below + 1))) / 2;
-      auto threshold = std::bit_cast<std::uint32_t>(static_cast<float>(middle));
-      const auto rounded = static_cast<double>(std::bit_cast<float>(threshold));
-      if (rounded > middle || (negative != 0 && rounded == middle)) --threshold;
-      const std::uint32_t end = bin + 1 == bins_[negative].size() ? infinity : (first_bin + bin + 1) << bin_shift;
-      if (threshold + 1 >= end) continue;  // no magnitude of the bin is above it
-      of.threshold = threshold;
-      ++below;
-    }
-  }
+  values[255] = 1;
+  return values;
 }
+
+/// The last numbers that are no nearer to the next value: what is above has the higher index.
+inline std::array<float, 255> dynamic_thresholds(const std::array<float, 256>& values) {
+  std::array<float, 255> thresholds{};
+  for (std::size_t i = 0; i < thresholds.size(); ++i) {
+    const double middle = (static_cast<double>(values[i]) + static_cast<double>(values[i + 1])) / 2;
+    thresholds[i] = static_cast<float>(middle);
+    if (static_cast<double>(thresholds[i]) > middle) thresholds[i] = std::nextafter(thresholds[i], -2.0F);
+  }
+  return thresholds;
+}
+
+REEF_INLINE DynamicCode::DynamicCode() : values_(dynamic_values()), steps_(dynamic_thresholds(values_)) {}
 
 REEF_INLINE const DynamicCode& dynamic_code() {
   static const DynamicCode code;

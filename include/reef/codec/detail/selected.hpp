@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include <reef/codec/detail/blocks.hpp>
 #include <reef/codec/message.hpp>
+#include <reef/codec/threads.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/units.hpp>
@@ -50,38 +52,50 @@ float scale_of(const C& format, std::int64_t n) {
 }
 
 template <class C>
+std::vector<std::uint32_t> select_with(const C& format, std::span<const float> values, const Threads& threads) {
+  if constexpr (requires { format.select(values, threads); }) {
+    return format.select(values, threads);
+  } else {
+    return format.select(values);
+  }
+}
+
+template <class C>
 Bytes selected_bytes(const C& format, std::int64_t n) {
   return message_head_bytes + sizeof(float) * static_cast<Bytes>(format.kept(n)) + format.selection_bytes(n);
 }
 
 /// Calls sent(index) for each number that was sent, when all is written.
 template <class C, class F>
-Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message, const F& sent) {
+Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message, const Threads& threads,
+                      const F& sent) {
   const auto n = static_cast<std::int64_t>(values.size());
   const MessageHead head = head_of(format, n);
   const std::span<std::byte> payload = begin_message(message, head, selected_bytes(format, n) - message_head_bytes);
-  const std::vector<std::uint32_t> indices = format.select(values);
+  const std::vector<std::uint32_t> indices = select_with(format, values, threads);
   std::byte* at = payload.data();
   for (const std::uint32_t index : indices) {
     std::memcpy(at, &values[index], sizeof(float));
     at += sizeof(float);
   }
   const std::size_t kept = indices.size() * sizeof(float);
-  const Bytes bytes = seal_message(message, head, kept + format.write_selection(indices, n, payload.subspan(kept)));
+  const Bytes bytes = seal_message(message, head, kept + format.write_selection(indices, n, payload.subspan(kept)),
+                                   threads);
   for (const std::uint32_t index : indices) sent(index);
   return bytes;
 }
 
 template <class C>
-Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message) {
-  return encode_selected(format, values, message, [](std::uint32_t) {});
+Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message,
+                      const Threads& threads = {}) {
+  return encode_selected(format, values, message, threads, [](std::uint32_t) {});
 }
 
 template <class C>
 Bytes encode_selected_residual(const C& format, std::span<float> values, std::span<std::byte> message) {
   const auto n = static_cast<std::int64_t>(values.size());
   const float scale = scale_of(format, n);
-  return encode_selected(format, values, message, [values, scale](std::uint32_t index) {
+  return encode_selected(format, values, message, {}, [values, scale](std::uint32_t index) {
     values[index] = scale == 1 ? 0 : values[index] - values[index] * scale;
   });
 }
@@ -98,38 +112,47 @@ std::vector<std::uint32_t> selection_of(const C& format, std::span<const std::by
   return indices;
 }
 
-/// Calls begin(), then each(index, number), of a message that is believed.
-template <class C, class Begin, class Each>
-void open_selected(const C& format, std::span<const std::byte> message, std::int64_t n, const Begin& begin,
-                   const Each& each) {
+/// What a message has that is believed: its numbers as they were sent, and which they are.
+struct OpenedSelection {
+  std::vector<std::uint32_t> indices{};
+  const std::byte* numbers = nullptr;
+  float scale = 1;
+
+  [[nodiscard]] float number(std::size_t i) const {
+    float value = 0;
+    std::memcpy(&value, numbers + i * sizeof value, sizeof value);
+    return scale == 1 ? value : value * scale;
+  }
+};
+
+template <class C>
+OpenedSelection open_selected(const C& format, std::span<const std::byte> message, std::int64_t n,
+                              const Threads& threads = {}) {
   const Bytes kept = sizeof(float) * static_cast<Bytes>(format.kept(n));
   const auto payload =
-      open_message(message, head_of(format, n), kept, selected_bytes(format, n) - message_head_bytes);
-  const std::vector<std::uint32_t> indices = selection_of(format, payload.subspan(static_cast<std::size_t>(kept)), n);
-  const float scale = scale_of(format, n);
-  begin();
-  const std::byte* at = payload.data();
-  for (const std::uint32_t index : indices) {
-    float value = 0;
-    std::memcpy(&value, at, sizeof value);
-    at += sizeof value;
-    each(index, rescaling<C> ? value * scale : value);
-  }
+      open_message(message, head_of(format, n), kept, selected_bytes(format, n) - message_head_bytes, threads);
+  return {selection_of(format, payload.subspan(static_cast<std::size_t>(kept)), n), payload.data(), scale_of(format, n)};
 }
 
 template <class C>
-void decode_selected(const C& format, std::span<const std::byte> message, std::span<float> values) {
-  open_selected(
-      format, message, static_cast<std::int64_t>(values.size()),
-      [&] { std::fill(values.begin(), values.end(), 0.0F); },
-      [&](std::uint32_t index, float value) { values[index] = value; });
+void decode_selected(const C& format, std::span<const std::byte> message, std::span<float> values,
+                     const Threads& threads = {}) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  const OpenedSelection opened = open_selected(format, message, n, threads);
+  const std::vector<std::uint32_t>& indices = opened.indices;
+  each_part(threads, n, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::fill(values.begin() + begin, values.begin() + end, 0.0F);
+    auto index = std::lower_bound(indices.begin(), indices.end(), static_cast<std::uint32_t>(begin));
+    for (; index != indices.end() && static_cast<std::int64_t>(*index) < end; ++index) {
+      values[*index] = opened.number(static_cast<std::size_t>(index - indices.begin()));
+    }
+  });
 }
 
 template <class C>
 void accumulate_selected(const C& format, std::span<const std::byte> message, std::span<float> values) {
-  open_selected(
-      format, message, static_cast<std::int64_t>(values.size()), [] {},
-      [&](std::uint32_t index, float value) { values[index] += value; });
+  const OpenedSelection opened = open_selected(format, message, static_cast<std::int64_t>(values.size()));
+  for (std::size_t i = 0; i < opened.indices.size(); ++i) values[opened.indices[i]] += opened.number(i);
 }
 
 }  // namespace reef::inline v0::codec::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <immintrin.h>
@@ -75,6 +76,54 @@ struct Vector<float, Avx2> {
     store(part);
     for (std::int64_t i = 0; i < count; ++i) to[i] = part[i];
   }
+  REEF_TARGET_AVX2 static Vector load_halves(const std::uint8_t* from, std::int64_t count, const float* table) {
+    std::int32_t bytes = 0;
+    if (count >= width) {
+      __builtin_memcpy(&bytes, from, 4);
+    } else {
+      for (std::int64_t i = 0; i < (count + 1) / 2; ++i) bytes |= from[i] << (8 * i);
+    }
+    const __m256i wide = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(bytes));
+    const __m256i at = _mm256_or_si256(_mm256_srli_epi64(wide, 4), _mm256_slli_epi64(wide, 32));  // its low four bits
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), at);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), at);
+    return of(_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(at, 28))));
+  }
+  REEF_TARGET_AVX2 void store_halves(std::uint8_t* to, std::int64_t count, const float* thresholds) const {
+    // A search: `steps` is known but for its last four bits, then three, ...
+    const __m256 low = _mm256_loadu_ps(thresholds);
+    const __m256 high = _mm256_loadu_ps(thresholds + 8);
+    const __m256i upper = above(_mm256_set1_ps(thresholds[7]));
+    __m256i steps = _mm256_and_si256(upper, _mm256_set1_epi32(8));
+    steps = finer<4>(steps, upper, low, high);
+    steps = finer<2>(steps, upper, low, high);
+    steps = finer<1>(steps, upper, low, high);
+    const __m256i both = _mm256_or_si256(_mm256_slli_epi64(steps, 4), _mm256_srli_epi64(steps, 32));  // low bytes
+    const __m256i order = _mm256_setr_epi8(0, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                           -1, -1, 0, 8, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m256i bytes = _mm256_shuffle_epi8(both, order);
+    const int four = _mm_cvtsi128_si32(_mm_or_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1)));
+    __builtin_memcpy(to, &four, count >= width ? 4 : static_cast<std::size_t>((count + 1) / 2));
+  }
+  REEF_TARGET_AVX2 void store_bytes(std::uint8_t* to, std::int64_t count) const {
+    const __m256i all = _mm256_cvttps_epi32(raw());
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+    const __m128i bytes = _mm_packus_epi16(words, words);
+    if (count >= width) return _mm_storel_epi64(static_cast<__m128i*>(static_cast<void*>(to)), bytes);
+    std::uint8_t part[2 * width];
+    _mm_storeu_si128(static_cast<__m128i*>(static_cast<void*>(part)), bytes);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = part[i];
+  }
+  REEF_TARGET_AVX2 void store_keys(std::uint32_t* to) const {
+    const __m256i bits = _mm256_castps_si256(raw());
+    const __m256i flips = _mm256_or_si256(_mm256_srai_epi32(bits, 31), _mm256_set1_epi32(INT32_MIN));
+    _mm256_storeu_si256(static_cast<__m256i*>(static_cast<void*>(to)), _mm256_xor_si256(bits, flips));
+  }
+  REEF_TARGET_AVX2 friend inline std::uint32_t magnitudes_above(const Vector& a, std::int32_t bits) {
+    const __m256i magnitudes = _mm256_and_si256(_mm256_castps_si256(a.raw()), _mm256_set1_epi32(INT32_MAX));
+    const __m256i above = _mm256_cmpgt_epi32(magnitudes, _mm256_set1_epi32(bits));
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(above)));
+  }
   REEF_TARGET_AVX2 friend inline Vector operator+(const Vector& a, const Vector& b) {
     return of(_mm256_add_ps(a.raw(), b.raw()));
   }
@@ -147,6 +196,17 @@ private:
     const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(near, quiet, nan), 16);
     return _mm256_castsi256_si128(
         _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0b1000));
+  }
+  [[nodiscard]] REEF_TARGET_AVX2 __m256i above(__m256 other) const {
+    return _mm256_castps_si256(_mm256_cmp_ps(raw(), other, _CMP_GT_OQ));
+  }
+  // One more bit of a search of 15 thresholds.
+  template <int bit>
+  [[nodiscard]] REEF_TARGET_AVX2 __m256i finer(__m256i steps, __m256i upper, __m256 low, __m256 high) const {
+    const __m256i at = _mm256_add_epi32(steps, _mm256_set1_epi32(bit - 1));
+    const __m256 middle = _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, at), _mm256_permutevar8x32_ps(high, at),
+                                           _mm256_castsi256_ps(upper));
+    return _mm256_or_si256(steps, _mm256_and_si256(above(middle), _mm256_set1_epi32(bit)));
   }
   REEF_TARGET_AVX2 static __m256 power(__m256i n) {  // 2^n
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));

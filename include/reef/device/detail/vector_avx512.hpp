@@ -57,6 +57,40 @@ struct Vector<float, Avx512> {
   REEF_TARGET_AVX512 void store(Bfloat16* to, std::int64_t count) const {
     _mm256_mask_storeu_epi16(to, first(count), rounded());
   }
+  REEF_TARGET_AVX512 static Vector load_halves(const std::uint8_t* from, std::int64_t count, const float* table) {
+    const __m128i bytes = count >= width ? _mm_loadl_epi64(static_cast<const __m128i*>(static_cast<const void*>(from)))
+                                         : _mm_maskz_loadu_epi8(first((count + 1) / 2), from);
+    const __m512i wide = _mm512_maskz_cvtepu8_epi64(0xFF, bytes);
+    const __m512i at = _mm512_or_si512(_mm512_maskz_srli_epi64(0xFF, wide, 4), _mm512_maskz_slli_epi64(0xFF, wide, 32));
+    return of(_mm512_maskz_permutexvar_ps(all, at, _mm512_loadu_ps(table)));  // by the low four bits
+  }
+  REEF_TARGET_AVX512 void store_halves(std::uint8_t* to, std::int64_t count, const float* thresholds) const {
+    // A search: `steps` is known but for its last four bits, then three, ...
+    const __m512 table = _mm512_loadu_ps(thresholds);
+    __m512i steps = _mm512_maskz_mov_epi32(above(_mm512_set1_ps(thresholds[7])), _mm512_set1_epi32(8));
+    steps = finer<4>(steps, table);
+    steps = finer<2>(steps, table);
+    steps = finer<1>(steps, table);
+    const __m512i both =
+        _mm512_or_si512(_mm512_maskz_slli_epi64(0xFF, steps, 4), _mm512_maskz_srli_epi64(0xFF, steps, 32));  // low bytes
+    const __m128i bytes = _mm512_maskz_cvtepi64_epi8(0xFF, both);
+    if (count >= width) return _mm_storel_epi64(static_cast<__m128i*>(static_cast<void*>(to)), bytes);
+    _mm_mask_storeu_epi8(to, first((count + 1) / 2), bytes);
+  }
+  REEF_TARGET_AVX512 void store_bytes(std::uint8_t* to, std::int64_t count) const {
+    const __m128i bytes = _mm512_maskz_cvtepi32_epi8(all, _mm512_maskz_cvttps_epi32(all, raw()));
+    if (count >= width) return _mm_storeu_si128(static_cast<__m128i*>(static_cast<void*>(to)), bytes);
+    _mm_mask_storeu_epi8(to, first(count), bytes);
+  }
+  REEF_TARGET_AVX512 void store_keys(std::uint32_t* to) const {
+    const __m512i bits = _mm512_castps_si512(raw());
+    const __m512i flips = _mm512_or_si512(_mm512_maskz_srai_epi32(all, bits, 31), _mm512_set1_epi32(INT32_MIN));
+    _mm512_storeu_si512(to, _mm512_xor_si512(bits, flips));
+  }
+  REEF_TARGET_AVX512 friend inline std::uint32_t magnitudes_above(const Vector& a, std::int32_t bits) {
+    const __m512i magnitudes = _mm512_and_si512(_mm512_castps_si512(a.raw()), _mm512_set1_epi32(INT32_MAX));
+    return _mm512_cmpgt_epi32_mask(magnitudes, _mm512_set1_epi32(bits));
+  }
   REEF_TARGET_AVX512 friend inline Vector operator+(const Vector& a, const Vector& b) {
     return of(_mm512_add_ps(a.raw(), b.raw()));
   }
@@ -137,6 +171,16 @@ private:
     const __m512i upper =
         _mm512_maskz_srli_epi32(all, _mm512_mask_blend_epi32(nan, near, quiet), 16);
     return _mm512_maskz_cvtepi32_epi16(all, upper);
+  }
+  [[nodiscard]] REEF_TARGET_AVX512 __mmask16 above(__m512 other) const {
+    return _mm512_cmp_ps_mask(raw(), other, _CMP_GT_OQ);
+  }
+  // One more bit of a search of 15 thresholds.
+  template <int bit>
+  [[nodiscard]] REEF_TARGET_AVX512 __m512i finer(__m512i steps, __m512 table) const {
+    const __m512i at = _mm512_add_epi32(steps, _mm512_set1_epi32(bit - 1));
+    const __m512 middle = _mm512_maskz_permutexvar_ps(all, at, table);
+    return _mm512_mask_add_epi32(steps, above(middle), steps, _mm512_set1_epi32(bit));
   }
   // A mask of the first `count` lanes; count is at least 0.
   REEF_TARGET_AVX512 static __mmask16 first(std::int64_t count) {

@@ -73,6 +73,46 @@ struct Vector<T, Portable> {
     for (std::int64_t i = 0; i < width && i < count; ++i) to[i] = Bfloat16(lane[i]);
   }
 
+  static Vector load_halves(const std::uint8_t* from, std::int64_t count, const T* table) {
+    Vector result(T(0));
+    if (count >= width) {
+      for (std::int64_t i = 0; i < width; i += 2) {
+        result.lane[i] = table[from[i / 2] >> 4];
+        result.lane[i + 1] = table[from[i / 2] & 15];
+      }
+      return result;
+    }
+    for (std::int64_t i = 0; i < count; ++i) result.lane[i] = table[from[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+    return result;
+  }
+  void store_halves(std::uint8_t* to, std::int64_t count, const T* thresholds) const {
+    Integers steps{};
+    for (std::int64_t k = 0; k < 15; ++k) steps -= raw() > Vector(thresholds[k]).raw();
+    for (std::int64_t i = 0; i < width && i < count; i += 2) {
+      to[i / 2] = static_cast<std::uint8_t>(steps[i] << 4 | steps[i + 1]);
+    }
+  }
+  void store_bytes(std::uint8_t* to, std::int64_t count) const {
+    for (std::int64_t i = 0; i < width && i < count; ++i) to[i] = static_cast<std::uint8_t>(static_cast<int>(lane[i]));
+  }
+  void store_keys(std::uint32_t* to) const {
+    const Integers bits = integers();
+    const Integers keys = bits ^ (bits >> 31 | std::numeric_limits<Integer>::min());
+    __builtin_memcpy(to, &keys, sizeof keys);
+  }
+  friend std::uint32_t magnitudes_above(const Vector& a, std::int32_t bits) {
+    const Integers above = (a.integers() & std::numeric_limits<Integer>::max()) > bits;
+#if defined(__x86_64__)
+    __m128 mask;
+    __builtin_memcpy(&mask, &above, sizeof mask);
+    return static_cast<std::uint32_t>(_mm_movemask_ps(mask));
+#else
+    std::uint32_t mask = 0;
+    for (std::int64_t i = 0; i < width; ++i) mask |= (above[i] != 0 ? 1U : 0U) << i;
+    return mask;
+#endif
+  }
+
   friend Vector operator+(const Vector& a, const Vector& b) { return of(a.raw() + b.raw()); }
   friend Vector operator-(const Vector& a, const Vector& b) { return of(a.raw() - b.raw()); }
   friend Vector operator*(const Vector& a, const Vector& b) { return of(a.raw() * b.raw()); }
@@ -143,6 +183,11 @@ private:
 
   [[nodiscard]] Raw raw() const {
     Raw value;
+    __builtin_memcpy(&value, lane, sizeof value);
+    return value;
+  }
+  [[nodiscard]] Integers integers() const {
+    Integers value;
     __builtin_memcpy(&value, lane, sizeof value);
     return value;
   }

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+#include <reef/core/language.hpp>
+
+namespace reef::inline v0::codec {
+
+/// Whose threads share a codec's work: the caller's alone, or all of a lane's pool.
+///
+/// | lane   | what has `parallel(parts, function)`, as device::Host::Lane has; called on its thread. It outlives this |
+/// | order  | parts depend on the numbers alone, so that bytes are the same for any threads                         |
+///
+/// \code
+/// #include <reef/codec/blockwise8.hpp>
+/// #include <reef/device/host.hpp>
+/// // given: device::Host::Lane& lane, std::span<const float> values
+/// const codec::Blockwise8 format;
+/// std::vector<std::byte> message(format.encoded_bytes(static_cast<std::int64_t>(values.size())));
+/// lane.submit([&](device::Host::Lane& own) { format.encode(values, message, own); });
+/// lane.synchronize();
+/// \endcode
+class Threads {
+public:
+  /// The caller's.
+  Threads() = default;
+
+  template <class Lane>
+    requires requires(Lane& lane, void (*function)(std::int64_t)) { lane.parallel(std::int64_t{}, function); }
+  Threads(Lane& lane)  // NOLINT(google-explicit-constructor)
+      : lane_(std::addressof(lane)), run_([](void* of, std::int64_t parts, Call call, const void* context) {
+          static_cast<Lane*>(of)->parallel(parts, [=](std::int64_t part) { call(context, part); });
+        }) {}
+
+  /// function(part) for every part in [0, parts), in any order; blocks.
+  template <class F>
+  void operator()(std::int64_t parts, const F& function) const {
+    if (run_ == nullptr) {
+      for (std::int64_t part = 0; part < parts; ++part) function(part);
+      return;
+    }
+    run_(lane_, parts, [](const void* context, std::int64_t part) { (*static_cast<const F*>(context))(part); },
+         std::addressof(function));
+  }
+
+private:
+  using Call = void (*)(const void*, std::int64_t);
+
+  void* lane_ = nullptr;
+  void (*run_)(void*, std::int64_t, Call, const void*) = nullptr;
+};
+
+}  // namespace reef::inline v0::codec
