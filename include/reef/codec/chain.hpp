@@ -118,4 +118,7 @@ private:
   }
 };
 
+template <class A, class B>
+Chain(A, B) -> Chain<A, B>;
+
 }  // namespace reef::inline v0::codec
