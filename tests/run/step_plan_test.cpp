@@ -71,7 +71,7 @@ std::int64_t least_load(std::span<const std::int64_t> work, std::span<const std:
   return least;
 }
 
-TEST(StepPlan, shards_of_whole_parameters_load_no_rank_more_than_they_must) {
+TEST(StepPlan, shards_of_whole_parts_load_no_rank_more_than_they_must) {
   std::mt19937 draw(5);
   for (int round = 0; round < 300; ++round) {
     std::vector<std::int64_t> begins;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ template <class R>
 inline constexpr bool needs_whole_matrices<R> = R::needs_whole_matrices;
 
 /// An update rule that takes some parameters as whole matrices, and the others element by element. Shards of weights
-/// then end where parameters do, each rank with about as much work (run::whole_shard_offsets).
+/// then cut no such matrix, and give each rank about as much work (run::whole_shard_offsets).
 ///
 ///     W, states' = update_matrix(W, states, G)      of equal matrices the same bits, on any number of threads
 ///
@@ -65,8 +65,9 @@ concept matrix_rule = update_rule<R> && needs_whole_matrices<R> &&
   rule.update_matrix(matrix, n, 0.1, true);
 };
 
-/// Says in the plan which parameters the rule takes as whole matrices, and moves the bounds of shards to where
-/// parameters end. `threads`: the most that a rank has. A rule that needs no whole matrices changes nothing.
+/// Says in the plan which parameters the rule takes as whole matrices, and moves the bounds of shards so that none cuts
+/// one; others are cut between norm blocks. `threads`: the most that a rank has. A rule that needs no whole matrices
+/// changes nothing.
 ///
 /// Throws OptionError where a group wants what cannot be.
 ///
@@ -92,7 +93,6 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
   if constexpr (needs_whole_matrices<Rule>) {
     static_assert(matrix_rule<Rule>, "reef::optim: the rule needs whole matrices, but is no optim::matrix_rule.");
     const graph::Dag& dag = *plan.dag;
-    std::vector<std::int64_t> work;
     for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
       const Shape& shape = dag.parameters[p].spec.shape;
       const run::ParameterGroup* const group = plan.group_of(p);
@@ -107,12 +107,10 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
                             shape.text(), " as a matrix.\n  fix: takes_whole() of parameters with two axes alone.");
       }
       plan.matrices.of_parameter.emplace_back();
-      work.push_back(shape.size() * run::WholeMatrices::flops_of_element);
       if (!whole) continue;
-      const double flops = rule.matrix_flops(shape[0], shape[1]);
       plan.matrices.of_parameter.back() = {
-          shape[0], shape[1], Rule::template matrix_workspace<Device, E>(shape[0], shape[1], threads), flops};
-      work.back() += static_cast<std::int64_t>(flops);
+          shape[0], shape[1], Rule::template matrix_workspace<Device, E>(shape[0], shape[1], threads),
+          rule.matrix_flops(shape[0], shape[1])};
     }
     plan.matrices.states = Rule::matrix_states;
     std::vector<std::int64_t>& loads = plan.matrices.loads;
@@ -120,16 +118,26 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
     std::vector<std::int64_t> of_virtual_ranks(static_cast<std::size_t>(plan.virtual_ranks), 0);
     for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
       run::Bucket& bucket = plan.buckets[b];
-      std::vector<std::int64_t> of_bucket;
-      for (std::size_t p = 0; p < work.size(); ++p) {
-        if (plan.bucket_of_parameter[p] == static_cast<int>(b)) of_bucket.push_back(work[p]);
+      std::vector<std::int64_t> parts;
+      std::vector<std::int64_t> work;
+      for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+        if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
+        const std::int64_t begin = plan.layout.parameters[p] - bucket.begin;
+        const std::int64_t end = begin + dag.parameters[p].spec.shape.size();
+        const auto matrix = plan.matrices.of(p);
+        const std::int64_t each = matrix ? end - begin : run::norm_block;
+        for (std::int64_t at = begin; at < end; at += each) {
+          parts.push_back(at);
+          work.push_back(std::min(each, end - at) * run::WholeMatrices::flops_of_element +
+                         static_cast<std::int64_t>(matrix ? matrix->flops : 0));
+        }
       }
       std::vector<std::int64_t> of_members;
       for (const int member : bucket.group.members) of_members.push_back(loads[static_cast<std::size_t>(member)]);
-      bucket.shards = run::whole_shard_offsets(bucket.size(), bucket.parameters, of_bucket, of_members);
-      bucket.owners = plan.virtual_ranks == 1 ? bucket.shards
-                                              : run::whole_shard_offsets(bucket.size(), bucket.parameters, of_bucket,
-                                                                         of_virtual_ranks);
+      bucket.shards = run::whole_shard_offsets(bucket.size(), parts, work, of_members);
+      bucket.owners = plan.virtual_ranks == 1
+                          ? bucket.shards
+                          : run::whole_shard_offsets(bucket.size(), parts, work, of_virtual_ranks);
       for (std::size_t m = 0; m < of_members.size(); ++m) {
         loads[static_cast<std::size_t>(bucket.group.members[m])] = of_members[m];
       }

@@ -94,12 +94,13 @@ inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
   return offsets;
 }
 
-/// P + 1 offsets that give each of P ranks whole parameters of a bucket of n elements, by their work.
+/// P + 1 offsets that give each of P ranks whole parts of a bucket of n elements, by their work.
 ///
 ///     loads[r] += work of rank r's         the most that a rank is then loaded with is the least possible
 ///
-/// | order | parameters stay in theirs, so a rank may have none; among the shares of one maximum each is as near as |
-/// |       | may be to an equal part of what is left                                                                |
+/// | parts | where they begin, from 0 on, ascending: a matrix that stays whole, or a norm block                     |
+/// | order | parts stay in theirs, so a rank may have none; among the shares of one maximum each is as near as may  |
+/// |       | be to an equal part of what is left                                                                    |
 /// | loads | of the ranks, from the buckets before: what one has made uneven the next evens out                      |
 ///
 /// \code
@@ -107,12 +108,12 @@ inline std::vector<std::int64_t> shard_offsets(std::int64_t n, int ranks,
 /// const std::vector<std::int64_t> begins{0, 64, 128}, work{5, 3, 1};
 /// const std::vector<std::int64_t> offsets = run::whole_shard_offsets(192, begins, work, loads);  // 0, 64, 192
 /// \endcode
-inline std::vector<std::int64_t> whole_shard_offsets(std::int64_t n, std::span<const std::int64_t> parameters,
+inline std::vector<std::int64_t> whole_shard_offsets(std::int64_t n, std::span<const std::int64_t> parts,
                                                      std::span<const std::int64_t> work,
                                                      std::span<std::int64_t> loads) {
-  const std::size_t count = parameters.size();
+  const std::size_t count = parts.size();
   const std::size_t ranks = loads.size();
-  // The first parameter that ranks from the back need not take, if none takes beyond the bound: by the first of them.
+  // The first part that ranks from the back need not take, if none takes beyond the bound: by the first of them.
   const auto least_begins = [&](std::int64_t bound) {
     std::vector<std::size_t> begins(ranks + 1, count);
     for (std::size_t r = ranks; r-- > 0;) {
@@ -140,7 +141,7 @@ inline std::vector<std::int64_t> whole_shard_offsets(std::int64_t n, std::span<c
     const auto nearer = [&](std::int64_t one) { return loads[r] + one / 2 < fair && loads[r] + one <= bound; };
     while (next < count && (next < begins[r + 1] || nearer(work[next]))) loads[r] += work[next++];
     left -= loads[r];
-    offsets.push_back(next < count ? parameters[next] : n);
+    offsets.push_back(next < count ? parts[next] : n);
   }
   offsets.back() = n;
   return offsets;

@@ -78,7 +78,7 @@ struct StepPlan {
   OuterSchedule outer_schedule{};          ///< of ranks that step on their own
   std::vector<ParameterGroup> groups{};    ///< of parameters that are updated otherwise
   std::vector<int> group_of_parameter{};   ///< -1: none; empty: there are no groups
-  WholeMatrices matrices{};                ///< of the update rule; then shards end where parameters do
+  WholeMatrices matrices{};                ///< of the update rule; then no shard cuts one of these
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   SwapSchedule swapping{};                 ///< where the swap policy swaps
   /// `Drop` instructions mark device memory that nobody reads any more, and a checking device
