@@ -11,6 +11,7 @@
 #include <reef/run/executor.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/run/fold.hpp>
+#include <reef/run/fragment.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/instructions.hpp>
 #include <reef/run/kinds.hpp>

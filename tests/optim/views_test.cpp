@@ -78,7 +78,7 @@ struct PartsOf {
       return {v.arrived, v.weights, v.merged, v.master};
     }
     if (i.kind == kinds::outer_begin) {
-      const auto pieces = optim::detail::pieces_of(builder.plan, builder.stage());
+      const auto pieces = run::fragment_pieces(builder.plan, builder.rank());
       const std::size_t count =
           optim::detail::pieces_in(pieces, static_cast<std::size_t>(i.index)).size();
       const optim::OuterBeginView v(builder, i, count, outer_states);

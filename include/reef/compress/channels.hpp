@@ -56,6 +56,13 @@ struct Parameter {
   static constexpr schedule::Traffic traffic = schedule::Traffic::parameter;
 };
 
+/// The codec of how far ranks have gone on their own: of optim::DiLoCo.
+template <codec::any_codec C>
+struct PseudoGradient {
+  using Codec = C;
+  static constexpr schedule::Traffic traffic = schedule::Traffic::pseudo_gradient;
+};
+
 namespace detail {
 
 /// A channel that a compressor leaves as it is.
@@ -167,9 +174,10 @@ inline void require_floats(const run::StepPlan& plan) {
 /// |            | all-gather. Every message is a codec's, also a rank's own to itself: replicas never differ                 |
 /// | order      | what arrived is folded in the order of ranks, decoded: P ranks have the bits of virtual_ranks = P          |
 /// | wire       | at most encoded_bytes(n) of each message, exactly that where the codec is exact                            |
+/// | differences | of ranks that step on their own: EncodeShard, GatherEncoded, DecodeShards; a message for each parameter  |
 /// | memory     | of codecs that have one: of an edge on each end, of gradients on each rank for each owner's part, in units |
 /// |            | of the summed gradient; of what owners send back, on each owner. It changes with steps that count alone;   |
-/// |            | an evaluation leaves it. A checkpoint has it, and another number of ranks drops it                        |
+/// |            | an evaluation leaves it. That of differences changes with each outer step. A checkpoint has it, and another number of ranks drops it                        |
 /// | weights    | that travel by a codec which loses something are rounded from master weights, which owners keep            |
 /// | errors     | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)  |
 /// |            | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                   |
@@ -179,14 +187,17 @@ template <class... C>
 struct Channels {
   static_assert(detail::all_differ<C::traffic...>(),
                 "reef::compress::Channels: two codecs for one channel.\n  fix: one of each Activation, "
-                "ActivationGradient, Gradient, Parameter.");
+                "ActivationGradient, Gradient, Parameter, PseudoGradient.");
 
   using policy_tag = CompressTag;
   static constexpr bool lossless = (C::Codec::lossless && ...);
+  /// A codec of that channel is known before a program runs.
+  static constexpr bool carries(schedule::Traffic traffic) {
+    return ((C::traffic == traffic && !requires { C::Codec::known_later; }) || ...);
+  }
   static constexpr Payload payload =
-      ((C::traffic == schedule::Traffic::gradient && !requires { C::Codec::known_later; }) || ...)
-          ? Payload::encoded
-          : Payload::dense;
+      (carries(schedule::Traffic::gradient) ? Payload::encoded : Payload::dense) |
+      (carries(schedule::Traffic::pseudo_gradient) ? Payload::differences : Payload::none);
 
   template <schedule::Traffic traffic>
   using Codec = typename detail::CodecOf<traffic, C...>::type;
@@ -197,6 +208,7 @@ struct Channels {
     Codec<schedule::Traffic::activation_gradient> activation_gradient{};
     Codec<schedule::Traffic::gradient> gradient{};
     Codec<schedule::Traffic::parameter> parameter{};
+    Codec<schedule::Traffic::pseudo_gradient> pseudo_gradient{};
 
     /// AdaTopK: the links between all ranks, by which codecs with a ratio get one for each edge; their own is that of the
     /// slowest link. Not given: every edge has the codec's own.
@@ -263,6 +275,7 @@ private:
     call(schedule::Traffic::activation_gradient, options.activation_gradient);
     call(schedule::Traffic::gradient, options.gradient);
     call(schedule::Traffic::parameter, options.parameter);
+    call(schedule::Traffic::pseudo_gradient, options.pseudo_gradient);
   }
 
   template <class Own>

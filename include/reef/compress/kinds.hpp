@@ -34,7 +34,7 @@ inline constexpr std::string_view decode_shards = "DecodeShards";
 // What those come to in a process that stands for several ranks.
 inline constexpr std::string_view encode_in_place = "EncodeInPlace";
 
-// What was remembered of messages is kept once a step counts.
+// What was remembered of messages is kept once a step counts; of differences, once they are sent.
 inline constexpr std::string_view keep_memory = "KeepMemory";
 
 }  // namespace reef::inline v0::compress::kinds

@@ -101,9 +101,15 @@ struct EncodeInPlaceView {
   }
 };
 
-/// `KeepMemory`: where the verdict counts the step.
+/// What a KeepMemory asks: its Instruction::mode.
 ///
-///     reads        verdict, memory behind the step
+/// | verdict | whether the step counts                                                                     |
+/// | nothing | what was sent counts on all ranks, whatever becomes of a rank's own step                      |
+enum class Keeps : std::uint8_t { by_verdict, always };
+
+/// `KeepMemory`. Whoever writes one has set its mode.
+///
+///     reads        verdict unless it keeps always, memory behind the step
 ///     accumulates  kept memory
 template <class I>
 struct KeepMemoryView {
@@ -111,7 +117,7 @@ struct KeepMemoryView {
 
   explicit KeepMemoryView(I& keep, run::Lists lists = run::Lists::found) {
     run::Layout layout(keep, lists);
-    verdict = layout.reads(1);
+    verdict = layout.reads(keep.mode == static_cast<std::uint8_t>(Keeps::by_verdict) ? 1 : 0);
     next = layout.reads(1);
     memory = layout.accumulates(1);
   }

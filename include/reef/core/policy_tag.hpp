@@ -25,7 +25,7 @@ struct PrecisionTag {};
 /// | dense   | as they are: buffers add element by element                                             |
 /// | sparse  | some of them, others on each rank, left to the reduction to combine                      |
 /// | encoded | a codec's message for each owner, who decodes and folds them in the order of ranks         |
-enum class Payload : unsigned { none = 0, dense = 1, sparse = 2, encoded = 4 };
+enum class Payload : unsigned { none = 0, dense = 1, sparse = 2, encoded = 4, differences = 8 };
 
 constexpr Payload operator|(Payload a, Payload b) {
   return static_cast<Payload>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

@@ -63,6 +63,8 @@ REEF_HOST_DEVICE inline float max(float a, float b) { return a > b ? a : b; }
 REEF_HOST_DEVICE inline double max(double a, double b) { return a > b ? a : b; }
 REEF_HOST_DEVICE inline float min(float a, float b) { return a < b ? a : b; }
 REEF_HOST_DEVICE inline double min(double a, double b) { return a < b ? a : b; }
+REEF_HOST_DEVICE inline float select_less(float a, float b, float yes, float no) { return a < b ? yes : no; }
+REEF_HOST_DEVICE inline double select_less(double a, double b, double yes, double no) { return a < b ? yes : no; }
 
 namespace detail {
 

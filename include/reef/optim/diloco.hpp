@@ -38,13 +38,30 @@ namespace reef::inline v0::optim {
 ///     d_r = s_r - w_r;   w_r = s_r = outer(theta, d_r / P), with outer states of its own
 ///     meanwhile:         theta = outer(theta, sum over ranks of d_r / P)
 ///
+/// With a codec for pseudo-gradients (compress::PseudoGradient, Overlap::none or mix) each rank keeps theta whole, and what
+/// travels is how far ranks went, encoded:
+///
+///     d_r = decode(encode(theta - w_r + what the codec remembers))      to all ranks, its own included
+///     g = sum over ranks of c_r d_r, in their order, / P                or / how many have sent that number (Divisor)
+///     theta = outer(theta, g) on every rank, the same bits
+///
+/// c_r is 1, or with clip_to_median_norm min(1, median / |d_r|), of each parameter in the fragment; the median of an even
+/// number is the lower one. SparseLoCo is DiLoCo<AdamW, Sgd> with codec::ErrorFeedback<codec::Chain<codec::ChunkTopK,
+/// codec::TwoBit>>: the residual, with its decay, is in the place of the outer momentum. Chunks begin anew at each parameter: a
+/// rank's message of a piece of a fragment, which is what of it lies in one bucket, is one codec message for each parameter,
+/// one behind the other, so that bits do not depend on buckets. With a codec that loses nothing g differs from theta - mean
+/// of w_r by rounding alone: differences are summed, not weights.
+///
 /// | state   | per weight: the inner rule's states, and of bf16 a master weight, whole; the outer |
 /// |         | weight theta and the outer rule's states, / P                                      |
 /// | memory  | beside it the gradient; with Overlap::mix, while it lasts, a fragment as it leaves |
 /// |         | and arrives; with Overlap::eager s_r, its own outer states, and all that leaves    |
 /// |         | and arrives. AdamW in fp32, bytes a weight: 16 + 8 / P; mix 16 + 4 / F + 8 / P;    |
 /// |         | eager 28 + 8 / P                                                                   |
+/// |         | With a codec: theta, the outer rule's states and what the codec remembers whole, 16 + |
+/// |         | 4 + 4 for SparseLoCo; and while a piece folds, P differences of it                 |
 /// | wire    | per rank and H steps 2 (P-1)/P n numbers of sum_t<T>, n / F of them at a time;     |
+/// |         | with a codec its message of n numbers to each other rank: (P-1) times at most that; |
 /// |         | else nothing: losses and norms are each rank's own, and so are clipping and the    |
 /// |         | finite check                                                                       |
 /// | learns  | eager rounds apply late differences, which the outer momentum repeats: they want   |
@@ -54,7 +71,8 @@ namespace reef::inline v0::optim {
 /// |         | parameter() reads it then. set_parameter() sets theta and every rank's own         |
 /// | steps   | are inner steps, and so the learning rate and StepResult count; loss and norm are  |
 /// |         | those of this rank. A rank that skips a step counts it                             |
-/// | errors  | OptionError: H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays  |
+/// | errors  | OptionError: a codec with Overlap::eager, `senders` or the clip without a codec, the  |
+/// |         | clip on a device that is not the host; H < 1, F not in [1, H], mix not in [0, 1), an outer rule that decays  |
 /// |         | weights, virtual ranks. A loss or gradient that is not finite throws on its rank   |
 /// |         | alone; the others hear of it as MpiError                                           |
 ///
@@ -66,7 +84,8 @@ namespace reef::inline v0::optim {
 /// late means, which owners keep, and those of own differences, added. Deviations: a fragment is a range
 /// of the parameter layout in blocks of 4096, not a set of layers, so that fragments are of one size and
 /// bits do not depend on buckets. But for eager rounds ranks send weights, of which the owner makes g, so
-/// that none but the owner keeps theta. The papers say nothing of ranks with more or fewer micro-batches:
+/// that none but the owner keeps theta. SparseLoCo, arXiv 2508.15706, algorithm 1; the clip and residual decay 0.95 are
+/// Covenant-72B's, arXiv 2603.08163, whose code divides by senders, where the papers write 1 / P. The papers say nothing of ranks with more or fewer micro-batches:
 /// each rank counts the same.
 ///
 /// \code
@@ -83,7 +102,7 @@ struct DiLoCo {
   using Overlap = run::OuterSchedule::Overlap;
   static constexpr std::string_view name = "diloco";
   static constexpr bool sharded = false;
-  static constexpr Payload accepts = Payload::dense;
+  static constexpr Payload accepts = Payload::dense | Payload::differences;
   static constexpr bool needs_scalars = true;
   static constexpr bool supports_offload = true;
   static constexpr bool weights_are_committed = false;
@@ -91,6 +110,10 @@ struct DiLoCo {
   static_assert(!needs_whole_matrices<Outer>,
                 "reef::optim::DiLoCo<Inner, Outer>: Outer goes element by element, as Nesterov; an outer step is of "
                 "shards of fragments, which cut matrices.");
+
+  /// What the sum of the ranks' decoded differences is divided by: how many ranks there are, or how many have sent that number,
+  /// which is where what they sent is not 0.
+  enum class Divisor : std::uint8_t { peers, senders };
 
   /// TrainerOptions::optim.
   struct Options {
@@ -100,6 +123,9 @@ struct DiLoCo {
     double mix = 0.5;  ///< what a rank keeps of its own weights where the outer step overlaps
     Outer outer{};
     double outer_learning_rate = 0.7;
+    Divisor divisor = Divisor::peers;  ///< with a codec for pseudo-gradients alone, as the next
+    /// The norm of what a rank has sent of a parameter is brought down to the median of all ranks', where it is above.
+    bool clip_to_median_norm = false;
 
     /// Throws OptionError, naming the first option that cannot be.
     void validate() const {

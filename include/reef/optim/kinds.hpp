@@ -43,6 +43,8 @@ inline constexpr std::string_view install = "Install";
 // Of outer steps.
 inline constexpr std::string_view hand_out = "HandOut";
 inline constexpr std::string_view reduce_weights = "ReduceWeights";
+inline constexpr std::string_view differences = "Differences";
+inline constexpr std::string_view gather_differences = "GatherDifferences";
 inline constexpr std::string_view outer_update = "OuterUpdate";
 inline constexpr std::string_view outer_begin = "OuterBegin";
 inline constexpr std::string_view gather_outer = "GatherOuter";

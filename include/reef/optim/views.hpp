@@ -200,9 +200,25 @@ struct HandOverView {
   }
 };
 
+/// `Differences(p)`: how far a rank's own weights are from the outer ones.
+///
+///     reads    own weights, or the master weights if there are any; outer weights
+///     writes   outer - own
+template <class I>
+struct DifferencesView {
+  run::PartOf<I> own, outer, difference;
+
+  explicit DifferencesView(I& take, run::Lists lists = run::Lists::found) {
+    run::Layout layout(take, lists);
+    own = layout.reads(1);
+    outer = layout.reads(1);
+    difference = layout.writes(1);
+  }
+};
+
 /// `OuterUpdate(p)`: the outer rule's step of a shard.
 ///
-///     reads        sum of the ranks' weights
+///     reads        sum of the ranks' weights, or the differences of all ranks, one after the other
 ///     writes       outer weights in its place
 ///     accumulates  the outer rule's states, then the outer weights
 template <class I>

@@ -24,6 +24,7 @@
 #include <reef/io/checkpoint_folders.hpp>
 #include <reef/io/directory_lock.hpp>
 #include <reef/io/manifest.hpp>
+#include <reef/run/fragment.hpp>
 #include <reef/trainer/detail/agreement.hpp>
 #include <reef/trainer/detail/claim.hpp>
 #include <reef/trainer/detail/loader.hpp>
@@ -41,6 +42,7 @@ std::string text_of_memory(const Trainer<Policies...>& trainer) {
   Hash cuts;
   for (const run::Bucket& bucket : plan.buckets) cuts.add(bucket.begin).add(bucket.end);
   for (const graph::RemoteEdge& edge : plan.remote_edges) cuts.add(edge.tensor).add(edge.from).add(edge.to);
+  if (run::gathers_differences(plan)) cuts.add(plan.outer_schedule.fragments);
   bool remembers = false;
   for (const run::WireForm& form : plan.wire) {
     if (!form.encodes()) continue;

@@ -16,18 +16,21 @@
 
 namespace reef::inline v0::rules {
 
-/// R1. The optimizer's reduction can combine what the compressor sends.
+/// R1. The optimizer's reduction can combine what the compressor sends, in each form that it has.
 ///
 /// Two sparse messages name different entries of g, so a reduction that adds buffers element by
-/// element would add unrelated numbers.
+/// element would add unrelated numbers. A codec is for what an optimizer sends: gradients, of ranks that step together,
+/// or differences, of ranks that step on their own.
 template <class Compress, class Optim>
-concept payload_travels = (Compress::payload & Optim::accepts) != Payload::none;
+concept payload_travels = (Compress::payload & Optim::accepts) == Compress::payload;
 
 #define REEF_R1_PAYLOAD_TRAVELS                                                                 \
   "reef R1: this optimizer's reduction cannot combine what this compressor sends.\n"            \
-  "  why: sparse messages name different entries on each rank, so they do not add.\n"           \
-  "  fix: a compressor whose payload is dense (compress::Dense), or an optimizer that accepts " \
-  "sparse payloads.\n"                                                                          \
+  "  why: sparse messages name different entries on each rank, so they do not add; and a "      \
+  "codec is for gradients or for pseudo-gradients, of which an optimizer sends one.\n"          \
+  "  fix: a compressor whose payload is dense (compress::Dense), compress::Gradient with "      \
+  "optim::Ddp, Zero1 or Acco, compress::PseudoGradient with optim::DiLoCo, or an optimizer "    \
+  "that accepts sparse payloads.\n"                                                             \
   "  see: docs/rules.md#r1"
 
 /// R2. A swap policy that updates weights during the backward meets no optimizer that first needs a

@@ -29,6 +29,7 @@ namespace reef::inline v0::compress::detail {
 ///     Receive(e, j)   Upload(e, j)       Receive(e, j)  Decode(e, j)
 ///     ReduceScatter(b)                   EncodeParts(b)  ExchangeEncoded(b)  DecodeFold(b)
 ///     GatherGradients(b), GatherWeights  EncodeShard(b)  GatherEncoded(b)    DecodeShards(b)
+///     GatherDifferences(p)               the same, of parameter after parameter
 ///     FoldRank(b) of virtual ranks       EncodeInPlace(b)  FoldRank(b)
 ///
 /// and behind all, KeepMemory for what codecs remember. A program that commits nothing keeps nothing.
@@ -38,6 +39,7 @@ public:
       : builder_(builder),
         program_(builder.program),
         plan_(builder.plan),
+        pieces_(run::fragment_pieces(builder.plan, builder.rank())),
         memories_(builder.scratch<MemoryStorages>().by_key) {}
 
   void run() {
@@ -180,10 +182,10 @@ private:
     const int own = all.group.position_of(builder_.rank());
     const std::int64_t own_size = size_of_part(all.offsets, index(own));
     const Traffic traffic = instruction.traffic;
-    const Element element = sums || traffic == Traffic::gradient ? Element::float32 : plan_.dag->element;
-    const auto bytes = [&](std::int64_t n) { return plan_.wire_of(traffic).bytes(instruction.index, n); };
+    const Element element = traffic == Traffic::parameter ? plan_.dag->element : Element::float32;
+    const auto bytes = [&](std::int64_t n) { return most_bytes(plan_, pieces_, traffic, instruction.index, n); };
     const std::vector<std::int64_t> by_owner = places_of(all.offsets, bytes);
-    const auto own_bytes = static_cast<std::int64_t>(bytes(own_size));
+    const std::int64_t own_bytes = bytes(own_size);
     const auto messages = [&](const char* what, std::int64_t size) {
       return run::Value{program_.add_storage(concat(what, schedule::name_of(traffic), " ", instruction.index),
                                              static_cast<Bytes>(size), run::Place::host),
@@ -194,7 +196,7 @@ private:
     const run::Value inbox = messages("messages of others of ", sums ? own_bytes * members : by_owner.back());
 
     run::Instruction encode =
-        coder(sums ? kinds::encode_parts : kinds::encode_shard, run::Lane::update, traffic, instruction);
+        coder(sums ? kinds::encode_parts : kinds::encode_shard, lane_of_encode(traffic), traffic, instruction);
     encode.collective = instruction.collective;
     Coding coding{.copies = needs_copy(given, element)};
     const MemoryStorages::Storages* memory =
@@ -241,6 +243,12 @@ private:
     encode.cost.bytes = 2 * program_.storages[given.storage].bytes + program_.storages[outbox.storage].bytes;
     decode.cost.bytes = 2 * program_.storages[taken.storage].bytes + program_.storages[inbox.storage].bytes;
     return std::pair{std::move(encode), std::move(decode)};
+  }
+
+  /// Where an outer step is waited for, nothing else computes: what comes later is encoded beside what is decoded.
+  [[nodiscard]] run::Lane lane_of_encode(Traffic traffic) const {
+    const bool waits = plan_.outer_schedule.overlap == run::OuterSchedule::Overlap::none;
+    return traffic == Traffic::pseudo_gradient && waits ? run::Lane::compute : run::Lane::update;
   }
 
   /// As AllToAllTask has them: at least one message for each other member.
@@ -366,8 +374,10 @@ private:
     for (const auto& [key, storages] : memories_) {
       if (storages.next == run::no_storage) continue;
       run::Instruction& keep = program_.add(kinds::keep_memory, run::Lane::update, std::get<1>(key));
+      const bool always = std::get<0>(key) == Traffic::pseudo_gradient;
+      keep.mode = static_cast<std::uint8_t>(always ? Keeps::always : Keeps::by_verdict);
       const KeepMemoryView view(keep, run::Lists::added);
-      view.verdict.front() = {builder_.verdict, 0};
+      if (!always) view.verdict.front() = {builder_.verdict, 0};
       view.next.front() = {storages.next, 0};
       view.memory.front() = {storages.kept, 0};
       keep.cost.bytes = 2 * program_.storages[storages.kept].bytes;
@@ -377,6 +387,7 @@ private:
   run::StepBuilder& builder_;
   schedule::Program& program_;
   const run::StepPlan& plan_;
+  std::vector<run::FragmentPiece> pieces_;
   std::map<Memory::Key, MemoryStorages::Storages>& memories_;
   std::map<run::StorageId, Traffic> received_{};  ///< by slot
   std::map<int, int> folds_so_far_{};             ///< by bucket

@@ -52,7 +52,10 @@ class EncodingCode {
 
 public:
   EncodingCode(const RankContext& context, WithCodec with_codec)
-      : context_(context), plan_(context.plan()), with_codec_(std::move(with_codec)) {}
+      : context_(context),
+        plan_(context.plan()),
+        pieces_(run::fragment_pieces(context.plan(), context.rank())),
+        with_codec_(std::move(with_codec)) {}
 
   static void add(Handlers& handlers, const RankContext& context, WithCodec with_codec) {
     const auto self = std::make_shared<const EncodingCode>(context, std::move(with_codec));
@@ -77,13 +80,32 @@ public:
 private:
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  /// Where the messages and numbers of an instruction lie: one, or one for each member of a collective.
+  /// Where the messages and numbers of an instruction lie: one, or one for each member of a collective; or several of each
+  /// member, of which the next begins where the one before ends.
   struct Parts {
+    std::size_t of_each = 1;  ///< messages of a member
     std::vector<std::int64_t> numbers;   ///< offsets
-    std::vector<std::int64_t> messages;  ///< offsets
+    std::vector<std::int64_t> messages;  ///< offsets, as if each took the most that it may
     std::vector<std::int64_t> state;     ///< offsets
     std::vector<int> ranks;              ///< from whom
+
+    /// Where a message may lie, if those before end at `behind`.
+    template <class Byte>
+    [[nodiscard]] std::span<Byte> room(std::span<Byte> all, std::size_t part, std::size_t behind) const {
+      const std::size_t at = part % of_each == 0 ? index(messages[part]) : behind;
+      return all.subspan(at, index(size_of_part(messages, part)));
+    }
   };
+
+  /// The parts, one behind the other, of members' numbers.
+  [[nodiscard]] std::vector<std::int64_t> split(const Instruction& i, const std::vector<std::int64_t>& members) const {
+    std::vector<std::int64_t> all{0};
+    for (std::size_t member = 0; member + 1 < members.size(); ++member) {
+      const std::vector<std::int64_t> within = parts_within(pieces_, i.traffic, i.index, size_of_part(members, member));
+      for (std::size_t part = 1; part < within.size(); ++part) all.push_back(members[member] + within[part]);
+    }
+    return all;
+  }
 
   /// Of what is encoded: the own numbers, or a part for each owner. Of what is decoded: that of each owner, or the own part of
   /// each member.
@@ -101,6 +123,11 @@ private:
       }
     } else {
       parts.numbers = i.collective->offsets;
+    }
+    if (i.traffic == Traffic::pseudo_gradient) {
+      const std::size_t members = parts.numbers.size() - 1;
+      parts.numbers = split(i, parts.numbers);
+      parts.of_each = (parts.numbers.size() - 1) / members;
     }
     const auto& state = sends ? form.state : form.received_state;
     parts.messages = places_of(parts.numbers, [&](std::int64_t n) { return form.bytes(i.index, n); });
@@ -167,9 +194,12 @@ private:
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
+        std::size_t end = 0;
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
-          codec::encode(own, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
-                        memory.behind_part(parts.state, part), part_of(messages, parts.messages, part));
+          const std::span<std::byte> room = parts.room(messages, part, end);
+          const Bytes used = codec::encode(own, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
+                                           memory.behind_part(parts.state, part), room);
+          end = static_cast<std::size_t>(room.data() - messages.data()) + static_cast<std::size_t>(used);
         }
       };
     });
@@ -190,18 +220,21 @@ private:
                     i.micro_batch < 0 ? std::string() : concat(", micro-batch ", i.micro_batch));
     };
     std::vector<std::string> whose;
-    for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) whose.push_back(text(part));
+    for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) whose.push_back(text(part / parts.of_each));
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
       code = [=, number = number_of(i)](Lane& lane) {
         lane.settle();
         const std::span<float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
+        std::size_t end = 0;
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
+          const std::span<const std::byte> message = codec::message_in(parts.room(messages, part, end));
+          end = static_cast<std::size_t>(message.data() - messages.data()) + message.size();
           const bool adds = !term.empty() && part > 0;
           const std::span<float> to = term.empty() ? part_of(floats, parts.numbers, part) : adds ? term : floats;
-          decode_from(own, whose[part], part_of(messages, parts.messages, part),
-                      memory.before_part(parts.state, part), memory.behind_part(parts.state, part), to);
+          decode_from(own, whose[part], message, memory.before_part(parts.state, part),
+                      memory.behind_part(parts.state, part), to);
           for (std::size_t k = 0; adds && k < to.size(); ++k) floats[k] += term[k];
         }
         numbers.take_back(lane);
@@ -248,12 +281,13 @@ private:
 
   [[nodiscard]] Code keep_memory(const Instruction& i) const {
     const KeepMemoryView view(i);
-    const auto* const verdict = context_.template at<run::Verdict>(view.verdict.front());
+    const run::Verdict* const verdict =
+        view.verdict.empty() ? nullptr : context_.template at<run::Verdict>(view.verdict.front());
     const std::span<const float> next = context_.template span<float>(view.next.front());
     const std::span<float> memory = context_.template span<float>(view.memory.front());
     return [=](Lane& lane) {
       lane.settle();
-      if (verdict->commit) std::copy(next.begin(), next.end(), memory.begin());
+      if (verdict == nullptr || verdict->commit) std::copy(next.begin(), next.end(), memory.begin());
     };
   }
 
@@ -264,7 +298,7 @@ private:
     const std::span<std::byte> inbox = context_.template span<std::byte>(view.taken.front());
     const schedule::Collective& all = *i.collective;
     const run::WireForm& form = plan_.wire_of(i.traffic);
-    const auto bytes = [&](std::int64_t n) { return form.bytes(i.index, n); };
+    const auto bytes = [&](std::int64_t n) { return most_bytes(plan_, pieces_, i.traffic, i.index, n); };
     std::vector<std::int64_t> by_owner = places_of(all.offsets, bytes);
     const auto own = index(all.group.position_of(context_.rank()));
     const std::int64_t own_bytes = size_of_part(by_owner, own);
@@ -279,17 +313,24 @@ private:
         inbox, std::move(received), std::move(group), sums ? comm::Parts::each : comm::Parts::one);
     if (form.exact) return {task};
     task->set_length(comm::Length::at_most);
-    return {task, [to = task.get(), outbox, sent, members = all.group.size(), sums] {
+    const std::size_t of_each = parts_within(pieces_, i.traffic, i.index, 0).size() - 1;
+    return {task, [to = task.get(), outbox, sent, members = all.group.size(), sums, of_each] {
               for (int member = 0; member < members; ++member) {
-                to->set_used(member, codec::message_in(std::span<const std::byte>(
-                                                           part_of(outbox, sent, sums ? index(member) : 0)))
-                                         .size());
+                to->set_used(member, used_of(part_of(outbox, sent, sums ? index(member) : 0), of_each));
               }
             }};
   }
 
+  /// The bytes of so many messages, one behind the other.
+  static Bytes used_of(std::span<const std::byte> room, std::size_t messages) {
+    std::size_t used = 0;
+    for (std::size_t k = 0; k < messages; ++k) used += codec::message_in(room.subspan(used)).size();
+    return used;
+  }
+
   const RankContext& context_;
   const run::StepPlan& plan_;
+  std::vector<run::FragmentPiece> pieces_;
   WithCodec with_codec_;
 };
 

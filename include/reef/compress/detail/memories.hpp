@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <reef/core/text.hpp>
+#include <reef/run/fragment.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 
@@ -31,10 +32,11 @@ struct Memory {
   };
 
   Traffic traffic{};
-  int index = 0;  ///< edge or bucket
+  int index = 0;  ///< edge, bucket or piece of a fragment
   Side side{};
   int fold = 0;   ///< of a process that stands for several ranks
   std::vector<Piece> pieces{};  ///< one behind the other
+  std::string place{};          ///< in names, of what is not numbered alike on all stages; else empty
 
   using Key = std::tuple<Traffic, int, Side, int>;
   [[nodiscard]] Key key() const { return {traffic, index, side, fold}; }
@@ -45,7 +47,8 @@ struct Memory {
   }
   [[nodiscard]] std::string name() const {
     constexpr std::string_view sides[]{"sent", "received", "shared", "taken"};
-    return concat("memory.", schedule::name_of(traffic), ".", index, ".", sides[static_cast<std::size_t>(side)]);
+    const std::string at = place.empty() ? std::to_string(index) : place;
+    return concat("memory.", schedule::name_of(traffic), ".", at, ".", sides[static_cast<std::size_t>(side)]);
   }
   [[nodiscard]] std::string storage_name() const { return concat(name(), " of fold ", fold); }
 };
@@ -65,12 +68,48 @@ std::vector<std::int64_t> places_of(const std::vector<std::int64_t>& offsets, co
   return places;
 }
 
+/// What of each message to all is coded apart: offsets of its parts. Of pieces of fragments one for each parameter, else it is
+/// one whole.
+inline std::vector<std::int64_t> parts_within(const std::vector<run::FragmentPiece>& pieces, Traffic traffic, int index,
+                                              std::int64_t n) {
+  if (traffic == Traffic::pseudo_gradient) return pieces[static_cast<std::size_t>(index)].parameters;
+  return {0, n};
+}
+
+/// The most that what a member has of n numbers takes, encoded.
+inline std::int64_t most_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
+                               int index, std::int64_t n) {
+  const auto bytes = [&](std::int64_t part) { return plan.wire_of(traffic).bytes(index, part); };
+  return places_of(parts_within(pieces, traffic, index, n), bytes).back();
+}
+
+/// What differences of fragments are remembered of: of what each rank has sent, and of what all have received.
+inline void add_memories_of_differences(std::vector<Memory>& all, const run::StepBuilder& builder) {
+  const run::WireForm& form = builder.plan.wire_of(Traffic::pseudo_gradient);
+  if (!form.state && !form.received_state) return;
+  const std::vector<run::FragmentPiece> pieces = run::fragment_pieces(builder.plan, builder.rank());
+  for (std::size_t p = 0; p < pieces.size(); ++p) {
+    const Group& senders = pieces[p].senders;
+    if (senders.size() == 1) continue;
+    const auto index = static_cast<int>(p);
+    const auto add = [&](Side side, int rank, std::int64_t numbers) {
+      all.push_back({Traffic::pseudo_gradient, index, side, 0, {{rank, 0, numbers}},
+                     concat(pieces[p].bucket, ".fragment.", pieces[p].fragment)});
+    };
+    const auto of_one = [&](const auto& state) {
+      return places_of(pieces[p].parameters, [&](std::int64_t n) { return state(index, n); }).back();
+    };
+    if (form.state) add(Side::shared, senders.position_of(builder.rank()), of_one(form.state));
+    if (form.received_state) add(Side::taken, -1, senders.size() * of_one(form.received_state));
+  }
+}
+
 /// The memories of a rank, in one order: what reserve() has storages for.
 inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
   const run::StepPlan& plan = builder.plan;
   std::vector<Memory> all;
   const auto add = [&](Traffic traffic, int index, Side side, int fold, std::vector<Memory::Piece> pieces) {
-    all.push_back({traffic, index, side, fold, std::move(pieces)});
+    all.push_back({traffic, index, side, fold, std::move(pieces), {}});
   };
   const int replica = plan.topology.replica_of(builder.rank());
   for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
@@ -125,6 +164,7 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
       if (form.received_state) add(traffic, index, Side::taken, 0, {{-1, 0, places(form.received_state).back()}});
     }
   }
+  add_memories_of_differences(all, builder);
   return all;
 }
 

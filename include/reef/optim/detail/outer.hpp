@@ -7,57 +7,21 @@
 #include <utility>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/optim/concept.hpp>
 #include <reef/optim/decision.hpp>
 #include <reef/optim/detail/outer_schedule.hpp>
 #include <reef/optim/own_decision.hpp>
 #include <reef/optim/update.hpp>
+#include <reef/run/fragment.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::optim::detail {
 
-/// What of a fragment lies in one bucket: elements [begin, end) of it.
-struct Piece {
-  int fragment = 0;
-  std::size_t bucket = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  std::vector<std::int64_t> shards{};  ///< offsets from begin, as of a Bucket
-  Group group{};                       ///< the bucket's
-
-  [[nodiscard]] std::int64_t size() const { return end - begin; }
-  [[nodiscard]] std::int64_t shard_begin(int rank) const { return shards[position(rank)]; }
-  [[nodiscard]] std::int64_t shard_size(int rank) const {
-    return shards[position(rank) + 1] - shard_begin(rank);
-  }
-  [[nodiscard]] bool alone() const { return group.size() == 1; }
-
-private:
-  [[nodiscard]] std::size_t position(int rank) const {
-    return static_cast<std::size_t>(group.position_of(rank));
-  }
-};
-
-/// The pieces of all fragments that a stage holds, fragment after fragment: equal shares of the flat parameter layout, in
-/// whole norm blocks, wherever the buckets end.
-inline std::vector<Piece> pieces_of(const run::StepPlan& plan, int stage) {
-  const std::int64_t n = plan.layout.parameter_elements;
-  const std::vector<std::int64_t> bounds = run::shard_offsets(n, plan.outer_schedule.fragments);
-  std::vector<Piece> pieces;
-  for (std::size_t f = 0; f + 1 < bounds.size(); ++f) {
-    for (const std::size_t b : plan.buckets_of(stage)) {
-      const run::Bucket& bucket = plan.buckets[b];
-      const std::int64_t begin = std::max(bounds[f], bucket.begin) - bucket.begin;
-      const std::int64_t end = std::min(bounds[f + 1], bucket.end) - bucket.begin;
-      if (begin >= end) continue;
-      pieces.push_back({static_cast<int>(f), b, begin, end,
-                        run::shard_offsets(end - begin, bucket.group.size()), bucket.group});
-    }
-  }
-  return pieces;
-}
+using run::fragment_pieces;
+using Piece = run::FragmentPiece;
 
 /// Those that lie in bucket b: their places in `pieces`.
 inline std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std::size_t b) {
@@ -83,6 +47,14 @@ inline std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std:
 /// weights arrives at the owner of a shard, which subtracts it from the outer weights. Without
 /// overlap C lies in the gradients' bytes, which no one needs then.
 ///
+/// With a codec for pseudo-gradients no weights travel. Each rank keeps the outer weights whole, and takes the same step:
+///
+///     Differences(p)  compute, in the place of HandOut     C = outer - own
+///     GatherDifferences(p)  reduce, rewritten by who encodes     D = what C of each rank decodes to, in the order of ranks
+///     OuterUpdate(p)  update: outer = rule(outer, mean of D);  C = outer
+///
+/// D is of P pieces of a fragment, which share its room one after the other: a piece ends where a bucket does.
+///
 /// Eager rounds hand out all pieces at once, when the first leaves, and merge none:
 ///
 ///     OuterBegin(b)  compute, before the first outer step of a round; theta' = C as it has arrived
@@ -92,22 +64,29 @@ inline std::vector<std::size_t> pieces_in(const std::vector<Piece>& pieces, std:
 ///
 ///     gather_committed  Publish(p): the owner's outer weights;  GatherCommitted(p);  to tied copies
 ///
-/// What each reads, writes and accumulates into: run::CopyView of HandOut and Publish, run::CollectiveView, OuterUpdateView,
-/// MergeView, OuterBeginView.
+/// What each reads, writes and accumulates into: run::CopyView of HandOut and Publish, run::CollectiveView, DifferencesView,
+/// OuterUpdateView, MergeView, OuterBeginView.
 class OuterProgram {
 public:
   OuterProgram(run::StepBuilder& builder, int inner_states, int outer_states)
       : builder_(builder),
         program_(builder.program),
         plan_(builder.plan),
-        pieces_(pieces_of(builder.plan, builder.stage())),
+        pieces_(fragment_pieces(builder.plan, builder.rank())),
         inner_states_(inner_states),
         outer_states_(outer_states) {}
 
   /// What outlives a round.
   static void reserve(run::StepBuilder& builder, int inner_states, int outer_states) {
+    if (run::gathers_differences(builder.plan) &&
+        builder.plan.outer_schedule.overlap == run::OuterSchedule::Overlap::eager) {
+      throw OptionError(
+          "reef::optim::DiLoCo: overlap is eager, and pseudo-gradients are encoded.\n"
+          "  why: a rank goes on with its own difference as it is, the others with what is left of it.\n"
+          "  fix: Overlap::none or Overlap::mix, or no PseudoGradient channel.");
+    }
     reserve_states(builder, inner_states, false);
-    const std::vector<Piece> pieces = pieces_of(builder.plan, builder.stage());
+    const std::vector<Piece> pieces = fragment_pieces(builder.plan, builder.rank());
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto elements = static_cast<Bytes>(pieces[p].shard_size(builder.rank()));
       const run::Place place = builder.plan.place_of(pieces[p].bucket);
@@ -160,15 +139,15 @@ public:
                         plan.buckets[b].size(), plan.dag->element, Kept::ahead, false, true});
     }
     add_tied_ranges(ranges, builder, {.name = own + "weights", .kept = Kept::ahead, .own = true});
-    const std::vector<Piece> pieces = pieces_of(plan, builder.stage());
+    const std::vector<Piece> pieces = fragment_pieces(plan, builder.rank());
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const Piece& piece = pieces[p];
       const std::int64_t begin = plan.buckets[piece.bucket].begin + piece.begin;
       for (int kept = 0; kept <= outer_states; ++kept) {
         ranges.push_back({find(builder.program, outer_storage(kept, outer_states, p)),
                           outer_name(kept, outer_states), begin + piece.shard_begin(builder.rank()),
-                          piece.shard_size(builder.rank()), sum, Kept::shard,
-                          kept == outer_states});
+                          piece.shard_size(builder.rank()), sum,
+                          run::gathers_differences(plan) ? Kept::whole : Kept::shard, kept == outer_states});
       }
     }
     if (plan.outer_schedule.overlap != run::OuterSchedule::Overlap::eager) return ranges;
@@ -257,12 +236,19 @@ private:
   void step_outer() {
     leaving_.assign(pieces_.size(), run::no_storage);
     shards_ = leaving_;
+    sums_ = leaving_;
+    const bool differs = run::gathers_differences(plan_);
     each_piece([&](std::size_t p) {
       name_storages(p);
-      if (!eager()) hand_out(p);
+      if (differs) {
+        take_difference(p);
+      } else if (!eager()) {
+        hand_out(p);
+      }
     });
-    each_piece([&](std::size_t p) { reduce(p); });
+    if (!differs) each_piece([&](std::size_t p) { reduce(p); });
     each_piece([&](std::size_t p) {
+      if (differs) gather_differences(p);
       update(p);
       gather(p);
     });
@@ -286,6 +272,7 @@ private:
                                : program_.add_part(concat("shard of piece ", p), leaving_[p],
                                                       bytes_of(piece.shard_begin(builder_.rank())),
                                                       bytes_of(piece.shard_size(builder_.rank())));
+    sums_[p] = shards_[p];
   }
 
   void hand_out(std::size_t p) {
@@ -293,6 +280,30 @@ private:
     run::Instruction& hand = add(kinds::hand_out, run::Lane::compute, p);
     run::CopyView(hand, {{own(b), plan_.keeps_master() ? 0 : own_version_}}, {{leaving_[p], 0}});
     hand.cost.bytes = 2 * bytes_of(pieces_[p].size());
+  }
+
+  void take_difference(std::size_t p) {
+    const std::size_t b = pieces_[p].bucket;
+    run::Instruction& take = add(kinds::differences, run::Lane::compute, p);
+    const DifferencesView view(take, run::Lists::added);
+    view.own.front() = {own(b), plan_.keeps_master() ? 0 : own_version_};
+    view.outer.front() = {find(program_, outer_storage(outer_states_, outer_states_, p)), 0};
+    view.difference.front() = {leaving_[p], 0};
+    take.cost.bytes = 3 * bytes_of(pieces_[p].size());
+  }
+
+  void gather_differences(std::size_t p) {
+    const Piece& piece = pieces_[p];
+    const int members = piece.senders.size();
+    if (members == 1) return;
+    std::vector<std::int64_t> offsets{0};
+    while (std::ssize(offsets) <= members) offsets.push_back(offsets.back() + piece.size());
+    sums_[p] = program_.add_storage(concat("differences of piece ", p), bytes_of(offsets.back()),
+                                    plan_.place_of(piece.bucket));
+    run::Instruction& gather = add(kinds::gather_differences, run::Lane::reduce, p);
+    gather.traffic = schedule::Traffic::pseudo_gradient;
+    run::CollectiveView(gather, {leaving_[p], 0}, {sums_[p], 0});
+    run::add_all_gather_messages(gather, builder_, plan_.sum_bytes(), channel(), piece.senders, std::move(offsets));
   }
 
   void begin_outer_round(std::size_t b) {
@@ -328,7 +339,7 @@ private:
   void update(std::size_t p) {
     run::Instruction& update = add(kinds::outer_update, run::Lane::update, p);
     const OuterUpdateView view(update, static_cast<std::size_t>(outer_states_), run::Lists::added);
-    view.sum.front() = {shards_[p], leaving_version_};
+    view.sum.front() = {sums_[p], leaving_version_};
     view.result.front() = {shards_[p], leaving_version_ + 1};
     for (std::size_t k = 0; k < view.states.size(); ++k) {
       view.states[k] = {find(program_, outer_storage(static_cast<int>(k), outer_states_, p)), 0};
@@ -412,6 +423,7 @@ private:
   int leaving_version_ = 0;              ///< of C, before it is sent
   std::vector<run::StorageId> leaving_;  ///< by piece: C
   std::vector<run::StorageId> shards_;   ///< this rank's shard of it
+  std::vector<run::StorageId> sums_;     ///< what its outer step reads: the shard, or the differences of all ranks
   std::uint32_t next_channel_ = 0;
 };
 

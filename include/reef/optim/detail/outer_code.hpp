@@ -11,6 +11,7 @@
 #include <reef/core/text.hpp>
 #include <reef/device/transform.hpp>
 #include <reef/optim/decision.hpp>
+#include <reef/optim/detail/differences_code.hpp>
 #include <reef/optim/detail/outer.hpp>
 #include <reef/optim/detail/outer_schedule.hpp>
 #include <reef/optim/detail/rule_kernel.hpp>
@@ -115,6 +116,34 @@ struct OuterBeginKernel {
   }
 };
 
+/// Adds the code of OuterUpdate of the sums of all ranks' weights, or of their differences.
+template <class Handlers, class RankContext, class Options>
+void add_sums_code(Handlers& handlers, const RankContext& context, const Options& options) {
+  using E = typename RankContext::sum_type;
+  using Outer = decltype(options.outer);
+  using DeviceLane = typename Handlers::Lane;
+  using Code = typename Handlers::Code;
+  using schedule::Instruction;
+  const auto pieces = std::make_shared<const std::vector<Piece>>(fragment_pieces(context.plan(), context.rank()));
+  handlers.on_lane(kinds::outer_update, [&context, pieces, options](const Instruction& i) -> Code {
+    const Piece& piece = (*pieces)[static_cast<std::size_t>(i.index)];
+    OuterKernel<Outer, E> kernel;
+    const OuterUpdateView view(i, Outer::states);
+    kernel.sum = context.at(view.result.front());
+    for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = context.at(view.states[k]);
+    kernel.theta = context.at(view.weights.front());
+    kernel.ranks = static_cast<E>(piece.group.size());
+    kernel.of_weights = context.plan().outer_schedule.overlap != run::OuterSchedule::Overlap::eager;
+    return
+        [kernel, n = context.elements(view.result.front()), options, fragment = piece.fragment,
+         &state = context.state, &outer = context.plan().outer_schedule](DeviceLane& lane) mutable {
+          const std::int64_t t = outer_step(outer, fragment, state.committed);
+          kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
+          transform_vectors<E>(lane, n, kernel);
+        };
+  });
+}
+
 /// Adds the code of what OuterProgram appends. `options` are those of DiLoCo.
 template <class Handlers, class RankContext, class Inner, class Options>
 void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
@@ -129,7 +158,7 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
   add_decision_code(handlers, context, update);
   add_own_decision_code(handlers, context, update);
   add_update_code(handlers, context, rule);
-  const auto pieces = std::make_shared<const std::vector<Piece>>(pieces_of(context.plan(), context.builder.stage()));
+  const auto pieces = std::make_shared<const std::vector<Piece>>(fragment_pieces(context.plan(), context.rank()));
   const auto piece_of = [pieces](const Instruction& i) -> const Piece& {
     return (*pieces)[static_cast<std::size_t>(i.index)];
   };
@@ -153,22 +182,12 @@ void add_outer_code(Handlers& handlers, const RankContext& context, Inner rule,
   gather(kinds::gather_outer, "outer weights of piece ", E{});
   gather(kinds::gather_committed, "committed weights of piece ", T{});
 
-  handlers.on_lane(kinds::outer_update, [&context, piece_of, options](const Instruction& i) -> Code {
-    OuterKernel<Outer, E> kernel;
-    const OuterUpdateView view(i, Outer::states);
-    kernel.sum = context.at(view.result.front());
-    for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = context.at(view.states[k]);
-    kernel.theta = context.at(view.weights.front());
-    kernel.ranks = static_cast<E>(piece_of(i).group.size());
-    kernel.of_weights = context.plan().outer_schedule.overlap != run::OuterSchedule::Overlap::eager;
-    return
-        [kernel, n = context.elements(view.result.front()), options, fragment = piece_of(i).fragment,
-         &state = context.state, &outer = context.plan().outer_schedule](DeviceLane& lane) mutable {
-          const std::int64_t t = outer_step(outer, fragment, state.committed);
-          kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
-          transform_vectors<E>(lane, n, kernel);
-        };
-  });
+  if (run::gathers_differences(context.plan())) {
+    add_differences_code(handlers, context, options);
+  } else {
+    require_no_differences(options);
+    add_sums_code(handlers, context, options);
+  }
 
   handlers.on_lane(kinds::merge, [&context, piece_of, options](const Instruction& i) -> Code {
     const Piece& piece = piece_of(i);

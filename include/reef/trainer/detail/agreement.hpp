@@ -99,6 +99,8 @@ std::vector<comm::Alike> alike_of(const Options& options) {
     add("optim.overlap", overlaps.at(static_cast<std::size_t>(o.overlap)));
     add("optim.mix", o.mix);
     add("optim.outer_learning_rate", o.outer_learning_rate);
+    add("optim.divisor", static_cast<int>(o.divisor) == 0 ? "peers" : "senders");
+    add("optim.clip_to_median_norm", o.clip_to_median_norm ? "yes" : "no");
     all.push_back(alike_of_rule("optim.outer", o.outer));
   }
   add("communication.deadline", options.communication.deadline, " s");
