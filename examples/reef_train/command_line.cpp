@@ -99,7 +99,8 @@ void parse_compress(const std::string& text, TrainOptions& o) {
 
 const std::map<std::string, Recipe> recipes{
     {"ddp", run_ddp},         {"zero1", run_zero1}, {"atom", run_atom},    {"dpu", run_dpu},
-    {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"dtfm", run_dtfm}};
+    {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"sparse", run_sparse},
+    {"dtfm", run_dtfm}};
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
@@ -159,11 +160,18 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   const auto refuse = [](const char* name, const std::string& why) {
     throw CLI::ValidationError(name, why);
   };
-  for (const char* const name :
-       {"--sync-every", "--fragments", "--overlap", "--mix", "--outer-lr", "--outer-momentum"}) {
-    if (given(name) && o.recipe != "diloco")
-      refuse(name, "is of --recipe diloco, not of " + o.recipe);
+  for (const char* const name : {"--sync-every", "--fragments", "--overlap", "--mix", "--outer-lr"}) {
+    if (given(name) && o.recipe != "diloco" && o.recipe != "sparse")
+      refuse(name, "is of --recipe diloco or sparse, not of " + o.recipe);
   }
+  if (given("--outer-momentum") && o.recipe != "diloco")
+    refuse("--outer-momentum", "is of --recipe diloco, not of " + o.recipe);
+  for (const char* const name : {"--divisor", "--clip-median", "--decay"}) {
+    if (given(name) && o.recipe != "sparse")
+      refuse(name, "is of --recipe sparse, not of " + o.recipe);
+  }
+  if (o.recipe == "sparse" && o.overlap == "eager")
+    refuse("--overlap", "eager is of --recipe diloco, not of sparse, whose differences are encoded");
   for (const char* const name : {"--pipeline", "--stages", "--order", "--layout",
                                   "--micro-batches-per-update"}) {
     if (given(name) && o.recipe != "dtfm")
@@ -304,30 +312,40 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
   app.add_option(
          "--sync-every", o.sync_every,
-         "diloco: steps from one outer step of a weight to the next. The weights at the end are "
+         "diloco, sparse: steps from one outer step of a weight to the next. The weights at the end are "
          "those of the last outer step")
       ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option("--fragments", o.fragments,
-                 "diloco: shares of the weights, one for each outer step")
+                 "diloco, sparse: shares of the weights, one for each outer step")
       ->transform(number_from<int>(1, 1000000))
       ->capture_default_str();
   app.add_option(
          "--overlap", o.overlap,
-         "diloco: an outer step is waited for (none); runs beside a step, and weights are mixed "
-         "(mix); or beside the steps of a round, own weights standing in (eager)")
+         "diloco, sparse: an outer step is waited for (none); runs beside a step, and weights are mixed "
+         "(mix); or beside the steps of a round, own weights standing in (eager, of diloco)")
       ->check(CLI::IsMember({"none", "mix", "eager"}))
       ->capture_default_str();
-  app.add_option("--mix", o.mix, "diloco, mix: the part of its own weights that a rank keeps")
+  app.add_option("--mix", o.mix, "diloco, sparse, mix: the part of its own weights that a rank keeps")
       ->transform(number_from<double>(0, 0.99))
       ->capture_default_str();
-  app.add_option("--outer-lr", o.outer_lr, "diloco: rate of the outer step")
+  app.add_option("--outer-lr", o.outer_lr, "diloco, sparse: rate of the outer step")
       ->transform(amount)
       ->capture_default_str();
   app.add_option(
          "--outer-momentum", o.outer_momentum,
          "diloco: Nesterov's momentum of the outer step; eager rounds want less, such as 0.5")
       ->transform(number_from<double>(0, 0.999))
+      ->capture_default_str();
+  app.add_option("--divisor", o.divisor,
+                 "sparse: a difference is the sum of what ranks have sent by the number of ranks (peers), or of those "
+                 "that have sent that weight's (senders)")
+      ->check(CLI::IsMember({"peers", "senders"}))
+      ->capture_default_str();
+  app.add_flag("--clip-median", o.clip_median,
+               "sparse: the norm of what a rank has sent of a parameter is brought down to the median of all ranks'");
+  app.add_option("--decay", o.decay, "sparse: what is kept, until the next outer step, of what was not sent")
+      ->transform(number_from<double>(0, 1))
       ->capture_default_str();
   app.add_option("--steps", o.steps, "optimizer steps")->transform(count)->capture_default_str();
   app.add_option("--lr", o.lr, "peak learning rate")->transform(amount)->capture_default_str();

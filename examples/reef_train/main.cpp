@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   app.footer(
       "SIGINT, SIGTERM, SIGHUP or SIGUSR1 to any rank, or SIGUSR1 to mpiexec: all ranks finish "
       "their step "
-      "(of diloco the next with an outer step), write the checkpoint, weights, trace, report and "
+      "(of diloco and sparse the next with an outer step), write the checkpoint, weights, trace, report and "
       "metrics "
       "that were asked for, and end with status 75. A second signal ends at once.\n"
       "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be.");

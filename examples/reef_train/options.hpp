@@ -33,6 +33,9 @@ struct TrainOptions {
   double mix = 0.5;
   double outer_lr = 0.7;
   double outer_momentum = 0.9;
+  std::string divisor = "peers";
+  bool clip_median = false;
+  double decay = 0.95;
   std::int64_t steps = 300;
   double lr = 3e-3;
   std::int64_t warmup = -1;
@@ -98,5 +101,6 @@ int run_acco_wp(const TrainOptions& options, const reef::comm::StopRequest& stop
 int run_acco(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_dtfm(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_diloco(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_sparse(const TrainOptions& options, const reef::comm::StopRequest& stop);
 
 }  // namespace reef_examples

@@ -69,7 +69,16 @@ inline void set_outer_schedule(const TrainOptions& options, auto& sync) {
                                             : Overlap::none;
   sync.mix = options.mix;
   sync.outer_learning_rate = options.outer_lr;
-  sync.outer.options.momentum = options.outer_momentum;
+  if constexpr (requires { sync.outer.options.momentum; }) sync.outer.options.momentum = options.outer_momentum;
+}
+
+/// Of DiLoCo whose differences are encoded.
+template <class TrainerType>
+void set_differences(const TrainOptions& options, typename TrainerType::Options& result) {
+  using Divisor = typename TrainerType::Optim::Divisor;
+  result.optim.divisor = options.divisor == "senders" ? Divisor::senders : Divisor::peers;
+  result.optim.clip_to_median_norm = options.clip_median;
+  result.compress.pseudo_gradient.decay = static_cast<float>(options.decay);
 }
 
 /// The codecs of --compress.
@@ -146,6 +155,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
     }
   }
   if constexpr (requires { result.optim.every; }) set_outer_schedule(options, result.optim);
+  if constexpr (requires { result.compress.pseudo_gradient.decay; }) set_differences<TrainerType>(options, result);
   return result;
 }
 

