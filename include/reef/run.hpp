@@ -34,6 +34,8 @@
 #include <reef/run/timetable.hpp>
 #include <reef/run/topology.hpp>
 #include <reef/run/transfers.hpp>
+#include <reef/run/verdict.hpp>
 #include <reef/run/views.hpp>
 #include <reef/run/weight_versions.hpp>
 #include <reef/run/whole_matrices.hpp>
+#include <reef/run/wire_form.hpp>
