@@ -85,6 +85,12 @@ void add_noise(Training& training, std::uint64_t seed, double deviation) {
   }
 }
 
+/// What this rank has brought others, by messages or through shared memory.
+reef::Bytes bytes_of(Training& training) {
+  const reef::comm::Cost cost = training.progress().meter().operations();
+  return cost.bytes + cost.window_bytes;
+}
+
 void train(const Text& text, const std::string& recipe, std::uint64_t seed, std::int64_t steps,
            bool fan_in, double noise) {
   const Communicator world;
@@ -93,8 +99,11 @@ void train(const Text& text, const std::string& recipe, std::uint64_t seed, std:
   if (noise > 0) add_noise(*training, seed, noise);
   const int rounds =
       rounds_over(reef::data::Validation(text.held_out, context).windows(), *training);
+  reef::Bytes sent = 0;  // by this rank, in steps
   for (std::int64_t step = 0; step <= steps; ++step) {
+    const reef::Bytes before = bytes_of(*training);
     const double loss = step == 0 ? 0 : training->step().loss;
+    sent += bytes_of(*training) - before;
     if (step % 20 != 0 && step != steps) continue;
     const double held_out = training->evaluate(rounds);
     if (world.rank() == 0) {
@@ -105,9 +114,10 @@ void train(const Text& text, const std::string& recipe, std::uint64_t seed, std:
   if (world.rank() == 0) {
     std::printf(
         "{\"parameters\": %lld, \"training_bytes\": %zu, \"held_out_bytes\": %zu, "
-        "\"vocabulary\": %lld}\n",
+        "\"vocabulary\": %lld, \"sent_bytes\": %llu}\n",
         static_cast<long long>(training->model().dag().parameter_count()), text.training.size(),
-        text.held_out.size(), static_cast<long long>(text.vocabulary));
+        text.held_out.size(), static_cast<long long>(text.vocabulary),
+        static_cast<unsigned long long>(sent));
   }
 }
 

@@ -38,11 +38,12 @@ private:
   TrainerType trainer_;
 };
 
-/// The body of every recipe_NAME.cpp. `own` are the options of the optimizer policy, where it has any.
-template <class Optim>
+/// The body of every recipe_NAME.cpp. `own` are the options of the optimizer policy, `of_codecs` those of the compressor, where
+/// it has any.
+template <class Optim, class Compress = reef::compress::Dense>
 std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Communicator& ranks,
-                                        reef::options_of<Optim> own = {}) {
-  using Tested = reef::Trainer<Optim>;
+                                        reef::options_of<Optim> own = {}, reef::options_of<Compress> of_codecs = {}) {
+  using Tested = reef::Trainer<Optim, Compress>;
   constexpr bool overlaps = reef::optim::overlapping_policy<Optim>;
   int phases = 1;
   if constexpr (overlaps) phases = Optim::phases_per_step;
@@ -54,6 +55,7 @@ std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Commu
   options.micro_batches = {setting.micro_batches / phases};
   options.seed = setting.seed;
   options.optim = std::move(own);
+  options.compress = std::move(of_codecs);
   options.learning_rate = setting.learning_rate;
   options.clip_norm = setting.clip_norm;
   options.bucket_bytes = overlaps ? 0 : setting.bucket_bytes;

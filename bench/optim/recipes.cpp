@@ -18,6 +18,8 @@ std::span<const Recipe> recipes() {
       Recipe{"acco", 2, make_acco},
       Recipe{"diloco", 1, make_diloco},
       Recipe{"diloco-mix", 1, make_diloco_mix},
+      Recipe{"sparse", 1, make_sparse},
+      Recipe{"sparse-peers", 1, make_sparse_peers},
   };
   return all;
 }

@@ -76,5 +76,6 @@ MakeTraining make_ddp, make_zero1;
 MakeTraining make_dpu, make_dpu_500, make_dpu_predicted;
 MakeTraining make_acco_wp, make_acco;
 MakeTraining make_diloco, make_diloco_mix;
+MakeTraining make_sparse, make_sparse_peers;
 
 }  // namespace reef_bench

@@ -69,6 +69,10 @@ struct PartsOf {
   static Parts of_an_outer_step(const StepBuilder& builder, Instruction& i) {
     namespace kinds = optim::kinds;
     constexpr std::size_t outer_states = optim::Nesterov::states;
+    if (i.kind == kinds::differences) {
+      const optim::DifferencesView v(i);
+      return {v.own, v.outer, v.difference};
+    }
     if (i.kind == kinds::outer_update) {
       const optim::OuterUpdateView v(i, outer_states);
       return {v.sum, v.result, v.states, v.weights};
@@ -85,7 +89,8 @@ struct PartsOf {
       return {v.arrived, v.weights, v.begun, v.leaving, v.states, v.start, v.master};
     }
     for (const auto kind : {kinds::reduce_scatter, kinds::gather_gradients, kinds::gather_weights,
-                            kinds::reduce_weights, kinds::gather_outer, kinds::gather_committed}) {
+                            kinds::reduce_weights, kinds::gather_differences, kinds::gather_outer,
+                            kinds::gather_committed}) {
       if (i.kind != kind) continue;
       const run::CollectiveView v(i);
       return {v.given, v.taken};
@@ -170,6 +175,25 @@ TEST(OptimViews, parts_of_outer_steps_are_a_partition_and_replaced_alone) {
               testing::ElementsAre("GatherCommitted", "GatherOuter", "HandOut", "Merge",
                                    "OuterBegin", "OuterUpdate", "OwnDecide", "OwnNorms", "Publish",
                                    "ReduceWeights", "Update"));
+}
+
+TEST(OptimViews, parts_of_outer_steps_that_each_rank_takes_whole_are_a_partition_and_replaced_alone) {
+  using Overlap = run::OuterSchedule::Overlap;
+  const graph::Dag dag = chain_dag(5, 5000);
+  std::set<std::string> kinds;
+  for (const Overlap overlap : {Overlap::none, Overlap::mix}) {
+    for (const bool master : {true, false}) {
+      run::StepPlan plan = plan_of(dag, 2, {2, 2});
+      plan.outer_schedule = {4, 2, overlap};
+      plan.own_master = master;
+      plan.wire[static_cast<std::size_t>(schedule::Traffic::pseudo_gradient)].bytes = [](int, std::int64_t n) {
+        return static_cast<Bytes>(n);
+      };
+      look<optim::DiLoCo<optim::AdamW>>(kinds, plan, {Purpose::training, Purpose::gather_committed}, 3);
+    }
+  }
+  EXPECT_THAT(kinds, testing::ElementsAre("Differences", "GatherDifferences", "Merge", "OuterUpdate", "OwnDecide",
+                                          "OwnNorms", "Publish", "Update"));
 }
 
 TEST(OptimViews, an_update_says_what_is_which) {
