@@ -188,8 +188,9 @@ private:
   void write(const plan::PipelineTask& task) {
     using Kind = plan::PipelineTaskKind;
     const bool back = task.kind != Kind::forward;
-    auto [begin, end] = timetable_.micro_batches_of(task.micro_batch);
-    if (builder_.phase.one_micro_batch) end = begin + 1;
+    const auto those = timetable_.micro_batches_of(task.micro_batch);
+    const int begin = those.first;
+    const int end = builder_.phase.one_micro_batch ? begin + 1 : those.second;
     std::vector<int> segments;
     for (const int s : builder_.segments()) {
       if (plan_.chunk_of_segment[index(s)] == task.chunk) segments.push_back(s);
