@@ -25,7 +25,7 @@ namespace reef::inline v0::codec {
 ///
 /// | FEEDBACK | ef, ef:DECAY (ErrorFeedback); ef21 (Ef21)                                                             |
 /// | selects  | top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK; a second codec says how what is selected is sent   |
-/// | codes    | dense, bf16, blockwise8:BLOCK, uniform8, nf4:BLOCK, two-bit, sign:BLOCK                                 |
+/// | codes    | dense, bf16, fp8:BLOCK, blockwise8:BLOCK, uniform8, nf4:BLOCK, two-bit, sign:BLOCK                      |
 /// | as it is | none                                                                                                    |
 /// | cost     | a call by a pointer a message, and the codec's own                                                       |
 /// | errors   | OptionError for a text that is none of these, or a number that the codec does not take                   |
@@ -44,8 +44,8 @@ public:
   static constexpr bool known_later = true;
 
   Chosen() = default;
-  template <any_codec C>
-    requires(!std::is_same_v<C, Chosen>)
+  template <class C>
+    requires(!std::is_same_v<C, Chosen> && any_codec<C>)  // in this order: the other would ask of Chosen itself
   explicit Chosen(C format, std::string text = std::string(C::name))
       : held_(std::make_shared<const Model<C>>(std::move(format), std::move(text))) {}
 

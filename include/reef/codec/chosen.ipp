@@ -10,6 +10,7 @@
 #include <reef/codec/chunk_top_k.hpp>
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
+#include <reef/codec/fp8.hpp>
 #include <reef/codec/normal_float4.hpp>
 #include <reef/codec/random_k.hpp>
 #include <reef/codec/sign.hpp>
@@ -47,7 +48,7 @@ inline std::vector<CodecText> codec_texts(std::string_view text) {
 [[noreturn]] inline void refuse_codec(std::string_view whole, std::string_view why) {
   throw OptionError("reef::codec: '", whole, "' is no codec: ", why,
                     ".\n  fix: [ef[:DECAY]+ | ef21+] top-k:RATIO, random-k:RATIO or chunk-top-k:KEEP/CHUNK, each also "
-                    "with +CODEC of what is selected; dense, bf16, blockwise8[:BLOCK], uniform8, nf4[:BLOCK], two-bit, "
+                    "with +CODEC of what is selected; dense, bf16, fp8[:BLOCK], blockwise8[:BLOCK], uniform8, nf4[:BLOCK], two-bit, "
                     "sign[:BLOCK]; or none.");
 }
 
@@ -73,6 +74,7 @@ bool with_coding(const CodecText& part, const F& f) {
   if (part.name == "bf16") return none(), f(Bf16{}), true;
   if (part.name == "uniform8") return none(), f(Uniform8{}), true;
   if (part.name == "two-bit") return none(), f(TwoBit{}), true;
+  if (part.name == "fp8") return block(Fp8{}), true;
   if (part.name == "blockwise8") return block(Blockwise8{}), true;
   if (part.name == "nf4") return block(NormalFloat4{}), true;
   if (part.name == "sign") return block(Sign{}), true;
