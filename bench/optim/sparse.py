@@ -6,9 +6,9 @@
     python3 bench/optim/sparse.py --out bench/results/optim_sparse
 
 Written are NAME.md and NAME.json, for --out NAME. Both take an outer step of every weight once in 20 steps: diloco by
-Nesterov's momentum 0.9 and a rate of 0.7, of weights in fp32; sparse by a plain step, of 64 of 4096 differences in two bits
-each, with a residual that decays. recipe_sparse.cpp has the rate and the decay. Bytes are those that rank 0 has sent in steps,
-headers included.
+Nesterov's momentum 0.9 and a rate of 0.7, of weights in fp32; sparse by a plain step of rate 1, of 64 of 4096 differences in
+two bits each, by the number of ranks that have sent one, with a residual that decays by 0.9; sparse-peers by the number of all
+ranks, as papers write it, and 0.95. Bytes are those that rank 0 has sent in steps, headers included.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from convergence import HERE, Bench, corpus, processor, spread
 
-RECIPES = ["ddp", "diloco", "sparse"]
+RECIPES = ["ddp", "diloco", "sparse", "sparse-peers"]
 
 
 def table(report):
