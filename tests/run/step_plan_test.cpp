@@ -44,7 +44,7 @@ TEST(StepPlan, blocks_of_a_norm_begin_with_parameters_and_shards_with_blocks) {
     EXPECT_TRUE(std::is_sorted(offsets.begin(), offsets.end()));
     Group all{"all", std::vector<int>(static_cast<std::size_t>(ranks))};
     std::iota(all.members.begin(), all.members.end(), 0);
-    const run::Bucket bucket{0, 0, n, parameters, offsets, 0, all};
+    const run::Bucket bucket{0, 0, n, parameters, offsets, offsets, 0, all};
     std::vector<std::int64_t> begins;
     for (int r = 0; r < ranks; ++r) {
       EXPECT_LE(std::abs(bucket.shard_size(r) - n / ranks), run::norm_block + ranks);

@@ -162,6 +162,8 @@ inline void require_floats(const run::StepPlan& plan) {
 /// without one stay as they are.
 ///
 /// \code
+/// #include <reef/codec/blockwise8.hpp>
+/// #include <reef/codec/error_feedback.hpp>
 /// using Compress = compress::Channels<compress::Activation<codec::Blockwise8>,
 ///                                     compress::Gradient<codec::ErrorFeedback<codec::TopK>>>;
 /// Compress::Options options;

@@ -56,7 +56,7 @@ private:
 #if defined(__x86_64__) && defined(__GNUC__)
   // Loads into vectors one by one, which takes half the time of what gathers them.
   REEF_TARGET_AVX2 void of_eight(const std::uint32_t* keys, std::uint8_t* to) const {
-    const auto added = [&](int i) REEF_TARGET_AVX2 { return static_cast<int>(added_[keys[i] >> shift]); };
+    const auto added = [&](int i) { return static_cast<int>(added_[keys[i] >> shift]); };
     __m128i low = _mm_cvtsi32_si128(added(0));
     __m128i high = _mm_cvtsi32_si128(added(4));
     low = _mm_insert_epi32(low, added(1), 1);
@@ -99,7 +99,6 @@ struct QuantizeBlocks {
           const std::int64_t until = std::min(end, first + (b + 1) * block);
           const V scale(1 / largest[b]);
           for (std::int64_t i = begin; i < until; i += V::width) {
-            if (i + group < n) __builtin_prefetch(values + i + group);
             const V scaled = V::load(values + i, until - i) * scale;
             min(V(1.0F), max(V(-1.0F), scaled)).store_keys(keys + (i - at));  // a NaN passes both, as the second
           }
