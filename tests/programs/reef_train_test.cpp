@@ -232,7 +232,7 @@ TEST_F(ReefTrain, sparse_learns_and_goes_on_with_what_it_has_not_sent_yet) {
   const auto whole = lines("whole");
   ASSERT_EQ(whole.size(), 41U);
   const double first = whole[0].at("loss");
-  EXPECT_LT(whole[40].at("validation_loss"), 0.8 * first);
+  EXPECT_LT(whole[40].at("validation_loss"), 0.92 * first);  // of 8 outer steps, of 1 in 64 differences
   const std::string kept = sparse + "--checkpoint " + path("kept");
   const Ending half = train(2, kept + " --steps 40 --checkpoint-every 12 --metrics " + path("half"));
   ASSERT_EQ(half.status, 0) << half.output;

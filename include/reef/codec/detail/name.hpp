@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::codec::detail {
 
 inline constexpr std::string_view error_feedback_name = "error_feedback";
