@@ -179,6 +179,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   if (o.rule == "muon" && o.recipe != "zero1" && o.recipe != "atom" && o.recipe != "diloco")
     refuse("--rule", "muon is of --recipe zero1, atom or diloco, not of " + o.recipe);
+  if (!o.compress.empty() && o.recipe == "sparse")
+    refuse("--compress", "is of other recipes: sparse has a codec of its own");
   for (const auto& [channel, codec] : o.compress) {
     if (channel.starts_with("activation") && o.recipe != "dtfm" && codec != "none")
       refuse("--compress", channel + " are between stages, of --recipe dtfm, not of " + o.recipe);

@@ -81,7 +81,8 @@ template <class TrainerType>
 void tell_codecs(TrainerType& trainer, const TrainOptions& options, const Say& say) {
   reef::Bytes most = 0;
   for (const reef::schedule::Instruction& i : trainer.program().round) {
-    if (!trainer.plan().wire_of(i.traffic).encodes(i.index)) continue;
+    const bool is_encoded = i.collective || reef::schedule::is_between_stages(i.traffic);  // ties stay as they are
+    if (!is_encoded || !trainer.plan().wire_of(i.traffic).encodes(i.index)) continue;
     for (const reef::schedule::Message& message : i.sends) most += message.bytes;
   }
   std::string channels;

@@ -391,13 +391,13 @@ private:
   Saving<TrainerType> saving_;
 };
 
-/// Trains with these policies, in the precision that the options name.
 /// What ranks send goes by codecs that the command line names, unless a recipe has its own.
 using AnyCodec = reef::compress::Channels<reef::compress::Activation<reef::codec::Chosen>,
                                           reef::compress::ActivationGradient<reef::codec::Chosen>,
                                           reef::compress::Gradient<reef::codec::Chosen>,
                                           reef::compress::Parameter<reef::codec::Chosen>>;
 
+/// Trains with these policies, in the precision that the options name.
 template <class... Policies>
 int run(const TrainOptions& options, const reef::comm::StopRequest& stop) {
   if constexpr ((std::is_same_v<reef::policy_tag_of<Policies>, reef::CompressTag> || ...)) {

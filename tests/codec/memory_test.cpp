@@ -205,6 +205,23 @@ TEST(CodecMemory, adding_a_message_is_adding_what_it_decodes_to_or_nothing) {
   EXPECT_EQ(sum, (Numbers{1, 1, 1, 1, 1, 0, 0, 0, 0, 0}));
 }
 
+/// Else a step would count, and what is not finite would wait in the memory for its draw.
+TEST(CodecMemory, what_is_not_finite_is_seen_whatever_is_drawn) {
+  std::vector<float> values(100, 1.0F);
+  values[37] = std::numeric_limits<float>::infinity();
+  const auto seen = [&](const auto& format) {
+    std::vector<float> memory(values.size()), decoded(values.size());
+    std::vector<std::byte> message(format.encoded_bytes(100));
+    message.resize(format.encode(values, memory, memory, message));
+    format.decode(message, {}, {}, decoded);
+    return std::any_of(decoded.begin(), decoded.end(), [](float value) { return !std::isfinite(value); });
+  };
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    EXPECT_TRUE(seen(codec::ErrorFeedback<codec::RandomK>{{.ratio = 50, .seed = seed}}));
+    EXPECT_TRUE(seen(codec::ErrorFeedback<codec::Chain<codec::RandomK, codec::Bf16>>{{{.ratio = 50, .seed = seed}, {}}}));
+  }
+}
+
 TEST(CodecMemory, what_is_not_finite_is_sent_at_once_by_top_k) {
   const codec::ErrorFeedback<codec::TopK> format{{.ratio = 4}};
   Numbers state(4, 0.0F);

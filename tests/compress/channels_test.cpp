@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -120,21 +122,52 @@ using AnyCodec = compress::Channels<compress::Activation<codec::Chosen>, compres
 using ReplicatedStages = Staged<AnyCodec>;
 
 /// As many stages as divide the ranks, at most 2.
-ReplicatedStages::Options chosen_options(const std::string& codec) {
+ReplicatedStages::Options chosen_options(const std::string& codec, const std::string& of_parameters = "none") {
   auto options = small_options<ReplicatedStages>();
   const int stages = world_size() % 2 == 0 ? 2 : 1;
   options.topology = run::Topology(world_size() / stages, stages);
   options.micro_batches = {3};
   const codec::Chosen chosen = codec::Chosen::of(codec);
   options.compress.activation = options.compress.activation_gradient = chosen;
-  options.compress.gradient = options.compress.parameter = chosen;
+  options.compress.gradient = chosen;
+  options.compress.parameter = codec::Chosen::of(of_parameters);
   return options;
 }
 
 TEST(Channels, that_lose_nothing_change_no_bit_of_replicas_of_stages) {
   const auto plain = train<ReplicatedStages>(chosen_options("none"));
-  EXPECT_TRUE(train<ReplicatedStages>(chosen_options("dense")) == plain);
-  EXPECT_EQ(train<ReplicatedStages>(chosen_options("blockwise8")) == plain, world_size() == 1);
+  EXPECT_TRUE(train<ReplicatedStages>(chosen_options("dense", "dense")) == plain);
+  EXPECT_EQ(train<ReplicatedStages>(chosen_options("blockwise8", "blockwise8")) == plain, world_size() == 1);
+}
+
+/// A weight that is not sent would be 0.
+TEST(Channels, refuse_codecs_of_weights_that_leave_some_out_or_remember) {
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  for (const char* const codec : {"top-k:2", "random-k:2", "ef+blockwise8", "ef21+blockwise8"}) {
+    EXPECT_THROW(ReplicatedStages::planned(model, chosen_options("none", codec), world_size()), OptionError) << codec;
+  }
+}
+
+/// What EF21 estimates is no residual.
+TEST(Channels, forget_what_another_codec_remembered) {
+  const comm::Communicator world;
+  const SharedFolder folder("other-codec");
+  {
+    auto trainer = small_trainer<ReplicatedStages>(chosen_options("ef21+top-k:2"), world);
+    for (int step = 0; step < 2; ++step) trainer.step();
+    checkpoint::save(trainer, folder.path());
+  }
+  auto trainer = small_trainer<ReplicatedStages>(chosen_options("ef+top-k:2"), world);
+  checkpoint::resume(trainer, folder.path());
+  int memories = 0;
+  for (const auto& range : trainer.state_ranges()) {
+    if (!range.memory) continue;
+    ++memories;
+    std::vector<float> numbers(static_cast<std::size_t>(range.elements), 1.0F);
+    const auto bytes = trainer.state_bytes(range, 0, std::as_writable_bytes(std::span(numbers)));
+    EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; })) << range.name;
+  }
+  EXPECT_EQ(memories > 0, world_size() > 1);
 }
 
 TEST(Channels, draw_other_numbers_in_each_step_and_the_same_on_all_ranks) {

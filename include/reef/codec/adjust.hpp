@@ -35,6 +35,16 @@ constexpr bool finds_ratio() {
 template <class C>
 concept has_ratio = any_codec<C> && detail::finds_ratio<C>();
 
+/// One that is chosen when a program runs has a ratio or not.
+template <any_codec C>
+[[nodiscard]] bool takes_ratio(const C& format) {
+  if constexpr (requires { format.takes_ratio(); }) {
+    return format.takes_ratio();
+  } else {
+    return has_ratio<C>;
+  }
+}
+
 /// The codec with another ratio. 1 keeps all.
 ///
 /// \code
@@ -82,6 +92,7 @@ template <any_codec C>
     format.inner = for_message(format.inner, number);
   } else if constexpr (requires { format.selection; }) {
     format.selection = for_message(format.selection, number);
+    format.numbers = for_message(format.numbers, number);
   }
   return format;
 }

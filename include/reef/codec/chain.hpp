@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -95,7 +96,10 @@ private:
     const std::vector<std::uint32_t> indices = selection.select(values);
     std::vector<float> kept;
     kept.reserve(indices.size());
-    for (const std::uint32_t index : indices) kept.push_back(values[index]);
+    const bool broken = detail::hides<A>(values);
+    for (const std::uint32_t index : indices) {
+      kept.push_back(broken ? std::numeric_limits<float>::quiet_NaN() : values[index]);
+    }
     const auto bytes = static_cast<std::size_t>(numbers.encode(kept, payload));
     const Bytes of_selection = selection.write_selection(indices, n, payload.subspan(bytes));
     const Bytes all = seal_message(message, own, bytes + of_selection);

@@ -18,7 +18,7 @@
 
 namespace reef::inline v0::codec {
 
-/// A codec that is chosen when a program runs: any of this folder, by its name, or one of one's own. Without one, numbers are
+/// A codec that is chosen when a program runs: one of those below, by its name, or any other by its type. Without one, numbers are
 /// to stay as they are.
 ///
 ///     [FEEDBACK+] CODEC [+ CODEC]
@@ -69,6 +69,7 @@ public:
   }
 
   /// As adjust.hpp says. Throws OptionError for a codec without a ratio.
+  [[nodiscard]] bool takes_ratio() const { return held().takes_ratio(); }
   [[nodiscard]] double get_ratio() const { return held().get_ratio(); }
   [[nodiscard]] Chosen with_ratio(double ratio) const { return Chosen(held().with_ratio(ratio)); }
   [[nodiscard]] Chosen for_message(std::uint64_t number) const { return Chosen(held().for_message(number)); }
@@ -88,6 +89,7 @@ private:
                          std::span<std::byte> message) const = 0;
     virtual void decode(std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
                         std::span<float> values) const = 0;
+    [[nodiscard]] virtual bool takes_ratio() const = 0;
     [[nodiscard]] virtual double get_ratio() const = 0;
     [[nodiscard]] virtual std::shared_ptr<const Interface> with_ratio(double ratio) const = 0;
     [[nodiscard]] virtual std::shared_ptr<const Interface> for_message(std::uint64_t number) const = 0;
@@ -112,6 +114,7 @@ private:
                 std::span<float> values) const override {
       codec::decode(format, message, state, next, values);
     }
+    [[nodiscard]] bool takes_ratio() const override { return has_ratio<C>; }
     [[nodiscard]] double get_ratio() const override {
       if constexpr (has_ratio<C>) {
         return ratio_of(format);

@@ -47,6 +47,7 @@ struct RandomK {
   static constexpr bool exact = true;
   static constexpr bool lossless = false;
   static constexpr bool linear = true;
+  static constexpr bool sends_any = true;  ///< whatever they are: where one is not finite, those that are sent are NaN
 
   /// k of n numbers: at least one, if there is one.
   [[nodiscard]] std::int64_t kept(std::int64_t n) const;

@@ -93,7 +93,7 @@ public:
     used_[index(position)] = bytes;
   }
 
-  /// What rank `rank` of `ranks` sends: in a group the position, of its size.
+  /// What rank `rank` of `ranks` sends at most, of a part for each: in a group the position, of its size.
   static Cost cost(int ranks, int rank, std::span<const std::int64_t> input_offsets,
                    Bytes piece = default_piece_bytes) {
     Cost cost;

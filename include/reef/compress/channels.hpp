@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,6 +15,7 @@
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
@@ -133,11 +135,49 @@ inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic
   using schedule::Traffic;
   const bool weights = plan.gathers_of(Traffic::parameter);
   const bool sums = weights || plan.gathers_of(Traffic::gradient);
-  if ((traffic != Traffic::gradient || sums) && (traffic != Traffic::parameter || weights)) return;
+  const bool outer = plan.gathers_of(Traffic::pseudo_gradient);
+  if ((traffic != Traffic::gradient || sums) && (traffic != Traffic::parameter || weights) &&
+      (traffic != Traffic::pseudo_gradient || outer)) {
+    return;
+  }
   throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
                     ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
-                    traffic == Traffic::parameter ? "an optimizer whose weights are sharded, as optim::Zero1."
-                                                  : "an optimizer that sums gradients over ranks, as optim::Ddp.");
+                    traffic == Traffic::parameter  ? "an optimizer whose weights are sharded, as optim::Zero1."
+                    : traffic == Traffic::gradient ? "an optimizer that sums gradients over ranks, as optim::Ddp."
+                                                   : "an optimizer with outer steps, optim::DiLoCo.");
+}
+
+/// What a codec makes of some numbers stands for its members.
+template <codec::any_codec C>
+void add_message(Hash& hash, const C& format) {
+  constexpr std::size_t n = 10'000;
+  std::vector<float> values(n);
+  for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i * 7919 % 10'007) / 5000 - 1;
+  std::vector<float> next(static_cast<std::size_t>(codec::state_of(format, n)));
+  const std::vector<float> state(next.size(), 0.25F);
+  std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
+  codec::encode(format, std::span<const float>(values), state, next, message);
+  const std::span<const std::byte> used = codec::message_in(message);
+  hash.add(std::string_view(reinterpret_cast<const char*>(used.data()), used.size()));
+}
+
+/// Throws OptionError for a codec that sends some of many numbers, or what they changed by.
+template <codec::any_codec C>
+void require_all_numbers(const C& format) {
+  constexpr std::int64_t n = 256;
+  bool whole = codec::state_of(format, n) == 0 && codec::received_state_of(format, n) == 0;
+  if (whole) {
+    const std::vector<float> ones(n, 1.0F);
+    std::vector<float> decoded(n);
+    std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
+    codec::encode(format, std::span<const float>(ones), {}, {}, message);
+    codec::decode(format, codec::message_in(message), {}, {}, decoded);
+    whole = std::find(decoded.begin(), decoded.end(), 0.0F) == decoded.end();
+  }
+  if (whole) return;
+  throw OptionError("reef::compress::Channels: weights are to go by ", codec::text_of(format),
+                    ".\n  why: ranks get weights, not what they changed by: one that is not sent would be 0.\n"
+                    "  fix: a codec that sends every number and remembers nothing, as Bf16 or Blockwise8.");
 }
 
 /// Throws OptionError where numbers are none that codecs have, or are rounded already.
@@ -218,6 +258,7 @@ struct Channels {
     /// What the slowest stage computes of a micro-batch: no link is made faster than that. 0: it is not asked for.
     Seconds stage_compute = 0;
     /// The ratio of what an edge or a bucket carries; 1: it stays as it is; nothing: what it has else. Every rank says the same.
+    /// It is not asked of pseudo-gradients, whose messages are pieces of fragments.
     std::function<std::optional<double>(const Carried&)> choose{};
   };
 
@@ -226,6 +267,8 @@ struct Channels {
       detail::require_traffic(plan, traffic, codec::text_of(own));
       run::WireForm& form = plan.wire[static_cast<std::size_t>(traffic)];
       static_cast<void>(own.encoded_bytes(1));  // throws what its members are not to be
+      if (traffic == schedule::Traffic::parameter) detail::require_all_numbers(own);
+      form.codec = codec::text_of(own);
       form.exact = codec::is_exact(own);
       form.lossless = codec::is_lossless(own);
       form.ratios = ratios_of(plan, options, traffic, own);
@@ -260,7 +303,7 @@ struct Channels {
   static void hash(Hash& hash, const Options& options) {
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
       hash.add(schedule::name_of(traffic)).add(codec::text_of(own));
-      for (const std::int64_t n : {1, 1000, 1 << 20}) hash.add(own.encoded_bytes(n));
+      detail::add_message(hash, own);
     });
   }
 
@@ -294,11 +337,11 @@ private:
                                        const Own& own) {
     std::vector<double> ratios;
     if constexpr (codec::has_ratio<Own>) {
-      if (options.network && schedule::is_between_stages(traffic)) {
+      if (options.network && schedule::is_between_stages(traffic) && codec::takes_ratio(own)) {
         ratios = detail::adapted_ratios(plan, *options.network, traffic, codec::ratio_of(own), options.stage_compute);
       }
     }
-    if (!options.choose) return ratios;
+    if (!options.choose || traffic == schedule::Traffic::pseudo_gradient) return ratios;
     for (const Carried& carried : detail::carried_by(plan, traffic)) {
       const std::optional<double> chosen = options.choose(carried);
       if (!chosen) continue;

@@ -159,6 +159,7 @@ struct DiLoCo {
                         "  fix: virtual_ranks = 1, and as many ranks.");
     }
     plan.outer_schedule = {options.every, options.fragments, options.overlap};
+    plan.gathers[static_cast<std::size_t>(schedule::Traffic::pseudo_gradient)] = true;
   }
   static int variants(const run::StepPlan& plan) { return 1 + plan.outer_schedule.fragments; }
   static int variant_after(const run::StepPlan& plan, std::int64_t began, std::int64_t committed) {

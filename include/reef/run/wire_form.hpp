@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <reef/core/units.hpp>
@@ -12,7 +13,7 @@ namespace reef::inline v0::run {
 /// How what messages of one sort carry goes over the wire, where that is not as it is in memory: what programs and
 /// plans know of a codec.
 ///
-/// | index | of the remote edge, or the bucket                                                        |
+/// | index | of the remote edge, or the bucket; of pseudo-gradients the piece of a fragment             |
 /// | n     | numbers of one message                                                                  |
 ///
 /// \code
@@ -24,6 +25,7 @@ struct WireForm {
   std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< the most that they take; empty: as in memory
   std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< what the sender remembers of them
   std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< what the receiver does
+  std::string codec{};   ///< what it is, for errors and for checkpoints
   bool exact = true;     ///< they take as many bytes whatever they are
   bool lossless = true;  ///< what arrives is what was sent, bit for bit
   std::vector<double> ratios{};  ///< by index, of a codec that has one: 0 for its own, 1 for what stays as it is

@@ -44,9 +44,14 @@ std::string text_of_memory(const Trainer<Policies...>& trainer) {
   for (const graph::RemoteEdge& edge : plan.remote_edges) cuts.add(edge.tensor).add(edge.from).add(edge.to);
   if (run::gathers_differences(plan)) cuts.add(plan.outer_schedule.fragments);
   bool remembers = false;
-  for (const run::WireForm& form : plan.wire) {
-    if (!form.encodes()) continue;
-    for (const std::int64_t n : {1, 1000}) cuts.add(form.bytes(0, n));
+  for (std::size_t t = 0; t < plan.wire.size(); ++t) {
+    const run::WireForm& form = plan.wire[t];
+    cuts.add(plan.gathers[t] ? 1 : 0).add(form.codec);
+    for (const double ratio : form.ratios) cuts.add(ratio);
+    for (const std::int64_t n : {1, 1000}) {
+      if (form.encodes()) cuts.add(form.bytes(0, n));
+      cuts.add(form.state ? form.state(0, n) : 0).add(form.received_state ? form.received_state(0, n) : 0);
+    }
     remembers = remembers || form.state || form.received_state;
   }
   if (remembers) return concat(std::max(plan.topology.replicas, plan.virtual_ranks), " ranks, plan ", cuts.value());
@@ -308,11 +313,12 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
               adapts == trainer.plan().adapts;
     auto ranges = trainer.state_ranges(pending);
     const std::string memory = detail::text_of_memory(trainer);
-    if (was("memory", memory) != memory) {
+    const auto kept = io::value_or<std::string>(manifest.facts, "memory", "none", written);
+    if (kept != memory) {
       std::erase_if(ranges, [](const auto& range) { return range.memory; });
       if (memory != "none" && trainer.rank() == 0) {
         std::fprintf(stderr, "reef: %s is of other ranks, cuts or codecs (%s): what codecs remember of messages begins anew.\n",
-                     source.c_str(), was("memory", memory).c_str());
+                     source.c_str(), kept.c_str());
       }
     }
     loader.emplace(trainer, std::move(ranges));

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,16 @@ Bytes selected_bytes(const C& format, std::int64_t n) {
   return message_head_bytes + sizeof(float) * static_cast<Bytes>(format.kept(n)) + format.selection_bytes(n);
 }
 
+/// A codec that sends numbers whatever they are: of any that is not finite it sends NaN alone, so that it is seen.
+template <class C>
+bool hides(std::span<const float> values) {
+  if constexpr (requires { C::sends_any; }) {
+    return std::any_of(values.begin(), values.end(), [](float value) { return !is_finite(value); });
+  } else {
+    return false;
+  }
+}
+
 /// Calls sent(index) for each number that was sent, when all is written.
 template <class C, class F>
 Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message, const Threads& threads,
@@ -74,9 +85,11 @@ Bytes encode_selected(const C& format, std::span<const float> values, std::span<
   const std::span<std::byte> payload = begin_message(message, head, selected_bytes(format, n) - message_head_bytes);
   const std::vector<std::uint32_t> indices = select_with(format, values, threads);
   std::byte* at = payload.data();
+  const bool broken = hides<C>(values);
   for (const std::uint32_t index : indices) {
-    std::memcpy(at, &values[index], sizeof(float));
-    at += sizeof(float);
+    const float value = broken ? std::numeric_limits<float>::quiet_NaN() : values[index];
+    std::memcpy(at, &value, sizeof value);
+    at += sizeof value;
   }
   const std::size_t kept = indices.size() * sizeof(float);
   const Bytes bytes = seal_message(message, head, kept + format.write_selection(indices, n, payload.subspan(kept)),

@@ -47,8 +47,10 @@ inline std::vector<double> adapted_ratios(const run::StepPlan& plan, const sched
   }
   std::vector<double> ratios(plan.remote_edges.size(), 0);
   if (links.empty()) return ratios;
+  // The planner's dense number has 4 bytes. One of bf16 has 2, and is sent in 4 with an index of 2: three times as many.
+  const int index_bytes = plan.dag->element == Element::bfloat16 ? 8 : 2;
   const std::vector<double> of_links =
-      plan::adatopk(links, {.ratio = ratio, .index_bytes = 2, .compute = compute}).ratios;
+      plan::adatopk(links, {.ratio = ratio, .index_bytes = index_bytes, .compute = compute}).ratios;
   for (std::size_t e = 0; e < ratios.size(); ++e) {
     if (plan.remote_edges[e].gradient == back) ratios[e] = of_links[place.at(stages_of(plan.remote_edges[e]))];
   }

@@ -178,7 +178,7 @@ private:
   /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that draw.
   [[nodiscard]] auto number_of(const Instruction& i) const {
     return [&state = context_.state, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch] {
-      return Hash().add(state.seed).add(state.committed).add(schedule::name_of(traffic)).add(index).add(micro_batch).value();
+      return Hash().add(state.seed).add(state.micro_batch).add(schedule::name_of(traffic)).add(index).add(micro_batch).value();
     };
   }
 
