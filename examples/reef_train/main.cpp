@@ -4,6 +4,8 @@
 //   mpiexec -n 4 build/release/examples/reef-train --tokenizer gpt2:DIR --data fineweb_*.bin
 //
 // Without --data it trains on Reef's own sources. `reef-train --help` lists everything.
+//
+// links: reef::compiled
 
 #include <signal.h>
 
