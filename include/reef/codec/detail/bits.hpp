@@ -7,6 +7,8 @@
 #include <cstring>
 #include <span>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::codec::detail {
 
 /// The bits of |value|, which are ordered as magnitudes are, NaN above infinity.
