@@ -34,7 +34,7 @@ namespace reef::inline v0::codec {
 /// | wire   | what A's indices and B's numbers take, and 32 bytes for B's head: ChunkTopK of 64 in 4096 with TwoBit takes    |
 /// |        | 0.149 bits a number, 215 times less than fp32                                                                 |
 /// | blocks | those of B count the numbers that are kept                                                                     |
-/// | not finite | as B has it, if A selects it: TopK and ChunkTopK do                                                        |
+/// | not finite | as B has it: TopK and ChunkTopK select it, of RandomK all that is sent is NaN then                          |
 /// | errors | those of both                                                                                                  |
 ///
 /// Source: SparseLoCo, arXiv 2508.15706; CocktailSGD, ICML 2023 (random, top-k, then fewer bits).

@@ -31,8 +31,8 @@ namespace reef::inline v0::codec {
 /// |        | below ErrorFeedback, which would take away more than there is                                     |
 /// | linear | messages of one draw may be added                                                                |
 /// | again  | what was decoded encodes to the same bytes, unless `unbiased`                                    |
-/// | not finite | is seen only if it is drawn                                                                  |
-/// | cost   | k draws, a pass over n bits; nothing depends on the values                                       |
+/// | not finite | is seen whatever is drawn: all that is sent is NaN then                                      |
+/// | cost   | k draws, a pass over n bits and one over the values; which are sent does not depend on these     |
 /// | errors | OptionError for a ratio below 1; a message of another draw is refused                            |
 ///
 /// Source: Stich et al., Sparsified SGD with memory, arXiv 1809.07599. Draws: Floyd, CACM 30(9), 1987; Philox.
