@@ -2,6 +2,7 @@
 // Command  build/release/examples/continue-gpt2 tests/data/gpt2_hub.safetensors 2 3 14 15
 // Output   2 layers, 2 heads, 12 channels, vocabulary 37, context 10
 //          3 14 15 15 15 15 15 3 3 28 28 28 5
+// links: reef::compiled
 // arguments: tests/data/gpt2_hub.safetensors 2 3 14 15
 // prints: 2 layers, 2 heads, 12 channels, vocabulary 37, context 10
 // prints: 3 14 15 15 15 15 15 3 3 28 28 28 5

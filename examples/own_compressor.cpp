@@ -3,6 +3,7 @@
 // Command  mpiexec -n 2 build/release/examples/own-compressor
 // Output   loss after 12 steps: as it is 0.752359, rounded 0.752352, fed back 0.752371
 //          resumed with its residual, bits as without a stop: yes
+// links: reef::compiled
 // ranks: 2
 // prints: resumed with its residual, bits as without a stop: yes
 #include <algorithm>

@@ -4,6 +4,7 @@
 // Command  mpiexec -n 2 build/release/examples/own-optimizer
 // Output   bits of Ddp: yes
 //          4 ranks 50 ms apart, predicted: Ddp 0.15 s a step, OneShot 0.10 s
+// links: reef::compiled
 // ranks: 2
 // prints: bits of Ddp: yes
 // prints: 4 ranks 50 ms apart, predicted: Ddp 0.15 s a step, OneShot 0.10 s

@@ -4,6 +4,7 @@
 // Output   step 10: loss 2.1171
 //          weights on this rank: 6624 of 10128
 //          bits of one process that stands for both replicas: yes
+// links: reef::compiled
 // ranks: 4
 // prints: bits of one process that stands for both replicas: yes
 #include <algorithm>

@@ -4,6 +4,7 @@
 // Output   Ddp<Lion>    first loss 3.20, last loss 1.73
 //          Zero1<Lion>  first loss 3.20, last loss 1.73
 //          equal bits: yes
+// links: reef::compiled
 // ranks: 2
 // prints: equal bits: yes
 #include <cstdio>

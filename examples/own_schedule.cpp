@@ -3,6 +3,7 @@
 // Command  mpiexec -n 2 build/release/examples/own-schedule
 // Output   foreseen: 0.20 of the step is bubble, 8 activations of a chunk on a stage
 //          step 10: loss 1.6327
+// links: reef::compiled
 // ranks: 2
 // prints: foreseen: 0.20 of the step is bubble
 #include <algorithm>

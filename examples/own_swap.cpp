@@ -3,6 +3,7 @@
 // Command  build/release/examples/own-swap
 // Output   device memory of a step: resident 3.82 MiB, spilled 2.33 MiB
 //          bits of a resident model: yes
+// links: reef::compiled
 // ranks: 1
 // prints: bits of a resident model: yes
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Purpose  Gradients go by a codec of one's own (support/ternary.hpp), alone and with error feedback around it.
 // Command  mpiexec -n 2 build/release/examples/train-own-codec
 // Output   as they are: ..., ternary: ..., ternary with error feedback: the loss after 12 steps, and what gradients take
+// links: reef::compiled
 // ranks: 2
 // prints: ternary with error feedback
 #include <cstdio>

@@ -5,8 +5,9 @@
 # schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            the tests labelled long, every folder under the sanitizers, and headers, tests and
-#                    examples built by clang++ as well, and their names read by clang-tidy, if those are there
+#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers through nvcc,
+#                    and headers, tests and examples built by clang++ as well, and their names read by
+#                    clang-tidy, if those are there
 #   --release-only   no sanitizers
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
 #
@@ -29,7 +30,7 @@ while [ $# -gt 0 ]; do
     --install-only) install_only=yes ;;
     --release-only) sanitizers=no ;;
     --jobs) shift; jobs=${1:?--jobs needs a number} ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
@@ -87,7 +88,11 @@ run() {
   [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
 }
 
-configure release
+if [ "$all" = yes ]; then
+  configure release -DREEF_CHECK_CUDA_HEADERS=ON
+else
+  configure release
+fi
 build release
 if [ "$all" = yes ]; then
   run release
