@@ -9,7 +9,8 @@
 //                         activations         1F1B on stages: they and their gradients
 //                         adapted             the same; ratios follow links, of which the last is ten times slower (AdaTopK)
 //                         pseudo-gradients    DiLoCo's differences of 20 steps, an outer step of rate 1 by the number of senders
-//     CODEC               codec::Chosen's text; of pseudo-gradients none is DiLoCo as it is published
+//     CODEC               codec::Chosen's text; of pseudo-gradients none is DiLoCo as it is published. Of activations one-mask+CODEC:
+//                         their gradients have the zeros of what went forward, and go as they are
 //     BYTES_PER_SECOND    of each link, emulated; 0: as fast as they are
 //     SLOWDOWN            of the device, which sleeps for the rest: so that a micro-batch is longer than a wake-up
 
@@ -20,10 +21,12 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <reef/codec/chosen.hpp>
+#include <reef/codec/dense.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/core/error.hpp>
 #include <reef/data/sampler.hpp>
@@ -53,6 +56,7 @@ constexpr double latency = 1e-3;
 
 struct Run {
   std::string corpus, channel;
+  bool one_mask = false;
   Chosen codec;
   std::uint64_t seed = 1;
   std::int64_t steps = 1000;
@@ -143,6 +147,10 @@ void run_activations(const Run& run, bool adapts) {
   const int ranks = reef::comm::Communicator().size();
   Tested::Options options;
   options.compress.activation = options.compress.activation_gradient = run.codec;
+  if (run.one_mask) {
+    options.compress.one_mask = true;
+    options.compress.activation_gradient = Chosen(reef::codec::Dense{});
+  }
   const bool uneven = run.channel != "activations";
   options.communication.network = links_of(run, ranks, uneven);
   if (adapts) {
@@ -178,8 +186,10 @@ void start(const std::vector<std::string>& arguments) {
     throw reef::OptionError(
         "usage: compress_frontier_bench CORPUS CHANNEL CODEC SEED STEPS [BYTES_PER_SECOND [SLOWDOWN]]");
   }
-  Run run{arguments[0], arguments[1], Chosen::of(arguments[2]), std::strtoull(arguments[3].c_str(), nullptr, 10),
-          std::atoll(arguments[4].c_str())};
+  constexpr std::string_view masked = "one-mask+";
+  const bool one_mask = arguments[2].starts_with(masked);
+  Run run{arguments[0], arguments[1], one_mask, Chosen::of(arguments[2].substr(one_mask ? masked.size() : 0)),
+          std::strtoull(arguments[3].c_str(), nullptr, 10), std::atoll(arguments[4].c_str())};
   if (arguments.size() > 5) run.bytes_per_second = std::atof(arguments[5].c_str());
   if (arguments.size() > 6) run.slowdown = std::atof(arguments[6].c_str());
   if (run.channel == "gradients") return run_gradients(run);

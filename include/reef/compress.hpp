@@ -3,6 +3,7 @@
 /// \file
 /// Everything in compress/: the policies of the form in which values travel.
 
+#include <reef/compress/carried.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/dense.hpp>

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <reef/codec/blockwise8.hpp>
@@ -190,6 +193,94 @@ TEST(Channels, leave_what_is_chosen_as_it_is) {
   options = chosen_options("blockwise8");
   options.compress.choose = [](const compress::Carried&) { return 3; };
   EXPECT_THROW(ReplicatedStages::planned(model, options, world_size()), OptionError);
+}
+
+/// Sends every other number as it is: a mask that both ends know.
+struct Evens {
+  static constexpr std::string_view name = "evens";
+  static constexpr bool exact = true, lossless = false, linear = true;
+  codec::Dense of_those{};
+
+  [[nodiscard]] std::int64_t kept(std::int64_t n) const { return (n + 1) / 2; }
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return of_those.encoded_bytes(kept(n)); }
+  Bytes encode(std::span<const float> values, std::span<std::byte> message) const {
+    std::vector<float> evens;
+    for (std::size_t i = 0; i < values.size(); i += 2) evens.push_back(values[i]);
+    return of_those.encode(evens, message);
+  }
+  void decode(std::span<const std::byte> message, std::span<float> values) const {
+    std::vector<float> evens((values.size() + 1) / 2);
+    of_those.decode(message, evens);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? evens[i / 2] : 0.0F;
+  }
+};
+
+ReplicatedStages::Options masked_options(codec::Chosen forward, codec::Chosen back, bool one_mask) {
+  auto options = staged_options<ReplicatedStages>();
+  options.compress.activation = std::move(forward);
+  options.compress.activation_gradient = std::move(back);
+  options.compress.one_mask = one_mask;
+  return options;
+}
+
+TEST(OneMask, is_what_the_same_mask_of_its_own_is) {
+  const codec::Chosen evens(Evens{});
+  const codec::Chosen dense(codec::Dense{});
+  const auto own = train<ReplicatedStages>(masked_options(evens, evens, false));
+  EXPECT_TRUE(train<ReplicatedStages>(masked_options(evens, dense, true)) == own);
+  EXPECT_EQ(train<ReplicatedStages>(masked_options(evens, dense, false)) == own, world_size() == 1);
+  const auto all = train<ReplicatedStages>(masked_options(dense, dense, false));
+  EXPECT_TRUE(train<ReplicatedStages>(masked_options(codec::Chosen::of("top-k:1"), dense, true)) == all);
+}
+
+TEST(OneMask, repeats_itself_by_any_transport_and_behind_a_link) {
+  auto options = masked_options(codec::Chosen::of("top-k:4+blockwise8"), codec::Chosen::of("blockwise8"), true);
+  const auto first = train<ReplicatedStages>(options);
+  options.communication.piece_bytes = 512;
+  options.device.memory_bytes = Bytes{64} << 20;
+  options.device.link_bytes_per_second = 4e9;
+  options.device.poison_freed = true;
+  EXPECT_TRUE(train<ReplicatedStages>(options) == first);
+}
+
+/// No index goes back: of a quarter of the numbers a quarter of the bytes, and the head.
+TEST(OneMask, sends_values_alone_back_and_has_masks_for_what_is_between_the_ways) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  auto options = masked_options(codec::Chosen::of("top-k:4"), codec::Chosen(codec::Dense{}), true);
+  options.micro_batches = {8};
+  auto trainer = small_trainer<ReplicatedStages>(options, world);
+  static_cast<void>(trainer.step());
+  std::set<schedule::StorageId> masks;
+  for (const schedule::Instruction& i : trainer.program().round) {
+    if (compress::coding_of(i).masks && i.kind == compress::kinds::encode) {
+      masks.insert(compress::EncodeView(i).mask.front().storage);
+    }
+    if (i.traffic != schedule::Traffic::activation_gradient || i.sends.empty()) continue;
+    const auto& edge = trainer.plan().remote_edges[static_cast<std::size_t>(i.index)];
+    const std::int64_t n = trainer.plan().dag->tensor_at(edge.tensor).spec.shape.size();
+    EXPECT_EQ(trainer.plan().wire_of(i.traffic).bytes(i.index, n),
+              codec::message_head_bytes + static_cast<Bytes>((n + 3) / 4) * sizeof(float));
+  }
+  const auto edges_on = [&](int stage) {
+    std::size_t count = 0;
+    for (const graph::RemoteEdge& edge : trainer.plan().remote_edges) {
+      count += !edge.gradient && trainer.plan().stage_of_segment[static_cast<std::size_t>(edge.from)] == stage ? 1U : 0U;
+    }
+    return count;
+  };
+  // 1F1B has as many micro-batches under way as there are stages from here on.
+  EXPECT_LE(masks.size(), edges_on(world.rank()) * static_cast<std::size_t>(world.size() - world.rank()));
+}
+
+TEST(OneMask, is_refused_where_a_codec_remembers_or_selects_on_the_way_back) {
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  for (const auto& [forward, back] : {std::pair{"top-k:4", "ef+blockwise8"}, {"ef21+blockwise8", "dense"}, {"top-k:4", "top-k:4"}}) {
+    EXPECT_THROW(ReplicatedStages::planned(
+                     model, masked_options(codec::Chosen::of(forward), codec::Chosen::of(back), true), world_size()),
+                 OptionError)
+        << forward << ", " << back;
+  }
 }
 
 /// Of a pipeline whose last link is ten times slower than the others: only that is shrunk, and by as much as is asked.

@@ -97,6 +97,20 @@ template <any_codec C>
   return format;
 }
 
+/// How many of n numbers a codec that selects sends; n of others.
+template <any_codec C>
+[[nodiscard]] std::int64_t kept_of(const C& format, std::int64_t n) {
+  if constexpr (requires { { format.kept(n) } -> std::same_as<std::int64_t>; }) {
+    return format.kept(n);
+  } else if constexpr (requires { format.inner; }) {
+    return kept_of(format.inner, n);
+  } else if constexpr (requires { format.selection; }) {
+    return kept_of(format.selection, n);
+  } else {
+    return n;
+  }
+}
+
 /// What is known of a codec, also of one that is chosen when a program runs (Chosen): whether there is one, too.
 template <any_codec C>
 [[nodiscard]] bool is_exact(const C& format) {

@@ -57,6 +57,7 @@ public:
   [[nodiscard]] bool is_lossless() const { return !held_ || held_->is_lossless(); }
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const { return held().encoded_bytes(n); }
+  [[nodiscard]] std::int64_t kept(std::int64_t n) const { return held().kept(n); }
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return held().state(n); }
   [[nodiscard]] std::int64_t received_state(std::int64_t n) const { return held().received_state(n); }
   Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
@@ -83,6 +84,7 @@ private:
     [[nodiscard]] virtual bool is_exact() const = 0;
     [[nodiscard]] virtual bool is_lossless() const = 0;
     [[nodiscard]] virtual Bytes encoded_bytes(std::int64_t n) const = 0;
+    [[nodiscard]] virtual std::int64_t kept(std::int64_t n) const = 0;
     [[nodiscard]] virtual std::int64_t state(std::int64_t n) const = 0;
     [[nodiscard]] virtual std::int64_t received_state(std::int64_t n) const = 0;
     virtual Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
@@ -104,6 +106,7 @@ private:
     [[nodiscard]] bool is_exact() const override { return C::exact; }
     [[nodiscard]] bool is_lossless() const override { return C::lossless; }
     [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const override { return format.encoded_bytes(n); }
+    [[nodiscard]] std::int64_t kept(std::int64_t n) const override { return kept_of(format, n); }
     [[nodiscard]] std::int64_t state(std::int64_t n) const override { return state_of(format, n); }
     [[nodiscard]] std::int64_t received_state(std::int64_t n) const override { return received_state_of(format, n); }
     Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,

@@ -18,9 +18,12 @@
 #include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/concept.hpp>
+#include <reef/compress/carried.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
+#include <reef/compress/detail/channel_rules.hpp>
 #include <reef/compress/detail/encoder.hpp>
 #include <reef/compress/detail/encoding_code.hpp>
+#include <reef/compress/detail/masks.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/policy_tag.hpp>
@@ -93,111 +96,6 @@ constexpr bool all_differ() {
 
 }  // namespace detail
 
-/// What an edge or a bucket carries.
-struct Carried {
-  schedule::Traffic traffic{};
-  int index = 0;  ///< of the remote edge, or the bucket
-  std::int64_t numbers = 0;
-  std::vector<std::string_view> names{};  ///< of the tensor, or of parameters
-  int from_segment = 0;  ///< of a bucket, the segment that has it
-  int to_segment = 0;
-  int from_stage = 0;
-  int to_stage = 0;
-};
-
-namespace detail {
-
-inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traffic traffic) {
-  std::vector<Carried> all;
-  const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
-  if (schedule::is_between_stages(traffic)) {
-    for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
-      const graph::RemoteEdge& edge = plan.remote_edges[e];
-      if (edge.gradient != (traffic == schedule::Traffic::activation_gradient)) continue;
-      const graph::Tensor& tensor = plan.dag->tensor_at(edge.tensor);
-      all.push_back({traffic, static_cast<int>(e), tensor.spec.shape.size(), {tensor.name}, edge.from, edge.to,
-                     stage_of(edge.from), stage_of(edge.to)});
-    }
-    return all;
-  }
-  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const run::Bucket& bucket = plan.buckets[b];
-    all.push_back({traffic, static_cast<int>(b), bucket.size(), {}, bucket.segment, bucket.segment, bucket.stage, bucket.stage});
-    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-      if (plan.bucket_of_parameter[p] == static_cast<int>(b)) all.back().names.push_back(plan.dag->parameters[p].name);
-    }
-  }
-  return all;
-}
-
-/// Throws OptionError where no optimizer sends what is to be encoded.
-inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec) {
-  using schedule::Traffic;
-  const bool weights = plan.gathers_of(Traffic::parameter);
-  const bool sums = weights || plan.gathers_of(Traffic::gradient);
-  const bool outer = plan.gathers_of(Traffic::pseudo_gradient);
-  if ((traffic != Traffic::gradient || sums) && (traffic != Traffic::parameter || weights) &&
-      (traffic != Traffic::pseudo_gradient || outer)) {
-    return;
-  }
-  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
-                    ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
-                    traffic == Traffic::parameter  ? "an optimizer whose weights are sharded, as optim::Zero1."
-                    : traffic == Traffic::gradient ? "an optimizer that sums gradients over ranks, as optim::Ddp."
-                                                   : "an optimizer with outer steps, optim::DiLoCo.");
-}
-
-/// What a codec makes of some numbers stands for its members.
-template <codec::any_codec C>
-void add_message(Hash& hash, const C& format) {
-  constexpr std::size_t n = 10'000;
-  std::vector<float> values(n);
-  for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i * 7919 % 10'007) / 5000 - 1;
-  std::vector<float> next(static_cast<std::size_t>(codec::state_of(format, n)));
-  const std::vector<float> state(next.size(), 0.25F);
-  std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
-  codec::encode(format, std::span<const float>(values), state, next, message);
-  const std::span<const std::byte> used = codec::message_in(message);
-  hash.add(std::string_view(reinterpret_cast<const char*>(used.data()), used.size()));
-}
-
-/// Throws OptionError for a codec that sends some of many numbers, or what they changed by.
-template <codec::any_codec C>
-void require_all_numbers(const C& format) {
-  constexpr std::int64_t n = 256;
-  bool whole = codec::state_of(format, n) == 0 && codec::received_state_of(format, n) == 0;
-  if (whole) {
-    const std::vector<float> ones(n, 1.0F);
-    std::vector<float> decoded(n);
-    std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
-    codec::encode(format, std::span<const float>(ones), {}, {}, message);
-    codec::decode(format, codec::message_in(message), {}, {}, decoded);
-    whole = std::find(decoded.begin(), decoded.end(), 0.0F) == decoded.end();
-  }
-  if (whole) return;
-  throw OptionError("reef::compress::Channels: weights are to go by ", codec::text_of(format),
-                    ".\n  why: ranks get weights, not what they changed by: one that is not sent would be 0.\n"
-                    "  fix: a codec that sends every number and remembers nothing, as Bf16 or Blockwise8.");
-}
-
-/// Throws OptionError where numbers are none that codecs have, or are rounded already.
-inline void require_floats(const run::StepPlan& plan) {
-  const bool encodes =
-      std::any_of(plan.wire.begin(), plan.wire.end(), [](const run::WireForm& form) { return form.encodes(); });
-  if (encodes && plan.sum_bytes() != sizeof(float)) {
-    throw OptionError("reef::compress::Channels: the model is of ", name_of(plan.dag->element),
-                      ".\n  why: codecs are of fp32, and of bf16 widened to it.\n"
-                      "  fix: precision::Fp32 or precision::Bf16, or compress::Dense.");
-  }
-  if (plan.rounds_gradients() && plan.wire_of(schedule::Traffic::gradient).encodes()) {
-    throw OptionError("reef::compress::Channels: gradients are rounded to ", name_of(plan.gradient),
-                      " and encoded.\n  why: what the one has lost the other does not know.\n"
-                      "  fix: precision::Bf16, whose gradients are fp32, or no Gradient channel.");
-  }
-}
-
-}  // namespace detail
-
 /// A codec for each sort of traffic: what goes over the wire, and what arrives, is what it makes of the numbers. Channels
 /// without one stay as they are.
 ///
@@ -222,6 +120,9 @@ inline void require_floats(const run::StepPlan& plan) {
 /// |            | an evaluation leaves it. That of differences changes with each outer step. A checkpoint has it, and another number of ranks drops it                        |
 /// | weights    | that travel by a codec which loses something are rounded from master weights, which owners keep. It sends   |
 /// |            | every number and remembers nothing: OptionError for others                                                  |
+/// | one mask   | `options.one_mask`: of what an activation's codec left out, the gradient is not sent and is 0, which is   |
+/// |            | what the function that was computed has; what is left goes by the gradient's codec. Where a tensor goes  |
+/// |            | on to a third stage, its gradient comes back without                                                      |
 /// | errors     | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)  |
 /// |            | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                   |
 ///
@@ -253,6 +154,9 @@ struct Channels {
     Codec<schedule::Traffic::parameter> parameter{};
     Codec<schedule::Traffic::pseudo_gradient> pseudo_gradient{};
 
+    /// What goes back between stages has the zeros of what went forward: its gradient is that of what arrived, and no index of it
+    /// travels. By masks of their own, codecs that select by size favour some tokens.
+    bool one_mask = false;
     /// AdaTopK: the links between all ranks, by which codecs with a ratio get one for each edge; their own is that of the
     /// slowest link. Not given: every edge has the codec's own.
     std::optional<schedule::World> network{};
@@ -280,6 +184,7 @@ struct Channels {
       if (codec::received_state_of(own, 1) > 0) {
         form.received_state = [own](int, std::int64_t n) { return codec::received_state_of(own, n); };
       }
+      if (options.one_mask && traffic == schedule::Traffic::activation_gradient) mask(plan, form, options, own);
       if (traffic == schedule::Traffic::parameter && !form.lossless) plan.own_master = true;
     });
     detail::require_floats(plan);
@@ -306,9 +211,39 @@ struct Channels {
       hash.add(schedule::name_of(traffic)).add(codec::text_of(own));
       detail::add_message(hash, own);
     });
+    if (options.one_mask) hash.add("one mask");
   }
 
 private:
+  /// Gradients go back by the masks of what went forward.
+  template <class Own>
+  static void mask(const run::StepPlan& plan, run::WireForm& form, const Options& options, const Own& gradient) {
+    const run::WireForm& forward = plan.wire_of(schedule::Traffic::activation);
+    constexpr std::int64_t many = 1 << 16;
+    if (codec::kept_of(gradient, many) < many) {
+      throw OptionError("reef::compress::Channels: one mask, and ", form.codec, " for gradients between stages.\n"
+                        "  why: what is sent of them is what the mask says.\n"
+                        "  fix: a codec for them that sends every number, as codec::Dense or codec::Blockwise8.");
+    }
+    if (form.state || form.received_state || forward.received_state) {
+      throw OptionError("reef::compress::Channels: one mask for ", forward.codec, " and ", form.codec,
+                        ".\n  why: what a codec remembers of numbers is not of those that the next mask names.\n"
+                        "  fix: codecs without a memory, as codec::TopK and codec::Dense.");
+    }
+    form.masks = detail::edges_forward_of(plan);
+    for (int& edge : form.masks) {
+      if (edge >= 0 && !forward.encodes(edge)) edge = -1;
+    }
+    each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
+      if (traffic != schedule::Traffic::activation) return;
+      form.bytes = [own, masks = form.masks, ratios = forward.ratios, all = form.bytes](int index, std::int64_t n) {
+        const int edge = masks[static_cast<std::size_t>(index)];
+        return all(index, edge < 0 ? n : codec::kept_of(with_ratio_of(own, ratios, edge), n));
+      };
+      form.exact = form.lossless = false;
+    });
+  }
+
   /// f(traffic, codec) for each channel that has one.
   template <class F>
   static void each_codec(const Options& options, const F& f) {

@@ -27,32 +27,40 @@ struct Coding {
   bool remembers = false;  ///< the codec has memory
   bool begins = false;     ///< it is the round's first to use that: it reads what was kept
   bool adds = false;       ///< numbers are summed: there is room for what one message decodes to
+  bool masks = false;      ///< it says which numbers arrive as zero
+  bool masked = false;     ///< it leaves out what such a mask says
 
   [[nodiscard]] std::uint8_t mode() const {
-    return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) | (adds ? 8 : 0));
+    return static_cast<std::uint8_t>((copies ? 1 : 0) | (remembers ? 2 : 0) | (begins ? 4 : 0) | (adds ? 8 : 0) |
+                                     (masks ? 16 : 0) | (masked ? 32 : 0));
   }
 };
 
 inline Coding coding_of(const schedule::Instruction& i) {
-  return {(i.mode & 1) != 0, (i.mode & 2) != 0, (i.mode & 4) != 0, (i.mode & 8) != 0};
+  return {(i.mode & 1) != 0, (i.mode & 2) != 0, (i.mode & 4) != 0, (i.mode & 8) != 0, (i.mode & 16) != 0,
+          (i.mode & 32) != 0};
 }
 
 /// `Encode(edge, j)`, `EncodeParts(b)`, `EncodeShard(b)`.
 ///
-///     reads    numbers, kept memory if it begins
-///     writes   message, or messages side by side; copy
+///     reads    numbers, kept memory if it begins; a mask if it is masked
+///     writes   message, or messages side by side; copy; a mask if it masks; with either what goes by the message: what it
+///              decodes to, or what is left of the numbers
 ///     next     memory behind it: it writes that if it begins, else accumulates into it
 template <class I>
 struct EncodeView {
-  run::PartOf<I> numbers, message, copy, kept, next;
+  run::PartOf<I> numbers, message, copy, kept, next, mask, term;
 
   explicit EncodeView(I& encode, run::Lists lists = run::Lists::found) {
     const Coding coding = coding_of(encode);
     run::Layout layout(encode, lists);
     numbers = layout.reads(1);
     kept = layout.reads(coding.remembers && coding.begins ? 1 : 0);
+    if (coding.masked) mask = layout.reads(1);
     message = layout.writes(1);
     copy = layout.writes(coding.copies ? 1 : 0);
+    if (coding.masks) mask = layout.writes(1);
+    term = layout.writes(coding.masks || coding.masked ? 1 : 0);
     const std::size_t memories = coding.remembers ? 1 : 0;
     next = coding.begins ? layout.writes(memories) : layout.accumulates(memories);
   }
@@ -60,21 +68,23 @@ struct EncodeView {
 
 /// `Decode(edge, j)`, `DecodeShards(b)`, `DecodeFold(b)`.
 ///
-///     reads    message, or messages side by side; kept memory if it begins
-///     writes   numbers; copy; if it adds, what one message decodes to
+///     reads    message, or messages side by side; kept memory if it begins; a mask if it is masked
+///     writes   numbers; copy; a mask if it masks; if it adds, or is masked, what one message decodes to
 ///     next     as EncodeView
 template <class I>
 struct DecodeView {
-  run::PartOf<I> message, numbers, copy, term, kept, next;
+  run::PartOf<I> message, numbers, copy, term, kept, next, mask;
 
   explicit DecodeView(I& decode, run::Lists lists = run::Lists::found) {
     const Coding coding = coding_of(decode);
     run::Layout layout(decode, lists);
     message = layout.reads(1);
     kept = layout.reads(coding.remembers && coding.begins ? 1 : 0);
+    if (coding.masked) mask = layout.reads(1);
     numbers = layout.writes(1);
     copy = layout.writes(coding.copies ? 1 : 0);
-    term = layout.writes(coding.adds ? 1 : 0);
+    if (coding.masks) mask = layout.writes(1);
+    term = layout.writes(coding.adds || coding.masked ? 1 : 0);
     const std::size_t memories = coding.remembers ? 1 : 0;
     next = coding.begins ? layout.writes(memories) : layout.accumulates(memories);
   }

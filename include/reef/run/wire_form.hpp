@@ -28,11 +28,16 @@ struct WireForm {
   std::string codec{};   ///< what it is, for errors and for checkpoints
   bool exact = true;     ///< they take as many bytes whatever they are
   bool lossless = true;  ///< what arrives is what was sent, bit for bit
+  std::vector<int> masks{};      ///< by index of a gradient's edge that of its tensor's, whose zeros it leaves out; -1: none
   std::vector<double> ratios{};  ///< by index, of a codec that has one: 0 for its own, 1 for what stays as it is
 
   /// Some of them are encoded, or that of an edge or bucket is.
   [[nodiscard]] bool encodes() const { return static_cast<bool>(bytes); }
   [[nodiscard]] bool encodes(int index) const { return encodes() && ratio(index) != 1; }
+  [[nodiscard]] int mask(int index) const {
+    const auto at = static_cast<std::size_t>(index);
+    return at < masks.size() ? masks[at] : -1;
+  }
   [[nodiscard]] double ratio(int index) const {
     const auto at = static_cast<std::size_t>(index);
     return at < ratios.size() ? ratios[at] : 0;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include <reef/comm/message.hpp>
+#include <reef/compress/detail/coder_writer.hpp>
+#include <reef/compress/detail/edge_encoder.hpp>
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/views.hpp>
@@ -40,12 +42,12 @@ public:
         program_(builder.program),
         plan_(builder.plan),
         pieces_(run::fragment_pieces(builder.plan, builder.rank())),
-        memories_(builder.scratch<MemoryStorages>().by_key) {}
+        coders_(builder) {}
 
   void run() {
     if (builder_.purpose == run::Purpose::gather_committed) return;
     if (std::none_of(plan_.wire.begin(), plan_.wire.end(), [](const auto& form) { return form.encodes(); })) return;
-    encode_edges();
+    EdgeEncoder(builder_, coders_).run();
     schedule::Rewriter rewriter(program_);
     for (std::size_t i = 0; i < program_.round.size(); ++i) {
       run::Instruction& instruction = program_.round[i];
@@ -69,99 +71,6 @@ public:
 
 private:
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-  // -- tensors between stages ---------------------------------------------------------------------------------------
-
-  void encode_edges() {
-    std::map<run::StorageId, std::size_t> last_copy;  // by slot
-    std::vector<std::pair<std::size_t, std::size_t>> sends;
-    for (std::size_t i = 0; i < program_.round.size(); ++i) {
-      run::Instruction& instruction = program_.round[i];
-      if (instruction.kind == run::kinds::download) {
-        for (const run::Value value : run::CopyView(instruction).to) last_copy[value.storage] = i;
-      }
-      if (!is_encoded_edge(instruction)) continue;
-      if (!instruction.sends.empty()) {
-        const run::StorageId slot = run::SendView(instruction).payload.front().storage;
-        sends.emplace_back(last_copy.at(slot), i);
-      } else if (!instruction.receives.empty()) {
-        received_[run::ReceiveView(instruction).payload.front().storage] = instruction.traffic;
-      }
-    }
-    for (const auto& [copy, send] : sends) {
-      run::Instruction& transfer = program_.round[send];
-      encode_edge(program_.round[copy], transfer.traffic);
-      shrink(transfer.sends.at(0), transfer);
-    }
-    for (run::Instruction& instruction : program_.round) {
-      if (instruction.kind == run::kinds::upload) {
-        const auto slot = received_.find(run::CopyView(instruction).from.front().storage);
-        if (slot != received_.end()) decode_edge(instruction, slot->second);
-      } else if (!instruction.receives.empty() && is_encoded_edge(instruction)) {
-        shrink(instruction.receives.at(0), instruction);
-      }
-    }
-  }
-
-  [[nodiscard]] bool is_encoded_edge(const run::Instruction& transfer) const {
-    return !transfer.collective && schedule::is_between_stages(transfer.traffic) &&
-           plan_.wire_of(transfer.traffic).encodes(transfer.index);
-  }
-
-  [[nodiscard]] const graph::TensorSpec& spec_of(int edge) const {
-    return plan_.dag->tensor_at(plan_.remote_edges[index(edge)].tensor).spec;
-  }
-
-  [[nodiscard]] Bytes edge_bytes(Traffic traffic, int edge) const {
-    return plan_.wire_of(traffic).bytes(edge, spec_of(edge).shape.size());
-  }
-
-  void shrink(schedule::Message& message, const run::Instruction& transfer) const {
-    const comm::Cost cost = comm::message_cost(edge_bytes(transfer.traffic, transfer.index), plan_.piece_bytes);
-    message.bytes = cost.bytes;
-    message.pieces = cost.messages;
-  }
-
-  void encode_edge(run::Instruction& copy, Traffic traffic) {
-    const run::CopyView view(copy);
-    const run::Value tensor = view.from.front();
-    const run::Value slot = view.to.front();
-    run::Instruction encode = coder(kinds::encode, copy.lane, traffic, copy);
-    Coding coding{.copies = needs_copy(tensor, spec_of(copy.index).element)};
-    const MemoryStorages::Storages* const memory = use_memory({traffic, copy.index, Side::sent, 0}, coding);
-    encode.mode = coding.mode();
-    const EncodeView operands(encode, run::Lists::added);
-    operands.numbers.front() = tensor;
-    operands.message.front() = slot;
-    if (coding.copies) operands.copy.front() = copy_of(tensor, spec_of(copy.index).shape.size());
-    set_memory(operands, memory);
-    program_.storages[slot.storage].bytes = edge_bytes(traffic, copy.index);
-    wait_as(encode, copy);
-    copy = std::move(encode);
-  }
-
-  void decode_edge(run::Instruction& copy, Traffic traffic) {
-    const run::CopyView view(copy);
-    const run::Value slot = view.from.front();
-    const run::Value tensor = view.to.front();
-    run::Instruction decode = coder(kinds::decode, copy.lane, traffic, copy);
-    Coding coding{.copies = needs_copy(tensor, spec_of(copy.index).element)};
-    const MemoryStorages::Storages* const memory = use_memory({traffic, copy.index, Side::received, 0}, coding);
-    decode.mode = coding.mode();
-    const DecodeView operands(decode, run::Lists::added);
-    operands.message.front() = slot;
-    operands.numbers.front() = tensor;
-    if (coding.copies) operands.copy.front() = copy_of(tensor, spec_of(copy.index).shape.size());
-    set_memory(operands, memory);
-    program_.storages[slot.storage].bytes = edge_bytes(traffic, copy.index);
-    wait_as(decode, copy);
-    copy = std::move(decode);
-  }
-
-  /// What a copy reads beyond what it copies, it waits for.
-  static void wait_as(run::Instruction& coder, const run::Instruction& copy) {
-    for (std::size_t k = copy.writes.size(); k < copy.reads.size(); ++k) coder.reads.push_back(copy.reads[k]);
-  }
 
   // -- collectives --------------------------------------------------------------------------------------------------
 
@@ -196,38 +105,38 @@ private:
     const run::Value inbox = messages("messages of others of ", sums ? own_bytes * members : by_owner.back());
 
     run::Instruction encode =
-        coder(sums ? kinds::encode_parts : kinds::encode_shard, lane_of_encode(traffic), traffic, instruction);
+        coders_.coder(sums ? kinds::encode_parts : kinds::encode_shard, lane_of_encode(traffic), traffic, instruction);
     encode.collective = instruction.collective;
-    Coding coding{.copies = needs_copy(given, element)};
+    Coding coding{.copies = coders_.needs_copy(given, element)};
     const MemoryStorages::Storages* memory =
-        use_memory({traffic, instruction.index, sums ? Side::sent : Side::shared, 0}, coding);
+        coders_.use_memory({traffic, instruction.index, sums ? Side::sent : Side::shared, 0}, coding);
     encode.mode = coding.mode();
     {
       const EncodeView operands(encode, run::Lists::added);
       operands.numbers.front() = given;
       operands.message.front() = outbox;
-      if (coding.copies) operands.copy.front() = copy_of(given, sums ? all.offsets.back() : own_size);
-      set_memory(operands, memory);
+      if (coding.copies) operands.copy.front() = coders_.copy_of(given, sums ? all.offsets.back() : own_size);
+      coders_.set_memory(operands, memory);
     }
 
     run::Instruction decode =
-        coder(sums ? kinds::decode_fold : kinds::decode_shards, run::Lane::update, traffic, instruction);
+        coders_.coder(sums ? kinds::decode_fold : kinds::decode_shards, run::Lane::update, traffic, instruction);
     decode.collective = instruction.collective;
-    coding = {.copies = needs_copy(taken, element), .adds = sums};
-    memory = use_memory({traffic, instruction.index, sums ? Side::received : Side::taken, 0}, coding);
+    coding = {.copies = coders_.needs_copy(taken, element), .adds = sums};
+    memory = coders_.use_memory({traffic, instruction.index, sums ? Side::received : Side::taken, 0}, coding);
     decode.mode = coding.mode();
     {
       const DecodeView operands(decode, run::Lists::added);
       operands.message.front() = inbox;
       operands.numbers.front() = taken;
-      if (coding.copies) operands.copy.front() = copy_of(taken, sums ? own_size : all.offsets.back());
+      if (coding.copies) operands.copy.front() = coders_.copy_of(taken, sums ? own_size : all.offsets.back());
       if (coding.adds) {
         operands.term.front() = {
             program_.add_storage(concat("term of ", schedule::name_of(traffic), " ", instruction.index),
                                  static_cast<Bytes>(own_size) * sizeof(float), place_of_memory(plan_)),
             0};
       }
-      set_memory(operands, memory);
+      coders_.set_memory(operands, memory);
     }
 
     instruction.kind = sums ? kinds::exchange_encoded : kinds::gather_encoded;
@@ -293,13 +202,13 @@ private:
     encode.lane = sides.first == Side::sent ? run::Lane::compute : run::Lane::update;
     encode.index = bucket;
     encode.traffic = traffic;
-    const Coding coding{.copies = needs_copy(numbers, element)};
+    const Coding coding{.copies = coders_.needs_copy(numbers, element)};
     encode.mode = coding.mode();
     std::vector<run::Value> kept;
     std::vector<run::Value> next;
     for (const Side side : {sides.first, sides.second}) {
       Coding of_side;
-      const auto* const memory = use_memory({traffic, bucket, side, fold}, of_side);
+      const auto* const memory = coders_.use_memory({traffic, bucket, side, fold}, of_side);
       if (memory == nullptr) continue;
       kept.push_back({memory->kept, 0});
       next.push_back({memory->next, 0});
@@ -317,61 +226,15 @@ private:
         program_.add_storage(concat("message of ", schedule::name_of(traffic), " ", bucket), largest,
                              run::Place::host),
         0};
-    if (coding.copies) operands.copy.front() = copy_of(numbers, of.size());
+    if (coding.copies) operands.copy.front() = coders_.copy_of(numbers, of.size());
     encode.cost.bytes = 4 * program_.storages[numbers.storage].bytes;
     return encode;
-  }
-
-  // -- what they share ----------------------------------------------------------------------------------------------
-
-  run::Instruction coder(std::string_view kind, run::Lane lane, Traffic traffic, const run::Instruction& of) const {
-    run::Instruction result;
-    result.kind = kind;
-    result.lane = lane;
-    result.index = of.index;
-    result.micro_batch = of.micro_batch;
-    result.traffic = traffic;
-    result.cost = of.cost;
-    return result;
-  }
-
-  /// Numbers that the host cannot read where they are, or as they are.
-  [[nodiscard]] bool needs_copy(run::Value numbers, Element element) const {
-    const bool away = plan_.discrete && program_.storages[numbers.storage].place == run::Place::device;
-    return away || element != Element::float32;
-  }
-
-  run::Value copy_of(run::Value numbers, std::int64_t n) {
-    const std::string name = concat(program_.name(numbers), " as floats");
-    return {program_.add_storage(name, static_cast<Bytes>(n) * sizeof(float), place_of_memory(plan_)), 0};
-  }
-
-  /// Null: the codec of that traffic remembers nothing on that side. Else the coding says so, and whether it is the first use
-  /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept.
-  const MemoryStorages::Storages* use_memory(const Memory::Key& key, Coding& coding) {
-    const auto found = memories_.find(key);
-    if (found == memories_.end()) return nullptr;
-    MemoryStorages::Storages& storages = found->second;
-    coding.remembers = true;
-    coding.begins = storages.next == run::no_storage || !schedule::is_between_stages(std::get<0>(key));
-    if (coding.begins) {
-      const schedule::Storage kept = program_.storages[storages.kept];
-      storages.next = program_.add_storage(kept.name + " behind the step", kept.bytes, kept.place);
-    }
-    return &storages;
-  }
-
-  template <class View>
-  static void set_memory(const View& operands, const MemoryStorages::Storages* memory) {
-    if (memory == nullptr) return;
-    if (!operands.kept.empty()) operands.kept.front() = {memory->kept, 0};
-    operands.next.front() = {memory->next, 0};
   }
 
   void keep_memories() {
     const bool commits = builder_.purpose == run::Purpose::training || builder_.purpose == run::Purpose::warm_up;
     if (!commits || builder_.verdict == run::no_storage) return;
-    for (const auto& [key, storages] : memories_) {
+    for (const auto& [key, storages] : coders_.memories()) {
       if (storages.next == run::no_storage) continue;
       run::Instruction& keep = program_.add(kinds::keep_memory, run::Lane::update, std::get<1>(key));
       const bool always = std::get<0>(key) == Traffic::pseudo_gradient;
@@ -388,8 +251,7 @@ private:
   schedule::Program& program_;
   const run::StepPlan& plan_;
   std::vector<run::FragmentPiece> pieces_;
-  std::map<Memory::Key, MemoryStorages::Storages>& memories_;
-  std::map<run::StorageId, Traffic> received_{};  ///< by slot
+  CoderWriter coders_;
   std::map<int, int> folds_so_far_{};             ///< by bucket
 };
 

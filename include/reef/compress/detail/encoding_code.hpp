@@ -16,6 +16,7 @@
 #include <reef/comm/all_to_all.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/compress/detail/coded_numbers.hpp>
+#include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/views.hpp>
@@ -175,6 +176,27 @@ private:
     return memory;
   }
 
+  /// The mask of what arrives as zero, and room for what goes by a message.
+  struct MaskOperands {
+    bool writes = false;
+    bool reads = false;
+    std::span<std::uint8_t> bits{};
+    std::span<float> term{};
+
+    [[nodiscard]] std::span<float> pack(std::span<const float> numbers) const {
+      return term.first(detail::pack(numbers, bits, term));
+    }
+  };
+
+  template <class View>
+  [[nodiscard]] MaskOperands mask_of(const Instruction& i, const View& view) const {
+    const Coding coding = coding_of(i);
+    MaskOperands mask{.writes = coding.masks, .reads = coding.masked};
+    if (!view.mask.empty()) mask.bits = context_.template span<std::uint8_t>(view.mask.front());
+    if (!view.term.empty() && !coding.adds) mask.term = context_.template span<float>(view.term.front());
+    return mask;
+  }
+
   /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that draw.
   [[nodiscard]] auto number_of(const Instruction& i) const {
     return [&state = context_.state, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch] {
@@ -188,12 +210,17 @@ private:
     const Parts parts = parts_of(i, numbers.count, true);
     const std::span<std::byte> messages = context_.template span<std::byte>(view.message.front());
     const Memory memory = memory_of(view);
+    const MaskOperands mask = mask_of(i, view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
       code = [=, number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
+        if (mask.reads) {
+          codec::encode(own, std::span<const float>(mask.pack(floats)), {}, {}, messages);
+          return;
+        }
         std::size_t end = 0;
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
           const std::span<std::byte> room = parts.room(messages, part, end);
@@ -201,6 +228,9 @@ private:
                                            memory.behind_part(parts.state, part), room);
           end = static_cast<std::size_t>(room.data() - messages.data()) + static_cast<std::size_t>(used);
         }
+        if (!mask.writes) return;
+        codec::decode(own, codec::message_in(messages), {}, {}, mask.term);
+        write_mask(mask.term, mask.bits);
       };
     });
     return code;
@@ -212,8 +242,9 @@ private:
     const Parts parts = parts_of(i, numbers.count, false);
     const std::span<const std::byte> messages = context_.template span<std::byte>(view.message.front());
     const std::span<float> term =
-        view.term.empty() ? std::span<float>() : context_.template span<float>(view.term.front());
+        coding_of(i).adds ? context_.template span<float>(view.term.front()) : std::span<float>();
     const Memory memory = memory_of(view);
+    const MaskOperands mask = mask_of(i, view);
     const auto text = [&](std::size_t part) {
       const std::string from = parts.ranks.empty() ? std::string("the stage before") : concat("rank ", parts.ranks[part]);
       return concat("what ", from, " has sent of ", schedule::name_of(i.traffic), " ", i.index,
@@ -227,6 +258,13 @@ private:
         lane.settle();
         const std::span<float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
+        if (mask.reads) {
+          const std::span<float> packed = mask.term.first(count_of(mask.bits));
+          decode_from(own, whose.front(), messages, std::span<const float>(), std::span<float>(), packed);
+          unpack(packed, mask.bits, floats);
+          numbers.take_back(lane);
+          return;
+        }
         std::size_t end = 0;
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
           const std::span<const std::byte> message = codec::message_in(parts.room(messages, part, end));
@@ -237,6 +275,7 @@ private:
                       memory.behind_part(parts.state, part), to);
           for (std::size_t k = 0; adds && k < to.size(); ++k) floats[k] += term[k];
         }
+        if (mask.writes) write_mask(floats, mask.bits);
         numbers.take_back(lane);
       };
     });

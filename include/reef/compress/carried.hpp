@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include <reef/core/language.hpp>
+#include <reef/run/step_plan.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::compress {
+
+/// What an edge or a bucket carries: what an option is asked a ratio for.
+///
+/// \code
+/// #include <optional>
+/// // given: const compress::Carried& carried
+/// const bool near_the_loss = carried.to_segment > 8;  // the last layers stay as they are
+/// const std::optional<double> ratio = near_the_loss ? std::optional(1.0) : std::nullopt;
+/// \endcode
+struct Carried {
+  schedule::Traffic traffic{};
+  int index = 0;  ///< of the remote edge, or the bucket
+  std::int64_t numbers = 0;
+  std::vector<std::string_view> names{};  ///< of the tensor, or of parameters
+  int from_segment = 0;  ///< of a bucket, the segment that has it
+  int to_segment = 0;
+  int from_stage = 0;
+  int to_stage = 0;
+};
+
+namespace detail {
+
+inline std::vector<Carried> carried_by(const run::StepPlan& plan, schedule::Traffic traffic) {
+  std::vector<Carried> all;
+  const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
+  if (schedule::is_between_stages(traffic)) {
+    for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
+      const graph::RemoteEdge& edge = plan.remote_edges[e];
+      if (edge.gradient != (traffic == schedule::Traffic::activation_gradient)) continue;
+      const graph::Tensor& tensor = plan.dag->tensor_at(edge.tensor);
+      all.push_back({traffic, static_cast<int>(e), tensor.spec.shape.size(), {tensor.name}, edge.from, edge.to,
+                     stage_of(edge.from), stage_of(edge.to)});
+    }
+    return all;
+  }
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    const run::Bucket& bucket = plan.buckets[b];
+    all.push_back({traffic, static_cast<int>(b), bucket.size(), {}, bucket.segment, bucket.segment, bucket.stage, bucket.stage});
+    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
+      if (plan.bucket_of_parameter[p] == static_cast<int>(b)) all.back().names.push_back(plan.dag->parameters[p].name);
+    }
+  }
+  return all;
+}
+
+}  // namespace detail
+
+}  // namespace reef::inline v0::compress

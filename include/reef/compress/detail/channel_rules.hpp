@@ -1,0 +1,88 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reef/codec/adjust.hpp>
+#include <reef/codec/concept.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/run/step_plan.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::compress::detail {
+
+/// Throws OptionError where no optimizer sends what is to be encoded.
+inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec) {
+  using schedule::Traffic;
+  const bool weights = plan.gathers_of(Traffic::parameter);
+  const bool sums = weights || plan.gathers_of(Traffic::gradient);
+  const bool outer = plan.gathers_of(Traffic::pseudo_gradient);
+  if ((traffic != Traffic::gradient || sums) && (traffic != Traffic::parameter || weights) &&
+      (traffic != Traffic::pseudo_gradient || outer)) {
+    return;
+  }
+  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
+                    ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
+                    traffic == Traffic::parameter  ? "an optimizer whose weights are sharded, as optim::Zero1."
+                    : traffic == Traffic::gradient ? "an optimizer that sums gradients over ranks, as optim::Ddp."
+                                                   : "an optimizer with outer steps, optim::DiLoCo.");
+}
+
+/// What a codec makes of some numbers stands for its members.
+template <codec::any_codec C>
+void add_message(Hash& hash, const C& format) {
+  constexpr std::size_t n = 10'000;
+  std::vector<float> values(n);
+  for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i * 7919 % 10'007) / 5000 - 1;
+  std::vector<float> next(static_cast<std::size_t>(codec::state_of(format, n)));
+  const std::vector<float> state(next.size(), 0.25F);
+  std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
+  codec::encode(format, std::span<const float>(values), state, next, message);
+  const std::span<const std::byte> used = codec::message_in(message);
+  hash.add(std::string_view(reinterpret_cast<const char*>(used.data()), used.size()));
+}
+
+/// Throws OptionError for a codec that sends some of many numbers, or what they changed by.
+template <codec::any_codec C>
+void require_all_numbers(const C& format) {
+  constexpr std::int64_t n = 256;
+  bool whole = codec::state_of(format, n) == 0 && codec::received_state_of(format, n) == 0;
+  if (whole) {
+    const std::vector<float> ones(n, 1.0F);
+    std::vector<float> decoded(n);
+    std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
+    codec::encode(format, std::span<const float>(ones), {}, {}, message);
+    codec::decode(format, codec::message_in(message), {}, {}, decoded);
+    whole = std::find(decoded.begin(), decoded.end(), 0.0F) == decoded.end();
+  }
+  if (whole) return;
+  throw OptionError("reef::compress::Channels: weights are to go by ", codec::text_of(format),
+                    ".\n  why: ranks get weights, not what they changed by: one that is not sent would be 0.\n"
+                    "  fix: a codec that sends every number and remembers nothing, as Bf16 or Blockwise8.");
+}
+
+/// Throws OptionError where numbers are none that codecs have, or are rounded already.
+inline void require_floats(const run::StepPlan& plan) {
+  const bool encodes =
+      std::any_of(plan.wire.begin(), plan.wire.end(), [](const run::WireForm& form) { return form.encodes(); });
+  if (encodes && plan.sum_bytes() != sizeof(float)) {
+    throw OptionError("reef::compress::Channels: the model is of ", name_of(plan.dag->element),
+                      ".\n  why: codecs are of fp32, and of bf16 widened to it.\n"
+                      "  fix: precision::Fp32 or precision::Bf16, or compress::Dense.");
+  }
+  if (plan.rounds_gradients() && plan.wire_of(schedule::Traffic::gradient).encodes()) {
+    throw OptionError("reef::compress::Channels: gradients are rounded to ", name_of(plan.gradient),
+                      " and encoded.\n  why: what the one has lost the other does not know.\n"
+                      "  fix: precision::Bf16, whose gradients are fp32, or no Gradient channel.");
+  }
+}
+
+}  // namespace reef::inline v0::compress::detail

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <reef/compress/detail/memories.hpp>
+#include <reef/compress/kinds.hpp>
+#include <reef/compress/views.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/text.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::compress::detail {
+
+/// What the instructions of codecs have in common: copies as floats, and memories.
+class CoderWriter {
+public:
+  explicit CoderWriter(run::StepBuilder& builder)
+      : builder_(builder), program_(builder.program), plan_(builder.plan) {}
+
+  [[nodiscard]] std::map<Memory::Key, MemoryStorages::Storages>& memories() const {
+    return builder_.scratch<MemoryStorages>().by_key;
+  }
+
+  run::Instruction coder(std::string_view kind, run::Lane lane, Traffic traffic, const run::Instruction& of) const {
+    run::Instruction result;
+    result.kind = kind;
+    result.lane = lane;
+    result.index = of.index;
+    result.micro_batch = of.micro_batch;
+    result.traffic = traffic;
+    result.cost = of.cost;
+    return result;
+  }
+
+  /// Numbers that the host cannot read where they are, or as they are.
+  [[nodiscard]] bool needs_copy(run::Value numbers, Element element) const {
+    const bool away = plan_.discrete && program_.storages[numbers.storage].place == run::Place::device;
+    return away || element != Element::float32;
+  }
+
+  run::Value copy_of(run::Value numbers, std::int64_t n) {
+    const std::string name = concat(program_.name(numbers), " as floats");
+    return {program_.add_storage(name, static_cast<Bytes>(n) * sizeof(float), place_of_memory(plan_)), 0};
+  }
+
+  /// Null: the codec of that traffic remembers nothing on that side. Else the coding says so, and whether it is the first use
+  /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept.
+  const MemoryStorages::Storages* use_memory(const Memory::Key& key, Coding& coding) {
+    const auto found = memories().find(key);
+    if (found == memories().end()) return nullptr;
+    MemoryStorages::Storages& storages = found->second;
+    coding.remembers = true;
+    coding.begins = storages.next == run::no_storage || !schedule::is_between_stages(std::get<0>(key));
+    if (coding.begins) {
+      const schedule::Storage kept = program_.storages[storages.kept];
+      storages.next = program_.add_storage(kept.name + " behind the step", kept.bytes, kept.place);
+    }
+    return &storages;
+  }
+
+  template <class View>
+  static void set_memory(const View& operands, const MemoryStorages::Storages* memory) {
+    if (memory == nullptr) return;
+    if (!operands.kept.empty()) operands.kept.front() = {memory->kept, 0};
+    operands.next.front() = {memory->next, 0};
+  }
+
+private:
+  run::StepBuilder& builder_;
+  schedule::Program& program_;
+  const run::StepPlan& plan_;
+};
+
+}  // namespace reef::inline v0::compress::detail

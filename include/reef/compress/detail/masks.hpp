@@ -1,0 +1,113 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/core/units.hpp>
+#include <reef/run/step_builder.hpp>
+
+namespace reef::inline v0::compress::detail {
+
+/// By remote edge of a gradient the edge on which the same tensor goes forward between the same stages; -1 for others.
+inline std::vector<int> edges_forward_of(const run::StepPlan& plan) {
+  const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
+  std::vector<int> forward(plan.remote_edges.size(), -1);
+  for (std::size_t g = 0; g < forward.size(); ++g) {
+    const graph::RemoteEdge& back = plan.remote_edges[g];
+    for (std::size_t a = 0; back.gradient && a < forward.size(); ++a) {
+      const graph::RemoteEdge& edge = plan.remote_edges[a];
+      if (!edge.gradient && edge.tensor == back.tensor && stage_of(edge.from) == stage_of(back.to) &&
+          stage_of(edge.to) == stage_of(back.from)) {
+        forward[g] = static_cast<int>(a);
+      }
+    }
+  }
+  return forward;
+}
+
+/// Which of n numbers arrived as anything but zero: a bit each.
+inline Bytes mask_bytes(std::int64_t n) { return static_cast<Bytes>((n + 7) / 8); }
+
+inline void write_mask(std::span<const float> arrived, std::span<std::uint8_t> mask) {
+  for (std::size_t byte = 0; byte < mask.size(); ++byte) {
+    const std::size_t first = 8 * byte;
+    const std::size_t bits = std::min<std::size_t>(8, arrived.size() - first);
+    unsigned set = 0;
+    for (std::size_t bit = 0; bit < bits; ++bit) set |= (arrived[first + bit] != 0 ? 1U : 0U) << bit;
+    mask[byte] = static_cast<std::uint8_t>(set);
+  }
+}
+
+inline bool is_masked_in(std::span<const std::uint8_t> mask, std::size_t i) { return (mask[i / 8] >> (i % 8) & 1U) != 0; }
+
+/// The numbers that a mask names, side by side. Returns how many: at most as many as `packed` has.
+inline std::size_t pack(std::span<const float> numbers, std::span<const std::uint8_t> mask, std::span<float> packed) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < numbers.size() && count < packed.size(); ++i) {
+    if (is_masked_in(mask, i)) packed[count++] = numbers[i];
+  }
+  return count;
+}
+
+inline std::size_t count_of(std::span<const std::uint8_t> mask) {
+  std::size_t count = 0;
+  for (const std::uint8_t byte : mask) count += static_cast<std::size_t>(std::popcount(byte));
+  return count;
+}
+
+/// The other way; what the mask does not name is 0.
+inline void unpack(std::span<const float> packed, std::span<const std::uint8_t> mask, std::span<float> numbers) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = is_masked_in(mask, i) ? packed[count++] : 0.0F;
+}
+
+/// The masks of a program under construction: written where a tensor goes forward, read where its gradient comes back. As many
+/// as there are micro-batches between the two.
+class MaskStorages {
+public:
+  MaskStorages(schedule::Program& program, run::Place place) : program_(program), place_(place) {}
+
+  /// For what is written now of a micro-batch of an edge.
+  run::Value take(int edge, int micro_batch, std::int64_t n) {
+    std::vector<run::Value>& free = free_[edge];
+    if (free.empty()) {
+      const std::string name = concat("mask ", ++taken_[edge], " of edge ", edge);
+      free.push_back({program_.add_storage(name, mask_bytes(n), place_), 0});
+    }
+    const run::Value mask = free.back();
+    free.pop_back();
+    in_use_[{edge, micro_batch}] = mask;
+    return mask;
+  }
+
+  /// That mask, for its last reader.
+  run::Value give_back(int edge, int micro_batch) {
+    const auto found = in_use_.find({edge, micro_batch});
+    if (found == in_use_.end()) {
+      throw ScheduleError("reef::compress: the gradient of edge ", edge, ", micro-batch ", micro_batch,
+                          " comes before its activation.\n  fix: forwards before backwards.");
+    }
+    const run::Value mask = found->second;
+    in_use_.erase(found);
+    free_[edge].push_back(mask);
+    return mask;
+  }
+
+private:
+  schedule::Program& program_;
+  run::Place place_;
+  std::map<int, std::vector<run::Value>> free_{};
+  std::map<int, int> taken_{};
+  std::map<std::pair<int, int>, run::Value> in_use_{};
+};
+
+}  // namespace reef::inline v0::compress::detail
