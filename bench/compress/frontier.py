@@ -13,6 +13,8 @@ optim/convergence_bench.cpp what the model, the data and the learning rate are.
                   measured, and each codec makes as many steps as fit into the time of what is sent as it is; its learning
                   rate falls over that many
     uneven        stages of which the last link is ten times slower: a ratio for all, and ratios by link (AdaTopK)
+
+With --keep runs at equal steps that OUT.json has, of the same text and steps, are not made again.
 """
 
 import argparse
@@ -31,14 +33,15 @@ from convergence import corpus, processor  # noqa: E402
 
 SMALL = "chunk-top-k:64/4096+two-bit"
 CODECS = {
-    "activations": ["none", "bf16", "blockwise8", "nf4", "top-k:4", "top-k:10", "top-k:100"],
+    "activations": ["none", "bf16", "blockwise8", "nf4", "top-k:4", "top-k:10", "top-k:100", "one-mask+top-k:4",
+                    "one-mask+top-k:10", "one-mask+top-k:100", "one-mask+top-k:10+blockwise8"],
     "gradients": ["none", "bf16", "ef+blockwise8", "ef+nf4", "ef+top-k:10", "ef+top-k:100", "ef+" + SMALL],
     "pseudo-gradients": ["none", "bf16", "ef:0.9+blockwise8", "ef:0.9+nf4", "ef:0.9+top-k:10", "ef:0.9+top-k:100",
                          "ef:0.9+" + SMALL],
 }
 COLOURS = {"activations": "#2563eb", "gradients": "#0b7a3b", "pseudo-gradients": "#dc2626"}
-UNEVEN = [("uneven", "none"), ("uneven", "top-k:10"), ("adapted", "top-k:10"), ("uneven", "top-k:30"),
-          ("adapted", "top-k:30")]
+UNEVEN = [("uneven", "none"), *((channel, codec) for codec in ("top-k:10", "one-mask+top-k:10", "one-mask+top-k:30")
+                                for channel in ("uneven", "adapted"))]
 
 
 class Bench:
@@ -140,6 +143,7 @@ def main():
     parser.add_argument("--bytes-per-second", type=float, default=2e6, help="of each link at equal time; 0: no equal time")
     parser.add_argument("--slowdown", type=float, default=10, help="of the device, at equal time")
     parser.add_argument("--channels", nargs="+", default=list(CODECS), choices=list(CODECS))
+    parser.add_argument("--keep", action="store_true", help="runs at equal steps that OUT.json has")
     parser.add_argument("--corpus", type=Path, help="another text than the licences")
     parser.add_argument("--build", type=Path, default=HERE.parent.parent / "build/release/bench")
     options = parser.parse_args()
@@ -148,6 +152,12 @@ def main():
               "system": platform.platform(), "corpus": {"what": what, "sha256": hashlib.sha256(text).hexdigest()},
               "ranks": options.ranks, "stages": options.stages, "steps": options.steps, "seeds": options.seeds,
               "plot": options.out.with_suffix(".svg").name, "equal_steps": {}, "equal_time": {}, "uneven": []}
+
+    kept = {}
+    if options.keep:
+        before = json.loads(options.out.with_suffix(".json").read_text())
+        if all(before[key] == report[key] for key in ("corpus", "steps", "ranks")):
+            kept = before["equal_steps"]
 
     def write():
         options.out.with_suffix(".json").write_text(json.dumps(report, separators=(",", ":")) + "\n")
@@ -163,7 +173,8 @@ def main():
             for codec in CODECS[channel]:
                 runs = report["equal_steps"].setdefault(channel, {}).setdefault(codec, {})
                 for seed in options.seeds:
-                    runs[str(seed)] = bench.train(channel, codec, seed, options.steps, options.ranks)
+                    runs[str(seed)] = (kept.get(channel, {}).get(codec, {}).get(str(seed)) or
+                                       bench.train(channel, codec, seed, options.steps, options.ranks))
                 report["parameters"] = runs[str(options.seeds[0])]["parameters"]
                 write()
         seed = options.seeds[0]
@@ -181,11 +192,11 @@ def main():
                 report["equal_time"].setdefault(channel, {})[codec] = {"steps": steps, "loss": run["loss"],
                                                                       "step_s": seconds[codec]}
                 write()
-        for channel, codec in UNEVEN if options.stages > 2 else []:
+        for channel, codec in UNEVEN if options.stages > 2 else []:  # times of 40 steps, one run after the other
             timed = bench.train(channel, codec, seed, 40, options.stages, options.bytes_per_second, options.slowdown)
             # Ratios follow links, which are emulated in the long run too, of a faster kind: bits do not know of time.
             run = bench.train(channel, codec, seed, options.steps, options.stages, 1e3 * options.bytes_per_second, 1)
-            report["uneven"].append([channel, codec, {**run, "mean_s": timed["mean_s"]}])
+            report["uneven"].append([channel, codec, {**run, "mean_s": timed["mean_s"], "median_s": timed["median_s"]}])
             write()
     print(table(report))
 

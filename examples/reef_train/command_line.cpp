@@ -187,6 +187,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   if (o.adapt_ratios && (o.network.empty() || o.recipe != "dtfm"))
     refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows");
+  if (o.one_mask && !o.compress.contains("activations"))
+    refuse("--one-mask", "is of what --compress activations=CODEC leaves out, as top-k:10");
   if (given("--order") && given("--pipeline"))
     refuse("--order", "says what --pipeline says; give one of them");
   if (given("--micro-batches-per-update") && o.pipeline != "2bw")
@@ -418,6 +420,9 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_flag("--adapt-ratios", o.adapt_ratios,
                "dtfm: the ratios of activations and their gradients are those of the slowest link of --network, of others as "
                "much less as leaves them no slower (AdaTopK)");
+  app.add_flag("--one-mask", o.one_mask,
+               "dtfm: gradients of activations have the zeros of what --compress activations= left, and no indices; by masks of "
+               "their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
   app.add_option("--stages", o.stages,
                  "dtfm: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));

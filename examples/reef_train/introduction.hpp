@@ -89,6 +89,7 @@ void tell_codecs(TrainerType& trainer, const TrainOptions& options, const Say& s
   for (const auto& [channel, codec] : options.compress) {
     channels += reef::concat(channels.empty() ? "" : ", ", channel, " by ", codec);
   }
+  if (options.one_mask) channels += ", one mask for both ways";
   say(reef::concat("compressed: ", channels, "; at most ", reef::format_bytes(most), " of them a step and rank"));
 }
 

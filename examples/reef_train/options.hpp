@@ -58,6 +58,7 @@ struct TrainOptions {
   std::string order;  // a file
   std::map<std::string, std::string> compress;  // channel: codec
   bool adapt_ratios = false;
+  bool one_mask = false;
   int stages = 0;     // as many as ranks
   std::string layout = "balanced";
   std::string profile;

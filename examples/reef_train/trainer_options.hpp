@@ -92,6 +92,8 @@ void set_codecs(const TrainOptions& options, Compress& compress) {
   set("activation-gradients", compress.activation_gradient);
   set("gradients", compress.gradient);
   set("parameters", compress.parameter);
+  compress.one_mask = options.one_mask;
+  if (compress.one_mask && !compress.activation_gradient) compress.activation_gradient = reef::codec::Chosen::of("dense");
 }
 
 /// The options of the command line as the Trainer takes them.

@@ -294,7 +294,7 @@ TEST(AdaTopK, shrinks_slow_links_and_leaves_fast_ones_as_they_are) {
   auto network = schedule::World::uniform(world_size(), {}, {.latency = 0, .bytes_per_second = 1e9});
   network.links[static_cast<std::size_t>((last - 1) * world_size() + last)].bytes_per_second = 1e8;
   options.compress.network = network;
-  options.compress.activation.ratio = options.compress.activation_gradient.ratio = 8;
+  options.compress.activation.ratio = 8;
   const comm::Communicator world;
   auto trainer = small_trainer<Tested>(options, world);
   const run::StepPlan& plan = trainer.plan();

@@ -15,6 +15,7 @@
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/dense.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/concept.hpp>
@@ -187,6 +188,10 @@ struct Channels {
       if (options.one_mask && traffic == schedule::Traffic::activation_gradient) mask(plan, form, options, own);
       if (traffic == schedule::Traffic::parameter && !form.lossless) plan.own_master = true;
     });
+    if (options.one_mask && !plan.wire_of(schedule::Traffic::activation_gradient).encodes()) {
+      throw OptionError("reef::compress::Channels: one mask, and gradients between stages stay as they are.\n"
+                        "  fix: a codec for them too, as ActivationGradient<codec::Dense>.");
+    }
     detail::require_floats(plan);
   }
 
@@ -297,20 +302,27 @@ private:
 };
 
 /// Top-k of tensors between stages, of each link as much as it needs: no link takes longer than the slowest does at the
-/// codec's ratio, and none loses more than it must for that.
+/// codec's ratio, and none loses more than it must for that. What goes back has the mask of what went forward
+/// (Options::one_mask).
 ///
 /// \code
 /// compress::AdaTopK::Options options;
 /// options.network = schedule::World::uniform(4, {}, {.latency = 0.01, .bytes_per_second = 1e7});
-/// options.activation.ratio = options.activation_gradient.ratio = 10;
+/// options.activation.ratio = 10;
 /// using MyTrainer = Trainer<pipeline::OneFOneB<>, compress::AdaTopK>;
 /// \endcode
 ///
-/// | ratios | plan::adatopk, of what a link carries of a micro-batch; an index counted as 2 bytes |
-/// | errors | OptionError without a network, or for one of another number of ranks                  |
+/// | ratios | plan::adatopk, of what a link carries of a micro-batch; an index counted as 2 bytes                       |
+/// | errors | OptionError without a network, or for one of another number of ranks                                      |
+/// | paper  | selects anew on the way back: Channels<Activation<TopK>, ActivationGradient<TopK>> with a network. A small |
+/// |        | GPT does not learn by that: bench/results/compress_frontier.md                                            |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5.
-struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::TopK>> {
+struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::Dense>> {
+  struct Options : Channels::Options {
+    Options() { one_mask = true; }
+  };
+
   static void plan(run::StepPlan& plan, const Options& options) {
     if (!options.network) {
       throw OptionError("reef::compress::AdaTopK: there is no network.\n  why: ratios follow what links take.\n"
