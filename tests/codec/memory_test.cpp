@@ -14,6 +14,7 @@
 
 #include <reef/codec.hpp>
 #include <reef/core/error.hpp>
+#include <reef/device/host.hpp>
 
 #include "messages.hpp"
 
@@ -47,6 +48,44 @@ void each_inner(const F& f) {
 /// What they send of a number is the number.
 template <class Codec>
 inline constexpr bool sends_as_they_are = codec::selecting_codec<Codec> || Codec::lossless;
+
+template <class Codec>
+void expect_the_same_on_threads(const Codec& format) {
+  const std::size_t n = 200'003;
+  const Numbers values = normal_numbers(n, 7);
+  const Numbers state = normal_numbers(static_cast<std::size_t>(codec::state_of(format, std::ssize(values))), 8);
+  const Numbers received_state(static_cast<std::size_t>(codec::received_state_of(format, std::ssize(values))), 0.5F);
+  struct Result {
+    Message message;
+    Numbers next, received_next, decoded;
+  };
+  const auto run = [&](const codec::Threads& threads) {
+    Result result{Message(format.encoded_bytes(std::ssize(values))), state, received_state, Numbers(n)};
+    result.message.resize(codec::encode(format, std::span(values), state, result.next, result.message, threads));
+    codec::decode(format, std::span<const std::byte>(result.message), received_state, result.received_next,
+                  result.decoded, threads);
+    return result;
+  };
+  const Result alone = run({});
+  device::Host host({.threads = 3});
+  device::Host::Lane lane(host, "codec");
+  lane.submit([&](device::Host::Lane& own) {
+    const Result shared = run(own);
+    EXPECT_TRUE(shared.message == alone.message);
+    EXPECT_EQ(bits_of_all(shared.next), bits_of_all(alone.next));
+    EXPECT_EQ(bits_of_all(shared.received_next), bits_of_all(alone.received_next));
+    EXPECT_EQ(bits_of_all(shared.decoded), bits_of_all(alone.decoded));
+  });
+  lane.synchronize();
+}
+
+TEST(CodecMemory, is_the_same_on_any_threads) {
+  expect_the_same_on_threads(codec::ErrorFeedback<codec::TopK>{{.ratio = 7}, 0.9F});
+  expect_the_same_on_threads(codec::ErrorFeedback<codec::Blockwise8>{});
+  expect_the_same_on_threads(codec::Ef21<codec::Chain<codec::TopK, codec::Uniform8>>{});
+  expect_the_same_on_threads(codec::Chosen::of("ef+top-k:9+nf4"));
+  expect_the_same_on_threads(codec::Chosen::of("ef21+sign"));
+}
 
 TEST(CodecMemory, error_feedback_loses_nothing) {
   each_inner([](const auto& inner) {

@@ -53,13 +53,13 @@ struct Chain {
     return message_head_bytes + numbers.encoded_bytes(selection.kept(n)) + selection.selection_bytes(n);
   }
 
-  Bytes encode(std::span<const float> values, std::span<std::byte> message) const {
-    return write(values, message, [](const auto&...) {});
+  Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const {
+    return write(values, message, threads, [](const auto&...) {});
   }
 
   /// As concept.hpp says; they touch the numbers that are sent alone.
-  Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const {
-    return write(values, message, [&](const std::vector<std::uint32_t>& indices, std::span<const std::byte> of_numbers) {
+  Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const {
+    return write(values, message, threads, [&](const std::vector<std::uint32_t>& indices, std::span<const std::byte> of_numbers) {
       const float scale = detail::scale_of(selection, static_cast<std::int64_t>(values.size()));
       std::vector<float> decoded(indices.size());
       numbers.decode(of_numbers, decoded);
@@ -89,11 +89,11 @@ private:
 
   /// Calls sent(indices, message of B) when all is written.
   template <class Sent>
-  Bytes write(std::span<const float> values, std::span<std::byte> message, const Sent& sent) const {
+  Bytes write(std::span<const float> values, std::span<std::byte> message, const Threads& threads, const Sent& sent) const {
     const auto n = static_cast<std::int64_t>(values.size());
     const MessageHead own = head(n);
     const std::span<std::byte> payload = begin_message(message, own, encoded_bytes(n) - message_head_bytes);
-    const std::vector<std::uint32_t> indices = selection.select(values);
+    const std::vector<std::uint32_t> indices = detail::select_with(selection, values, threads);
     std::vector<float> kept;
     kept.reserve(indices.size());
     const bool broken = detail::hides<A>(values);

@@ -61,12 +61,12 @@ public:
   [[nodiscard]] std::int64_t state(std::int64_t n) const { return held().state(n); }
   [[nodiscard]] std::int64_t received_state(std::int64_t n) const { return held().received_state(n); }
   Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
-               std::span<std::byte> message) const {
-    return held().encode(values, state, next, message);
+               std::span<std::byte> message, const Threads& threads = {}) const {
+    return held().encode(values, state, next, message, threads);
   }
   void decode(std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
-              std::span<float> values) const {
-    held().decode(message, state, next, values);
+              std::span<float> values, const Threads& threads = {}) const {
+    held().decode(message, state, next, values, threads);
   }
 
   /// As adjust.hpp says. Throws OptionError for a codec without a ratio.
@@ -88,9 +88,9 @@ private:
     [[nodiscard]] virtual std::int64_t state(std::int64_t n) const = 0;
     [[nodiscard]] virtual std::int64_t received_state(std::int64_t n) const = 0;
     virtual Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
-                         std::span<std::byte> message) const = 0;
+                         std::span<std::byte> message, const Threads& threads) const = 0;
     virtual void decode(std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
-                        std::span<float> values) const = 0;
+                        std::span<float> values, const Threads& threads) const = 0;
     [[nodiscard]] virtual bool takes_ratio() const = 0;
     [[nodiscard]] virtual double get_ratio() const = 0;
     [[nodiscard]] virtual std::shared_ptr<const Interface> with_ratio(double ratio) const = 0;
@@ -110,12 +110,12 @@ private:
     [[nodiscard]] std::int64_t state(std::int64_t n) const override { return state_of(format, n); }
     [[nodiscard]] std::int64_t received_state(std::int64_t n) const override { return received_state_of(format, n); }
     Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
-                 std::span<std::byte> message) const override {
-      return codec::encode(format, values, state, next, message);
+                 std::span<std::byte> message, const Threads& threads) const override {
+      return codec::encode(format, values, state, next, message, threads);
     }
     void decode(std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
-                std::span<float> values) const override {
-      codec::decode(format, message, state, next, values);
+                std::span<float> values, const Threads& threads) const override {
+      codec::decode(format, message, state, next, values, threads);
     }
     [[nodiscard]] bool takes_ratio() const override { return has_ratio<C>; }
     [[nodiscard]] double get_ratio() const override {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include <reef/codec/threads.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/units.hpp>
 
@@ -116,23 +117,32 @@ void check_memory(const C& format, std::span<const float> values, std::span<cons
                     " of memory before, and ", next.size(), " after.\n  fix: ", wanted, " each, as state(n) says.");
 }
 
-/// Encodes with or without memory: `state` and `next` have state_of(format, n) numbers.
+/// Encodes with or without memory: `state` and `next` have state_of(format, n) numbers. A codec that takes threads shares its
+/// work among them.
 template <any_codec C>
 Bytes encode(const C& format, std::span<const float> values, std::span<const float> state, std::span<float> next,
-             std::span<std::byte> message) {
-  if constexpr (codec_with_memory<C>) {
+             std::span<std::byte> message, const Threads& threads = {}) {
+  if constexpr (requires { format.encode(values, state, next, message, threads); }) {
+    return format.encode(values, state, next, message, threads);
+  } else if constexpr (codec_with_memory<C>) {
     return format.encode(values, state, next, message);
+  } else if constexpr (requires { format.encode(values, message, threads); }) {
+    return format.encode(values, message, threads);
   } else {
     return format.encode(values, message);
   }
 }
 
-/// Decodes with or without memory: `state` and `next` have received_state_of(format, n) numbers.
+/// Decodes with or without memory: `state` and `next` have received_state_of(format, n) numbers. Threads as encode().
 template <any_codec C>
 void decode(const C& format, std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
-            std::span<float> values) {
-  if constexpr (codec_with_memory<C>) {
+            std::span<float> values, const Threads& threads = {}) {
+  if constexpr (requires { format.decode(message, state, next, values, threads); }) {
+    format.decode(message, state, next, values, threads);
+  } else if constexpr (codec_with_memory<C>) {
     format.decode(message, state, next, values);
+  } else if constexpr (requires { format.decode(message, values, threads); }) {
+    format.decode(message, values, threads);
   } else {
     format.decode(message, values);
   }

@@ -24,6 +24,16 @@ void check_room(const C& format, std::size_t n, std::span<std::byte> message) { 
                                   format.encoded_bytes(count) - message_head_bytes));
 }
 
+/// Of a codec that decodes alone, whether or not it takes threads.
+template <decodes_alone C>
+void decode_alone(const C& format, std::span<const std::byte> message, std::span<float> values, const Threads& threads) {
+  if constexpr (requires { format.decode(message, values, threads); }) {
+    format.decode(message, values, threads);
+  } else {
+    format.decode(message, values);
+  }
+}
+
 }  // namespace detail
 
 /// What a codec leaves out of one message is added to the next: nothing is lost, it comes later.
@@ -64,29 +74,31 @@ struct ErrorFeedback {
   [[nodiscard]] std::int64_t received_state(std::int64_t /*n*/) const { return 0; }
 
   Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
-               std::span<std::byte> message) const {
+               std::span<std::byte> message, const Threads& threads = {}) const {
     const std::size_t n = values.size();
     check_memory(*this, values, state, next);
     detail::check_room(inner, n, message);
     const std::span<float> residual = next.first(n);
-    for (std::size_t i = 0; i < n; ++i) {
+    detail::each_number(threads, n, [&](std::size_t i) {
       const float kept = decay * state[i];
       residual[i] = values[i] + kept;
-    }
-    if constexpr (requires { inner.encode_residual(residual, message); }) {
+    });
+    if constexpr (requires { inner.encode_residual(residual, message, threads); }) {
+      return inner.encode_residual(residual, message, threads);
+    } else if constexpr (requires { inner.encode_residual(residual, message); }) {
       return inner.encode_residual(residual, message);
     } else {
-      const Bytes bytes = codec::encode(inner, residual, state.subspan(n), next.subspan(n), message);
+      const Bytes bytes = codec::encode(inner, residual, state.subspan(n), next.subspan(n), message, threads);
       std::vector<float> decoded(n);
-      inner.decode(message.first(static_cast<std::size_t>(bytes)), decoded);
-      for (std::size_t i = 0; i < n; ++i) residual[i] -= decoded[i];
+      detail::decode_alone(inner, message.first(static_cast<std::size_t>(bytes)), decoded, threads);
+      detail::each_number(threads, n, [&](std::size_t i) { residual[i] -= decoded[i]; });
       return bytes;
     }
   }
 
   void decode(std::span<const std::byte> message, std::span<const float> /*state*/,
-              std::span<float> /*next*/, std::span<float> values) const {
-    inner.decode(message, values);
+              std::span<float> /*next*/, std::span<float> values, const Threads& threads = {}) const {
+    detail::decode_alone(inner, message, values, threads);
   }
   void accumulate(std::span<const std::byte> message,
                   std::span<float> values) const requires accumulating_codec<C> {
@@ -127,26 +139,26 @@ struct Ef21 {
   [[nodiscard]] std::int64_t received_state(std::int64_t n) const { return n; }
 
   Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
-               std::span<std::byte> message) const {
+               std::span<std::byte> message, const Threads& threads = {}) const {
     check_memory(*this, values, state, next);
     detail::check_room(inner, values.size(), message);
     std::vector<float> change(values.size());
-    for (std::size_t i = 0; i < change.size(); ++i) change[i] = values[i] - state[i];
-    const Bytes bytes = inner.encode(change, message);
-    inner.decode(message.first(static_cast<std::size_t>(bytes)), change);
-    for (std::size_t i = 0; i < change.size(); ++i) next[i] = state[i] + change[i];
+    detail::each_number(threads, change.size(), [&](std::size_t i) { change[i] = values[i] - state[i]; });
+    const Bytes bytes = codec::encode(inner, change, {}, {}, message, threads);
+    detail::decode_alone(inner, message.first(static_cast<std::size_t>(bytes)), change, threads);
+    detail::each_number(threads, change.size(), [&](std::size_t i) { next[i] = state[i] + change[i]; });
     return bytes;
   }
 
   void decode(std::span<const std::byte> message, std::span<const float> state,
-              std::span<float> next, std::span<float> values) const {
+              std::span<float> next, std::span<float> values, const Threads& threads = {}) const {
     check_memory(*this, values, state, next);
-    inner.decode(message, values);
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    detail::decode_alone(inner, message, values, threads);
+    detail::each_number(threads, values.size(), [&](std::size_t i) {
       const float received = state[i] + values[i];
       next[i] = received;
       values[i] = received;
-    }
+    });
   }
 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -51,5 +53,20 @@ private:
   void* lane_ = nullptr;
   void (*run_)(void*, std::int64_t, Call, const void*) = nullptr;
 };
+
+namespace detail {
+
+/// function(i) for i in [0, n), in parts on the threads.
+template <class F>
+void each_number(const Threads& threads, std::size_t n, const F& function) {
+  constexpr std::size_t part = 65536;
+  threads(static_cast<std::int64_t>((n + part - 1) / part), [&](std::int64_t p) {
+    const std::size_t begin = static_cast<std::size_t>(p) * part;
+    const std::size_t end = std::min(n, begin + part);
+    for (std::size_t i = begin; i < end; ++i) function(i);
+  });
+}
+
+}  // namespace detail
 
 }  // namespace reef::inline v0::codec

@@ -91,7 +91,7 @@ struct TopK {
 
   /// As concept.hpp says; they touch the k numbers alone.
   void accumulate(std::span<const std::byte> message, std::span<float> values) const;
-  Bytes encode_residual(std::span<float> values, std::span<std::byte> message) const;
+  Bytes encode_residual(std::span<float> values, std::span<std::byte> message, const Threads& threads = {}) const;
 
   /// As selecting.hpp says.
   [[nodiscard]] std::uint64_t parameter(std::int64_t n) const { return static_cast<std::uint64_t>(kept(n)); }

@@ -216,8 +216,9 @@ REEF_INLINE Bytes TopK::encode(std::span<const float> values, std::span<std::byt
                                const Threads& threads) const {
   return detail::encode_selected(*this, values, message, threads);
 }
-REEF_INLINE Bytes TopK::encode_residual(std::span<float> values, std::span<std::byte> message) const {
-  return detail::encode_selected_residual(*this, values, message);
+REEF_INLINE Bytes TopK::encode_residual(std::span<float> values, std::span<std::byte> message,
+                                        const Threads& threads) const {
+  return detail::encode_selected_residual(*this, values, message, threads);
 }
 REEF_INLINE void TopK::decode(std::span<const std::byte> message, std::span<float> values,
                               const Threads& threads) const {

@@ -105,10 +105,11 @@ Bytes encode_selected(const C& format, std::span<const float> values, std::span<
 }
 
 template <class C>
-Bytes encode_selected_residual(const C& format, std::span<float> values, std::span<std::byte> message) {
+Bytes encode_selected_residual(const C& format, std::span<float> values, std::span<std::byte> message,
+                               const Threads& threads = {}) {
   const auto n = static_cast<std::int64_t>(values.size());
   const float scale = scale_of(format, n);
-  return encode_selected(format, values, message, {}, [values, scale](std::uint32_t index) {
+  return encode_selected(format, values, message, threads, [values, scale](std::uint32_t index) {
     values[index] = scale == 1 ? 0 : values[index] - values[index] * scale;
   });
 }

@@ -34,7 +34,8 @@ namespace reef::inline v0::compress::detail {
 ///     GatherDifferences(p)               the same, of parameter after parameter
 ///     FoldRank(b) of virtual ranks       EncodeInPlace(b)  FoldRank(b)
 ///
-/// and behind all, KeepMemory for what codecs remember. A program that commits nothing keeps nothing.
+/// What is encoded for a collective leaves the device on lane evict, so that it does not wait for what is decoded on lane update.
+/// Behind all comes KeepMemory for what codecs remember. A program that commits nothing keeps nothing.
 class Encoder {
 public:
   explicit Encoder(run::StepBuilder& builder)
@@ -105,7 +106,7 @@ private:
     const run::Value inbox = messages("messages of others of ", sums ? own_bytes * members : by_owner.back());
 
     run::Instruction encode =
-        coders_.coder(sums ? kinds::encode_parts : kinds::encode_shard, lane_of_encode(traffic), traffic, instruction);
+        coders_.coder(sums ? kinds::encode_parts : kinds::encode_shard, run::Lane::evict, traffic, instruction);
     encode.collective = instruction.collective;
     Coding coding{.copies = coders_.needs_copy(given, element)};
     const MemoryStorages::Storages* memory =
@@ -152,12 +153,6 @@ private:
     encode.cost.bytes = 2 * program_.storages[given.storage].bytes + program_.storages[outbox.storage].bytes;
     decode.cost.bytes = 2 * program_.storages[taken.storage].bytes + program_.storages[inbox.storage].bytes;
     return std::pair{std::move(encode), std::move(decode)};
-  }
-
-  /// Where an outer step is waited for, nothing else computes: what comes later is encoded beside what is decoded.
-  [[nodiscard]] run::Lane lane_of_encode(Traffic traffic) const {
-    const bool waits = plan_.outer_schedule.overlap == run::OuterSchedule::Overlap::none;
-    return traffic == Traffic::pseudo_gradient && waits ? run::Lane::compute : run::Lane::update;
   }
 
   /// As AllToAllTask has them: at least one message for each other member.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,16 @@ namespace reef::inline v0::compress::detail {
 template <class T>
 std::span<T> part_of(std::span<T> all, const std::vector<std::int64_t>& places, std::size_t part) {
   return all.subspan(static_cast<std::size_t>(places[part]), static_cast<std::size_t>(size_of_part(places, part)));
+}
+
+/// The threads of a lane's pool; of a lane that has none on the host, its own.
+template <class Lane>
+codec::Threads threads_of(Lane& lane) {
+  if constexpr (std::is_constructible_v<codec::Threads, Lane&>) {
+    return codec::Threads(lane);
+  } else {
+    return {};
+  }
 }
 
 /// Decodes a message from somebody: an error says whose it was.
@@ -218,18 +229,18 @@ private:
         const std::span<const float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
         if (mask.reads) {
-          codec::encode(own, std::span<const float>(mask.pack(floats)), {}, {}, messages);
+          codec::encode(own, std::span<const float>(mask.pack(floats)), {}, {}, messages, threads_of(lane));
           return;
         }
         std::size_t end = 0;
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
           const std::span<std::byte> room = parts.room(messages, part, end);
           const Bytes used = codec::encode(own, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
-                                           memory.behind_part(parts.state, part), room);
+                                           memory.behind_part(parts.state, part), room, threads_of(lane));
           end = static_cast<std::size_t>(room.data() - messages.data()) + static_cast<std::size_t>(used);
         }
         if (!mask.writes) return;
-        codec::decode(own, codec::message_in(messages), {}, {}, mask.term);
+        codec::decode(own, codec::message_in(messages), {}, {}, mask.term, threads_of(lane));
         write_mask(mask.term, mask.bits);
       };
     });
@@ -260,7 +271,8 @@ private:
         const auto own = codec::for_message(codec, number());
         if (mask.reads) {
           const std::span<float> packed = mask.term.first(count_of(mask.bits));
-          decode_from(own, whose.front(), messages, std::span<const float>(), std::span<float>(), packed);
+          decode_from(own, whose.front(), messages, std::span<const float>(), std::span<float>(), packed,
+                      threads_of(lane));
           unpack(packed, mask.bits, floats);
           numbers.take_back(lane);
           return;
@@ -272,8 +284,10 @@ private:
           const bool adds = !term.empty() && part > 0;
           const std::span<float> to = term.empty() ? part_of(floats, parts.numbers, part) : adds ? term : floats;
           decode_from(own, whose[part], message, memory.before_part(parts.state, part),
-                      memory.behind_part(parts.state, part), to);
-          for (std::size_t k = 0; adds && k < to.size(); ++k) floats[k] += term[k];
+                      memory.behind_part(parts.state, part), to, threads_of(lane));
+          if (adds) {
+            codec::detail::each_number(threads_of(lane), to.size(), [&](std::size_t k) { floats[k] += term[k]; });
+          }
         }
         if (mask.writes) write_mask(floats, mask.bits);
         numbers.take_back(lane);
@@ -307,10 +321,10 @@ private:
         for (std::size_t part = 0; part + 1 < sent.numbers.size(); ++part) {
           const std::span<float> floats = part_of(numbers.floats(), sent.numbers, part);
           codec::encode(own, std::span<const float>(floats), at_sender.before_part(sent.state, part),
-                        at_sender.behind_part(sent.state, part), message);
+                        at_sender.behind_part(sent.state, part), message, threads_of(lane));
           decode_from(own, "a message of this process to itself", std::span<const std::byte>(message),
                       at_receiver.before_part(received.state, part), at_receiver.behind_part(received.state, part),
-                      floats);
+                      floats, threads_of(lane));
         }
         numbers.take_back(lane);
       };
