@@ -4,8 +4,6 @@
 //   mpiexec -n 4 build/release/examples/reef-measure --output network.json
 //
 // `reef-measure --help` lists everything.
-//
-// links: reef::compiled
 
 #include <unistd.h>
 

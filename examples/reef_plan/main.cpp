@@ -5,8 +5,6 @@
 //
 // What cannot be is an answer, with `feasible: false` and `why`, and exit status 0. A case that cannot be
 // read is a line on standard error and exit status 2; an answer that cannot be written, 1. `reef-plan --help` lists everything.
-//
-// links: reef::compiled
 
 #include <cstdio>
 #include <exception>

@@ -25,6 +25,7 @@
 #include <reef/optim/dpu.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/plan/op_fence.hpp>
+#include <reef/plan/split_in_order.hpp>
 #include <reef/profile/fitted_speed.hpp>
 #include <reef/profile/network_json.hpp>
 #include <reef/schedule/recording.hpp>
