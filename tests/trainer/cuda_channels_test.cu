@@ -6,8 +6,11 @@
 #include <string>
 #include <utility>
 
+#include <reef/codec/bf16.hpp>
+#include <reef/codec/blockwise8.hpp>
 #include <reef/codec/chosen.hpp>
 #include <reef/compress/channels.hpp>
+#include <reef/compress/cuda.cuh>
 #include <reef/nn/cuda.cuh>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
@@ -38,7 +41,7 @@ typename Tested::Options staged_options(const std::string& activation = "none", 
   auto options = small_options<Tested>();
   options.topology = run::Topology(1, world_size());
   options.micro_batches = {3};
-  if constexpr (requires { options.compress.activation; }) {
+  if constexpr (requires { options.compress.activation = codec::Chosen(); }) {
     options.compress.activation = codec::Chosen::of(activation);
     options.compress.activation_gradient = codec::Chosen::of(gradient);
   }
@@ -98,6 +101,33 @@ TEST_F(CudaChannels, of_bfloat16_widen_it_and_round_it_back) {
   using Plain = Staged<Cuda, precision::Bf16>;
   using Tested = Staged<Cuda, precision::Bf16, OnEdges>;
   EXPECT_TRUE(train<Tested>(staged_options<Tested>("bf16", "bf16"), 3) == train<Plain>(staged_options<Plain>(), 3));
+}
+
+/// A codec that is chosen later is the host's.
+using ByDevice = compress::Channels<compress::Activation<codec::Blockwise8>, compress::ActivationGradient<codec::Bf16>>;
+
+TEST_F(CudaChannels, between_stages_give_the_bits_of_the_hosts_codecs) {
+  const auto expect = []<class Precision>(Precision) {
+    using Tested = Staged<Cuda, Precision, ByDevice>;
+    using OnHost = Staged<Cuda, Precision, OnEdges>;
+    EXPECT_TRUE(train<Tested>(staged_options<Tested>(), 3) == train<OnHost>(staged_options<OnHost>("blockwise8", "bf16"), 3));
+  };
+  expect(precision::Fp32());
+  expect(precision::Bf16());
+}
+
+/// Parts for owners, folds and gathers; and, where one process stands for all, messages to itself.
+TEST_F(CudaChannels, of_sums_and_weights_give_the_bits_of_the_hosts_codecs) {
+  using Compress = compress::Channels<compress::Gradient<codec::Blockwise8>, compress::Parameter<codec::Blockwise8>>;
+  using Tested = Trainer<Cuda, Zero1, Compress>;
+  using OnHost = Trainer<Cuda, Zero1, OnSums>;
+  const auto expected = train<OnHost>(with_codecs(uneven_options<OnHost>(), "blockwise8"), 3);
+  auto options = uneven_options<Tested>();
+  options.device.poison_freed = true;
+  EXPECT_TRUE(train<Tested>(options, 3) == expected);
+  auto alone = alone_options<Tested>(uneven_counts(world_size()));
+  alone.device.poison_freed = true;
+  EXPECT_TRUE(train<Tested>(alone, 3, MPI_COMM_SELF) == expected);
 }
 
 template <class Tested>
