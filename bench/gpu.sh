@@ -160,8 +160,8 @@ configure() {
     ${REEF_GPU_OPTIONS:-}
 }
 
-tests=${TESTS:-device.cuda device.cuda_transform nn.cuda_kernels nn.cuda_operators trainer.cuda trainer.cuda_policies trainer.cuda_pipelines trace.nvtx}
-benches=${BENCHES:-device_cuda nn_cuda_kernels peers_gpt_reef_cuda swap_cuda_step}
+tests=${TESTS:-device.cuda device.cuda_transform compress.cuda_codecs compress.cuda_top_k nn.cuda_kernels nn.cuda_operators trainer.cuda trainer.cuda_policies trainer.cuda_pipelines trainer.cuda_channels trace.nvtx}
+benches=${BENCHES:-device_cuda nn_cuda_kernels compress_cuda_codecs peers_gpt_reef_cuda swap_cuda_step}
 
 # Entries of ctest that run one test.
 entries_of() {
@@ -199,10 +199,14 @@ run_all() {
   targets=$(for bench in $benches; do echo "${bench}_bench"; done)
   # shellcheck disable=SC2086
   must build_bench 120 cmake --build "$build" -j "$jobs" --target $targets
-  for bench in device_cuda nn_cuda_kernels; do
+  for bench in device_cuda nn_cuda_kernels compress_cuda_codecs; do
     has $bench || continue
     step "bench_$bench" 200 "$build/bench/${bench}_bench" --benchmark_out="$build/$bench.json" --benchmark_out_format=json
   done
+  if has compress_cuda_codecs && [ -s "$build/compress_cuda_codecs.json" ]; then
+    step compress_cuda_top_k 60 "$python" bench/compress/cuda_top_k.py --ours "$build/compress_cuda_codecs.json" \
+      --out "$build/compress_cuda_top_k.json"
+  fi
   for model in b256 b50k gpt2; do
     for precision in fp32 bf16; do
       has peers_gpt_reef_cuda || continue

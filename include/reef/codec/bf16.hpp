@@ -35,6 +35,8 @@ struct Bf16 {
   static constexpr bool linear = false;
 
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  /// What a message of n numbers begins with.
+  [[nodiscard]] MessageHead head(std::int64_t n) const { return {CodecId::bf16, name, 0, n}; }
   Bytes encode(std::span<const float> values, std::span<std::byte> message) const;
   void decode(std::span<const std::byte> message, std::span<float> values) const;
 };

@@ -45,6 +45,10 @@ struct Blockwise8 {
   [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return (n + block - 1) / block; }
   /// Throws OptionError for a block below 1.
   [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const;
+  /// What a message of n numbers begins with.
+  [[nodiscard]] MessageHead head(std::int64_t n) const {
+    return {CodecId::blockwise8, name, static_cast<std::uint64_t>(block), n};
+  }
   Bytes encode(std::span<const float> values, std::span<std::byte> message, const Threads& threads = {}) const;
   void decode(std::span<const std::byte> message, std::span<float> values, const Threads& threads = {}) const;
 

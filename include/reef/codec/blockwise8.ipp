@@ -44,21 +44,19 @@ REEF_INLINE Bytes Blockwise8::encode(std::span<const float> values, std::span<st
     const Threads& threads) const {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes bytes = encoded_bytes(n);
-  const MessageHead head{CodecId::blockwise8, name, static_cast<std::uint64_t>(block), n};
-  std::byte* const at = begin_message(message, head, bytes - message_head_bytes).data();
+  std::byte* const at = begin_message(message, head(n), bytes - message_head_bytes).data();
   std::vector<float> largest(static_cast<std::size_t>(blocks(n)));
   quantize(values, largest, {reinterpret_cast<std::uint8_t*>(at + largest.size() * sizeof(float)), values.size()},
            threads);
   if (n > 0) std::memcpy(at, largest.data(), largest.size() * sizeof(float));
-  return seal_message(message, head, bytes - message_head_bytes, threads);
+  return seal_message(message, head(n), bytes - message_head_bytes, threads);
 }
 
 REEF_INLINE void Blockwise8::decode(std::span<const std::byte> message, std::span<float> values,
     const Threads& threads) const {
   const auto n = static_cast<std::int64_t>(values.size());
   const Bytes expected = encoded_bytes(n) - message_head_bytes;
-  const auto payload = open_message(message, {CodecId::blockwise8, name, static_cast<std::uint64_t>(block), n},
-                                    expected, expected, threads);
+  const auto payload = open_message(message, head(n), expected, expected, threads);
   std::vector<float> largest(static_cast<std::size_t>(blocks(n)));
   if (n > 0) std::memcpy(largest.data(), payload.data(), largest.size() * sizeof(float));
   const std::byte* const at = payload.data() + largest.size() * sizeof(float);

@@ -119,6 +119,8 @@ constexpr bool all_differ() {
 /// | memory     | of codecs that have one: of an edge on each end, of gradients on each rank for each owner's part, in units |
 /// |            | of the summed gradient; of what owners send back, on each owner. It changes with steps that count alone;   |
 /// |            | an evaluation leaves it. That of differences changes with each outer step. A checkpoint has it, and another number of ranks drops it                        |
+/// | device     | of numbers on a GPU, Bf16 and Blockwise8 are coded there (compress/cuda.cuh, which a Trainer on            |
+/// |            | device::Cuda asks for); those of others, and of codec::Chosen, are brought to the host and back            |
 /// | weights    | that travel by a codec which loses something are rounded from master weights, which owners keep. It sends   |
 /// |            | every number and remembers nothing: OptionError for others                                                  |
 /// | one mask   | `options.one_mask`: of what an activation's codec left out, the gradient is not sent and is 0, which is   |

@@ -24,9 +24,12 @@ public:
   /// The nearest value to v of [-1, 1]; of two, the lower; of NaN, index 0.
   [[nodiscard]] std::uint8_t index_of(float v) const { return steps_(v); }
   [[nodiscard]] const Steps& steps() const { return steps_; }
+  /// The index of v is how many of them it is above.
+  [[nodiscard]] const std::array<float, 255>& thresholds() const { return thresholds_; }
 
 private:
   std::array<float, 256> values_;
+  std::array<float, 255> thresholds_;
   Steps steps_;
 };
 

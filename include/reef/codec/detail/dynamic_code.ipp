@@ -48,7 +48,8 @@ inline std::array<float, 255> dynamic_thresholds(const std::array<float, 256>& v
   return thresholds;
 }
 
-REEF_INLINE DynamicCode::DynamicCode() : values_(dynamic_values()), steps_(dynamic_thresholds(values_)) {}
+REEF_INLINE DynamicCode::DynamicCode()
+    : values_(dynamic_values()), thresholds_(dynamic_thresholds(values_)), steps_(thresholds_) {}
 
 REEF_INLINE const DynamicCode& dynamic_code() {
   static const DynamicCode code;

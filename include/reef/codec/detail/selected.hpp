@@ -76,24 +76,33 @@ bool hides(std::span<const float> values) {
   }
 }
 
-/// Calls sent(index) for each number that was sent, when all is written.
-template <class C, class F>
-Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message, const Threads& threads,
-                      const F& sent) {
-  const auto n = static_cast<std::int64_t>(values.size());
+/// The message of numbers of which some were selected: number(i) of these, by ascending index.
+template <class C, class Number>
+Bytes write_selected(const C& format, std::int64_t n, std::span<const std::uint32_t> indices, const Number& number,
+                     std::span<std::byte> message, const Threads& threads = {}) {
   const MessageHead head = head_of(format, n);
   const std::span<std::byte> payload = begin_message(message, head, selected_bytes(format, n) - message_head_bytes);
-  const std::vector<std::uint32_t> indices = select_with(format, values, threads);
   std::byte* at = payload.data();
-  const bool broken = hides<C>(values);
-  for (const std::uint32_t index : indices) {
-    const float value = broken ? std::numeric_limits<float>::quiet_NaN() : values[index];
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const float value = number(i);
     std::memcpy(at, &value, sizeof value);
     at += sizeof value;
   }
   const std::size_t kept = indices.size() * sizeof(float);
-  const Bytes bytes = seal_message(message, head, kept + format.write_selection(indices, n, payload.subspan(kept)),
-                                   threads);
+  return seal_message(message, head, kept + format.write_selection(indices, n, payload.subspan(kept)), threads);
+}
+
+/// Calls sent(index) for each number that was sent, when all is written.
+template <class C, class F>
+Bytes encode_selected(const C& format, std::span<const float> values, std::span<std::byte> message, const Threads& threads,
+                      const F& sent) {
+  const std::vector<std::uint32_t> indices = select_with(format, values, threads);
+  const bool broken = hides<C>(values);
+  const auto number = [&](std::size_t i) {
+    return broken ? std::numeric_limits<float>::quiet_NaN() : values[indices[i]];
+  };
+  const Bytes bytes =
+      write_selected(format, static_cast<std::int64_t>(values.size()), indices, number, message, threads);
   for (const std::uint32_t index : indices) sent(index);
   return bytes;
 }

@@ -17,6 +17,7 @@
 #include <reef/comm/all_to_all.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/compress/detail/coded_numbers.hpp>
+#include <reef/compress/detail/device_coding.hpp>
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/kinds.hpp>
@@ -47,11 +48,7 @@ codec::Threads threads_of(Lane& lane) {
 /// Decodes a message from somebody: an error says whose it was.
 template <class Codec, class... Rest>
 void decode_from(const Codec& codec, const std::string& what, std::span<const std::byte> room, Rest&&... rest) {
-  try {
-    codec::decode(codec, codec::message_in(room), std::forward<Rest>(rest)...);
-  } catch (const DecodeError& error) {
-    throw DecodeError("reef::compress: ", what, " is refused.\n  why: ", error.what());
-  }
+  saying_whose(what, [&] { codec::decode(codec, codec::message_in(room), std::forward<Rest>(rest)...); });
 }
 
 /// The code of what Encoder writes, for codecs that `with_codec(traffic, index, function)` calls `function` with.
@@ -224,6 +221,12 @@ private:
     const MaskOperands mask = mask_of(i, view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      if constexpr (device_has<Lane, decltype(codec)>) {
+        if (numbers.away && !mask.reads && !mask.writes) {
+          code = [=](Lane& lane) { encode_by_device(lane, codec, numbers, parts, messages); };
+          return;
+        }
+      }
       code = [=, number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
@@ -265,6 +268,14 @@ private:
     for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) whose.push_back(text(part / parts.of_each));
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      if constexpr (device_has<Lane, decltype(codec)>) {
+        if (numbers.away && !mask.reads && !mask.writes) {
+          code = [=, folds = !term.empty()](Lane& lane) {
+            decode_by_device(lane, codec, numbers, parts, messages, whose, folds);
+          };
+          return;
+        }
+      }
       code = [=, number = number_of(i)](Lane& lane) {
         lane.settle();
         const std::span<float> floats = numbers.floats();
@@ -315,6 +326,12 @@ private:
     const Memory at_receiver = memory_of_side(received);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      if constexpr (device_has<Lane, decltype(codec)>) {
+        if (numbers.away) {
+          code = [=](Lane& lane) { code_in_place_by_device(lane, codec, numbers, sent, message); };
+          return;
+        }
+      }
       code = [=, number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
         const auto own = codec::for_message(codec, number());

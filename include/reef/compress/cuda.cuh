@@ -1,0 +1,86 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <reef/codec/bf16.hpp>
+#include <reef/codec/blockwise8.hpp>
+#include <reef/codec/message.hpp>
+#include <reef/compress/cuda/bf16.cuh>
+#include <reef/compress/cuda/blockwise8.cuh>
+#include <reef/compress/detail/device_codecs.hpp>
+#include <reef/core/bfloat16.hpp>
+#include <reef/core/element.hpp>
+#include <reef/core/units.hpp>
+#include <reef/device/cuda.hpp>
+
+/// \file
+/// Codecs on a GPU: the messages of the host's, byte by byte, of numbers that stay in the device's memory.
+///
+/// | codecs  | Bf16, Blockwise8; a Trainer on device::Cuda brings the numbers of others to the host              |
+/// | message | in page-locked memory: kernels read and write its payload there, so that what is encoded alone     |
+/// |         | crosses the link; its head and checksum are the host's                                            |
+/// | numbers | float, or Bfloat16 that is widened, and rounded back                                              |
+/// | NaN     | is decoded to NaN; its bits are the device's                                                      |
+///
+/// \code
+/// #include <reef/compress/cuda.cuh>
+/// // in a function on a lane of device::Cuda: const float* values of the device, std::span<std::byte> message page-locked
+/// const Bytes used = compress::cuda::encode(lane, codec::Blockwise8(), values, n, message);
+/// compress::cuda::decode(lane, codec::Blockwise8(), message.first(used), decoded, n);
+/// \endcode
+
+namespace reef::inline v0::compress::cuda {
+
+template <class C>
+concept cuda_codec = std::same_as<C, codec::Bf16> || std::same_as<C, codec::Blockwise8>;
+
+/// As format.encode; blocks the lane's thread until the message is there. Throws as that, and CudaError.
+template <cuda_codec C, class T>
+Bytes encode(device::Cuda::Lane& lane, const C& format, const T* values, std::int64_t n, std::span<std::byte> message) {
+  const Bytes bytes = format.encoded_bytes(n) - codec::message_head_bytes;
+  encode_payload(lane, format, values, n, codec::begin_message(message, format.head(n), bytes).data());
+  lane.settle();
+  return codec::seal_message(message, format.head(n), bytes);
+}
+
+/// As format.decode, enqueued once the message has been believed: it stays where it is until the lane has been there.
+template <cuda_codec C, class T>
+void decode(device::Cuda::Lane& lane, const C& format, std::span<const std::byte> message, T* values, std::int64_t n) {
+  const Bytes bytes = format.encoded_bytes(n) - codec::message_head_bytes;
+  decode_payload(lane, format, codec::open_message(message, format.head(n), bytes, bytes).data(), values, n, false);
+}
+
+}  // namespace reef::inline v0::compress::cuda
+
+namespace reef::inline v0::compress::detail {
+
+template <>
+struct DeviceCodecs<device::Cuda> {
+  template <class C>
+  static constexpr bool has = cuda::cuda_codec<C>;
+
+  template <class C>
+  static void encode(device::Cuda::Lane& lane, const C& format, const void* values, Element element, std::int64_t n,
+                     std::byte* payload) {
+    if (element == Element::bfloat16) {
+      cuda::encode_payload(lane, format, static_cast<const Bfloat16*>(values), n, payload);
+    } else {
+      cuda::encode_payload(lane, format, static_cast<const float*>(values), n, payload);
+    }
+  }
+
+  template <class C>
+  static void decode(device::Cuda::Lane& lane, const C& format, const std::byte* payload, void* values, Element element,
+                     std::int64_t n, bool adds) {
+    if (element == Element::bfloat16) {
+      cuda::decode_payload(lane, format, payload, static_cast<Bfloat16*>(values), n, adds);
+    } else {
+      cuda::decode_payload(lane, format, payload, static_cast<float*>(values), n, adds);
+    }
+  }
+};
+
+}  // namespace reef::inline v0::compress::detail
