@@ -144,6 +144,7 @@ private:
                         length(output_offsets_, own),
                         " for them in its output.\n  fix: own parts of one length in both.");
     }
+    count_in(station.sent);
     members_.assign(station.members.begin(), station.members.end());
     pending_ = 0;
     moved_ = false;

@@ -67,6 +67,9 @@ public:
   void set_codec(std::uint8_t codec) { codec_ = codec; }
   [[nodiscard]] std::uint8_t codec() const { return codec_; }
 
+  /// What this rank has sent of it in all submissions, as a meter counts. Not while in flight.
+  [[nodiscard]] const Cost& sent() const { return sent_; }
+
   /// How the trace names the next submission: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
   /// What the trace says that this submission waited for. On the progress thread, by `ready`.
@@ -119,6 +122,7 @@ private:
   Readiness readiness_ = Readiness::polled;
   std::function<void()> completed_;
   trace::Links links_;
+  Cost sent_{};  // written by the progress thread
   int tag_ = 0;
   std::uint32_t sequence_ = 0;
   std::int64_t asked_ = 0;  // when it was submitted, if nothing then kept it from starting; else 0

@@ -117,6 +117,7 @@ private:
   }
 
   void shrink(schedule::Message& message, const run::Instruction& transfer) const {
+    message.raw = message.bytes - message.pieces * comm::header_bytes;
     const comm::Cost cost = comm::message_cost(edge_bytes(transfer.traffic, transfer.index), plan_.piece_bytes);
     message.bytes = cost.bytes;
     message.pieces = cost.messages;
@@ -261,13 +262,15 @@ private:
       of.pieces = cost.messages;
     };
     const std::uint32_t channel = channel_of(instruction);
+    std::map<int, Bytes> raw;  // by peer
+    for (const schedule::Message& of : instruction.sends) raw[of.peer] += of.bytes - of.pieces * comm::header_bytes;
     instruction.sends.clear();
     instruction.receives.clear();
     for (int position = 0; position < all.group.size(); ++position) {
       const int peer = all.group.members[index(position)];
       if (peer == builder_.rank()) continue;
       const std::int64_t theirs = size_of_part(by_owner, index(position));
-      instruction.sends.push_back({peer, 0, channel, 1});
+      instruction.sends.push_back({peer, 0, channel, 1, raw[peer]});
       message(instruction.sends.back(), sums ? theirs : own_bytes);
       instruction.receives.push_back({peer, 0, channel, 1});
       message(instruction.receives.back(), sums ? own_bytes : theirs);

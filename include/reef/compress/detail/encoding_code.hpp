@@ -16,9 +16,11 @@
 #include <reef/comm/all_to_all.hpp>
 #include <reef/comm/point_to_point.hpp>
 #include <reef/compress/detail/coded_numbers.hpp>
+#include <reef/compress/detail/look.hpp>
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/views.hpp>
+#include <reef/compress/watch.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
@@ -51,14 +53,15 @@ class EncodingCode {
   using Communication = typename Handlers::Communication;
 
 public:
-  EncodingCode(const RankContext& context, WithCodec with_codec)
+  EncodingCode(const RankContext& context, Watch watch, WithCodec with_codec)
       : context_(context),
+        watch_(std::move(watch)),
         plan_(context.plan()),
         pieces_(run::fragment_pieces(context.plan(), context.rank())),
         with_codec_(std::move(with_codec)) {}
 
-  static void add(Handlers& handlers, const RankContext& context, WithCodec with_codec) {
-    const auto self = std::make_shared<const EncodingCode>(context, std::move(with_codec));
+  static void add(Handlers& handlers, const RankContext& context, Watch watch, WithCodec with_codec) {
+    const auto self = std::make_shared<const EncodingCode>(context, std::move(watch), std::move(with_codec));
     const auto on_lane = [&](std::string_view kind, auto make) {
       handlers.on_lane(kind, [self, make](const Instruction& i) { return ((*self).*make)(i); });
     };
@@ -190,6 +193,7 @@ private:
     const Memory memory = memory_of(view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      const auto look = Look::at(watch_, context_, i, view.message.front(), codec, parts);
       code = [=, number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
@@ -197,8 +201,12 @@ private:
         std::size_t end = 0;
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
           const std::span<std::byte> room = parts.room(messages, part, end);
-          const Bytes used = codec::encode(own, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
+          const std::span<const float> values = part_of(floats, parts.numbers, part);
+          const bool sees = look != nullptr && look->sees(part);
+          if (sees) look->remember(memory.before_part(parts.state, part));
+          const Bytes used = codec::encode(own, values, memory.before_part(parts.state, part),
                                            memory.behind_part(parts.state, part), room);
+          if (sees) look->see(own, part, values, room.first(static_cast<std::size_t>(used)));
           end = static_cast<std::size_t>(room.data() - messages.data()) + static_cast<std::size_t>(used);
         }
       };
@@ -329,6 +337,7 @@ private:
   }
 
   const RankContext& context_;
+  Watch watch_;
   const run::StepPlan& plan_;
   std::vector<run::FragmentPiece> pieces_;
   WithCodec with_codec_;
