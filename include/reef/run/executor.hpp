@@ -164,10 +164,11 @@ public:
         // With the last one that is held those before it are complete; of posted ones each has its own end.
         for (const std::size_t i : part.instructions) {
           const bool waits = steps_[i].posted || i == part.instructions.back();
-          if (!waits || steps_[i].communication.task->complete()) continue;
-          const Seconds from = trace::now();
-          progress_.wait(*steps_[i].communication.task);
-          stalls_.wait_for_end(i, trace::now() - from);
+          if (!waits) continue;
+          const comm::Task& task = *steps_[i].communication.task;
+          const Seconds from = task.complete() ? 0 : trace::now();
+          progress_.wait(task);
+          if (from > 0) stalls_.wait_for_end(i, trace::now() - from);
         }
       }
     }
