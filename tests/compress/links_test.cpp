@@ -9,17 +9,20 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <reef/codec/chosen.hpp>
 #include <reef/codec/top_k.hpp>
+#include <reef/comm/gather.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
+#include <reef/trace/sink.hpp>
 
 #include "../support/small_gpt.hpp"
 
@@ -196,6 +199,31 @@ TEST(Links, of_top_k_take_and_lose_what_the_numbers_say) {
     EXPECT_EQ(bytes.contains(Traffic::activation), stages && world_rank() + 1 < world_size());
     EXPECT_EQ(bytes.contains(Traffic::gradient), !stages && world_size() > 1);
   }
+}
+
+/// What the trace says of messages whose lengths depend on data are the bytes that went, without headers.
+TEST(Links, are_in_the_trace_with_the_bytes_that_went) {
+  trace::Sink sink(world_rank());
+  auto options = linked_options(true, "top-k:4");
+  options.trace = &sink;
+  const comm::Communicator world;
+  auto trainer = small_trainer<Linked>(options, world);
+  for (int step = 0; step < 2; ++step) trainer.step();
+  trace::Recording recording;
+  sink.collect(recording);
+  std::map<trace::Role, Bytes> bytes;
+  for (const trace::Span& span : recording.spans) {
+    if (recording.name_of(span).starts_with("activation")) bytes[span.role] += span.bytes;
+  }
+  comm::Cost sent;
+  for (const Traffic traffic : {Traffic::activation, Traffic::activation_gradient}) {
+    sent = sent + trainer.links().of(traffic).sent;
+  }
+  EXPECT_EQ(bytes[trace::Role::sends] + sent.messages * comm::header_bytes, sent.bytes);
+  auto received = comm::gather_numbers(trainer.progress(), "received", bytes[trace::Role::receives]);
+  auto left = comm::gather_numbers(trainer.progress(), "left", bytes[trace::Role::sends]);
+  EXPECT_EQ(std::accumulate(received.begin(), received.end(), Bytes{0}), std::accumulate(left.begin(), left.end(), Bytes{0}));
+  EXPECT_EQ(sent.bytes > 0, world_size() > 1);
 }
 
 /// Whose receiver has an estimate: the sender's is the same.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -228,6 +229,10 @@ private:
     }
   }
   [[nodiscard]] Bytes payload() const override { return input_.size(); }
+  [[nodiscard]] Bytes carried() const override {
+    if (parts_ == Parts::one) return *std::max_element(used_.begin(), used_.end());
+    return std::accumulate(used_.begin(), used_.end(), Bytes{0});
+  }
 
   Parts parts_;
   Length length_ = Length::exact;

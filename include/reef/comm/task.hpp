@@ -106,6 +106,7 @@ private:
   [[nodiscard]] virtual detail::Awaited awaited() const { return {}; }
   virtual void missing(std::vector<int>& ranks) const = 0;  // who has not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
+  [[nodiscard]] virtual Bytes carried() const { return payload(); }  // of that, in what is complete
   [[nodiscard]] virtual int peer() const { return -1; }        // point to point: the other rank
   [[nodiscard]] virtual bool posted() const { return false; }  // it holds its queue till it starts
 

@@ -253,7 +253,7 @@ REEF_INLINE void Progress::complete(Queue& queue, Task& task) {
   if (queue.track_ != nullptr) {
     queue.track_->span(is_transfer(task) ? trace::Activity::communication : trace::Activity::other,
                        task.name(), detail::to_seconds(task.begin_),
-                       detail::to_seconds(detail::now_ns()), task.payload(), links_of(task));
+                       detail::to_seconds(detail::now_ns()), task.carried(), links_of(task));
   }
   tick();
   if (task.completed_) task.completed_();
