@@ -97,6 +97,19 @@ void parse_compress(const std::string& text, TrainOptions& o) {
   o.compress[channel] = codec;
 }
 
+/// "100:edges.safetensors" as step 100 into that file.
+void parse_record_edges(const std::string& text, TrainOptions& o) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto step = parse_number<std::int64_t>(text.substr(0, colon));
+  const std::string file = text.substr(std::min(colon + 1, text.size()));
+  if (!step || *step < 1 || file.empty()) {
+    throw CLI::ValidationError("--record-edges", "'" + text + "' is not STEP:FILE with a step from 1 on, as "
+                                                 "100:edges.safetensors");
+  }
+  o.record_step = *step;
+  o.record_edges = file;
+}
+
 const std::map<std::string, Recipe> recipes{
     {"ddp", run_ddp},         {"zero1", run_zero1}, {"atom", run_atom},    {"dpu", run_dpu},
     {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"sparse", run_sparse},
@@ -189,6 +202,14 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows");
   if (o.one_mask && !o.compress.contains("activations"))
     refuse("--one-mask", "is of what --compress activations=CODEC leaves out, as top-k:10");
+  const bool encodes = o.recipe == "sparse" || std::any_of(o.compress.begin(), o.compress.end(),
+                                                           [](const auto& channel) { return channel.second != "none"; });
+  for (const char* const name : {"--measure-error", "--record-edges"}) {
+    if (given(name) && !encodes)
+      refuse(name, "is of what codecs make of messages: of --compress, or of --recipe sparse");
+  }
+  if (o.record_step > o.steps)
+    refuse("--record-edges", reef::concat("step ", o.record_step, " is not among the ", o.steps, " of --steps"));
   if (given("--order") && given("--pipeline"))
     refuse("--order", "says what --pipeline says; give one of them");
   if (given("--micro-batches-per-update") && o.pipeline != "2bw")
@@ -238,6 +259,7 @@ void require_files_apart(const TrainOptions& o) {
   files.writes("--trace", o.trace);
   files.writes("--report", o.report);
   files.writes("--export", o.export_file);
+  files.writes("--record-edges", o.record_edges);
   if (!o.export_file.empty()) files.writes_if_absent("--export", config_beside(o.export_file));
   std::error_code ignored;
   if (fs::exists(o.profile, ignored)) {
@@ -423,6 +445,13 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_flag("--one-mask", o.one_mask,
                "dtfm: gradients of activations have the zeros of what --compress activations= left, and no indices; by masks of "
                "their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
+  app.add_flag("--measure-error", o.measure_error,
+               "how far what codecs send is from what it was, by link: in --metrics, --report and the table at the end. "
+               "Each message is decoded once more for it");
+  app.add_option_function<std::string>(
+      "--record-edges", [&o](const std::string& text) { parse_record_edges(text, o); },
+      "STEP:FILE, each message of that step that a codec encodes, before and after, .safetensors; one file a rank, "
+      "FILE with .rank-R before its extension");
   app.add_option("--stages", o.stages,
                  "dtfm: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));
@@ -482,7 +511,9 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->transform(count);
   app.add_option(
       "--metrics", o.metrics,
-      "one JSON object a step, .jsonl; with --resume that of the run goes on. What an earlier "
+      "one JSON object a step, .jsonl, with what was sent by channel (links: messages, bytes in memory and on the wire "
+      "of all ranks, their ratio, relative error, seconds in which computation stood still for it), and one at the end, "
+      "by link; with --resume that of the run goes on. What an earlier "
       "run left here, or as --export, --trace or --report, is renamed");
   app.add_option("--trace", o.trace, "timeline for Perfetto or chrome://tracing, .json");
   app.add_option("--report", o.report, "one page with curves and timeline, .html");

@@ -290,6 +290,11 @@ void Metrics::note(const reef::StepResult& result) {
       {result, tokens_, seconds_, {mine.compute, mine.communication, mine.exposed, result.loss}});
 }
 
+void Metrics::note_links(const reef::run::LinkTable& links) {
+  if (!noted_.empty()) noted_.back().channels = channels_of(links - links_);
+  links_ = links;
+}
+
 void Metrics::note_validation(double loss) {
   if (!noted_.empty()) noted_.back().validation_loss = loss;
 }
@@ -297,20 +302,22 @@ void Metrics::note_validation(double loss) {
 bool Metrics::tell(reef::comm::Progress& progress, bool stop) {
   if (noted_.empty()) return false;
   std::vector<double> figures;
-  for (const Note& note : noted_)
+  for (const Note& note : noted_) {
     figures.insert(figures.end(), std::begin(note.figures), std::end(note.figures));
+    for (const double figure : figures_of(note.channels)) figures.push_back(figure * progress.size());  // their sum is told
+  }
   figures.push_back(stop || broken_ ? 1 : 0);
   const auto means = mean_over_ranks(progress, std::move(figures));
   for (std::size_t i = 0; i < noted_.size(); ++i) {
-    const double* const mean = means.data() + 4 * i;
+    const double* const mean = means.data() + (4 + link_figures) * i;
     if (own_losses_) noted_[i].result.loss = mean[3];
-    write(noted_[i], mean);
+    write(noted_[i], mean, channels_of_figures(mean + 4));
   }
   noted_.clear();
   return means.back() > 0;
 }
 
-void Metrics::write(const Note& note, const double* mean) {
+void Metrics::write(const Note& note, const double* mean, const Channels& channels) {
   const reef::StepResult& result = note.result;
   compute_ += mean[0];
   communication_ += mean[1];
@@ -331,15 +338,15 @@ void Metrics::write(const Note& note, const double* mean) {
                       {"exposed_s", mean[2]},
                       {"tokens_per_s", rate()},
                       {"committed", result.committed}};
+  if (reef::io::Json links = json_of(channels, ranks_); !links.empty()) line["links"] = std::move(links);
   if (note.validation_loss) line["validation_loss"] = *note.validation_loss;
   write(line);
   if (file_ != nullptr)
     written_ = MetricsLine{result.step, static_cast<std::int64_t>(note.tokens), note.seconds};
 }
 
-void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
-                        const std::vector<double>& micro_batches,
-                        std::optional<double> validation_loss) {
+std::string Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak, const std::vector<double>& micro_batches,
+                               std::optional<double> validation_loss, const reef::run::LinkTable& links) {
   const double seconds = seconds_ - seconds_before_;
   const double total = seconds > 0 ? static_cast<double>(tokens_ - tokens_before_) / seconds : 0;
   const auto peaks = reef::comm::gather_numbers(progress, "peak memory", peak);
@@ -350,8 +357,13 @@ void Metrics::summarise(reef::comm::Progress& progress, reef::Bytes peak,
                       {"peak_device_bytes", *std::max_element(peaks.begin(), peaks.end())},
                       {"micro_batches", micro_batches}};
   if (validation_loss) line["validation_loss"] = *validation_loss;
+  all_links_ = links_of_ranks(progress, links);
+  reef::io::Json list = json_of(all_links_);
+  const bool sent = !list.empty();
+  if (sent) line["links"] = std::move(list);
   write(line);
   close();
+  return sent ? all_links_.text() : std::string();
 }
 
 std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
@@ -389,6 +401,7 @@ std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
   report.steps = steps_;
   report.validation_loss = validation_loss;
   report.overlaps = std::move(overlaps);
+  report.links = report_links(all_links_);
   std::uint64_t dropped = 0;
   for (const auto& recording : recordings) dropped += recording.dropped;
   // The last three steps: what a person can read.

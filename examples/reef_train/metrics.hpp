@@ -9,12 +9,14 @@
 
 #include <reef/comm/progress.hpp>
 #include <reef/io/json.hpp>
+#include <reef/run/links.hpp>
 #include <reef/trace/report.hpp>
 #include <reef/trace/sink.hpp>
 #include <reef/trainer/options.hpp>
 
 #include "../support/progress.hpp"
 #include "failures.hpp"
+#include "link_figures.hpp"
 #include "options.hpp"
 
 namespace reef_examples {
@@ -48,6 +50,8 @@ public:
 
   /// After each step.
   void note(const reef::StepResult& result);
+  /// What this rank's links have carried since the Trainer began, by the step that was noted last.
+  void note_links(const reef::run::LinkTable& links);
   /// The held-out loss after the step that was noted last.
   void note_validation(double loss);
 
@@ -67,9 +71,10 @@ public:
             began_,     first_};
   }
 
-  /// The last line of the metrics. On all ranks, each with the peak of its device.
-  void summarise(reef::comm::Progress& progress, reef::Bytes peak,
-                 const std::vector<double>& micro_batches, std::optional<double> validation_loss);
+  /// The last line of the metrics. On all ranks, each with the peak of its device and its links. Returns, on rank 0, a
+  /// table of what the links of all carried, for a person; empty where nothing was sent.
+  std::string summarise(reef::comm::Progress& progress, reef::Bytes peak, const std::vector<double>& micro_batches,
+                        std::optional<double> validation_loss, const reef::run::LinkTable& links);
 
   /// The trace and the page, where they were asked for; returns which were written. On all ranks; without
   /// `progress` on each alone, of what rank 0 did. What is not known is left out.
@@ -89,6 +94,7 @@ private:
     std::uint64_t tokens;  // cumulative, as are seconds
     double seconds;
     double figures[4];  // compute, communication, exposed, loss
+    Channels channels{};  // of this rank in this step
     std::optional<double> validation_loss{};
   };
 
@@ -99,7 +105,7 @@ private:
   [[nodiscard]] std::string keep_own_lines();
   void close();
   void give_up(int error);
-  void write(const Note& note, const double* mean);
+  void write(const Note& note, const double* mean, const Channels& channels);
   void write(const reef::io::Json& line);
 
   reef::trace::Sink& sink_;
@@ -114,6 +120,8 @@ private:
   std::vector<reef::trace::ReportStep> steps_;
   bool own_losses_;
   std::vector<Note> noted_;
+  reef::run::LinkTable links_;      // of this rank, by the step that was noted last
+  reef::run::LinkTable all_links_;  // of all ranks, at the end; rank 0
   reef::StepResult last_;
   std::uint64_t tokens_ = 0;
   std::uint64_t tokens_before_ = 0;  // of the runs that this one resumes

@@ -59,6 +59,9 @@ struct TrainOptions {
   std::map<std::string, std::string> compress;  // channel: codec
   bool adapt_ratios = false;
   bool one_mask = false;
+  bool measure_error = false;
+  std::int64_t record_step = 0;  // 0: none is recorded
+  std::string record_edges;      // a file
   int stages = 0;     // as many as ranks
   std::string layout = "balanced";
   std::string profile;

@@ -37,6 +37,7 @@
 #include "../support/tokenizer.hpp"
 #include "checkpoint_facts.hpp"
 #include "data_watch.hpp"
+#include "edge_recorder.hpp"
 #include "failures.hpp"
 #include "introduction.hpp"
 #include "metrics.hpp"
@@ -64,6 +65,7 @@ public:
       : options_(std::move(options)),
         stop_(stop),
         sink_(ranks_.rank()),
+        edges_(options_, ranks_.rank(), ranks_.size(), failures_),
         tokenizer_(options_.tokenizer),
         data_(files(), tokenizer_, {options_.data_kind, options_.document_end}),
         config_(model_config(options_, tokenizer_.vocabulary())),
@@ -90,6 +92,7 @@ public:
     }
     if constexpr (alone) tell_what_is_lost(trainer_, run);
     first_step_ = committed();
+    edges_.start(first_step_);
     // A checkpoint says what the data was, also where that can no longer be read.
     if (!options_.checkpoint.empty()) static_cast<void>(data_.fingerprint());
     saving_.begin();
@@ -115,9 +118,12 @@ private:
   void take_steps() {
     while (committed() < options_.steps && !stops_) {
       const bool meets = !alone || trainer_.variant() > 0;
+      edges_.begin_step();
       const reef::StepResult result = trainer_.step();
       stepped_ = true;
       metrics_.note(result);
+      metrics_.note_links(trainer_.links());
+      if (result.committed) record_edges(result.step);
       count_skipped(result);
       const bool saves = due(result, options_.checkpoint_every) && !options_.checkpoint.empty();
       const bool evaluates = options_.eval_every > 0 && due(result, options_.eval_every);
@@ -146,7 +152,7 @@ private:
     return [this](const std::string& text) { say(text); };
   }
   [[nodiscard]] Setup setup() {
-    return {options_, ranks_, config_, tokenizer_, data_, threads_, sink_, says()};
+    return {options_, ranks_, config_, tokenizer_, data_, threads_, sink_, edges_, says()};
   }
   [[nodiscard]] reef::data::TokenView held_out() const {
     return evaluated(data_.validation(), options_);
@@ -295,7 +301,9 @@ private:
     std::vector<double> counts;
     if (stepped_) {
       counts = given();
-      metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation);
+      const std::string links = metrics_.summarise(trainer_.progress(), trainer_.device().memory().peak, counts, validation,
+                                                   trainer_.links());
+      if (!links.empty()) say("links, of all ranks:\n" + links.substr(0, links.size() - 1));
       if (!options_.metrics.empty() && !metrics_.broken()) files.push_back(options_.metrics);
     }
     std::string sample;
@@ -316,6 +324,10 @@ private:
     reef::comm::all_reduce(trainer_.progress(), written, std::span(&failed, 1));
     if (failed > 0) return EXIT_FAILURE;
     return asked_ ? stopped_status : EXIT_SUCCESS;
+  }
+
+  void record_edges(std::int64_t step) {
+    if (const std::string file = edges_.end_step(step); !file.empty()) say("wrote " + file);
   }
 
   void tell_written(const std::vector<std::string>& files) {
@@ -381,6 +393,7 @@ private:
   Progress bar_;
   Failures failures_{[this](const std::string& text) { say(text); }};
   reef::trace::Sink sink_;
+  EdgeRecorder edges_;
   Tokenizer tokenizer_;
   TrainingData data_;
   DataWatch watch_{data_};

@@ -13,6 +13,7 @@
 
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
+#include "edge_recorder.hpp"
 #include "options.hpp"
 
 namespace reef_examples {
@@ -29,6 +30,7 @@ struct Setup {
   TrainingData& data;
   int threads;
   reef::trace::Sink& sink;
+  EdgeRecorder& edges;
   Say say;
 };
 

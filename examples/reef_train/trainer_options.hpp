@@ -156,6 +156,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
       if (options.adapt_ratios) result.compress.network = result.pipeline.network;
     }
   }
+  if constexpr (requires { result.compress.watch; }) result.compress.watch = run.edges.watch(options.measure_error);
   if constexpr (requires { result.optim.every; }) set_outer_schedule(options, result.optim);
   if constexpr (requires { result.compress.pseudo_gradient.decay; }) set_differences<TrainerType>(options, result);
   return result;

@@ -9,3 +9,4 @@
 #include <reef/compress/dense.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/views.hpp>
+#include <reef/compress/watch.hpp>

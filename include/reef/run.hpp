@@ -16,6 +16,7 @@
 #include <reef/run/instructions.hpp>
 #include <reef/run/kinds.hpp>
 #include <reef/run/lanes.hpp>
+#include <reef/run/links.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/operands.hpp>
@@ -25,6 +26,7 @@
 #include <reef/run/rank_context.hpp>
 #include <reef/run/slots.hpp>
 #include <reef/run/staging.hpp>
+#include <reef/run/stalls.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_code.hpp>

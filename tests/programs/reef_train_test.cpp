@@ -71,7 +71,19 @@ TEST_F(ReefTrain, leaves_metrics_a_trace_a_report_and_weights) {
     EXPECT_GT(metrics[i].at("seconds"), metrics[i - 1].at("seconds"));
   }
   EXPECT_LT(metrics[11].at("loss"), metrics[0].at("loss"));
+  for (const char* channel : {"gradient", "parameter"}) {
+    const io::Json& link = metrics[5].at("links").at(channel);
+    EXPECT_GT(link.at("wire_bytes"), 0) << channel;
+    EXPECT_GT(link.at("ratio"), 0.9) << channel;
+    EXPECT_LE(link.at("ratio"), 1) << channel;
+    EXPECT_EQ(link.at("error"), 0) << channel;
+    EXPECT_EQ(link.at("wire_bytes"), metrics[6].at("links").at(channel).at("wire_bytes")) << "each step the same";
+  }
   const io::Json& summary = metrics[12];
+  ASSERT_FALSE(summary.at("links").empty());
+  EXPECT_TRUE(summary.at("links").at(0).contains("channel"));
+  EXPECT_THAT(ending.output, HasSubstr("links, of all ranks:\nchannel"));
+  EXPECT_THAT(io::read_file(path("r.html"), 64_MiB), HasSubstr("What links carried"));
   EXPECT_EQ(summary.at("summary"), true);
   EXPECT_FALSE(summary.contains("step"));
   EXPECT_FALSE(summary.contains("loss"));
@@ -116,6 +128,69 @@ TEST_F(ReefTrain, leaves_the_config_json_that_an_export_finds_or_says_that_it_is
   refuses();
   io::write_atomically(path("config.json"), "{\"model_type\": \"llama\"}");
   refuses();
+}
+
+/// A tensor's numbers, by its name.
+std::vector<float> numbers_of(const io::SafetensorsFile& file, const std::string& name) {
+  for (const io::StoredTensor& tensor : file.tensors()) {
+    if (tensor.name != name) continue;
+    std::vector<float> numbers(static_cast<std::size_t>(tensor.bytes()) / sizeof(float));
+    file.read(tensor, std::as_writable_bytes(std::span(numbers)));
+    return numbers;
+  }
+  ADD_FAILURE() << "there is no " << name;
+  return {};
+}
+
+TEST_F(ReefTrain, says_what_codecs_lose_and_records_the_messages_of_a_step) {
+  const std::string plain = "--recipe dtfm --micro-batches 2 --steps 3 --compress activations=top-k:4 "
+                            "--compress activation-gradients=bf16 --metrics ";
+  ASSERT_EQ(train(2, plain + path("plain")).status, 0);
+  const Ending ending = train(2, plain + path("m") + " --measure-error --record-edges 2:" + path("e.safetensors"));
+  ASSERT_EQ(ending.status, 0) << ending.output;
+  EXPECT_THAT(ending.output, HasSubstr("wrote " + path("e.rank-0.safetensors")));
+  const auto metrics = lines("m");
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(metrics[i].at("loss"), lines("plain")[i].at("loss")) << i;
+  EXPECT_TRUE(lines("plain")[1].at("links").at("activation").at("error").is_null()) << "nobody measured it";
+
+  double all = 0, lost = 0;
+  const io::SafetensorsFile ahead(path("e.rank-0.safetensors"));
+  std::uint64_t tensors = 0;
+  for (const io::StoredTensor& tensor : ahead.tensors()) {
+    if (!tensor.name.ends_with(", before")) continue;
+    const std::vector<float> before = numbers_of(ahead, tensor.name);
+    const std::vector<float> after = numbers_of(ahead, tensor.name.substr(0, tensor.name.size() - 6) + "after");
+    ASSERT_EQ(before.size(), after.size());
+    for (std::size_t k = 0; k < before.size(); ++k) {
+      EXPECT_TRUE(after[k] == before[k] || after[k] == 0) << tensor.name;
+      all += before[k] * static_cast<double>(before[k]);
+      lost += std::pow(static_cast<double>(before[k]) - after[k], 2);
+    }
+    ++tensors;
+  }
+  EXPECT_EQ(numbers_of(ahead, "activation 0, micro-batch 1, before").size(), 4U * 16U * 16U);
+  const io::Json& activations = metrics[1].at("links").at("activation");
+  EXPECT_EQ(activations.at("messages"), tensors);
+  EXPECT_NEAR(activations.at("error").get<double>(), std::sqrt(lost / all), 1e-6);
+  EXPECT_GT(activations.at("ratio"), 2);
+  EXPECT_GT(metrics[1].at("links").at("activation_gradient").at("ratio"), 1.8);
+  const io::SafetensorsFile back(path("e.rank-1.safetensors"));
+  for (const io::StoredTensor& tensor : back.tensors()) EXPECT_TRUE(tensor.name.starts_with("activation gradient ")) << tensor.name;
+
+  const auto refused = [&](int ranks, const std::string& options, const char* why) {
+    const Ending end = train(ranks, "--steps 3 " + options);
+    EXPECT_NE(end.status, 0) << options;
+    EXPECT_THAT(end.output, HasSubstr(why)) << options;
+    EXPECT_THAT(end.output, testing::Not(HasSubstr("held-out loss:"))) << options;
+  };
+  const std::string compressed = "--compress gradients=bf16 --record-edges ";
+  refused(2, compressed + "0:" + path("x"), "is not STEP:FILE");
+  refused(2, compressed + path("x"), "is not STEP:FILE");
+  refused(2, compressed + "4:" + path("x"), "step 4 is not among the 3 of --steps");
+  refused(2, compressed + "1:" + path("nowhere/x"), "nowhere");
+  refused(1, compressed + "1:" + path("x"), "there is one rank");
+  refused(2, "--record-edges 1:" + path("x"), "is of what codecs make of messages");
+  refused(2, "--measure-error", "is of what codecs make of messages");
 }
 
 TEST_F(ReefTrain, ddp_zero1_and_atom_print_the_same_losses) {

@@ -147,6 +147,18 @@ TEST(Report, leaves_out_what_is_empty) {
   EXPECT_EQ(html.find("<table"), std::string::npos);
 }
 
+TEST(Report, says_what_links_carried_and_what_of_it_is_known) {
+  trace::Report report;
+  report.links.push_back({"activation", "0 -> 1", 12, 4096, 1024, 0.25, 1.5});
+  report.links.push_back({"gradient", "stage <1>", 0, 512, 512, {}, 0});
+  const std::string page = trace::report_html(report);
+  EXPECT_NE(page.find("<td>0 -&gt; 1</td><td>12</td><td>4.00 KiB</td><td>1.00 KiB</td><td>4.00</td><td>0.2500</td><td>1.500</td>"),
+            std::string::npos);
+  EXPECT_NE(page.find("<td>stage &lt;1&gt;</td><td>0</td><td>512 B</td><td>512 B</td><td>1.00</td><td>-</td>"),
+            std::string::npos);
+  EXPECT_EQ(trace::report_html(trace::Report()).find("What links carried"), std::string::npos);
+}
+
 TEST(Report, survives_values_that_are_no_numbers_and_a_single_step) {
   trace::Report report;
   report.steps = {{1, 0, 0, std::numeric_limits<double>::quiet_NaN(), 0}};

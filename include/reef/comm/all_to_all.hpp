@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -144,6 +145,7 @@ private:
                         length(output_offsets_, own),
                         " for them in its output.\n  fix: own parts of one length in both.");
     }
+    count_in(station.sent);
     members_.assign(station.members.begin(), station.members.end());
     pending_ = 0;
     moved_ = false;
@@ -227,6 +229,10 @@ private:
     }
   }
   [[nodiscard]] Bytes payload() const override { return input_.size(); }
+  [[nodiscard]] Bytes carried() const override {
+    if (parts_ == Parts::one) return *std::max_element(used_.begin(), used_.end());
+    return std::accumulate(used_.begin(), used_.end(), Bytes{0});
+  }
 
   Parts parts_;
   Length length_ = Length::exact;

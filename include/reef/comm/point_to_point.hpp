@@ -64,6 +64,7 @@ private:
   [[nodiscard]] Awaited awaited() const final { return {this, pending_}; }
   void missing(std::vector<int>& ranks) const final { ranks.assign(1, peer_); }
   [[nodiscard]] Bytes payload() const final { return bytes_; }
+  [[nodiscard]] Bytes carried() const final { return used_; }
   [[nodiscard]] int peer() const final { return peer_; }
   [[nodiscard]] bool posted() const final { return completion_ == Completion::posted; }
 

@@ -25,6 +25,7 @@ REEF_INLINE void TransferTask::set_used(Bytes bytes) {
 }
 
 REEF_INLINE void TransferTask::start(const Station& station) {
+  count_in(station.sent);
   pending_ = divide_up(bytes_, station.piece_bytes);
   if (headers_.size() < pending_) headers_.resize(pending_);
   const auto pieces = static_cast<std::uint32_t>(pending_);

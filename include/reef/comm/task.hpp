@@ -67,6 +67,9 @@ public:
   void set_codec(std::uint8_t codec) { codec_ = codec; }
   [[nodiscard]] std::uint8_t codec() const { return codec_; }
 
+  /// What this rank has sent of it in all submissions, as a meter counts. Not while in flight.
+  [[nodiscard]] const Cost& sent() const { return sent_; }
+
   /// How the trace names the next submission: see trace::Links. Not while in flight.
   void trace_as(std::uint32_t id) { links_ = {.id = id}; }
   /// What the trace says that this submission waited for. On the progress thread, by `ready`.
@@ -103,6 +106,7 @@ private:
   [[nodiscard]] virtual detail::Awaited awaited() const { return {}; }
   virtual void missing(std::vector<int>& ranks) const = 0;  // who has not arrived
   [[nodiscard]] virtual Bytes payload() const = 0;
+  [[nodiscard]] virtual Bytes carried() const { return payload(); }  // of that, in what is complete
   [[nodiscard]] virtual int peer() const { return -1; }        // point to point: the other rank
   [[nodiscard]] virtual bool posted() const { return false; }  // it holds its queue till it starts
 
@@ -119,6 +123,7 @@ private:
   Readiness readiness_ = Readiness::polled;
   std::function<void()> completed_;
   trace::Links links_;
+  Cost sent_{};  // written by the progress thread
   int tag_ = 0;
   std::uint32_t sequence_ = 0;
   std::int64_t asked_ = 0;  // when it was submitted, if nothing then kept it from starting; else 0

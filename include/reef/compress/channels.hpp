@@ -25,6 +25,7 @@
 #include <reef/compress/detail/encoder.hpp>
 #include <reef/compress/detail/encoding_code.hpp>
 #include <reef/compress/detail/masks.hpp>
+#include <reef/compress/watch.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/policy_tag.hpp>
@@ -168,6 +169,8 @@ struct Channels {
     /// The ratio of what an edge or a bucket carries; 1: it stays as it is; nothing: what it has else. Every rank says the same.
     /// It is not asked of pseudo-gradients, whose messages are pieces of fragments.
     std::function<std::optional<double>(const Carried&)> choose{};
+    /// What is measured or recorded of what codecs do.
+    Watch watch{};
   };
 
   static void plan(run::StepPlan& plan, const Options& options) {
@@ -210,7 +213,7 @@ struct Channels {
         if (traffic == wanted) f(with_ratio_of(own, plan.wire_of(traffic).ratios, index));
       });
     };
-    detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, with_codec);
+    detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, options.watch, with_codec);
   }
 
   static void hash(Hash& hash, const Options& options) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include <reef/run/executor.hpp>
+#include <reef/run/links.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/step_code.hpp>
@@ -31,6 +34,7 @@ public:
         numbers_(placed.builder.micro_batches.size()),
         memory_(placed.program, placed.placement, arenas),
         context_{placed.builder, memory_, graph, source_, next_, state, numbers_} {
+    context_.losses = &losses_;
     Handlers<Device> handlers;
     add_step_code(handlers, context_);
     add_code(handlers, context_);
@@ -52,6 +56,23 @@ public:
   [[nodiscard]] std::span<const int> trip_counts() const { return executor_->trip_counts(); }
   void replay(std::vector<int> trip_counts) { executor_->replay(std::move(trip_counts)); }
 
+  /// Adds what this rank has sent in all rounds, and what codecs have lost of it: Executor::add_to.
+  void add_to(LinkTable& table) const {
+    executor_->add_to(table);
+    for (const schedule::Instruction& i : context_.builder.program.round) {
+      const bool encoded = std::any_of(i.sends.begin(), i.sends.end(), [](const auto& message) { return message.raw.has_value(); });
+      if (!encoded || context_.plan().wire_of(i.traffic).lossless) continue;
+      const Link link = link_of(i, context_.rank());
+      const bool measured = std::any_of(losses_.begin(), losses_.end(), [&](const CodingLoss& loss) { return loss.link == link; });
+      if (!measured) table.uses[link].unmeasured = true;
+    }
+    for (const CodingLoss& loss : losses_) {
+      LinkUse& use = table.uses[loss.link];
+      use.numbers += loss.numbers;
+      use.lost += loss.lost;
+    }
+  }
+
   [[nodiscard]] const Memory<Device>& memory() const { return memory_; }
   [[nodiscard]] const RankContext<Device, T, Gradient>& context() const { return context_; }
 
@@ -59,6 +80,7 @@ private:
   Source source_;
   NextMicroBatch next_;
   std::vector<std::uint64_t> numbers_;
+  std::deque<CodingLoss> losses_;
   Memory<Device> memory_;
   RankContext<Device, T, Gradient> context_;
   std::unique_ptr<Executor<Device>> executor_;

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,8 @@
 #include <reef/device/concept.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/lanes.hpp>
+#include <reef/run/links.hpp>
+#include <reef/run/stalls.hpp>
 #include <reef/schedule/dependencies.hpp>
 #include <reef/schedule/program.hpp>
 #include <reef/schedule/recording.hpp>
@@ -76,6 +79,8 @@ public:
            const Handlers<Device>& handlers)
       : progress_(progress),
         lanes_(lanes),
+        program_(program),
+        stalls_(program),
         loops_(program.repeats.size()),
         steps_(program.round.size()) {
     const std::vector<std::uint32_t> loop_of = schedule::loop_by_instruction(program);
@@ -130,6 +135,7 @@ public:
       former_ids_ = std::exchange(ids_, lanes_.sink->ids(steps_.size()));
     }
     for (Loop& loop : loops_) loop.former_ids = std::exchange(loop.ids, 0);
+    stalls_.begin_round();
     trip_counts_.assign(loops_.size(), 0);
     progress_.tick();
     lanes_.on_failure->arm([this] { abandon(); });
@@ -151,18 +157,37 @@ public:
     replay_.clear();
     trace_round();
     if (error_) std::rethrow_exception(error_);
+    stalls_.end_round();
     for (std::size_t lane = 0; lane < schedule::lane_count; ++lane) {
       if (lanes_.lanes[lane]) continue;
       for (const Part& part : order_[lane]) {
         // With the last one that is held those before it are complete; of posted ones each has its own end.
         for (const std::size_t i : part.instructions) {
           const bool waits = steps_[i].posted || i == part.instructions.back();
-          if (waits) progress_.wait(*steps_[i].communication.task);
+          if (!waits) continue;
+          const comm::Task& task = *steps_[i].communication.task;
+          const Seconds from = task.complete() ? 0 : trace::now();
+          progress_.wait(task);
+          if (from > 0) stalls_.wait_for_end(i, trace::now() - from);
         }
       }
     }
     // A failure that came after the last communication let the lanes go before their end.
     if (abandoned_.load()) progress_.check();
+  }
+
+  /// Adds what this rank has sent in all rounds, and what its computation has stood still for: on a device whose lanes run
+  /// ahead of it, the thread that feeds them. Between rounds. Of what a codec has lost nothing is known here.
+  void add_to(LinkTable& table) const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const schedule::Instruction& instruction = program_.round[i];
+      if (steps_[i].queue == nullptr || (instruction.sends.empty() && instruction.receives.empty())) continue;
+      LinkUse& use = table.uses[link_of(instruction, program_.rank)];
+      const comm::Cost& sent = steps_[i].communication.task->sent();
+      use.sent = use.sent + sent;
+      use.raw += raw_of(instruction).value_or(sent.bytes - sent.messages * comm::header_bytes + sent.window_bytes);
+      use.exposed += stalls_.exposed()[i];
+    }
   }
 
   /// How many iterations each loop ran in the last round. The code of a body finds there how many
@@ -253,6 +278,15 @@ private:
       return list[used++] = {};
     }
   };
+
+  /// Of what is encoded, in all rounds; a loop sends nothing.
+  [[nodiscard]] std::optional<Bytes> raw_of(const schedule::Instruction& instruction) const {
+    std::optional<Bytes> raw;
+    for (const schedule::Message& message : instruction.sends) {
+      if (message.raw) raw = raw.value_or(0) + round_ * *message.raw;
+    }
+    return raw;
+  }
 
   /// Its queue goes on when the transfer has started.
   static void post(const schedule::Instruction& instruction, comm::Task& task) {
@@ -374,6 +408,7 @@ private:
         }
         if (abandoned_.load()) return;
       }
+      if (index == leader) stalls_.computed(trace::now());
     } catch (...) {
       fail();
     }
@@ -385,8 +420,7 @@ private:
       Step& step = steps_[i];
       const Wait* late = nullptr;
       for (const Wait& wait : step.waits) {
-        if (traced && !wait.ready()) late = &wait;
-        lane.wait(*wait.event, wait.epoch());
+        if (stand_still(lane, wait, i, traced) && traced) late = &wait;
       }
       if (abandoned_.load(std::memory_order_relaxed)) return;
       Stamp* const stamp = traced ? &stamps_[index].next() : nullptr;
@@ -407,11 +441,28 @@ private:
     }
   }
 
+  /// Waits, and notes how long. Returns whether it had to. A device that may be asked at a cost is asked for messages alone,
+  /// or for the trace.
+  bool stand_still(Lane& lane, const Wait& wait, std::size_t i, bool traced) {
+    const bool asks = Device::on_host || traced || steps_[wait.on.instruction].queue != nullptr;
+    if (!asks || wait.ready()) {
+      lane.wait(*wait.event, wait.epoch());
+      return false;
+    }
+    const Seconds from = trace::now();
+    lane.wait(*wait.event, wait.epoch());
+    stalls_.add(i, wait.on.instruction, from, trace::now());
+    return true;
+  }
+
   /// The compute lane in a loop.
   void lead(Lane& lane, const Part& part) {
     Loop& loop = loops_[part.loop];
     int& iterations = trip_counts_[part.loop];
-    for (const Wait& wait : loop.waits) await(lane, *wait.event, wait.epoch());
+    for (const Wait& wait : loop.waits) {
+      stand_still(lane, wait, part.instructions.front(), false);
+      wait.event->synchronize(wait.epoch());
+    }
     while (goes_on(loop, part.loop)) {
       ++loop.begun;
       if (lanes_.sink != nullptr) loop.ids = lanes_.sink->ids(loop.size);
@@ -483,6 +534,8 @@ private:
 
   comm::Progress& progress_;
   Lanes<Device>& lanes_;
+  const schedule::Program& program_;
+  Stalls stalls_;
   std::uint64_t round_ = 0;       ///< written between rounds only
   std::uint32_t ids_ = 0;         ///< the trace's of this round's instructions; as round_
   std::uint32_t former_ids_ = 0;  ///< of the round before

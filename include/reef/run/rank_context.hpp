@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include <reef/graph/graph.hpp>
 #include <reef/run/fold.hpp>
 #include <reef/run/handlers.hpp>
+#include <reef/run/links.hpp>
 #include <reef/run/memory.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/transfers.hpp>
@@ -75,6 +77,7 @@ struct RankContext {
   const StepState& state;
   std::vector<std::uint64_t>& numbers;  ///< by micro-batch of this rank: which of the job's it is
   std::uint32_t round = 0;              ///< how many rounds of the program have begun
+  std::deque<CodingLoss>* losses = nullptr;  ///< to which code adds one where it measures what is lost; none: nobody asks
 
   [[nodiscard]] const StepPlan& plan() const { return builder.plan; }
   [[nodiscard]] int rank() const { return builder.rank(); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -84,6 +85,7 @@ struct Message {
   Bytes bytes = 0;  ///< as they go over the wire, headers included
   std::uint32_t channel = 0;
   std::uint64_t pieces = 1;  ///< how many messages of the transport that is
+  std::optional<Bytes> raw{};  ///< of numbers that are encoded: the bytes that they take in memory
 };
 
 /// What an instruction's messages carry: for meters, and for codecs, which choose by it.

@@ -23,6 +23,17 @@ struct ReportStep {
   double tokens_per_s = 0;
 };
 
+/// What went over a link, or in a group, of one sort.
+struct ReportLink {
+  std::string channel;  ///< "activation"
+  std::string link;     ///< "0 -> 1"
+  std::uint64_t messages = 0;
+  Bytes raw = 0;   ///< of the numbers in memory
+  Bytes wire = 0;  ///< sent
+  std::optional<double> error;  ///< relative, of what was decoded; nothing: not measured
+  Seconds exposed = 0;
+};
+
 /// What a report shows. What is empty is left out.
 struct Report {
   std::string title = "Training run";
@@ -30,6 +41,7 @@ struct Report {
   std::vector<ReportStep> steps;
   std::optional<double> validation_loss;
   std::vector<Overlap> overlaps;  ///< of all steps, one for each rank
+  std::vector<ReportLink> links;  ///< of all steps
   std::vector<Recording> recordings;
   Seconds origin = 0;  ///< when the first step began, by the recordings' clock
   Seconds from = 0;  ///< the stretch of the recordings that the timeline shows; all of it if empty

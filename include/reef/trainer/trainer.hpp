@@ -31,6 +31,7 @@
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/executable.hpp>
+#include <reef/run/links.hpp>
 #include <reef/run/proof.hpp>
 #include <reef/schedule/verify.hpp>
 #include <reef/swap/resident.hpp>
@@ -239,6 +240,22 @@ public:
   [[nodiscard]] int variant() const {
     if constexpr (periodic) return Optim::variant_after(plan_, state_.began, state_.committed);
     return 0;
+  }
+  /// What this rank has sent by its programs so far, evaluations included, and what its computation has stood still for: by
+  /// link and sort of traffic. Of one step it is the difference to before. What codecs lose is measured where
+  /// options.compress.watch asks for it. Between steps; each rank on its own.
+  ///
+  /// | counted | every message where it is made, as comm::Meter does: what is sent by others than programs, such as
+  /// |         | checkpoints, is not in it                                                                          |
+  [[nodiscard]] run::LinkTable links() const {
+    run::LinkTable table;
+    for (const LoadedProgram& program : programs_) {
+      if (program.executable) program.executable->add_to(table);
+    }
+    for (const LoadedProgram& program : variants_) {
+      if (program.executable) program.executable->add_to(table);
+    }
+    return table;
   }
   [[nodiscard]] comm::Progress& progress() { return *progress_; }
   [[nodiscard]] Device& device() { return device_; }

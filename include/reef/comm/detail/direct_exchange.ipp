@@ -85,7 +85,7 @@ REEF_INLINE void DirectExchange::announce() {
       given += static_cast<Bytes>(plan_->length(shard)) * plan_->element;
     }
   }
-  station_->meter.window(kind_, given);
+  station_->count_window(kind_, given);
   mine().labels[0] = label_;
   mine().arrived.store(end(), std::memory_order_release);
 }

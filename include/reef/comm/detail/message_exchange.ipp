@@ -14,6 +14,7 @@ namespace reef::inline v0::comm::detail {
 REEF_INLINE void MessageExchange::start(const Station& station, const ExchangePlan& plan,
                                         const Header& prototype, Kind kind,
                                         std::string_view /*name*/) {
+  count_in(station.sent);
   station_ = &station;
   plan_ = &plan;
   prototype_ = prototype;

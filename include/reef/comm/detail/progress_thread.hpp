@@ -242,7 +242,7 @@ REEF_INLINE void Progress::start(Queue& queue, Task& task) {
       recorder_.started(task.kind(), task.name(), task.sequence_, circle.place, task.payload());
   task.state_.store(Task::State::running, std::memory_order_release);
   wire_.asked_at(task.asked_);
-  task.start({wire_, meter_, circle.group.members, circle.position, options_.piece_bytes,
+  task.start({wire_, meter_, task.sent_, circle.group.members, circle.position, options_.piece_bytes,
               collective ? circle.tag : task.tag_, task.sequence_,
               windowed ? circle.window : nullptr, &queue.staging_, &aside_});
   wire_.asked_at(0);
@@ -253,7 +253,7 @@ REEF_INLINE void Progress::complete(Queue& queue, Task& task) {
   if (queue.track_ != nullptr) {
     queue.track_->span(is_transfer(task) ? trace::Activity::communication : trace::Activity::other,
                        task.name(), detail::to_seconds(task.begin_),
-                       detail::to_seconds(detail::now_ns()), task.payload(), links_of(task));
+                       detail::to_seconds(detail::now_ns()), task.carried(), links_of(task));
   }
   tick();
   if (task.completed_) task.completed_();

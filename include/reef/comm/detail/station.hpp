@@ -23,6 +23,7 @@ struct Awaited {
 struct Station {
   Wire& wire;
   LiveMeter& meter;
+  Cost& sent;                    ///< the task's
   std::span<const int> members;  ///< the ranks that take part, by position
   int position;                  ///< of this rank
   Bytes piece_bytes;
@@ -34,6 +35,11 @@ struct Station {
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
   [[nodiscard]] int rank_of(int at) const { return members[static_cast<std::size_t>(at)]; }
+  /// Counts what is given to others in shared memory.
+  void count_window(Kind kind, Bytes bytes) const {
+    meter.window(kind, bytes);
+    sent.window_bytes += bytes;
+  }
 };
 
 }  // namespace reef::inline v0::comm::detail

@@ -86,7 +86,7 @@ REEF_INLINE void WindowExchange::copy_in() {
     bytes += size;
   }
   mine().labels[(base_ + in_) % 2] = label_;
-  station_->meter.window(kind_, bytes);
+  station_->count_window(kind_, bytes);
   ++in_;
   mine().arrived.store(base_ + in_, std::memory_order_release);
 }
@@ -106,7 +106,7 @@ REEF_INLINE void WindowExchange::fold() {
     if (plan_->gather) {
       const Bytes size = pieces_.bytes(own, round);
       std::memcpy(part(own, folded_, own), plan_->output_at(place), size);
-      station_->meter.window(kind_, size);
+      station_->count_window(kind_, size);
     }
     if (plan_->on_folded) {
       plan_->on_folded(round * pieces_.elements, round * pieces_.elements + count);

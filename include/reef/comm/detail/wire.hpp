@@ -21,8 +21,17 @@ class Receiver {
 public:
   virtual void delivered(std::uint64_t token) = 0;
 
+  /// Where its messages are counted beside the meter.
+  void count_in(Cost& sent) { sent_ = &sent; }
+  void count(Bytes bytes) {
+    if (sent_ != nullptr) *sent_ = *sent_ + Cost{1, bytes, 0};
+  }
+
 protected:
   ~Receiver() = default;
+
+private:
+  Cost* sent_ = nullptr;
 };
 
 /// A message that is not the one that was expected; the progress thread turns it into an MpiError.

@@ -27,6 +27,7 @@ REEF_INLINE void Wire::send(Receiver& owner, std::uint64_t token, int peer, int 
   check_mpi(MPI_Isend(layout.address, layout.count, layout.type, peer, tag, comm_, &request),
             "MPI_Isend");
   meter_->message(kind, bytes);
+  owner.count(bytes);
   post(slot, request);
 }
 

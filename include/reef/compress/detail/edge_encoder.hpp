@@ -79,6 +79,7 @@ private:
   }
 
   void shrink(schedule::Message& message, const run::Instruction& transfer) const {
+    message.raw = message.bytes - message.pieces * comm::header_bytes;
     const comm::Cost cost = comm::message_cost(edge_bytes(transfer.traffic, transfer.index), plan_.piece_bytes);
     message.bytes = cost.bytes;
     message.pieces = cost.messages;

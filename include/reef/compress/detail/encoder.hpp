@@ -165,13 +165,15 @@ private:
       of.pieces = cost.messages;
     };
     const std::uint32_t channel = channel_of(instruction);
+    std::map<int, Bytes> raw;  // by peer
+    for (const schedule::Message& of : instruction.sends) raw[of.peer] += of.bytes - of.pieces * comm::header_bytes;
     instruction.sends.clear();
     instruction.receives.clear();
     for (int position = 0; position < all.group.size(); ++position) {
       const int peer = all.group.members[index(position)];
       if (peer == builder_.rank()) continue;
       const std::int64_t theirs = size_of_part(by_owner, index(position));
-      instruction.sends.push_back({peer, 0, channel, 1});
+      instruction.sends.push_back({peer, 0, channel, 1, raw[peer]});
       message(instruction.sends.back(), sums ? theirs : own_bytes);
       instruction.receives.push_back({peer, 0, channel, 1});
       message(instruction.receives.back(), sums ? own_bytes : theirs);

@@ -18,10 +18,12 @@
 #include <reef/comm/point_to_point.hpp>
 #include <reef/compress/detail/coded_numbers.hpp>
 #include <reef/compress/detail/device_coding.hpp>
+#include <reef/compress/detail/look.hpp>
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/views.hpp>
+#include <reef/compress/watch.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/text.hpp>
@@ -60,14 +62,15 @@ class EncodingCode {
   using Communication = typename Handlers::Communication;
 
 public:
-  EncodingCode(const RankContext& context, WithCodec with_codec)
+  EncodingCode(const RankContext& context, Watch watch, WithCodec with_codec)
       : context_(context),
+        watch_(std::move(watch)),
         plan_(context.plan()),
         pieces_(run::fragment_pieces(context.plan(), context.rank())),
         with_codec_(std::move(with_codec)) {}
 
-  static void add(Handlers& handlers, const RankContext& context, WithCodec with_codec) {
-    const auto self = std::make_shared<const EncodingCode>(context, std::move(with_codec));
+  static void add(Handlers& handlers, const RankContext& context, Watch watch, WithCodec with_codec) {
+    const auto self = std::make_shared<const EncodingCode>(context, std::move(watch), std::move(with_codec));
     const auto on_lane = [&](std::string_view kind, auto make) {
       handlers.on_lane(kind, [self, make](const Instruction& i) { return ((*self).*make)(i); });
     };
@@ -221,8 +224,9 @@ private:
     const MaskOperands mask = mask_of(i, view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
+      const auto look = Look::at(watch_, context_, i, view.message.front(), codec, parts);
       if constexpr (device_has<Lane, decltype(codec)>) {
-        if (numbers.away && !mask.reads && !mask.writes) {
+        if (numbers.away && !mask.reads && !mask.writes && look == nullptr) {
           code = [=](Lane& lane) { encode_by_device(lane, codec, numbers, parts, messages); };
           return;
         }
@@ -232,14 +236,20 @@ private:
         const std::span<const float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
         if (mask.reads) {
-          codec::encode(own, std::span<const float>(mask.pack(floats)), {}, {}, messages, threads_of(lane));
+          const std::span<const float> packed = mask.pack(floats);
+          const Bytes used = codec::encode(own, packed, {}, {}, messages, threads_of(lane));
+          if (look != nullptr) look->see_masked(own, floats, mask.bits, messages.first(static_cast<std::size_t>(used)));
           return;
         }
         std::size_t end = 0;
         for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) {
           const std::span<std::byte> room = parts.room(messages, part, end);
-          const Bytes used = codec::encode(own, part_of(floats, parts.numbers, part), memory.before_part(parts.state, part),
+          const std::span<const float> values = part_of(floats, parts.numbers, part);
+          const bool sees = look != nullptr && look->sees(part);
+          if (sees) look->remember(memory.before_part(parts.state, part));
+          const Bytes used = codec::encode(own, values, memory.before_part(parts.state, part),
                                            memory.behind_part(parts.state, part), room, threads_of(lane));
+          if (sees) look->see(own, part, values, room.first(static_cast<std::size_t>(used)));
           end = static_cast<std::size_t>(room.data() - messages.data()) + static_cast<std::size_t>(used);
         }
         if (!mask.writes) return;
@@ -399,6 +409,7 @@ private:
   }
 
   const RankContext& context_;
+  Watch watch_;
   const run::StepPlan& plan_;
   std::vector<run::FragmentPiece> pieces_;
   WithCodec with_codec_;

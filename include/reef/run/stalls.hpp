@@ -1,0 +1,103 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/schedule/program.hpp>
+
+namespace reef::inline v0::run {
+
+/// The seconds in which computation stood still for messages, by instruction.
+///
+/// Lanes note what they waited for, and when. In the time in which the compute lane waited for another lane, what that one
+/// waited for is meant, and so on to the messages behind. Behind its last instruction the update lane stands for it, and
+/// behind that, who waits for the round to end. What has no messages, in a queue of messages, comes with those before it.
+///
+/// | threads | add: that of the lane, or computed: of the compute lane; everything else between rounds |
+/// | bits    | clocks are read, and nothing that is computed changes                                   |
+///
+/// \code
+/// // given: const schedule::Program& program
+/// run::Stalls stalls(program);
+/// stalls.begin_round();
+/// stalls.add(2, 1, 0.25, 0.75);  // instruction 2 waited for instruction 1
+/// stalls.end_round();
+/// const Seconds exposed = stalls.exposed()[1];
+/// \endcode
+class Stalls {
+public:
+  explicit Stalls(const schedule::Program& program) : exposed_(program.round.size(), 0) {
+    std::array<std::size_t, schedule::lane_count> last;
+    last.fill(none);
+    for (std::size_t i = 0; i < program.round.size(); ++i) {
+      const schedule::Instruction& instruction = program.round[i];
+      const bool sends = !instruction.sends.empty() || !instruction.receives.empty();
+      std::size_t& before = last[static_cast<std::size_t>(instruction.lane)];
+      if (sends) before = i;
+      lanes_.push_back(instruction.lane);
+      messages_.push_back(before);
+    }
+  }
+
+  void begin_round() {
+    for (auto& stalls : stalls_) stalls.clear();
+    computed_ = 0;
+  }
+
+  /// Instruction `i` waited for instruction `on`.
+  void add(std::size_t i, std::size_t on, Seconds from, Seconds to) {
+    stalls_[static_cast<std::size_t>(lanes_[i])].push_back({on, from, to});
+  }
+
+  /// The compute lane has no more to do in this round.
+  void computed(Seconds at) { computed_ = at; }
+
+  /// Nothing but messages was left.
+  void wait_for_end(std::size_t on, Seconds seconds) { exposed_[on] += seconds; }
+
+  void end_round() {
+    constexpr Seconds end = std::numeric_limits<Seconds>::max();
+    expose(schedule::Lane::compute, 0, end, 0);
+    expose(schedule::Lane::update, computed_, end, 0);
+  }
+
+  /// Of all rounds.
+  [[nodiscard]] const std::vector<Seconds>& exposed() const { return exposed_; }
+
+private:
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+  struct Stall {
+    std::size_t on;
+    Seconds from;
+    Seconds to;
+  };
+
+  /// `met`: lanes that led here, of which none is waited for in turn but by what their clocks lack.
+  void expose(schedule::Lane of, Seconds from, Seconds to, unsigned met) {
+    const unsigned bit = 1U << static_cast<unsigned>(of);
+    if ((met & bit) != 0) return;
+    for (const Stall& stall : stalls_[static_cast<std::size_t>(of)]) {
+      const Seconds begin = std::max(from, stall.from);
+      const Seconds end = std::min(to, stall.to);
+      if (!(begin < end)) continue;
+      if (messages_[stall.on] != none) {
+        exposed_[messages_[stall.on]] += end - begin;
+      } else if (!schedule::communicates(lanes_[stall.on])) {
+        expose(lanes_[stall.on], begin, end, met | bit);
+      }
+    }
+  }
+
+  std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< of this round
+  std::vector<Seconds> exposed_;
+  std::vector<schedule::Lane> lanes_;
+  std::vector<std::size_t> messages_;  ///< by instruction: the one with messages that it comes with
+  Seconds computed_ = 0;
+};
+
+}  // namespace reef::inline v0::run
