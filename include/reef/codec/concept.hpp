@@ -54,7 +54,7 @@ concept codec = std::copyable<C> &&
 ///     decode(message, state, next, values)    next, values: all are written, or DecodeError is thrown and none is
 ///
 /// | laws   | a pure function of values, state and members; the rest as codec                                           |
-/// | models | ErrorFeedback, Ef21, PowerSgd                                                                             |
+/// | models | ErrorFeedback, Ef21, Delta, PowerSgd                                                                      |
 template <class C>
 concept codec_with_memory =
     std::copyable<C> && requires(const C& format, std::int64_t n, std::span<const float> values,

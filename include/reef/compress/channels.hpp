@@ -15,6 +15,7 @@
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/delta.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/concept.hpp>
@@ -150,6 +151,7 @@ inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic
 /// What a codec makes of some numbers stands for its members.
 template <codec::any_codec C>
 void add_message(Hash& hash, const C& format) {
+  if (const std::int64_t period = codec::period_of(format); period > 0) hash.add(period);
   constexpr std::size_t n = 10'000;
   std::vector<float> values(n);
   for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i * 7919 % 10'007) / 5000 - 1;
@@ -220,6 +222,8 @@ inline void require_floats(const run::StepPlan& plan) {
 /// | memory     | of codecs that have one: of an edge on each end, of gradients on each rank for each owner's part, in units |
 /// |            | of the summed gradient; of what owners send back, on each owner. It changes with steps that count alone;   |
 /// |            | an evaluation leaves it. That of differences changes with each outer step. A checkpoint has it, and another number of ranks drops it                        |
+/// | samples    | that come again, of a codec with a period (Delta): a memory on each end of an edge for each micro-batch of  |
+/// |            | these steps. Evaluations, whose samples are others, send as it is                                         |
 /// | weights    | that travel by a codec which loses something are rounded from master weights, which owners keep. It sends   |
 /// |            | every number and remembers nothing: OptionError for others                                                  |
 /// | errors     | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)  |
@@ -270,6 +274,8 @@ struct Channels {
       static_cast<void>(own.encoded_bytes(1));  // throws what its members are not to be
       if (traffic == schedule::Traffic::parameter) detail::require_all_numbers(own);
       form.codec = codec::text_of(own);
+      form.period = codec::period_of(own);
+      detail::require_period(plan, traffic, form.period, form.codec);
       form.exact = codec::is_exact(own);
       form.lossless = codec::is_lossless(own);
       form.ratios = ratios_of(plan, options, traffic, own);

@@ -28,6 +28,8 @@ struct WireForm {
   std::string codec{};   ///< what it is, for errors and for checkpoints
   bool exact = true;     ///< they take as many bytes whatever they are
   bool lossless = true;  ///< what arrives is what was sent, bit for bit
+  /// Steps after which samples come again, each with a memory of its own; 0: one memory, of all messages.
+  std::int64_t period = 0;
   std::vector<double> ratios{};  ///< by index, of a codec that has one: 0 for its own, 1 for what stays as it is
 
   /// Some of them are encoded, or that of an edge or bucket is.

@@ -128,7 +128,7 @@ private:
     const run::Value slot = view.to.front();
     run::Instruction encode = coder(kinds::encode, copy.lane, traffic, copy);
     Coding coding{.copies = needs_copy(tensor, spec_of(copy.index).element)};
-    const MemoryStorages::Storages* const memory = use_memory({traffic, copy.index, Side::sent, 0}, coding);
+    const MemoryStorages::Storages* const memory = use_memory(key_of_edge(plan_, traffic, Side::sent, copy), coding);
     encode.mode = coding.mode();
     const EncodeView operands(encode, run::Lists::added);
     operands.numbers.front() = tensor;
@@ -146,7 +146,7 @@ private:
     const run::Value tensor = view.to.front();
     run::Instruction decode = coder(kinds::decode, copy.lane, traffic, copy);
     Coding coding{.copies = needs_copy(tensor, spec_of(copy.index).element)};
-    const MemoryStorages::Storages* const memory = use_memory({traffic, copy.index, Side::received, 0}, coding);
+    const MemoryStorages::Storages* const memory = use_memory(key_of_edge(plan_, traffic, Side::received, copy), coding);
     decode.mode = coding.mode();
     const DecodeView operands(decode, run::Lists::added);
     operands.message.front() = slot;
@@ -347,16 +347,19 @@ private:
   }
 
   /// Null: the codec of that traffic remembers nothing on that side. Else the coding says so, and whether it is the first use
-  /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept.
+  /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept. Of samples that come
+  /// again a program that keeps nothing remembers nothing: its samples are others.
   const MemoryStorages::Storages* use_memory(const Memory::Key& key, Coding& coding) {
+    const std::int64_t period = plan_.wire_of(std::get<0>(key)).period;
     const auto found = memories_.find(key);
-    if (found == memories_.end()) return nullptr;
+    if (found == memories_.end() || (period > 0 && !keeps_memories(builder_))) return nullptr;
     MemoryStorages::Storages& storages = found->second;
     coding.remembers = true;
     coding.begins = storages.next == run::no_storage || !schedule::is_between_stages(std::get<0>(key));
     if (coding.begins) {
       const schedule::Storage kept = program_.storages[storages.kept];
-      storages.next = program_.add_storage(kept.name + " behind the step", kept.bytes, kept.place);
+      storages.next = program_.add_storage(kept.name + " behind the step",
+                                           kept.bytes / static_cast<Bytes>(std::max<std::int64_t>(1, period)), kept.place);
     }
     return &storages;
   }
@@ -369,8 +372,7 @@ private:
   }
 
   void keep_memories() {
-    const bool commits = builder_.purpose == run::Purpose::training || builder_.purpose == run::Purpose::warm_up;
-    if (!commits || builder_.verdict == run::no_storage) return;
+    if (!keeps_memories(builder_)) return;
     for (const auto& [key, storages] : memories_) {
       if (storages.next == run::no_storage) continue;
       run::Instruction& keep = program_.add(kinds::keep_memory, run::Lane::update, std::get<1>(key));
@@ -380,7 +382,7 @@ private:
       if (!always) view.verdict.front() = {builder_.verdict, 0};
       view.next.front() = {storages.next, 0};
       view.memory.front() = {storages.kept, 0};
-      keep.cost.bytes = 2 * program_.storages[storages.kept].bytes;
+      keep.cost.bytes = 2 * program_.storages[storages.next].bytes;
     }
   }
 

@@ -157,6 +157,8 @@ private:
     std::span<const float> before;
     std::span<float> behind;
 
+    /// Of kept memories, one behind the other, that at a place.
+    [[nodiscard]] Memory at(std::size_t place) const { return {before.subspan(place, behind.size()), behind}; }
     [[nodiscard]] std::span<const float> before_part(const std::vector<std::int64_t>& places, std::size_t part) const {
       return behind.empty() ? before : part_of(before, places, part);
     }
@@ -175,6 +177,14 @@ private:
     return memory;
   }
 
+  /// Where that of this step begins, of as many as there are: one, or one for each step until samples come again.
+  [[nodiscard]] auto place_of_step(std::size_t all, std::size_t one) const {
+    const std::uint64_t steps = one == 0 ? 1 : all / one;
+    return [&state = context_.state, each = static_cast<std::uint64_t>(plan_.micro_batches_of_step()), steps, one] {
+      return static_cast<std::size_t>(state.micro_batch / each % steps) * one;
+    };
+  }
+
   /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that draw.
   [[nodiscard]] auto number_of(const Instruction& i) const {
     return [&state = context_.state, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch] {
@@ -187,10 +197,11 @@ private:
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
     const Parts parts = parts_of(i, numbers.count, true);
     const std::span<std::byte> messages = context_.template span<std::byte>(view.message.front());
-    const Memory memory = memory_of(view);
+    const Memory memories = memory_of(view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
-      code = [=, number = number_of(i)](Lane& lane) {
+      code = [=, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+        const Memory memory = memories.at(place());
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
@@ -213,7 +224,7 @@ private:
     const std::span<const std::byte> messages = context_.template span<std::byte>(view.message.front());
     const std::span<float> term =
         view.term.empty() ? std::span<float>() : context_.template span<float>(view.term.front());
-    const Memory memory = memory_of(view);
+    const Memory memories = memory_of(view);
     const auto text = [&](std::size_t part) {
       const std::string from = parts.ranks.empty() ? std::string("the stage before") : concat("rank ", parts.ranks[part]);
       return concat("what ", from, " has sent of ", schedule::name_of(i.traffic), " ", i.index,
@@ -223,7 +234,8 @@ private:
     for (std::size_t part = 0; part + 1 < parts.numbers.size(); ++part) whose.push_back(text(part / parts.of_each));
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
-      code = [=, number = number_of(i)](Lane& lane) {
+      code = [=, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+        const Memory memory = memories.at(place());
         lane.settle();
         const std::span<float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
@@ -285,9 +297,10 @@ private:
         view.verdict.empty() ? nullptr : context_.template at<run::Verdict>(view.verdict.front());
     const std::span<const float> next = context_.template span<float>(view.next.front());
     const std::span<float> memory = context_.template span<float>(view.memory.front());
-    return [=](Lane& lane) {
+    return [=, place = place_of_step(memory.size(), next.size())](Lane& lane) {
       lane.settle();
-      if (verdict == nullptr || verdict->commit) std::copy(next.begin(), next.end(), memory.begin());
+      if (verdict != nullptr && !verdict->commit) return;
+      std::copy(next.begin(), next.end(), memory.subspan(place()).begin());
     };
   }
 
