@@ -40,6 +40,7 @@ void each_inner(const F& f) {
   f(codec::Fp8{.block = 30});
   f(codec::TwoBit{});
   f(codec::Sign{.block = 50});
+  f(codec::Dct<codec::ChunkTopK>{{.chunk = 40, .keep = 6}, 16});
   f(codec::Chain<codec::TopK, codec::Uniform8>{{.ratio = 7}, {}});
   f(codec::Chain<codec::RandomK, codec::Chain<codec::ChunkTopK, codec::TwoBit>>{{.ratio = 2}, {{16, 4}, {}}});
 }

@@ -24,7 +24,7 @@ namespace reef::inline v0::codec {
 /// |        | damaged or of something else is refused                                                                   |
 /// | may have | `accumulate(message, values)`: adds what the message decodes to, all or nothing;                        |
 /// |        | `encode_residual(values, message)`: as encode; values become what the message leaves out of them          |
-/// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8       |
+/// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dct, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8       |
 ///
 /// \code
 /// // given: std::span<const float> values
