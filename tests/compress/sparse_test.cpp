@@ -300,6 +300,15 @@ TEST(DeMo, follows_the_equations) {
   follows_the_equations<DeMo>(demo_options(), demo_options().compress.pseudo_gradient);
 }
 
+TEST(DeMo, learns) {
+  const comm::Communicator world;
+  auto trainer = small_trainer<DeMo>(demo_options(), world);
+  double first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) (step < 10 ? first : last) += trainer.step().loss / 10;
+  EXPECT_LT(last, first - 0.1);
+  expect_equal_on_all_ranks(outer_weights(trainer));
+}
+
 /// A transform makes something of the zeros behind a parameter; its sign would be a step.
 TEST(DeMo, leaves_what_is_of_no_parameter_as_it_is) {
   const comm::Communicator world;
