@@ -10,6 +10,8 @@
 #include <reef/codec/chosen.hpp>
 #include <reef/codec/chunk_top_k.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/dct.hpp>
+#include <reef/codec/delta.hpp>
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/fp8.hpp>

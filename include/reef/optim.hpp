@@ -20,6 +20,7 @@
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/own_decision.hpp>
 #include <reef/optim/sgd.hpp>
+#include <reef/optim/sign_sgd.hpp>
 #include <reef/optim/update.hpp>
 #include <reef/optim/verdict.hpp>
 #include <reef/optim/views.hpp>

@@ -41,6 +41,7 @@ void each_inner(const F& f) {
   f(codec::Fp8{.block = 30});
   f(codec::TwoBit{});
   f(codec::Sign{.block = 50});
+  f(codec::Dct<codec::ChunkTopK>{{.chunk = 40, .keep = 6}, 16});
   f(codec::Chain<codec::TopK, codec::Uniform8>{{.ratio = 7}, {}});
   f(codec::Chain<codec::RandomK, codec::Chain<codec::ChunkTopK, codec::TwoBit>>{{.ratio = 2}, {{16, 4}, {}}});
 }
@@ -146,6 +147,64 @@ TEST(CodecMemory, both_ends_of_ef21_have_the_same_estimate_and_it_comes_near) {
     if (format.name.find(codec::RandomK::name) != format.name.npos) return;  // one draw, as here, sends the same ones
     for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(receiver[i], values[i], 1e-3) << format.name;
   });
+}
+
+TEST(CodecMemory, changes_are_sent_of_what_went_as_it_is_the_first_time) {
+  each_inner([](const auto& inner) {
+    using Inner = std::remove_cvref_t<decltype(inner)>;
+    const codec::Delta<Inner> format{inner, 2};
+    const std::size_t n = 100;
+    Numbers values = normal_numbers(n, 5);
+    Numbers sender(n + 1, 0.0F);
+    Numbers receiver(n + 1, 0.0F);
+    for (std::uint64_t visit = 0; visit < 4; ++visit) {
+      Numbers change(n);
+      for (std::size_t i = 0; i < n; ++i) change[i] = values[i] - sender[i];
+      const Message message = encoded_after(format, values, sender, sender);
+      EXPECT_TRUE(message == (visit == 0 ? encoded(codec::Dense{}, values) : encoded(inner, change))) << format.name;
+      Numbers received(n);
+      format.decode(message, receiver, receiver, received);
+      EXPECT_EQ(bits_of_all(sender), bits_of_all(receiver)) << format.name;
+      received.push_back(1);
+      EXPECT_EQ(bits_of_all(received), bits_of_all(receiver));
+      received.pop_back();
+      EXPECT_EQ(received == values, visit == 0 || codec::is_lossless(inner)) << format.name << ", visit " << visit;
+      for (float& value : values) value *= 1.125F;
+    }
+    Numbers nothing;
+    EXPECT_EQ(encoded_after(format, values, nothing, nothing), encoded(codec::Dense{}, values)) << "without memory";
+  });
+  EXPECT_THROW(static_cast<void>(codec::Delta<codec::TopK>{{}, 0}.encoded_bytes(1)), OptionError);
+  EXPECT_EQ(codec::period_of(codec::Delta<codec::TopK>{{}, 7}), 7);
+  EXPECT_EQ(codec::period_of(codec::Ef21<codec::TopK>{}), 0);
+}
+
+TEST(CodecMemory, a_refused_change_or_memory_changes_nothing) {
+  const codec::Delta<codec::Uniform8> format;
+  const Numbers values = normal_numbers(50, 8);
+  for (const float seen : {0.0F, 1.0F}) {
+    Numbers state = normal_numbers(50, 9);
+    state.push_back(seen);
+    const Numbers before = state;
+    Numbers out(50, 7.0F);
+    Numbers next(51);
+    Message message = encoded_after(format, values, state, next);
+    Numbers other = state;
+    other.back() = 1 - seen;
+    EXPECT_THROW(format.decode(message, other, other, out), DecodeError) << "one end has seen it, the other not";
+    message.back() ^= std::byte{1};
+    EXPECT_THROW(format.decode(message, state, state, out), DecodeError);
+    Message small(20);
+    EXPECT_THROW(format.encode(values, state, state, small), OptionError);
+    Numbers few(50);
+    EXPECT_THROW(format.encode(values, few, state, message), OptionError);
+    message.resize(format.encoded_bytes(50));
+    EXPECT_THROW(format.encode(values, few, state, message), OptionError);
+    EXPECT_THROW(format.encode(values, state, few, message), OptionError);
+    EXPECT_THROW(format.decode(message, few, state, out), OptionError);
+    EXPECT_EQ(state, before);
+    EXPECT_EQ(out, Numbers(50, 7.0F));
+  }
 }
 
 /// `next` in the memory of the state, of the values, and apart.

@@ -3,10 +3,12 @@
 #include <reef/compress/channels.hpp>
 
 #include <gtest/gtest.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -16,9 +18,11 @@
 
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/chosen.hpp>
+#include <reef/codec/delta.hpp>
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/top_k.hpp>
+#include <reef/core/hash.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
@@ -118,6 +122,133 @@ TEST(EncodedEdges, take_at_most_what_the_program_says_and_far_less_than_as_they_
   EXPECT_LE(sent.bytes, said);
   EXPECT_GE(sent.bytes, said - edges / 2);
   EXPECT_LT(2 * edges, plain);
+}
+
+using Changes = compress::Channels<compress::Activation<codec::Delta<Quarter>>, compress::ActivationGradient<codec::Delta<Blockwise8>>>;
+constexpr int epoch = 3;  // steps
+
+/// Of samples that come again after an epoch: on 4 ranks of two replicas. In a step that is spoilt they have a weight that no
+/// fp32 has.
+template <class TrainerType>
+TrainerType repeating_trainer(const comm::Communicator& world, double learning_rate, int micro_batches = 4, int spoilt = -1) {
+  auto options = small_options<TrainerType>();
+  const int replicas = world.size() == 4 ? 2 : 1;
+  options.topology = run::Topology(replicas, world.size() / replicas);
+  options.micro_batches = {micro_batches};
+  options.learning_rate = {.peak = learning_rate};
+  options.non_finite = optim::NonFinite::skip;
+  if constexpr (requires { options.compress.activation.period; }) {
+    options.compress.activation.period = options.compress.activation_gradient.period = epoch;
+  }
+  nn::GptConfig config = small_config();
+  config.dropout = 0;
+  const auto each = static_cast<std::uint64_t>(replicas * micro_batches * config.batch);
+  const run::Source source = [small = small_source(), each, spoilt](std::uint64_t first, std::span<const AnyView> inputs) {
+    const double weight = small(first % (epoch * each), inputs);
+    return spoilt >= 0 && first / each == static_cast<std::uint64_t>(spoilt) ? 1e300 : weight;
+  };
+  return {nn::gpt<device::Host, float>(config, 1), source, options, small_source(), world};
+}
+
+/// What the codecs of this rank remember, by name and place.
+template <class TrainerType>
+std::map<std::pair<std::string, std::int64_t>, std::vector<float>> memories(TrainerType& trainer) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<float>> all;
+  for (const auto& range : trainer.state_ranges()) {
+    if (range.memory) all[{range.name, range.begin}] = trainer.state(range);
+  }
+  return all;
+}
+
+TEST(EncodedChanges, of_samples_that_do_not_change_are_nothing) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  auto plain = repeating_trainer<Staged<>>(world, 0);
+  auto tested = repeating_trainer<Staged<Changes>>(world, 0);
+  Bytes as_they_are = 0;
+  for (int step = 0; step < 2 * epoch; ++step) {
+    const Bytes before = tested.progress().meter().of(comm::Kind::send).bytes;
+    EXPECT_EQ(tested.step().loss, plain.step().loss) << step;
+    const Bytes sent = tested.progress().meter().of(comm::Kind::send).bytes - before;
+    if (step == 1) as_they_are = sent;  // in the first step ranks also compare their programs
+    if (step >= epoch) {
+      EXPECT_LT(3 * sent, 2 * as_they_are) << step;
+    } else if (step > 0) {
+      EXPECT_EQ(sent, as_they_are) << step;
+    }
+    EXPECT_EQ(tested.evaluate(2), plain.evaluate(2)) << "other samples, as they are";
+  }
+}
+
+TEST(EncodedChanges, of_samples_that_change_lose_something_and_both_ends_remember_the_same) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  auto plain = repeating_trainer<Staged<>>(world, 0.01);
+  auto tested = repeating_trainer<Staged<Changes>>(world, 0.01);
+  EXPECT_TRUE(outcome_of(tested, epoch) == outcome_of(plain, epoch)) << "of the first epoch nothing is lost";
+  EXPECT_FALSE(outcome_of(tested, epoch) == outcome_of(plain, epoch));
+  // Of each edge one end is in stage s, the other in the next: sums of what the bits are, by end.
+  std::map<std::string, std::uint64_t> of_ends;
+  for (const auto& [place, numbers] : memories(tested)) {
+    std::uint64_t& end = of_ends[place.first.find(".sent") != std::string::npos ? "sent" : "received"];
+    Hash hash;
+    hash.add(place.second);
+    for (const float number : numbers) hash.add(double{number});
+    const bool gradient = place.first.find("gradient") != std::string::npos;
+    end += hash.value() * (gradient ? 3 : 1);
+    EXPECT_FALSE(std::all_of(numbers.begin(), numbers.end(), [](float number) { return number == 0; }));
+  }
+  std::uint64_t ends[]{of_ends["sent"], of_ends["received"]};
+  MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  EXPECT_NE(ends[0], 0U);
+  EXPECT_EQ(ends[0], ends[1]);
+}
+
+TEST(EncodedChanges, are_the_same_behind_a_resume_and_begin_anew_with_other_counts) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  const SharedFolder folder("changes");
+  auto trainer = repeating_trainer<Staged<Changes>>(world, 0.01);
+  outcome_of(trainer, epoch + 1);
+  checkpoint::save(trainer, folder.path());
+  const auto kept = memories(trainer);
+  const auto rest = outcome_of(trainer, epoch);
+  auto resumed = repeating_trainer<Staged<Changes>>(world, 0.01);
+  checkpoint::resume(resumed, folder.path());
+  EXPECT_TRUE(memories(resumed) == kept);
+  EXPECT_TRUE(outcome_of(resumed, epoch) == rest);
+  auto other = repeating_trainer<Staged<Changes>>(world, 0.01, 2);
+  const auto nothing = memories(other);
+  checkpoint::resume(other, folder.path());
+  EXPECT_TRUE(memories(other) == nothing);
+}
+
+TEST(EncodedChanges, of_a_step_that_is_skipped_are_not_remembered) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  auto trainer = repeating_trainer<Staged<Changes>>(world, 0.01, 4, 1);
+  for (int step = 0; step < epoch; ++step) EXPECT_EQ(trainer.step().not_finite.empty(), step != 1) << step;
+  const auto seen = [&](std::size_t step) {
+    std::size_t count = 0;
+    const auto all = memories(trainer);
+    for (const auto& [place, numbers] : all) {
+      const std::size_t one = numbers.size() / epoch;
+      count += numbers[(step + 1) * one - 1] == 1 ? 1 : 0;
+    }
+    EXPECT_TRUE(count == 0 || count == all.size());
+    return count > 0;
+  };
+  EXPECT_TRUE(seen(0));
+  EXPECT_FALSE(seen(1));
+  EXPECT_TRUE(seen(2));
+  for (int step = 0; step < epoch; ++step) EXPECT_TRUE(trainer.step().not_finite.empty());
+  EXPECT_TRUE(seen(1));
+}
+
+TEST(EncodedChanges, are_of_tensors_between_stages_alone) {
+  using Wrong = Staged<compress::Channels<compress::Gradient<codec::Delta<Quarter>>>>;
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  EXPECT_THROW(Wrong::planned(model, small_options<Wrong>(), world_size()), OptionError);
 }
 
 using AnyCodec = compress::Channels<compress::Activation<codec::Chosen>, compress::ActivationGradient<codec::Chosen>,

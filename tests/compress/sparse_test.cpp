@@ -14,17 +14,20 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <reef/codec/chain.hpp>
 #include <reef/codec/chunk_top_k.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/dct.hpp>
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/two_bit.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/sgd.hpp>
+#include <reef/optim/sign_sgd.hpp>
 #include <reef/run/fragment.hpp>
 #include <reef/trainer/checkpoint.hpp>
 #include <reef/trainer/trainer.hpp>
@@ -119,12 +122,14 @@ std::vector<std::vector<float>> trained(const typename TrainerType::Options& opt
 template <class Codec>
 class Reference {
 public:
-  Reference(const run::StepPlan& plan, Codec codec, Divisor divisor, bool clips)
-      : codec_(codec), divisor_(divisor), clips_(clips), pieces_(run::fragment_pieces(plan, world_rank())) {
+  /// `signs`: of the mean the sign alone counts.
+  Reference(const run::StepPlan& plan, Codec codec, Divisor divisor, bool clips, bool signs)
+      : codec_(codec), divisor_(divisor), clips_(clips), signs_(signs), pieces_(run::fragment_pieces(plan, world_rank())) {
     for (const run::FragmentPiece& piece : pieces_) {
       for (std::size_t p = 0; p + 1 < piece.parameters.size(); ++p) {
         parts_.push_back(plan.buckets[piece.bucket].begin + piece.begin + piece.parameters[p]);
         sizes_.push_back(piece.parameters[p + 1] - piece.parameters[p]);
+        filled_.push_back(piece.filled[p]);
       }
     }
     residuals_.assign(static_cast<std::size_t>(world_size()), std::vector<float>(elements(plan)));
@@ -140,6 +145,7 @@ public:
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       const auto begin = static_cast<std::size_t>(parts_[p]);
       const auto n = static_cast<std::size_t>(sizes_[p]);
+      const auto filled = static_cast<std::size_t>(filled_[p]);  // the rest is padding
       std::vector<std::vector<float>> decoded;
       std::vector<double> norms;
       for (std::size_t r = 0; r < ranks; ++r) {
@@ -147,13 +153,13 @@ public:
         for (std::size_t i = 0; i < n; ++i) difference[i] = theta[begin + i] - all[r * own.size() + begin + i];
         decoded.push_back(sent(difference, std::span(residuals_[r]).subspan(begin, n)));
         double squares = 0;
-        for (const float x : decoded.back()) squares += double{x} * double{x};
+        for (std::size_t i = 0; i < filled; ++i) squares += double{decoded.back()[i]} * double{decoded.back()[i]};
         norms.push_back(std::sqrt(squares));
       }
       std::vector<double> sorted = norms;
       std::sort(sorted.begin(), sorted.end());
       const double median = sorted[(ranks - 1) / 2];
-      for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t i = 0; i < filled; ++i) {
         double sum = 0;
         int senders = 0;
         for (std::size_t r = 0; r < ranks; ++r) {
@@ -162,7 +168,8 @@ public:
           senders += decoded[r][i] != 0 ? 1 : 0;
         }
         const double divisor = divisor_ == Divisor::peers ? static_cast<double>(ranks) : std::max(1, senders);
-        result[begin + i] -= rate * sum / divisor;
+        const double mean = sum / divisor;
+        result[begin + i] -= rate * (!signs_ ? mean : mean > 0 ? 1 : mean < 0 ? -1 : 0);
         differ_ = differ_ || (senders > 0 && senders < static_cast<int>(ranks));
       }
       clipped_ = clipped_ || norms[0] != median;
@@ -214,10 +221,11 @@ private:
   Codec codec_;
   Divisor divisor_;
   bool clips_;
+  bool signs_;
   bool differ_ = false;
   bool clipped_ = false;
   std::vector<run::FragmentPiece> pieces_;
-  std::vector<std::int64_t> parts_, sizes_;
+  std::vector<std::int64_t> parts_, sizes_, filled_;
   std::vector<std::vector<float>> residuals_;  ///< by rank, in the flat layout
 };
 
@@ -230,7 +238,10 @@ void follows_the_equations(typename TrainerType::Options options, const Codec& c
   auto never = options;
   never.optim.every = 1000;
   auto twin = small_trainer<TrainerType>(never, world);
-  Reference<Codec> reference(trainer.plan(), codec, options.optim.divisor, options.optim.clip_to_median_norm);
+  constexpr bool signs = std::is_same_v<decltype(options.optim.outer), optim::SignSgd>;
+  using Senders = typename TrainerType::Optim::Divisor;
+  const Divisor divisor = options.optim.divisor == Senders::senders ? Divisor::senders : Divisor::peers;
+  Reference<Codec> reference(trainer.plan(), codec, divisor, options.optim.clip_to_median_norm, signs);
   for (int round = 0; round < 3; ++round) {
     const std::vector<float> before = outer_weights(trainer);
     for (int step = 0; step < options.optim.every; ++step) {
@@ -256,7 +267,7 @@ void follows_the_equations(typename TrainerType::Options options, const Codec& c
     }
   }
   if (world_size() > 1) {
-    EXPECT_TRUE(reference.divisors_differ()) << "peers and senders come to the same";
+    EXPECT_TRUE(signs || reference.divisors_differ()) << "peers and senders come to the same";
     EXPECT_TRUE(reference.norms_differ()) << "nothing is clipped";
   }
 }
@@ -271,6 +282,50 @@ TEST(SparseLoCo, follows_the_equations_with_either_divisor_with_or_without_the_c
       follows_the_equations<Sparse>(options, options.compress.pseudo_gradient);
     }
   }
+}
+
+using DeMo = Trainer<optim::DiLoCo<optim::Sgd, optim::SignSgd>,
+                     compress::Channels<compress::PseudoGradient<codec::ErrorFeedback<codec::Dct<codec::ChunkTopK>>>>>;
+
+DeMo::Options demo_options() {
+  auto options = uneven_options<DeMo>();
+  options.optim.every = 1;
+  options.optim.outer_learning_rate = 0.01;
+  options.learning_rate = {.peak = 1};
+  options.compress.pseudo_gradient = {{{.chunk = 256, .keep = 16}, 64}, 0.9F};
+  return options;
+}
+
+TEST(DeMo, follows_the_equations) {
+  follows_the_equations<DeMo>(demo_options(), demo_options().compress.pseudo_gradient);
+}
+
+TEST(DeMo, learns) {
+  const comm::Communicator world;
+  auto trainer = small_trainer<DeMo>(demo_options(), world);
+  double first = 0, last = 0;
+  for (int step = 0; step < 20; ++step) (step < 10 ? first : last) += trainer.step().loss / 10;
+  EXPECT_LT(last, first - 0.1);
+  expect_equal_on_all_ranks(outer_weights(trainer));
+}
+
+/// A transform makes something of the zeros behind a parameter; its sign would be a step.
+TEST(DeMo, leaves_what_is_of_no_parameter_as_it_is) {
+  const comm::Communicator world;
+  auto trainer = small_trainer<DeMo>(demo_options(), world);
+  for (int step = 0; step < 3; ++step) trainer.step();
+  std::vector<float> theta = outer_weights(trainer);
+  std::vector<float> own = own_weights(trainer);
+  EXPECT_TRUE(theta == own);
+  const run::StepPlan& plan = trainer.plan();
+  std::int64_t padding = plan.layout.parameter_elements;
+  for (std::size_t p = 0; p < plan.layout.parameters.size(); ++p) {
+    const std::int64_t n = plan.dag->parameters[p].spec.shape.size();
+    std::fill_n(theta.begin() + plan.layout.parameters[p], n, 0.0F);
+    padding -= n;
+  }
+  EXPECT_GT(padding, 0);
+  EXPECT_TRUE(std::all_of(theta.begin(), theta.end(), [](float w) { return w == 0; }));
 }
 
 /// theta - lr * (d_0 + d_1 + ...) / P in floats, in this order; dense DiLoCo has lr * (theta - (w_0 + w_1 + ...) / P).

@@ -1,4 +1,5 @@
-// A message in a format of numbers that another rank sent: as it came, and with the head that it should have.
+// A message in a format of numbers that another rank sent: as it came, with the head that it should have, and of as many
+// bytes as it should have too.
 
 #include <algorithm>
 #include <cstddef>
@@ -44,8 +45,13 @@ void decode_both(const Codec& format, codec::CodecId id, std::uint64_t parameter
                  std::span<const std::byte> input, std::size_t n) {
   decode(format, input, n);
   if (input.size() < codec::message_head_bytes) return;
-  decode_sealed(format, {id, Codec::name, parameter, static_cast<std::int64_t>(n)},
-                input.subspan(codec::message_head_bytes));
+  const auto count = static_cast<std::int64_t>(n);
+  const codec::MessageHead head{id, Codec::name, parameter, count};
+  decode_sealed(format, head, input.subspan(codec::message_head_bytes));
+  if (!Codec::exact) return;
+  Message payload(input.begin() + static_cast<std::ptrdiff_t>(codec::message_head_bytes), input.end());
+  payload.resize(static_cast<std::size_t>(format.encoded_bytes(count)) - codec::message_head_bytes);
+  decode_sealed(format, head, payload);
 }
 
 template <codec::selecting_codec Codec>

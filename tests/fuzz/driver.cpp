@@ -1,12 +1,13 @@
-// Runs a fuzz target where libFuzzer is not: driver [--runs N] [--from N] CORPUS...
+// Runs a fuzz target where libFuzzer is not: driver [--runs N] [--from N] [--seconds N] CORPUS...
 //
 // First every file of the corpus as it is, then N inputs that are drawn from them: mutation i is
 // always the same, so a failure comes back with `--from i --runs 1`. An input that ends the program
-// is left in ./crash-TARGET.
+// is left in ./crash-TARGET; so is one that takes more than so many seconds of the processor, 20 if
+// not said: a machine on which others compute is no hang.
 
 #include <malloc.h>
 #include <signal.h>
-#include <unistd.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <array>
@@ -65,13 +66,13 @@ namespace {
 /// JSON takes 20 bytes and more for one of "[],[],", and a read begins with 64 KiB.
 constexpr std::size_t memory_per_byte = 64;
 constexpr std::size_t memory_at_all = std::size_t{1} << 18;
-constexpr unsigned seconds_per_run = 20;
 
 // -- the input that is being read --------------------------------------------------------------
 
 std::string target;
 std::string current;
 long long number = -1;  // of the mutation; below 0 while the corpus is replayed
+long long seconds_per_run = 20;
 
 void leave_input() {
   const std::string name = "crash-" + target;
@@ -85,10 +86,17 @@ void leave_input() {
 
 void on_signal(int signal) {
   ::signal(signal, SIG_DFL);
-  if (signal == SIGALRM)
-    std::fprintf(stderr, "%s: longer than %u s\n", target.c_str(), seconds_per_run);
+  if (signal == SIGPROF)
+    std::fprintf(stderr, "%s: longer than %lld s\n", target.c_str(), seconds_per_run);
   leave_input();
   ::raise(signal);
+}
+
+/// Ends the program after so many seconds of its own; 0: never.
+void end_after(long long seconds) {
+  ::itimerval limit{};
+  limit.it_value.tv_sec = seconds;
+  ::setitimer(ITIMER_PROF, &limit, nullptr);
 }
 
 void run() {
@@ -96,14 +104,14 @@ void run() {
   const std::vector<std::uint8_t> exact(current.begin(), current.end());
   const std::size_t before = held;
   most_held = held;
-  ::alarm(seconds_per_run);
+  end_after(seconds_per_run);
   try {
     LLVMFuzzerTestOneInput(exact.data(), exact.size());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: no reef::Error, but: %s\n", target.c_str(), error.what());
     std::abort();
   }
-  ::alarm(0);
+  end_after(0);
   if (most_held - before > memory_at_all + memory_per_byte * current.size()) {
     std::fprintf(stderr, "%s: %zu bytes of memory for an input of %zu\n", target.c_str(),
                  most_held - before, current.size());
@@ -237,8 +245,12 @@ int main(int argc, char** argv) {
   std::vector<std::string> folders;
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
-    if ((option == "--runs" || option == "--from") && i + 1 < argc) {
-      (option == "--runs" ? runs : from) = std::atoll(argv[++i]);
+    long long* const value = option == "--runs"      ? &runs
+                             : option == "--from"    ? &from
+                             : option == "--seconds" ? &seconds_per_run
+                                                     : nullptr;
+    if (value != nullptr && i + 1 < argc) {
+      *value = std::atoll(argv[++i]);
     } else {
       folders.emplace_back(option);
     }
@@ -246,10 +258,10 @@ int main(int argc, char** argv) {
   target = std::filesystem::path(argv[0]).filename().string();
   const std::vector<std::string> corpus = read_corpus(folders);
   if (corpus.empty()) {
-    std::fprintf(stderr, "%s: no corpus: %s [--runs N] [--from N] CORPUS...\n", argv[0], argv[0]);
+    std::fprintf(stderr, "%s: no corpus: %s [--runs N] [--from N] [--seconds N] CORPUS...\n", argv[0], argv[0]);
     return 2;
   }
-  for (const int signal : {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL, SIGSEGV})
+  for (const int signal : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGPROF, SIGSEGV})
     ::signal(signal, on_signal);
   if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(leave_input);
 

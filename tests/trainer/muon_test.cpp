@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <reef/codec/chosen.hpp>
+#include <reef/compress/channels.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/pipeline/ordered.hpp>
 #include <reef/swap/atom.hpp>
@@ -38,6 +40,8 @@ namespace {
 using MuonDdp = Trainer<optim::Ddp<optim::Muon>>;
 using MuonZero1 = Trainer<optim::Zero1<optim::Muon>>;
 using MuonDiLoCo = Trainer<optim::DiLoCo<optim::Muon>>;
+template <class Optim>
+using Encoded = Trainer<compress::Channels<compress::Gradient<codec::Chosen>>, Optim>;
 using MuonStages = Trainer<pipeline::Ordered, optim::Zero1<optim::Muon>>;
 
 nn::GptConfig without_dropout() {
@@ -269,6 +273,29 @@ TEST(MuonTrainer, a_resumed_run_of_ranks_on_their_own_goes_on_with_its_bits) {
   auto resumed = diloco(run::OuterSchedule::Overlap::none, world);
   EXPECT_TRUE(checkpoint::resume(resumed, folder.path()).has_value());
   EXPECT_EQ(outcome_of(resumed, 4), rest);
+}
+
+template <class TrainerType>
+void expect_the_laws_of_encoded_gradients(const Outcome<float>& plain) {
+  const auto of = [](auto options, const char* gradient) {
+    options.compress.gradient = codec::Chosen::of(gradient);
+    return options;
+  };
+  const auto together = uneven_options<TrainerType>();
+  const auto alone = alone_options<TrainerType>(uneven_counts(world_size()));
+  for (const char* const gradient : {"ef+top-k:4", "ef21+blockwise8"}) {
+    SCOPED_TRACE(gradient);
+    const auto encoded = train<TrainerType>(of(together, gradient));
+    EXPECT_EQ(encoded, train<TrainerType>(of(alone, gradient), 4, MPI_COMM_SELF));
+    EXPECT_EQ(encoded.weights == plain.weights, world_size() == 1) << "nothing is sent by one rank, and something lost by more";
+  }
+  EXPECT_EQ(train<TrainerType>(of(together, "dense")), plain);
+}
+
+TEST(MuonTrainer, encoded_gradients_give_the_bits_of_one_process_and_dense_ones_change_none) {
+  const auto plain = train<MuonZero1>(uneven_options<MuonZero1>());
+  expect_the_laws_of_encoded_gradients<Encoded<optim::Zero1<optim::Muon>>>(plain);
+  expect_the_laws_of_encoded_gradients<Encoded<optim::Ddp<optim::Muon>>>(plain);
 }
 
 /// What a run of stages leaves: the losses, and all parameters.

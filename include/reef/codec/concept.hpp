@@ -25,7 +25,7 @@ namespace reef::inline v0::codec {
 /// |        | damaged or of something else is refused                                                                   |
 /// | may have | `accumulate(message, values)`: adds what the message decodes to, all or nothing;                        |
 /// |        | `encode_residual(values, message)`: as encode; values become what the message leaves out of them          |
-/// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8       |
+/// | models | Bf16, Blockwise8, Chain, ChunkTopK, Dct, Dense, Fp8, NormalFloat4, RandomK, Sign, TopK, TwoBit, Uniform8       |
 ///
 /// \code
 /// // given: std::span<const float> values
@@ -55,7 +55,7 @@ concept codec = std::copyable<C> &&
 ///     decode(message, state, next, values)    next, values: all are written, or DecodeError is thrown and none is
 ///
 /// | laws   | a pure function of values, state and members; the rest as codec                                           |
-/// | models | ErrorFeedback, Ef21, PowerSgd                                                                             |
+/// | models | ErrorFeedback, Ef21, Delta, PowerSgd                                                                      |
 template <class C>
 concept codec_with_memory =
     std::copyable<C> && requires(const C& format, std::int64_t n, std::span<const float> values,

@@ -123,8 +123,7 @@ struct ErrorFeedback {
 /// | cost   | three passes, and n numbers of scratch at the sender                                         |
 /// | errors | OptionError, before anything is written, for memory or room of another size                  |
 ///
-/// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1. With a memory for each sample it is what AQ-SGD sends of
-/// activations, arXiv 2206.01299.
+/// Source: Richtarik et al., EF21, arXiv 2106.05203, algorithm 1. With a memory for each sample it is Delta.
 template <codec C>
 struct Ef21 {
   C inner{};

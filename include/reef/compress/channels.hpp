@@ -16,6 +16,7 @@
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
 #include <reef/codec/dense.hpp>
+#include <reef/codec/delta.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/compress/concept.hpp>
@@ -122,6 +123,8 @@ constexpr bool all_differ() {
 /// |            | an evaluation leaves it. That of differences changes with each outer step. A checkpoint has it, and another number of ranks drops it                        |
 /// | device     | of numbers on a GPU, Bf16 and Blockwise8 are coded there (compress/cuda.cuh, which a Trainer on            |
 /// |            | device::Cuda asks for); those of others, and of codec::Chosen, are brought to the host and back            |
+/// | samples    | that come again, of a codec with a period (Delta): a memory on each end of an edge for each micro-batch of  |
+/// |            | these steps. Evaluations, whose samples are others, send as it is                                         |
 /// | weights    | that travel by a codec which loses something are rounded from master weights, which owners keep. It sends   |
 /// |            | every number and remembers nothing: OptionError for others                                                  |
 /// | one mask   | `options.one_mask`: of what an activation's codec left out, the gradient is not sent and is 0, which is   |
@@ -180,6 +183,8 @@ struct Channels {
       static_cast<void>(own.encoded_bytes(1));  // throws what its members are not to be
       if (traffic == schedule::Traffic::parameter) detail::require_all_numbers(own);
       form.codec = codec::text_of(own);
+      form.period = codec::period_of(own);
+      detail::require_period(plan, traffic, form.period, form.codec);
       form.exact = codec::is_exact(own);
       form.lossless = codec::is_lossless(own);
       form.ratios = ratios_of(plan, options, traffic, own);

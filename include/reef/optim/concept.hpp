@@ -24,7 +24,7 @@ namespace reef::inline v0::optim {
 /// | Options             | the rule's constants                                                        |
 /// | coefficients<T>     | what is the same for all weights in one step (t from 1, lr, decay or not)   |
 /// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and sqrt(V)     |
-/// | models              | Sgd, Momentum, Nesterov, AdamW; and Muon, which takes matrices otherwise:   |
+/// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; and Muon, which takes matrices otherwise: |
 /// |                     | optim::matrix_rule                                                          |
 ///
 /// \code

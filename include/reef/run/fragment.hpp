@@ -33,6 +33,7 @@ struct FragmentPiece {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::vector<std::int64_t> parameters{};  ///< offsets from begin of what is of one parameter each: 0 first, size() last
+  std::vector<std::int64_t> filled{};      ///< by these: how many are the parameter's; behind them is padding, which stays 0
   std::vector<std::int64_t> shards{};      ///< offsets from begin, as of a Bucket
   Group group{};   ///< who share its outer step, shard by shard: the bucket's; where each takes it whole, the rank alone
   Group senders{};  ///< whose weights it averages: the bucket's
@@ -67,6 +68,11 @@ inline std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank
       if (piece.begin >= piece.end) continue;
       for (const auto& [begin, end] : bucket.pieces(piece.begin, piece.end)) {
         piece.parameters.push_back(begin - piece.begin);
+        const std::int64_t at = bucket.begin + begin;
+        const auto parameter = static_cast<std::size_t>(
+            std::upper_bound(plan.layout.parameters.begin(), plan.layout.parameters.end(), at) - plan.layout.parameters.begin() - 1);
+        const std::int64_t last = plan.layout.parameters[parameter] + plan.dag->parameters[parameter].spec.shape.size();
+        piece.filled.push_back(std::clamp<std::int64_t>(last - at, 0, end - begin));
       }
       piece.parameters.push_back(piece.size());
       piece.senders = bucket.group;

@@ -29,6 +29,8 @@ struct WireForm {
   bool exact = true;     ///< they take as many bytes whatever they are
   bool lossless = true;  ///< what arrives is what was sent, bit for bit
   std::vector<int> masks{};      ///< by index of a gradient's edge that of its tensor's, whose zeros it leaves out; -1: none
+  /// Steps after which samples come again, each with a memory of its own; 0: one memory, of all messages.
+  std::int64_t period = 0;
   std::vector<double> ratios{};  ///< by index, of a codec that has one: 0 for its own, 1 for what stays as it is
 
   /// Some of them are encoded, or that of an edge or bucket is.

@@ -48,6 +48,10 @@ std::string text_of_memory(const Trainer<Policies...>& trainer) {
     const run::WireForm& form = plan.wire[t];
     cuts.add(plan.gathers[t] ? 1 : 0).add(form.codec);
     for (const double ratio : form.ratios) cuts.add(ratio);
+    if (form.period > 0) {
+      cuts.add(form.period);
+      for (const int count : plan.micro_batches) cuts.add(count);
+    }
     for (const std::int64_t n : {1, 1000}) {
       if (form.encodes()) cuts.add(form.bytes(0, n));
       cuts.add(form.state ? form.state(0, n) : 0).add(form.received_state ? form.received_state(0, n) : 0);

@@ -10,6 +10,8 @@ namespace reef::inline v0::codec::detail {
 
 inline constexpr std::string_view error_feedback_name = "error_feedback";
 inline constexpr std::string_view ef21_name = "ef21";
+inline constexpr std::string_view delta_name = "delta";
+inline constexpr std::string_view dct_name = "dct";
 inline constexpr std::string_view chain_name = "chain";
 
 /// "chain(top_k, uniform8)", of types that have names.

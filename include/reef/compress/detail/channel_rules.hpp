@@ -10,6 +10,7 @@
 
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
+#include <reef/codec/delta.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/error.hpp>
@@ -39,6 +40,7 @@ inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic
 /// What a codec makes of some numbers stands for its members.
 template <codec::any_codec C>
 void add_message(Hash& hash, const C& format) {
+  if (const std::int64_t period = codec::period_of(format); period > 0) hash.add(period);
   constexpr std::size_t n = 10'000;
   std::vector<float> values(n);
   for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i * 7919 % 10'007) / 5000 - 1;

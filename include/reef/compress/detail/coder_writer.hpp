@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -47,16 +48,19 @@ public:
   }
 
   /// Null: the codec of that traffic remembers nothing on that side. Else the coding says so, and whether it is the first use
-  /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept.
+  /// of a round: of an edge micro-batches follow each other, of a reduction each begins with what was kept. Of samples that come
+  /// again a program that keeps nothing remembers nothing: its samples are others.
   const MemoryStorages::Storages* use_memory(const Memory::Key& key, Coding& coding) {
+    const std::int64_t period = plan_.wire_of(std::get<0>(key)).period;
     const auto found = memories().find(key);
-    if (found == memories().end()) return nullptr;
+    if (found == memories().end() || (period > 0 && !keeps_memories(builder_))) return nullptr;
     MemoryStorages::Storages& storages = found->second;
     coding.remembers = true;
     coding.begins = storages.next == run::no_storage || !schedule::is_between_stages(std::get<0>(key));
     if (coding.begins) {
       const schedule::Storage kept = program_.storages[storages.kept];
-      storages.next = program_.add_storage(kept.name + " behind the step", kept.bytes, kept.place);
+      storages.next = program_.add_storage(kept.name + " behind the step",
+                                           kept.bytes / static_cast<Bytes>(std::max<std::int64_t>(1, period)), kept.place);
     }
     return &storages;
   }

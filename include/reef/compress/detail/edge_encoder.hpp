@@ -97,7 +97,7 @@ private:
                   .masks = traffic == Traffic::activation && masking_.contains(copy.index),
                   .masked = masks >= 0};
     const auto* const memory =
-        coders_.use_memory({traffic, copy.index, sends ? Side::sent : Side::received, 0}, coding);
+        coders_.use_memory(key_of_edge(plan_, traffic, sends ? Side::sent : Side::received, copy), coding);
     coder.mode = coding.mode();
     const auto fill = [&](const auto& operands) {
       operands.numbers.front() = tensor;

@@ -229,8 +229,7 @@ private:
   }
 
   void keep_memories() {
-    const bool commits = builder_.purpose == run::Purpose::training || builder_.purpose == run::Purpose::warm_up;
-    if (!commits || builder_.verdict == run::no_storage) return;
+    if (!keeps_memories(builder_)) return;
     for (const auto& [key, storages] : coders_.memories()) {
       if (storages.next == run::no_storage) continue;
       run::Instruction& keep = program_.add(kinds::keep_memory, run::Lane::update, std::get<1>(key));
@@ -240,7 +239,7 @@ private:
       if (!always) view.verdict.front() = {builder_.verdict, 0};
       view.next.front() = {storages.next, 0};
       view.memory.front() = {storages.kept, 0};
-      keep.cost.bytes = 2 * program_.storages[storages.kept].bytes;
+      keep.cost.bytes = 2 * program_.storages[storages.next].bytes;
     }
   }
 

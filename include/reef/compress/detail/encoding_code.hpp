@@ -18,6 +18,7 @@
 #include <reef/comm/point_to_point.hpp>
 #include <reef/compress/detail/coded_numbers.hpp>
 #include <reef/compress/detail/device_coding.hpp>
+#include <reef/compress/detail/encoded_exchange.hpp>
 #include <reef/compress/detail/look.hpp>
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/memories.hpp>
@@ -30,12 +31,6 @@
 #include <reef/run/verdict.hpp>
 
 namespace reef::inline v0::compress::detail {
-
-/// Numbers side by side, those of the first part first.
-template <class T>
-std::span<T> part_of(std::span<T> all, const std::vector<std::int64_t>& places, std::size_t part) {
-  return all.subspan(static_cast<std::size_t>(places[part]), static_cast<std::size_t>(size_of_part(places, part)));
-}
 
 /// The threads of a lane's pool; of a lane that has none on the host, its own.
 template <class Lane>
@@ -169,6 +164,8 @@ private:
     std::span<const float> before;
     std::span<float> behind;
 
+    /// Of kept memories, one behind the other, that at a place.
+    [[nodiscard]] Memory at(std::size_t place) const { return {before.subspan(place, behind.size()), behind}; }
     [[nodiscard]] std::span<const float> before_part(const std::vector<std::int64_t>& places, std::size_t part) const {
       return behind.empty() ? before : part_of(before, places, part);
     }
@@ -208,6 +205,14 @@ private:
     return mask;
   }
 
+  /// Where that of this step begins, of as many as there are: one, or one for each step until samples come again.
+  [[nodiscard]] auto place_of_step(std::size_t all, std::size_t one) const {
+    const std::uint64_t steps = one == 0 ? 1 : all / one;
+    return [&state = context_.state, each = static_cast<std::uint64_t>(plan_.micro_batches_of_step()), steps, one] {
+      return static_cast<std::size_t>(state.micro_batch / each % steps) * one;
+    };
+  }
+
   /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that draw.
   [[nodiscard]] auto number_of(const Instruction& i) const {
     return [&state = context_.state, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch] {
@@ -220,7 +225,7 @@ private:
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
     const Parts parts = parts_of(i, numbers.count, true);
     const std::span<std::byte> messages = context_.template span<std::byte>(view.message.front());
-    const Memory memory = memory_of(view);
+    const Memory memories = memory_of(view);
     const MaskOperands mask = mask_of(i, view);
     Code code;
     with_codec_(i.traffic, i.index, [&](const auto& codec) {
@@ -231,7 +236,8 @@ private:
           return;
         }
       }
-      code = [=, number = number_of(i)](Lane& lane) {
+      code = [=, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+        const Memory memory = memories.at(place());
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
@@ -267,7 +273,7 @@ private:
     const std::span<const std::byte> messages = context_.template span<std::byte>(view.message.front());
     const std::span<float> term =
         coding_of(i).adds ? context_.template span<float>(view.term.front()) : std::span<float>();
-    const Memory memory = memory_of(view);
+    const Memory memories = memory_of(view);
     const MaskOperands mask = mask_of(i, view);
     const auto text = [&](std::size_t part) {
       const std::string from = parts.ranks.empty() ? std::string("the stage before") : concat("rank ", parts.ranks[part]);
@@ -286,7 +292,8 @@ private:
           return;
         }
       }
-      code = [=, number = number_of(i)](Lane& lane) {
+      code = [=, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+        const Memory memory = memories.at(place());
         lane.settle();
         const std::span<float> floats = numbers.floats();
         const auto own = codec::for_message(codec, number());
@@ -365,47 +372,15 @@ private:
         view.verdict.empty() ? nullptr : context_.template at<run::Verdict>(view.verdict.front());
     const std::span<const float> next = context_.template span<float>(view.next.front());
     const std::span<float> memory = context_.template span<float>(view.memory.front());
-    return [=](Lane& lane) {
+    return [=, place = place_of_step(memory.size(), next.size())](Lane& lane) {
       lane.settle();
-      if (verdict == nullptr || verdict->commit) std::copy(next.begin(), next.end(), memory.begin());
+      if (verdict != nullptr && !verdict->commit) return;
+      std::copy(next.begin(), next.end(), memory.subspan(place()).begin());
     };
   }
 
   [[nodiscard]] Communication exchange(const Instruction& i) const {
-    const bool sums = i.kind == kinds::exchange_encoded;
-    const run::CollectiveView view(i);
-    const std::span<std::byte> outbox = context_.template span<std::byte>(view.given.front());
-    const std::span<std::byte> inbox = context_.template span<std::byte>(view.taken.front());
-    const schedule::Collective& all = *i.collective;
-    const run::WireForm& form = plan_.wire_of(i.traffic);
-    const auto bytes = [&](std::int64_t n) { return most_bytes(plan_, pieces_, i.traffic, i.index, n); };
-    std::vector<std::int64_t> by_owner = places_of(all.offsets, bytes);
-    const auto own = index(all.group.position_of(context_.rank()));
-    const std::int64_t own_bytes = size_of_part(by_owner, own);
-    std::vector<std::int64_t> of_own{0};
-    for (int member = 0; member < all.group.size(); ++member) of_own.push_back(of_own.back() + own_bytes);
-    std::vector<std::int64_t> sent = sums ? by_owner : std::vector<std::int64_t>{0, own_bytes};
-    std::vector<std::int64_t> received = sums ? std::move(of_own) : std::move(by_owner);
-    std::optional<Group> group;
-    if (all.group.size() != plan_.ranks()) group = all.group;
-    auto task = std::make_shared<comm::AllToAllTask>(
-        concat("encoded ", schedule::name_of(i.traffic), " ", i.index, sums ? " for owners" : " of owners"), outbox, sent,
-        inbox, std::move(received), std::move(group), sums ? comm::Parts::each : comm::Parts::one);
-    if (form.exact) return {task};
-    task->set_length(comm::Length::at_most);
-    const std::size_t of_each = parts_within(pieces_, i.traffic, i.index, 0).size() - 1;
-    return {task, [to = task.get(), outbox, sent, members = all.group.size(), sums, of_each] {
-              for (int member = 0; member < members; ++member) {
-                to->set_used(member, used_of(part_of(outbox, sent, sums ? index(member) : 0), of_each));
-              }
-            }};
-  }
-
-  /// The bytes of so many messages, one behind the other.
-  static Bytes used_of(std::span<const std::byte> room, std::size_t messages) {
-    std::size_t used = 0;
-    for (std::size_t k = 0; k < messages; ++k) used += codec::message_in(room.subspan(used)).size();
-    return used;
+    return exchange_of<Communication>(context_, pieces_, i);
   }
 
   const RankContext& context_;

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/run/fragment.hpp>
 #include <reef/run/state_range.hpp>
@@ -34,7 +36,7 @@ struct Memory {
   Traffic traffic{};
   int index = 0;  ///< edge, bucket or piece of a fragment
   Side side{};
-  int fold = 0;   ///< of a process that stands for several ranks
+  int fold = 0;   ///< of a process that stands for several ranks; of an edge whose samples come again, the micro-batch
   std::vector<Piece> pieces{};  ///< one behind the other
   std::string place{};          ///< in names, of what is not numbered alike on all stages; else empty
 
@@ -53,9 +55,25 @@ struct Memory {
   [[nodiscard]] std::string storage_name() const { return concat(name(), " of fold ", fold); }
 };
 
+/// Throws OptionError where what is sent is not of the same samples again after so many steps; 0: it need not be.
+inline void require_period(const run::StepPlan& plan, Traffic traffic, std::int64_t period, const std::string& codec) {
+  const bool of_edges = schedule::is_between_stages(traffic);
+  if (period == 0 || (of_edges && plan.phases_per_step == 1)) return;
+  throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
+                    ".\n  why: it remembers what was sent of the same samples, and ",
+                    of_edges ? "this optimizer takes samples in several phases of a step.\n  fix: optim::Ddp or optim::Zero1."
+                             : "this is a sum over samples.\n  fix: codec::Ef21.");
+}
+
 /// The numbers that a bucket's messages are of, one by one.
 inline std::int64_t size_of_part(const std::vector<std::int64_t>& offsets, std::size_t part) {
   return offsets[part + 1] - offsets[part];
+}
+
+/// Numbers side by side, those of the first part first.
+template <class T>
+std::span<T> part_of(std::span<T> all, const std::vector<std::int64_t>& places, std::size_t part) {
+  return all.subspan(static_cast<std::size_t>(places[part]), static_cast<std::size_t>(size_of_part(places, part)));
 }
 
 /// By what each of `offsets`' parts takes, in the order of parts.
@@ -120,12 +138,13 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
     const std::int64_t n = plan.dag->tensor_at(edge.tensor).spec.shape.size();
     const int index = static_cast<int>(e);
     if (!form.encodes(index)) continue;
-    if (form.state && stage_of(edge.from) == builder.stage()) {
-      add(traffic, index, Side::sent, 0, {{replica, 0, form.state(index, n)}});
-    }
-    if (form.received_state && stage_of(edge.to) == builder.stage()) {
-      add(traffic, index, Side::received, 0, {{replica, 0, form.received_state(index, n)}});
-    }
+    const auto add_end = [&](Side side, std::int64_t of_one) {
+      if (form.period == 0) return add(traffic, index, side, 0, {{replica, 0, of_one}});
+      const std::int64_t of_all = form.period * of_one;  // step after step
+      for (int j = 0; j < plan.micro_batches_of(builder.rank()); ++j) add(traffic, index, side, j, {{replica, j * of_all, of_all}});
+    };
+    if (form.state && stage_of(edge.from) == builder.stage()) add_end(Side::sent, form.state(index, n));
+    if (form.received_state && stage_of(edge.to) == builder.stage()) add_end(Side::received, form.received_state(index, n));
   }
   for (const std::size_t b : builder.held()) {
     const run::Bucket& bucket = plan.buckets[b];
@@ -166,6 +185,17 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
   }
   add_memories_of_differences(all, builder);
   return all;
+}
+
+/// Of an edge whose codec has a period a memory for each micro-batch, else one.
+inline Memory::Key key_of_edge(const run::StepPlan& plan, Traffic traffic, Side side, const run::Instruction& copy) {
+  return {traffic, copy.index, side, plan.wire_of(traffic).period > 0 ? copy.micro_batch : 0};
+}
+
+/// A program that commits nothing keeps nothing.
+inline bool keeps_memories(const run::StepBuilder& builder) {
+  const bool commits = builder.purpose == run::Purpose::training || builder.purpose == run::Purpose::warm_up;
+  return commits && builder.verdict != run::no_storage;
 }
 
 inline run::Place place_of_memory(const run::StepPlan& plan) {

@@ -187,14 +187,14 @@ void add_differences_code(Handlers& handlers, const RankContext& context, const 
     kernel.result = context.at(view.result.front());
     for (std::size_t k = 0; k < Outer::states; ++k) kernel.state[k] = context.at(view.states[k]);
     kernel.theta = context.at(view.weights.front());
-    return [kernel, options, parameters = piece.parameters, fragment = piece.fragment, &state = context.state,
-            &outer = context.plan().outer_schedule](DeviceLane& lane) mutable {
+    return [kernel, options, parameters = piece.parameters, filled = piece.filled, fragment = piece.fragment,
+            &state = context.state, &outer = context.plan().outer_schedule](DeviceLane& lane) mutable {
       const std::int64_t t = outer_step(outer, fragment, state.committed);
       kernel.c = options.outer.template coefficients<E>(t, options.outer_learning_rate, false);
       if constexpr (on_host) {
         std::vector<E> factors;
         for (std::size_t p = 0; options.clip_to_median_norm && p + 1 < parameters.size(); ++p) {
-          const std::int64_t n = parameters[p + 1] - parameters[p];
+          const std::int64_t n = filled[p];
           auto of_parameter = kernel.from(parameters[p]);
           std::vector<double> norms;
           for (int r = 0; r < kernel.ranks; ++r) {
@@ -205,9 +205,16 @@ void add_differences_code(Handlers& handlers, const RankContext& context, const 
           of_parameter.factors = factors.data();
           transform_vectors<E>(lane, n, of_parameter);
         }
-        if (options.clip_to_median_norm) return;
       }
-      transform_vectors<E>(lane, parameters.back(), kernel);
+      if (!options.clip_to_median_norm) transform_vectors<E>(lane, parameters.back(), kernel);
+      for (std::size_t p = 0; p < filled.size(); ++p) {  // a codec may make something of padding
+        const auto padding = kernel.from(parameters[p] + filled[p]);
+        const Bytes bytes = static_cast<Bytes>(parameters[p + 1] - parameters[p] - filled[p]) * sizeof(E);
+        if (bytes == 0) continue;
+        lane.fill_zero(padding.theta, bytes);
+        lane.fill_zero(padding.result, bytes);
+        for (std::size_t k = 0; k < Outer::states; ++k) lane.fill_zero(padding.state[k], bytes);
+      }
     };
   });
 }

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/dense.hpp>
+#include <reef/codec/detail/name.hpp>
+#include <reef/codec/error_feedback.hpp>
+#include <reef/codec/top_k.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::codec {
+
+/// What tensors between stages have changed by since the same samples went there last: Ef21 with a memory for each
+/// micro-batch of an epoch.
+///
+///     first time   message = values, as they are          next = values
+///     later        message = inner(values - state)        next = state + decoded; the value received
+///
+/// Both ends have the same bits in `next`. What is left out of one message is in the next change of these samples.
+///
+/// \code
+/// // given: std::span<const float> values, std::span<float> received
+/// const codec::Delta<codec::Uniform8> format{{}, 4};  // the source repeats itself every four steps
+/// const auto n = static_cast<std::int64_t>(values.size());
+/// std::vector<float> at_sender(static_cast<std::size_t>(format.state(n))), at_receiver(at_sender);  // of one micro-batch
+/// std::vector<std::byte> message(format.encoded_bytes(n));
+/// for (int epoch = 0; epoch < 2; ++epoch) {
+///   const Bytes used = format.encode(values, at_sender, at_sender, message);
+///   format.decode(std::span(message).first(used), at_receiver, at_receiver, received);
+/// }
+/// \endcode
+///
+/// | period | steps after which a source gives the same micro-batches again, in the same order. compress::Channels keeps  |
+/// |        | a memory for each of the micro-batches of so many steps, for each edge, on both ends                         |
+/// | state  | sender and receiver: n numbers each, and one that says whether there was a message                           |
+/// | wire   | the first time 32 bits a number, later what the inner codec takes: encoded_bytes is the most of both         |
+/// | without memory | `state` and `next` empty: numbers go as they are, as in a step that commits nothing                  |
+/// | cost   | three passes, and n numbers of scratch at the sender                                                         |
+/// | errors | OptionError, before anything is written, for a period below 1, or memory or room of another size             |
+///
+/// Source: Wang et al., AQ-SGD, arXiv 2206.01299, algorithm 1. Deviation: what is remembered is of micro-batches, which
+/// therefore are the same in each epoch, where theirs is of samples.
+template <codec C>
+struct Delta {
+  C inner{};
+  std::int64_t period = 1;  ///< steps
+
+  static constexpr std::string_view name = detail::joined_name<detail::delta_name, C>;
+  static constexpr bool exact = false;     ///< the first message is longer
+  static constexpr bool lossless = false;
+  static constexpr bool linear = false;
+
+  [[nodiscard]] Bytes encoded_bytes(std::int64_t n) const {
+    if (period < 1) {
+      throw OptionError("reef::codec::Delta: the source is to repeat itself every ", period,
+                        " steps.\n  fix: the steps of an epoch, at least 1.");
+    }
+    return std::max(Dense{}.encoded_bytes(n), inner.encoded_bytes(n));
+  }
+  [[nodiscard]] std::int64_t state(std::int64_t n) const { return n + 1; }
+  [[nodiscard]] std::int64_t received_state(std::int64_t n) const { return n + 1; }
+
+  Bytes encode(std::span<const float> values, std::span<const float> state, std::span<float> next,
+               std::span<std::byte> message) const {
+    detail::check_room(*this, values.size(), message);
+    if (state.empty() && next.empty()) return Dense{}.encode(values, message);
+    check_memory(*this, values, state, next);
+    if (state.back() != 0) {
+      const Bytes bytes = change().encode(values, state.first(values.size()), next.first(values.size()), message);
+      next.back() = 1;
+      return bytes;
+    }
+    const Bytes bytes = Dense{}.encode(values, message);
+    remember(values, next);
+    return bytes;
+  }
+
+  void decode(std::span<const std::byte> message, std::span<const float> state, std::span<float> next,
+              std::span<float> values) const {
+    if (state.empty() && next.empty()) return Dense{}.decode(message, values);
+    check_memory(*this, values, state, next);
+    if (state.back() != 0) {
+      change().decode(message, state.first(values.size()), next.first(values.size()), values);
+      next.back() = 1;
+    } else {
+      Dense{}.decode(message, values);
+      remember(values, next);
+    }
+  }
+
+private:
+  [[nodiscard]] Ef21<C> change() const { return {inner}; }
+
+  static void remember(std::span<const float> values, std::span<float> next) {
+    for (std::size_t i = 0; i < values.size(); ++i) next[i] = values[i];
+    next.back() = 1;
+  }
+};
+
+static_assert(codec_with_memory<Delta<TopK>> && !decodes_alone<Delta<TopK>>);
+
+/// Steps after which what a codec remembers is of the same samples again: it has a memory for each micro-batch of these.
+/// 0: one memory, of all messages.
+template <any_codec C>
+[[nodiscard]] std::int64_t period_of(const C& format) {
+  if constexpr (requires { format.period; }) {
+    return format.period;
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace reef::inline v0::codec
