@@ -100,7 +100,7 @@ def table(report):
 
 
 def plot(report):
-    """Loss over bytes a step, on a scale of decades; a line for each channel."""
+    """Loss over bytes a step, on a scale of decades; through what no other codec of a channel betters a line."""
     points = {channel: sorted((mean(runs, "sent_bytes") / report["steps"], mean(runs, "loss"), codec)
                               for codec, runs in codecs.items())
               for channel, codecs in report["equal_steps"].items()}
@@ -120,16 +120,31 @@ def plot(report):
         loss = least + (most - least) * i / ticks
         out.append(f'<line x1="{left}" x2="{left + width}" y1="{y(loss):.1f}" y2="{y(loss):.1f}" stroke="#e5e7eb"/>'
                    f'<text x="{left - 6}" y="{y(loss) + 4:.1f}" text-anchor="end">{loss:.2f}</text>')
+    taken = []  # by labels: left, top, right, bottom
+
+    def label(sent, loss, text, colour):
+        """Beside its point, where no other label is; at worst above it."""
+        wide, high = 5.6 * len(text), 11
+        for dx, dy in [(7, 4), (7, -8), (7, 15), (-7 - wide, 4), (-7 - wide, -8), (-7 - wide, 15), (7, 26), (7, -19), (7, 37)]:
+            box = (x(sent) + dx, y(loss) + dy - high, x(sent) + dx + wide, y(loss) + dy)
+            if all(box[0] > o[2] or box[2] < o[0] or box[1] > o[3] or box[3] < o[1] for o in taken):
+                break
+        taken.append(box)
+        return f'<text x="{box[0]:.1f}" y="{box[3]:.1f}" font-size="10" fill="{colour}">{text}</text>'
+
     for row, (channel, of) in enumerate(points.items()):
         colour = COLOURS[channel]
+        best = [p for p in of if not any(q[0] <= p[0] and q[1] <= p[1] and q != p for q in of)]
         out.append(f'<polyline fill="none" stroke="{colour}" stroke-opacity="0.5" points="'
-                   + " ".join(f"{x(sent):.1f},{y(loss):.1f}" for sent, loss, _ in of) + '"/>')
+                   + " ".join(f"{x(sent):.1f},{y(loss):.1f}" for sent, loss, _ in best) + '"/>')
         for sent, loss, codec in of:
             out.append(f'<circle cx="{x(sent):.1f}" cy="{y(loss):.1f}" r="4" fill="{colour}"><title>{channel} {codec}: '
-                       f'{loss:.4f}, {sent:,.0f} bytes</title></circle><text x="{x(sent) + 6:.1f}" y="{y(loss) - 5:.1f}" '
-                       f'font-size="10" fill="{colour}">{codec}</text>')
+                       f'{loss:.4f}, {sent:,.0f} bytes</title></circle>')
+            taken.append((x(sent) - 4, y(loss) - 4, x(sent) + 4, y(loss) + 4))
         out.append(f'<circle cx="850" cy="{top + 20 + 22 * row}" r="4" fill="{colour}"/>'
                    f'<text x="862" y="{top + 24 + 22 * row}">{channel}</text>')
+    for channel, of in points.items():
+        out += [label(sent, loss, codec, COLOURS[channel]) for sent, loss, codec in sorted(of, key=lambda p: p[1])]
     return "\n".join(out) + "\n</svg>\n"
 
 
