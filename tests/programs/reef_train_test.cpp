@@ -183,7 +183,7 @@ TEST_F(ReefTrain, says_what_codecs_lose_and_records_the_messages_of_a_step) {
     EXPECT_THAT(end.output, HasSubstr(why)) << options;
     EXPECT_THAT(end.output, testing::Not(HasSubstr("held-out loss:"))) << options;
   };
-  const std::string compressed = "--compress gradients=bf16 --record-edges ";
+  const std::string compressed = "--recipe zero1 --compress gradients=bf16 --record-edges ";
   refused(2, compressed + "0:" + path("x"), "is not STEP:FILE");
   refused(2, compressed + path("x"), "is not STEP:FILE");
   refused(2, compressed + "4:" + path("x"), "step 4 is not among the 3 of --steps");
