@@ -202,6 +202,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows");
   if (o.one_mask && !o.compress.contains("activations"))
     refuse("--one-mask", "is of what --compress activations=CODEC leaves out, as top-k:10");
+  if (given("--ramp-ratios") && o.compress.empty())
+    refuse("--ramp-ratios", "is of the ratios of --compress, as gradients=ef+top-k:100");
   const bool encodes = o.recipe == "sparse" || std::any_of(o.compress.begin(), o.compress.end(),
                                                            [](const auto& channel) { return channel.second != "none"; });
   for (const char* const name : {"--measure-error", "--record-edges"}) {
@@ -445,6 +447,9 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_flag("--one-mask", o.one_mask,
                "dtfm: gradients of activations have the zeros of what --compress activations= left, and no indices; by masks of "
                "their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
+  app.add_option("--ramp-ratios", o.ramp_ratios,
+                 "steps in which the ratios of --compress grow from 1, fourfold at a time, to their own")
+      ->transform(number_from<std::int64_t>(0, 1'000'000'000));
   app.add_flag("--measure-error", o.measure_error,
                "how far what codecs send is from what it was, by link: in --metrics, --report and the table at the end. "
                "Each message is decoded once more for it");

@@ -59,6 +59,7 @@ struct TrainOptions {
   std::map<std::string, std::string> compress;  // channel: codec
   bool adapt_ratios = false;
   bool one_mask = false;
+  std::int64_t ramp_ratios = 0;  // steps
   bool measure_error = false;
   std::int64_t record_step = 0;  // 0: none is recorded
   std::string record_edges;      // a file

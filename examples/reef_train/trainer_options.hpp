@@ -93,6 +93,7 @@ void set_codecs(const TrainOptions& options, Compress& compress) {
   set("gradients", compress.gradient);
   set("parameters", compress.parameter);
   compress.one_mask = options.one_mask;
+  compress.ramp.steps = options.ramp_ratios;
   if (compress.one_mask && !compress.activation_gradient) compress.activation_gradient = reef::codec::Chosen::of("dense");
 }
 

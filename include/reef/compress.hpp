@@ -8,5 +8,6 @@
 #include <reef/compress/concept.hpp>
 #include <reef/compress/dense.hpp>
 #include <reef/compress/kinds.hpp>
+#include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/views.hpp>
 #include <reef/compress/watch.hpp>

@@ -414,6 +414,29 @@ TEST(OneMask, is_refused_where_a_codec_remembers_or_selects_on_the_way_back) {
   }
 }
 
+TEST(RatioRamp, grows_fourfold_at_a_time_to_the_ratio) {
+  const compress::RatioRamp ramp{.steps = 8, .from = 1};
+  std::vector<double> ratios;
+  for (std::int64_t step = 0; step < 9; ++step) ratios.push_back(ramp.ratio(step, 100));
+  EXPECT_EQ(ratios, (std::vector<double>{1, 1, 4, 4, 16, 16, 64, 64, 100}));
+  EXPECT_EQ(ramp.ratio(0, 1), 1);
+  EXPECT_EQ((compress::RatioRamp{}.ratio(0, 100)), 100);
+  EXPECT_THROW((compress::RatioRamp{.steps = 3, .from = 0.5}.validate()), OptionError);
+}
+
+TEST(RatioRamp, begins_with_all_and_ends_with_the_ratio) {
+  auto options = chosen_options("ef+top-k:8");
+  const auto plain = train<ReplicatedStages>(chosen_options("none"));
+  const auto steady = train<ReplicatedStages>(options);
+  options.compress.ramp.steps = 1 << 20;
+  EXPECT_TRUE(train<ReplicatedStages>(options) == plain) << "all is sent at first";
+  options.compress.ramp.steps = 2;
+  const auto ramped = train<ReplicatedStages>(options);
+  EXPECT_TRUE(train<ReplicatedStages>(options) == ramped);
+  EXPECT_EQ(ramped == plain, world_size() == 1);
+  EXPECT_EQ(ramped == steady, world_size() == 1);
+}
+
 /// Of a pipeline whose last link is ten times slower than the others: only that is shrunk, and by as much as is asked.
 TEST(AdaTopK, shrinks_slow_links_and_leaves_fast_ones_as_they_are) {
   if (world_size() < 3) GTEST_SKIP() << "one link is the slowest";

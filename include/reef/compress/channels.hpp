@@ -26,6 +26,7 @@
 #include <reef/compress/detail/encoder.hpp>
 #include <reef/compress/detail/encoding_code.hpp>
 #include <reef/compress/detail/masks.hpp>
+#include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/watch.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
@@ -169,6 +170,8 @@ struct Channels {
     std::optional<schedule::World> network{};
     /// What the slowest stage computes of a micro-batch: no link is made faster than that. 0: it is not asked for.
     Seconds stage_compute = 0;
+    /// Ratios at the beginning.
+    RatioRamp ramp{};
     /// The ratio of what an edge or a bucket carries; 1: it stays as it is; nothing: what it has else. Every rank says the same.
     /// It is not asked of pseudo-gradients, whose messages are pieces of fragments.
     std::function<std::optional<double>(const Carried&)> choose{};
@@ -177,6 +180,7 @@ struct Channels {
   };
 
   static void plan(run::StepPlan& plan, const Options& options) {
+    options.ramp.validate();
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
       detail::require_traffic(plan, traffic, codec::text_of(own));
       run::WireForm& form = plan.wire[static_cast<std::size_t>(traffic)];
@@ -188,9 +192,11 @@ struct Channels {
       form.exact = codec::is_exact(own);
       form.lossless = codec::is_lossless(own);
       form.ratios = ratios_of(plan, options, traffic, own);
-      form.bytes = [own, ratios = form.ratios](int index, std::int64_t n) {
-        return with_ratio_of(own, ratios, index).encoded_bytes(n);
+      const RatioRamp ramp = traffic == schedule::Traffic::pseudo_gradient ? RatioRamp{} : options.ramp;
+      form.bytes = [own, ratios = form.ratios, ramp](int index, std::int64_t n) {
+        return ramp.at(0, with_ratio_of(own, ratios, index)).encoded_bytes(n);
       };
+      if (ramp.steps > 0) form.exact = false;
       if (codec::state_of(own, 1) > 0) form.state = [own](int, std::int64_t n) { return codec::state_of(own, n); };
       if (codec::received_state_of(own, 1) > 0) {
         form.received_state = [own](int, std::int64_t n) { return codec::received_state_of(own, n); };
@@ -218,7 +224,8 @@ struct Channels {
         if (traffic == wanted) f(with_ratio_of(own, plan.wire_of(traffic).ratios, index));
       });
     };
-    detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, options.watch, with_codec);
+    detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, options.watch, options.ramp,
+                                                                          with_codec);
   }
 
   static void hash(Hash& hash, const Options& options) {
@@ -227,6 +234,7 @@ struct Channels {
       detail::add_message(hash, own);
     });
     if (options.one_mask) hash.add("one mask");
+    if (options.ramp.steps > 0) hash.add(options.ramp.steps).add(options.ramp.from);
   }
 
 private:
@@ -251,9 +259,10 @@ private:
     }
     each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
       if (traffic != schedule::Traffic::activation) return;
-      form.bytes = [own, masks = form.masks, ratios = forward.ratios, all = form.bytes](int index, std::int64_t n) {
+      form.bytes = [own, masks = form.masks, ratios = forward.ratios, ramp = options.ramp, all = form.bytes](int index,
+                                                                                                          std::int64_t n) {
         const int edge = masks[static_cast<std::size_t>(index)];
-        return all(index, edge < 0 ? n : codec::kept_of(with_ratio_of(own, ratios, edge), n));
+        return all(index, edge < 0 ? n : codec::kept_of(ramp.at(0, with_ratio_of(own, ratios, edge)), n));
       };
       form.exact = form.lossless = false;
     });

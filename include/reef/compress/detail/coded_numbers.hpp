@@ -4,13 +4,25 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
+#include <reef/codec/threads.hpp>
 #include <reef/core/bfloat16.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/units.hpp>
 #include <reef/device/concept.hpp>
 
 namespace reef::inline v0::compress::detail {
+
+/// The threads of a lane's pool; of a lane that has none on the host, its own.
+template <class Lane>
+codec::Threads threads_of(Lane& lane) {
+  if constexpr (std::is_constructible_v<codec::Threads, Lane&>) {
+    return codec::Threads(lane);
+  } else {
+    return {};
+  }
+}
 
 /// Numbers of a program as a codec has them: floats in memory that the host reads. Where they are others, or elsewhere, they
 /// are brought to a copy, and taken back.

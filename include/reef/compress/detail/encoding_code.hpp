@@ -23,6 +23,7 @@
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/memories.hpp>
 #include <reef/compress/kinds.hpp>
+#include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/views.hpp>
 #include <reef/compress/watch.hpp>
 #include <reef/core/error.hpp>
@@ -31,16 +32,6 @@
 #include <reef/run/verdict.hpp>
 
 namespace reef::inline v0::compress::detail {
-
-/// The threads of a lane's pool; of a lane that has none on the host, its own.
-template <class Lane>
-codec::Threads threads_of(Lane& lane) {
-  if constexpr (std::is_constructible_v<codec::Threads, Lane&>) {
-    return codec::Threads(lane);
-  } else {
-    return {};
-  }
-}
 
 /// Decodes a message from somebody: an error says whose it was.
 template <class Codec, class... Rest>
@@ -57,15 +48,16 @@ class EncodingCode {
   using Communication = typename Handlers::Communication;
 
 public:
-  EncodingCode(const RankContext& context, Watch watch, WithCodec with_codec)
+  EncodingCode(const RankContext& context, Watch watch, RatioRamp ramp, WithCodec with_codec)
       : context_(context),
         watch_(std::move(watch)),
+        ramp_(ramp),
         plan_(context.plan()),
         pieces_(run::fragment_pieces(context.plan(), context.rank())),
         with_codec_(std::move(with_codec)) {}
 
-  static void add(Handlers& handlers, const RankContext& context, Watch watch, WithCodec with_codec) {
-    const auto self = std::make_shared<const EncodingCode>(context, std::move(watch), std::move(with_codec));
+  static void add(Handlers& handlers, const RankContext& context, Watch watch, RatioRamp ramp, WithCodec with_codec) {
+    const auto self = std::make_shared<const EncodingCode>(context, std::move(watch), ramp, std::move(with_codec));
     const auto on_lane = [&](std::string_view kind, auto make) {
       handlers.on_lane(kind, [self, make](const Instruction& i) { return ((*self).*make)(i); });
     };
@@ -220,6 +212,11 @@ private:
     };
   }
 
+  /// Differences may be decoded in another step than they were encoded in.
+  [[nodiscard]] RatioRamp ramp_of(const Instruction& i) const {
+    return i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_;
+  }
+
   [[nodiscard]] Code encode(const Instruction& i) const {
     const EncodeView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
@@ -236,11 +233,11 @@ private:
           return;
         }
       }
-      code = [=, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+      code = [=, ramp = ramp_of(i), &state = context_.state, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
         const Memory memory = memories.at(place());
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
-        const auto own = codec::for_message(codec, number());
+        const auto own = ramp.at(state.committed, codec::for_message(codec, number()));
         if (mask.reads) {
           const std::span<const float> packed = mask.pack(floats);
           const Bytes used = codec::encode(own, packed, {}, {}, messages, threads_of(lane));
@@ -292,11 +289,11 @@ private:
           return;
         }
       }
-      code = [=, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+      code = [=, ramp = ramp_of(i), &state = context_.state, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
         const Memory memory = memories.at(place());
         lane.settle();
         const std::span<float> floats = numbers.floats();
-        const auto own = codec::for_message(codec, number());
+        const auto own = ramp.at(state.committed, codec::for_message(codec, number()));
         if (mask.reads) {
           const std::span<float> packed = mask.term.first(count_of(mask.bits));
           decode_from(own, whose.front(), messages, std::span<const float>(), std::span<float>(), packed,
@@ -349,9 +346,9 @@ private:
           return;
         }
       }
-      code = [=, number = number_of(i)](Lane& lane) {
+      code = [=, ramp = ramp_of(i), &state = context_.state, number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
-        const auto own = codec::for_message(codec, number());
+        const auto own = ramp.at(state.committed, codec::for_message(codec, number()));
         for (std::size_t part = 0; part + 1 < sent.numbers.size(); ++part) {
           const std::span<float> floats = part_of(numbers.floats(), sent.numbers, part);
           codec::encode(own, std::span<const float>(floats), at_sender.before_part(sent.state, part),
@@ -385,6 +382,7 @@ private:
 
   const RankContext& context_;
   Watch watch_;
+  RatioRamp ramp_;
   const run::StepPlan& plan_;
   std::vector<run::FragmentPiece> pieces_;
   WithCodec with_codec_;

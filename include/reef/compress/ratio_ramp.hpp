@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <reef/codec/adjust.hpp>
+#include <reef/codec/concept.hpp>
+#include <reef/core/error.hpp>
+
+namespace reef::inline v0::compress {
+
+/// The ratio of codecs that have one at the beginning of a training: fourfold at a time from `from` to the codec's own, over so
+/// many committed steps. Weights change fastest then, and what is left out of one message is no longer true in the next.
+///
+/// \code
+/// const compress::RatioRamp ramp{.steps = 400, .from = 1};
+/// const double first = ramp.ratio(0, 100);   // 1, then 4, 16, 64 for 100 steps each
+/// const double last = ramp.ratio(400, 100);  // 100
+/// \endcode
+///
+/// | of     | tensors between stages, gradients and weights; not of what whole outer steps send                           |
+/// | cost   | programs have room for messages at `from`, and say so: what travels is as many, of which most are short     |
+/// | errors | OptionError, when a Trainer is made, for `from` below 1 or steps below 0                                     |
+///
+/// Source: Lin et al., Deep Gradient Compression, arXiv 1712.01887, section 3.3.
+struct RatioRamp {
+  std::int64_t steps = 0;  ///< 0: there is none
+  double from = 1;
+
+  /// Exact on every machine: both ends of a message have the same.
+  [[nodiscard]] double ratio(std::int64_t committed, double own) const {
+    std::int64_t stages = 0;
+    for (double reached = from; reached < own; reached *= 4) ++stages;
+    if (committed >= steps || stages == 0) return own;
+    double reached = from;
+    for (std::int64_t stage = committed * stages / steps; stage > 0; --stage) reached *= 4;
+    return std::min(reached, own);
+  }
+
+  /// A codec at that step; one without a ratio as it is.
+  template <codec::any_codec C>
+  [[nodiscard]] C at(std::int64_t committed, C format) const {
+    if constexpr (codec::has_ratio<C>) {
+      if (committed < steps && codec::takes_ratio(format)) {
+        return codec::with_ratio(format, ratio(committed, codec::ratio_of(format)));
+      }
+    }
+    return format;
+  }
+
+  void validate() const {
+    if (from >= 1 && steps >= 0) return;
+    throw OptionError("reef::compress::RatioRamp: from a ratio of ", from, " in ", steps,
+                      " steps.\n  fix: from 1, and 0 steps or more.");
+  }
+};
+
+}  // namespace reef::inline v0::compress
