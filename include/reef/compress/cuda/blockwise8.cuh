@@ -52,8 +52,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   }
   most = device::block_max<device::cuda_block>(most);  // and the steps are there
   if (__syncthreads_or(ordered ? 0 : 1) != 0) most = float_of(0x7fc00000U);
-  if (thread == 0) store_word(payload + word_bytes * std::int64_t{blockIdx.x}, bits_of(most));
-  std::byte* const indices = payload + word_bytes * std::int64_t{gridDim.x};
+  if (thread == 0) store_word(payload + word_bytes * static_cast<std::int64_t>(blockIdx.x), bits_of(most));
+  std::byte* const indices = payload + word_bytes * static_cast<std::int64_t>(gridDim.x);
   const float scale = 1 / most;
   for (std::int64_t i = begin + word_bytes * thread; i < end; i += word_bytes * device::cuda_block) {
     const int count = end - i < word_bytes ? static_cast<int>(end - i) : word_bytes;
@@ -73,9 +73,9 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   __shared__ float scaled[256];
   const auto thread = static_cast<int>(threadIdx.x);
   // A product that has been in memory is rounded: no sum takes it up unrounded.
-  scaled[thread] = code.at[thread] * float_of(load_word(payload + word_bytes * std::int64_t{blockIdx.x}));
+  scaled[thread] = code.at[thread] * float_of(load_word(payload + word_bytes * static_cast<std::int64_t>(blockIdx.x)));
   __syncthreads();
-  const std::byte* const indices = payload + word_bytes * std::int64_t{gridDim.x};
+  const std::byte* const indices = payload + word_bytes * static_cast<std::int64_t>(gridDim.x);
   const std::int64_t begin = blockIdx.x * block;
   const std::int64_t end = begin + block < n ? begin + block : n;
   for (std::int64_t i = begin + word_bytes * thread; i < end; i += word_bytes * device::cuda_block) {

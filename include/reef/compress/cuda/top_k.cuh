@@ -64,14 +64,7 @@ struct Gather {
 /// |        | more; 8 k bytes of the device and of page-locked memory, and what CUB asks for                            |
 /// | errors | CudaError, MemoryError; OptionError as TopK::encode                                                       |
 ///
-/// A Trainer does not use it: what ErrorFeedback keeps of a message is the host's.
-///
-/// \code
-/// #include <reef/compress/cuda/top_k.cuh>
-/// compress::cuda::TopKEncoder encoder(device);
-/// // in a function on a lane of it: const float* values of the device, std::span<std::byte> message
-/// const Bytes used = encoder.encode(lane, codec::TopK{.ratio = 100}, values, n, message);
-/// \endcode
+/// `values` of encode() are the device's; it is called in a function on a lane. A Trainer does not use it: what ErrorFeedback keeps of a message is the host's.
 class TopKEncoder {
 public:
   explicit TopKEncoder(device::Cuda& device) : device_(device) {}
