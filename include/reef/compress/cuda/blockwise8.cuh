@@ -52,7 +52,9 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
   }
   most = device::block_max<device::cuda_block>(most);  // and the steps are there
   if (__syncthreads_or(ordered ? 0 : 1) != 0) most = float_of(0x7fc00000U);
-  if (thread == 0) store_word(payload + word_bytes * static_cast<std::int64_t>(blockIdx.x), bits_of(most));
+  if (thread == 0) {
+    store_word(payload + word_bytes * static_cast<std::int64_t>(blockIdx.x), bits_of(most));
+  }
   std::byte* const indices = payload + word_bytes * static_cast<std::int64_t>(gridDim.x);
   const float scale = 1 / most;
   for (std::int64_t i = begin + word_bytes * thread; i < end; i += word_bytes * device::cuda_block) {
