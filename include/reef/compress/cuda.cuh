@@ -25,12 +25,8 @@
 /// | numbers | float, or Bfloat16 that is widened, and rounded back                                              |
 /// | NaN     | is decoded to NaN; its bits are the device's                                                      |
 ///
-/// \code
-/// #include <reef/compress/cuda.cuh>
-/// // in a function on a lane of device::Cuda: const float* values of the device, std::span<std::byte> message page-locked
-/// const Bytes used = compress::cuda::encode(lane, codec::Blockwise8(), values, n, message);
-/// compress::cuda::decode(lane, codec::Blockwise8(), message.first(used), decoded, n);
-/// \endcode
+/// A function on a lane of device::Cuda calls encode(lane, format, values, n, message) and decode(lane, format, message, decoded, n);
+/// tests/compress/cuda_codecs_test.cu does.
 
 namespace reef::inline v0::compress::cuda {
 
