@@ -168,11 +168,11 @@ def main():
               "ranks": options.ranks, "stages": options.stages, "steps": options.steps, "seeds": options.seeds,
               "plot": options.out.with_suffix(".svg").name, "equal_steps": {}, "equal_time": {}, "uneven": []}
 
-    kept = {}
-    if options.keep:
-        before = json.loads(options.out.with_suffix(".json").read_text())
+    earlier = options.out.with_suffix(".json")
+    if options.keep and earlier.exists():
+        before = json.loads(earlier.read_text())
         if all(before[key] == report[key] for key in ("corpus", "steps", "ranks")):
-            kept = before["equal_steps"]
+            report["equal_steps"], report["parameters"] = before["equal_steps"], before["parameters"]
 
     def write():
         options.out.with_suffix(".json").write_text(json.dumps(report, separators=(",", ":")) + "\n")
@@ -188,8 +188,8 @@ def main():
             for codec in CODECS[channel]:
                 runs = report["equal_steps"].setdefault(channel, {}).setdefault(codec, {})
                 for seed in options.seeds:
-                    runs[str(seed)] = (kept.get(channel, {}).get(codec, {}).get(str(seed)) or
-                                       bench.train(channel, codec, seed, options.steps, options.ranks))
+                    if str(seed) not in runs:
+                        runs[str(seed)] = bench.train(channel, codec, seed, options.steps, options.ranks)
                 report["parameters"] = runs[str(options.seeds[0])]["parameters"]
                 write()
         seed = options.seeds[0]

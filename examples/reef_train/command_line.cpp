@@ -200,9 +200,17 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   if (o.adapt_ratios && (o.network.empty() || o.recipe != "dtfm"))
     refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows");
-  if (o.one_mask && !o.compress.contains("activations"))
+  const auto codec_of = [&o](const char* channel) {
+    const auto given_codec = o.compress.find(channel);
+    return given_codec == o.compress.end() ? std::string("none") : given_codec->second;
+  };
+  if (o.one_mask && codec_of("activations") == "none")
     refuse("--one-mask", "is of what --compress activations=CODEC leaves out, as top-k:10");
-  if (given("--ramp-ratios") && o.compress.empty())
+  const bool have_ratios = std::any_of(o.compress.begin(), o.compress.end(), [](const auto& channel) {
+    const reef::codec::Chosen codec = reef::codec::Chosen::of(channel.second);
+    return codec && codec.takes_ratio();
+  });
+  if (given("--ramp-ratios") && !have_ratios)
     refuse("--ramp-ratios", "is of the ratios of --compress, as gradients=ef+top-k:100");
   const bool encodes = o.recipe == "sparse" || std::any_of(o.compress.begin(), o.compress.end(),
                                                            [](const auto& channel) { return channel.second != "none"; });

@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,6 +19,8 @@
 
 #include <reef/codec/blockwise8.hpp>
 #include <reef/codec/chosen.hpp>
+#include <reef/codec/chunk_top_k.hpp>
+#include <reef/codec/dct.hpp>
 #include <reef/codec/delta.hpp>
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
@@ -202,6 +205,17 @@ TEST(EncodedChanges, of_samples_that_change_lose_something_and_both_ends_remembe
   MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   EXPECT_NE(ends[0], 0U);
   EXPECT_EQ(ends[0], ends[1]);
+}
+
+TEST(EncodedChanges, are_measured_beside_evaluations_that_remember_nothing) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  using Tested = Staged<Changes>;
+  const comm::Communicator world;
+  auto options = staged_options<Tested>();
+  options.compress.watch.measures_error = true;
+  auto trainer = small_trainer<Tested>(options, world);
+  for (int step = 0; step < 2; ++step) trainer.step();
+  EXPECT_TRUE(std::isfinite(trainer.evaluate(2)));
 }
 
 TEST(EncodedChanges, are_the_same_behind_a_resume_and_begin_anew_with_other_counts) {
@@ -404,8 +418,34 @@ TEST(OneMask, sends_values_alone_back_and_has_masks_for_what_is_between_the_ways
   EXPECT_LE(masks.size(), edges_on(world.rank()) * static_cast<std::size_t>(world.size() - world.rank()));
 }
 
+/// From 0 to 1 and from 0 to 2, each with a mask of its own; back from 2 by 1 to 0, and another tensor from 0 to 1 and back.
+TEST(OneMask, is_of_tensors_that_go_to_one_other_stage) {
+  run::StepPlan plan;
+  plan.stage_of_segment = {0, 1, 2};
+  plan.remote_edges = {{5, 0, 1, false}, {5, 0, 2, false}, {7, 0, 1, false}, {5, 2, 1, true}, {5, 1, 0, true}, {7, 1, 0, true}};
+  EXPECT_EQ(compress::detail::edges_forward_of(plan), (std::vector<int>{-1, -1, -1, -1, -1, 2}));
+}
+
+TEST(OneMask, is_nothing_of_one_stage) {
+  const comm::Communicator world;
+  const SharedFolder folder("one-mask");
+  auto options = masked_options(codec::Chosen::of("top-k:4"), codec::Chosen::of("dense"), true);
+  options.topology = run::Topology(world.size(), 1);
+  auto trainer = small_trainer<ReplicatedStages>(options, world);
+  static_cast<void>(trainer.step());
+  EXPECT_NO_THROW(checkpoint::save(trainer, folder.path()));
+}
+
 TEST(OneMask, is_refused_where_a_codec_remembers_or_selects_on_the_way_back) {
   const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  const auto planned = [&](const codec::Chosen& forward) {
+    return ReplicatedStages::planned(model, masked_options(forward, codec::Chosen::of("dense"), true), world_size());
+  };
+  EXPECT_NO_THROW(static_cast<void>(planned(codec::Chosen::of("ef+top-k:4+nf4"))));
+  EXPECT_THROW(static_cast<void>(planned(codec::Chosen::of("nf4"))), OptionError) << "rounds to 0 what it sends";
+  EXPECT_THROW(static_cast<void>(planned(codec::Chosen(codec::Dct<codec::ChunkTopK>{}))), OptionError)
+      << "decodes to all numbers";
+  EXPECT_THROW(static_cast<void>(planned(codec::Chosen())), OptionError) << "as they are";
   for (const auto& [forward, back] : {std::pair{"top-k:4", "ef+blockwise8"}, {"ef21+blockwise8", "dense"}, {"top-k:4", "top-k:4"}}) {
     EXPECT_THROW(ReplicatedStages::planned(
                      model, masked_options(codec::Chosen::of(forward), codec::Chosen::of(back), true), world_size()),
@@ -434,7 +474,28 @@ TEST(RatioRamp, begins_with_all_and_ends_with_the_ratio) {
   const auto ramped = train<ReplicatedStages>(options);
   EXPECT_TRUE(train<ReplicatedStages>(options) == ramped);
   EXPECT_EQ(ramped == plain, world_size() == 1);
+  const auto shorter_than_indices = chosen_options("ef+top-k:100+sign");
+  auto growing = shorter_than_indices;
+  growing.compress.ramp.steps = 4;
+  EXPECT_TRUE(train<ReplicatedStages>(growing, 6) == train<ReplicatedStages>(growing, 6)) << "room for each message";
   EXPECT_EQ(ramped == steady, world_size() == 1);
+}
+
+/// What is evaluated behind a ramp goes by the ratios that there are then.
+TEST(RatioRamp, is_over_for_evaluations_too) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  const auto loss = [&](std::int64_t ramp) {
+    auto options = masked_options(codec::Chosen::of("top-k:8"), codec::Chosen::of("dense"), true);
+    options.compress.ramp.steps = ramp;
+    options.learning_rate = {.peak = 0, .warmup = 0, .steps = 10};
+    options.rule.options.weight_decay = 0;
+    auto trainer = small_trainer<ReplicatedStages>(options, world);
+    for (int step = 0; step < 2; ++step) trainer.step();
+    return trainer.evaluate(2);
+  };
+  EXPECT_EQ(loss(2), loss(0));
+  EXPECT_NE(loss(1000), loss(0));
 }
 
 /// Of a pipeline whose last link is ten times slower than the others: only that is shrunk, and by as much as is asked.

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -51,6 +53,15 @@ TEST(LinkTable, adds_up_over_ranks_and_is_taken_apart_by_moments) {
   EXPECT_EQ(rest.uses.at(all).sent, (comm::Cost{3, 150, 0}));
   EXPECT_EQ(rest.uses.at(ahead).exposed, 0.25);
   EXPECT_EQ(rest.uses.at(ahead).relative_error(), 0.0) << "nothing was encoded since";
+}
+
+TEST(LinkTable, does_not_hide_what_is_not_finite) {
+  run::LinkUse use;
+  use.numbers = 1;
+  use.lost = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(use.relative_error().value()));
+  use -= run::LinkUse{};
+  EXPECT_TRUE(std::isnan(use.relative_error().value()));
 }
 
 TEST(LinkTable, says_nothing_of_an_error_that_was_measured_in_part) {

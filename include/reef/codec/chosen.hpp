@@ -45,7 +45,8 @@ public:
 
   Chosen() = default;
   template <class C>
-    requires(!std::is_same_v<C, Chosen> && any_codec<C>)  // in this order: the other would ask of Chosen itself
+    requires(!std::is_same_v<C, Chosen> && any_codec<C> &&  // in this order: the other would ask of Chosen itself
+             !requires(const C& format) { format.period; })  // who remembers samples (Delta) is a channel's type
   explicit Chosen(C format, std::string text = std::string(C::name))
       : held_(std::make_shared<const Model<C>>(std::move(format), std::move(text))) {}
 

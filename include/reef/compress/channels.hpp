@@ -128,9 +128,9 @@ constexpr bool all_differ() {
 /// |            | these steps. Evaluations, whose samples are others, send as it is                                         |
 /// | weights    | that travel by a codec which loses something are rounded from master weights, which owners keep. It sends   |
 /// |            | every number and remembers nothing: OptionError for others                                                  |
-/// | one mask   | `options.one_mask`: of what an activation's codec left out, the gradient is not sent and is 0, which is   |
-/// |            | what the function that was computed has; what is left goes by the gradient's codec. Where a tensor goes  |
-/// |            | on to a third stage, its gradient comes back without                                                      |
+/// | one mask   | `options.one_mask`: of what arrived as zero by a codec that selects, the gradient is not sent and is 0,   |
+/// |            | which is what the function that was computed has; what is left goes by the gradient's codec. Of a tensor |
+/// |            | that goes to more than one other stage, it comes back without                                             |
 /// | errors     | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)  |
 /// |            | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                   |
 ///
@@ -194,7 +194,7 @@ struct Channels {
       form.ratios = ratios_of(plan, options, traffic, own);
       const RatioRamp ramp = traffic == schedule::Traffic::pseudo_gradient ? RatioRamp{} : options.ramp;
       form.bytes = [own, ratios = form.ratios, ramp](int index, std::int64_t n) {
-        return ramp.at(0, with_ratio_of(own, ratios, index)).encoded_bytes(n);
+        return ramp.most_bytes(with_ratio_of(own, ratios, index), n);
       };
       if (ramp.steps > 0) form.exact = false;
       if (codec::state_of(own, 1) > 0) form.state = [own](int, std::int64_t n) { return codec::state_of(own, n); };
@@ -204,9 +204,10 @@ struct Channels {
       if (options.one_mask && traffic == schedule::Traffic::activation_gradient) mask(plan, form, options, own);
       if (traffic == schedule::Traffic::parameter && !form.lossless) plan.own_master = true;
     });
-    if (options.one_mask && !plan.wire_of(schedule::Traffic::activation_gradient).encodes()) {
-      throw OptionError("reef::compress::Channels: one mask, and gradients between stages stay as they are.\n"
-                        "  fix: a codec for them too, as ActivationGradient<codec::Dense>.");
+    if (options.one_mask && (!plan.wire_of(schedule::Traffic::activation).encodes() ||
+                             !plan.wire_of(schedule::Traffic::activation_gradient).encodes())) {
+      throw OptionError("reef::compress::Channels: one mask, and tensors between stages, or their gradients, stay as they are.\n"
+                        "  fix: codecs for both, as Activation<codec::TopK> and ActivationGradient<codec::Dense>.");
     }
     detail::require_floats(plan);
   }
@@ -254,14 +255,20 @@ private:
                         "  fix: codecs without a memory, as codec::TopK and codec::Dense.");
     }
     form.masks = detail::edges_forward_of(plan);
-    for (int& edge : form.masks) {
-      if (edge >= 0 && !forward.encodes(edge)) edge = -1;
+    for (std::size_t g = 0; g < form.masks.size(); ++g) {
+      int& edge = form.masks[g];
+      if (edge >= 0 && (!forward.encodes(edge) || !form.encodes(static_cast<int>(g)))) edge = -1;
+      if (edge >= 0 || !plan.remote_edges[g].gradient || !codec::is_lossless(gradient)) continue;
+      form.ratios.resize(form.masks.size(), 0);
+      form.ratios[g] = 1;  // it would be sent as it is, in more bytes
     }
     each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
       if (traffic != schedule::Traffic::activation) return;
+      detail::require_zeros(own);
       form.bytes = [own, masks = form.masks, ratios = forward.ratios, ramp = options.ramp, all = form.bytes](int index,
                                                                                                           std::int64_t n) {
-        const int edge = masks[static_cast<std::size_t>(index)];
+        const auto at = static_cast<std::size_t>(index);
+        const int edge = at < masks.size() ? masks[at] : -1;
         return all(index, edge < 0 ? n : codec::kept_of(ramp.at(0, with_ratio_of(own, ratios, edge)), n));
       };
       form.exact = form.lossless = false;
@@ -321,8 +328,8 @@ private:
 };
 
 /// Top-k of tensors between stages, of each link as much as it needs: no link takes longer than the slowest does at the
-/// codec's ratio, and none loses more than it must for that. What goes back has the mask of what went forward
-/// (Options::one_mask).
+/// codec's ratio, and none loses more than it must for that. What goes back has the mask of what went forward, whatever
+/// Options::one_mask says.
 ///
 /// \code
 /// compress::AdaTopK::Options options;
@@ -338,16 +345,13 @@ private:
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5.
 struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::Dense>> {
-  struct Options : Channels::Options {
-    Options() { one_mask = true; }
-  };
-
-  static void plan(run::StepPlan& plan, const Options& options) {
+  static void plan(run::StepPlan& plan, Options options) {
     if (!options.network) {
       throw OptionError("reef::compress::AdaTopK: there is no network.\n  why: ratios follow what links take.\n"
                         "  fix: options.compress.network, measured or as a schedule::World; or Channels with TopK, whose "
                         "ratio is one for all.");
     }
+    options.one_mask = true;
     Channels::plan(plan, options);
   }
 };

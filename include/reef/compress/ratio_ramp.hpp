@@ -6,6 +6,7 @@
 #include <reef/codec/adjust.hpp>
 #include <reef/codec/concept.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/units.hpp>
 
 namespace reef::inline v0::compress {
 
@@ -19,7 +20,7 @@ namespace reef::inline v0::compress {
 /// \endcode
 ///
 /// | of     | tensors between stages, gradients and weights; not of what whole outer steps send                           |
-/// | cost   | programs have room for messages at `from`, and say so: what travels is as many, of which most are short     |
+/// | cost   | programs have room for the longest messages on the way, and say so: what travels is as many, often short    |
 /// | errors | OptionError, when a Trainer is made, for `from` below 1 or steps below 0                                     |
 ///
 /// Source: Lin et al., Deep Gradient Compression, arXiv 1712.01887, section 3.3.
@@ -46,6 +47,19 @@ struct RatioRamp {
       }
     }
     return format;
+  }
+
+  /// The most that messages of n numbers take on the way: fewer numbers may take more bytes, with their indices.
+  template <codec::any_codec C>
+  [[nodiscard]] Bytes most_bytes(const C& format, std::int64_t n) const {
+    Bytes most = format.encoded_bytes(n);
+    if constexpr (codec::has_ratio<C>) {
+      if (steps == 0 || !codec::takes_ratio(format)) return most;
+      for (double reached = from; reached < codec::ratio_of(format); reached *= 4) {
+        most = std::max(most, codec::with_ratio(format, reached).encoded_bytes(n));
+      }
+    }
+    return most;
   }
 
   void validate() const {

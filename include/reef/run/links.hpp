@@ -62,10 +62,10 @@ struct LinkUse {
   /// By messages and in shared memory.
   [[nodiscard]] Bytes wire() const { return sent.bytes + sent.window_bytes; }
   [[nodiscard]] double ratio() const { return wire() > 0 ? static_cast<double>(raw) / static_cast<double>(wire()) : 1; }
-  /// 0 where nothing is lost; nothing where it was not measured.
+  /// 0 where nothing is lost; nothing where it was not measured; NaN where a number was not finite.
   [[nodiscard]] std::optional<double> relative_error() const {
     if (unmeasured) return std::nullopt;
-    return lost > 0 ? std::sqrt(lost / numbers) : 0;
+    return lost == 0 ? 0 : std::sqrt(lost / numbers);
   }
 
   LinkUse& operator+=(const LinkUse& other) {
@@ -80,11 +80,15 @@ struct LinkUse {
   LinkUse& operator-=(const LinkUse& before) {
     sent = sent - before.sent;
     raw -= before.raw;
-    exposed = std::max(0.0, exposed - before.exposed);
-    numbers = std::max(0.0, numbers - before.numbers);
-    lost = std::max(0.0, lost - before.lost);
+    exposed = difference(exposed, before.exposed);
+    numbers = difference(numbers, before.numbers);
+    lost = difference(lost, before.lost);
     return *this;
   }
+
+private:
+  /// Of sums that grow: what rounding makes negative is 0, what is not a number stays so.
+  static double difference(double now, double before) { return now - before < 0 ? 0 : now - before; }
 };
 
 /// By link what ranks have sent, and what they stood still for. Those of several ranks add up; what came between two

@@ -71,6 +71,28 @@ void require_all_numbers(const C& format) {
                     "  fix: a codec that sends every number and remembers nothing, as Bf16 or Blockwise8.");
 }
 
+/// Throws OptionError for a codec that selects nothing, or whose messages decode to more numbers than it selects.
+template <codec::any_codec C>
+void require_zeros(const C& format) {
+  constexpr std::int64_t n = 8192;
+  bool selects = codec::takes_ratio(format) || codec::kept_of(format, n) < n;
+  if (selects) {
+    std::vector<float> values(n);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 10'007) / 5000 - 1;
+    std::vector<float> next(static_cast<std::size_t>(codec::state_of(format, n)));
+    const std::vector<float> state(next.size());
+    std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
+    codec::encode(format, std::span<const float>(values), state, next, message);
+    codec::decode(format, codec::message_in(message), {}, {}, values);
+    const auto kept = static_cast<std::int64_t>(values.size()) - std::count(values.begin(), values.end(), 0.0F);
+    selects = kept <= codec::kept_of(format, n);
+  }
+  if (selects) return;
+  throw OptionError("reef::compress::Channels: one mask, of what ", codec::text_of(format), " sends between stages.\n"
+                    "  why: it is no selection: what arrives as zero is not what was left out.\n"
+                    "  fix: a codec that selects, as codec::TopK or a Chain of it, or no mask.");
+}
+
 /// Throws OptionError where numbers are none that codecs have, or are rounded already.
 inline void require_floats(const run::StepPlan& plan) {
   const bool encodes =

@@ -17,13 +17,20 @@
 
 namespace reef::inline v0::compress::detail {
 
-/// By remote edge of a gradient the edge on which the same tensor goes forward between the same stages; -1 for others.
+/// By remote edge of a gradient that on which its tensor goes forward; -1 for others, and for a tensor that goes to several
+/// stages, each with a mask of its own: the sum of its gradient has parts of all.
 inline std::vector<int> edges_forward_of(const run::StepPlan& plan) {
   const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
   std::vector<int> forward(plan.remote_edges.size(), -1);
+  const auto is_alone = [&](const graph::RemoteEdge& edge) {
+    return std::count_if(plan.remote_edges.begin(), plan.remote_edges.end(), [&](const graph::RemoteEdge& other) {
+             return other.tensor == edge.tensor;
+           }) == 2;
+  };
   for (std::size_t g = 0; g < forward.size(); ++g) {
     const graph::RemoteEdge& back = plan.remote_edges[g];
-    for (std::size_t a = 0; back.gradient && a < forward.size(); ++a) {
+    if (!back.gradient || !is_alone(back)) continue;
+    for (std::size_t a = 0; a < forward.size(); ++a) {
       const graph::RemoteEdge& edge = plan.remote_edges[a];
       if (!edge.gradient && edge.tensor == back.tensor && stage_of(edge.from) == stage_of(back.to) &&
           stage_of(edge.to) == stage_of(back.from)) {

@@ -327,6 +327,7 @@ double Trainer<Policies...>::evaluate(std::int64_t rounds,
   double weight = 0;
   double loss = 0;
   evaluation_state_.micro_batch = 0;
+  evaluation_state_.committed = state_.committed;
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (round > 0 && proceed && !proceed(round)) break;
     const optim::Verdict verdict = verdict_of(perform(run::Purpose::evaluation));
