@@ -198,8 +198,14 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     if (channel.starts_with("activation") && o.recipe != "dtfm" && codec != "none")
       refuse("--compress", channel + " are between stages, of --recipe dtfm, not of " + o.recipe);
   }
-  if (o.adapt_ratios && (o.network.empty() || o.recipe != "dtfm"))
-    refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows");
+  const bool replans = o.replan_ratios > 0 || !o.replay_ratios.empty();
+  if (o.adapt_ratios && ((o.network.empty() && !replans) || o.recipe != "dtfm"))
+    refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows, or with --replan-ratios");
+  for (const char* const name : {"--replan-ratios", "--replay-ratios"}) {
+    if (given(name) && !o.adapt_ratios) refuse(name, "is of --adapt-ratios");
+  }
+  if (given("--replan-ratios") && given("--replay-ratios"))
+    refuse("--replay-ratios", "has the ratios that --replan-ratios would measure; give one of them");
   const auto codec_of = [&o](const char* channel) {
     const auto given_codec = o.compress.find(channel);
     return given_codec == o.compress.end() ? std::string("none") : given_codec->second;
@@ -452,6 +458,13 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_flag("--adapt-ratios", o.adapt_ratios,
                "dtfm: the ratios of activations and their gradients are those of the slowest link of --network, of others as "
                "much less as leaves them no slower (AdaTopK)");
+  app.add_option("--replan-ratios", o.replan_ratios,
+                 "steps after which --adapt-ratios measures the links between stages, and plans the ratios again where they "
+                 "have changed; 0: never. Without --network also before the first step. --metrics has the ratios")
+      ->transform(number_from<std::int64_t>(0, 1'000'000'000));
+  app.add_option("--replay-ratios", o.replay_ratios,
+                 "--metrics of a run with --replan-ratios, whose ratios are taken: the bits of that run, on any network")
+      ->check(CLI::ExistingFile);
   app.add_flag("--one-mask", o.one_mask,
                "dtfm: gradients of activations have the zeros of what --compress activations= left, and no indices; by masks of "
                "their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");

@@ -33,6 +33,7 @@
 #include <reef/trace/overlap.hpp>
 
 #include "../support/earlier_files.hpp"
+#include "ratio_log.hpp"
 
 namespace reef_examples {
 
@@ -295,6 +296,10 @@ void Metrics::note_links(const reef::run::LinkTable& links) {
   links_ = links;
 }
 
+void Metrics::note_ratios(const reef::run::EdgeRatios& ratios) {
+  if (!noted_.empty()) noted_.back().ratios = ratios;
+}
+
 void Metrics::note_validation(double loss) {
   if (!noted_.empty()) noted_.back().validation_loss = loss;
 }
@@ -339,6 +344,7 @@ void Metrics::write(const Note& note, const double* mean, const Channels& channe
                       {"tokens_per_s", rate()},
                       {"committed", result.committed}};
   if (reef::io::Json links = json_of(channels, ranks_); !links.empty()) line["links"] = std::move(links);
+  if (note.ratios) line["ratios"] = RatioLog::json_of(*note.ratios);
   if (note.validation_loss) line["validation_loss"] = *note.validation_loss;
   write(line);
   if (file_ != nullptr)

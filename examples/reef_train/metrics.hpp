@@ -9,6 +9,7 @@
 
 #include <reef/comm/progress.hpp>
 #include <reef/io/json.hpp>
+#include <reef/run/edge_ratios.hpp>
 #include <reef/run/links.hpp>
 #include <reef/trace/report.hpp>
 #include <reef/trace/sink.hpp>
@@ -52,6 +53,8 @@ public:
   void note(const reef::StepResult& result);
   /// What this rank's links have carried since the Trainer began, by the step that was noted last.
   void note_links(const reef::run::LinkTable& links);
+  /// The ratios of edges from the step that was noted last on.
+  void note_ratios(const reef::run::EdgeRatios& ratios);
   /// The held-out loss after the step that was noted last.
   void note_validation(double loss);
 
@@ -96,6 +99,7 @@ private:
     double figures[4];  // compute, communication, exposed, loss
     Channels channels{};  // of this rank in this step
     std::optional<double> validation_loss{};
+    std::optional<reef::run::EdgeRatios> ratios{};
   };
 
   [[nodiscard]] double rate() const {

@@ -60,6 +60,8 @@ struct TrainOptions {
   bool adapt_ratios = false;
   bool one_mask = false;
   std::int64_t ramp_ratios = 0;  // steps
+  std::int64_t replan_ratios = 0;  // steps; 0: never
+  std::string replay_ratios;       // a file
   bool measure_error = false;
   std::int64_t record_step = 0;  // 0: none is recorded
   std::string record_edges;      // a file

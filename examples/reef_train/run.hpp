@@ -123,6 +123,7 @@ private:
       stepped_ = true;
       metrics_.note(result);
       metrics_.note_links(trainer_.links());
+      if (const auto ratios = ratios_.take()) metrics_.note_ratios(*ratios);
       if (result.committed) record_edges(result.step);
       count_skipped(result);
       const bool saves = due(result, options_.checkpoint_every) && !options_.checkpoint.empty();
@@ -152,7 +153,7 @@ private:
     return [this](const std::string& text) { say(text); };
   }
   [[nodiscard]] Setup setup() {
-    return {options_, ranks_, config_, tokenizer_, data_, threads_, sink_, edges_, says()};
+    return {options_, ranks_, config_, tokenizer_, data_, threads_, sink_, edges_, ratios_, says()};
   }
   [[nodiscard]] reef::data::TokenView held_out() const {
     return evaluated(data_.validation(), options_);
@@ -394,6 +395,7 @@ private:
   Failures failures_{[this](const std::string& text) { say(text); }};
   reef::trace::Sink sink_;
   EdgeRecorder edges_;
+  RatioLog ratios_;
   Tokenizer tokenizer_;
   TrainingData data_;
   DataWatch watch_{data_};

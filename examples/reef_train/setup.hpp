@@ -15,6 +15,7 @@
 #include "../support/tokenizer.hpp"
 #include "edge_recorder.hpp"
 #include "options.hpp"
+#include "ratio_log.hpp"
 
 namespace reef_examples {
 
@@ -31,6 +32,7 @@ struct Setup {
   int threads;
   reef::trace::Sink& sink;
   EdgeRecorder& edges;
+  RatioLog& ratios;
   Say say;
 };
 

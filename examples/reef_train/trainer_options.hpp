@@ -97,6 +97,16 @@ void set_codecs(const TrainOptions& options, Compress& compress) {
   if (compress.one_mask && !compress.activation_gradient) compress.activation_gradient = reef::codec::Chosen::of("dense");
 }
 
+/// Ratios that follow links, of which people and metrics hear.
+inline void set_replan(const Setup& run, reef::compress::Replan& replan) {
+  replan.every = run.options.replan_ratios;
+  if (!run.options.replay_ratios.empty()) replan.replay = RatioLog::read(run.options.replay_ratios);
+  replan.told = [&log = run.ratios, say = run.say](const reef::run::EdgeRatios& ratios) {
+    log.note(ratios);
+    say(reef::concat("ratios planned ", RatioLog::text_of(ratios)));
+  };
+}
+
 /// The options of the command line as the Trainer takes them.
 template <class TrainerType>
 typename TrainerType::Options trainer_options(const Setup& run) {
@@ -155,6 +165,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
     set_codecs(options, result.compress);
     if constexpr (requires { result.pipeline.network; }) {
       if (options.adapt_ratios) result.compress.network = result.pipeline.network;
+      set_replan(run, result.compress.replan);
     }
   }
   if constexpr (requires { result.compress.watch; }) result.compress.watch = run.edges.watch(options.measure_error);

@@ -13,6 +13,7 @@
 #include <reef/comm/error.hpp>
 #include <reef/comm/functions.hpp>
 #include <reef/comm/gather.hpp>
+#include <reef/comm/link_probe.hpp>
 #include <reef/comm/message.hpp>
 #include <reef/comm/meter.hpp>
 #include <reef/comm/network_file.hpp>

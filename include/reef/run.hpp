@@ -7,6 +7,7 @@
 #include <reef/run/choice.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/costs.hpp>
+#include <reef/run/edge_ratios.hpp>
 #include <reef/run/executable.hpp>
 #include <reef/run/executor.hpp>
 #include <reef/run/fenced_stages.hpp>

@@ -498,38 +498,5 @@ TEST(RatioRamp, is_over_for_evaluations_too) {
   EXPECT_NE(loss(1000), loss(0));
 }
 
-/// Of a pipeline whose last link is ten times slower than the others: only that is shrunk, and by as much as is asked.
-TEST(AdaTopK, shrinks_slow_links_and_leaves_fast_ones_as_they_are) {
-  if (world_size() < 3) GTEST_SKIP() << "one link is the slowest";
-  using Tested = Staged<compress::AdaTopK>;
-  auto options = staged_options<Tested>();
-  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
-  EXPECT_THROW(Tested::planned(model, options, world_size()), OptionError) << "without a network";
-  const int last = world_size() - 1;
-  auto network = schedule::World::uniform(world_size(), {}, {.latency = 0, .bytes_per_second = 1e9});
-  network.links[static_cast<std::size_t>((last - 1) * world_size() + last)].bytes_per_second = 1e8;
-  options.compress.network = network;
-  options.compress.activation.ratio = 8;
-  const comm::Communicator world;
-  auto trainer = small_trainer<Tested>(options, world);
-  const run::StepPlan& plan = trainer.plan();
-  int shrunk = 0;
-  for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
-    const graph::RemoteEdge& edge = plan.remote_edges[e];
-    const auto stage_of = [&](int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; };
-    const auto traffic = edge.gradient ? schedule::Traffic::activation_gradient : schedule::Traffic::activation;
-    const double ratio = plan.wire_of(traffic).ratio(static_cast<int>(e));
-    const bool slow = stage_of(edge.from) == last - 1 && stage_of(edge.to) == last && !edge.gradient;
-    if (slow) {
-      EXPECT_GE(ratio, 8);
-      ++shrunk;
-    } else if (!edge.gradient) {
-      EXPECT_EQ(ratio, 1) << "what takes a tenth is no slower as it is";
-    }
-  }
-  EXPECT_GT(shrunk, 0);
-  EXPECT_TRUE(std::isfinite(trainer.step().loss));
-}
-
 }  // namespace
 }  // namespace reef::test

@@ -193,6 +193,27 @@ TEST_F(ReefTrain, says_what_codecs_lose_and_records_the_messages_of_a_step) {
   refused(2, "--measure-error", "is of what codecs make of messages");
 }
 
+TEST_F(ReefTrain, plans_ratios_again_and_repeats_a_run_from_its_metrics) {
+  const std::string adapted = "--recipe dtfm --micro-batches 2 --steps 4 --compress activations=top-k:4 --one-mask --adapt-ratios ";
+  const Ending measured = train(2, adapted + "--replan-ratios 2 --metrics " + path("measured"));
+  ASSERT_EQ(measured.status, 0) << measured.output;
+  EXPECT_THAT(measured.output, HasSubstr("ratios planned after step 0 of "));
+  const auto before = lines("measured");
+  const auto& ratios = before[0].at("ratios");
+  EXPECT_EQ(ratios.at("step"), 0);
+  EXPECT_GT(ratios.at("by_edge")[0], 1) << "the one link is the slowest";
+  const Ending replayed = train(2, adapted + "--replay-ratios " + path("measured") + " --metrics " + path("replayed"));
+  ASSERT_EQ(replayed.status, 0) << replayed.output;
+  const auto behind = lines("replayed");
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(before[i].at("loss"), behind[i].at("loss")) << i;
+  EXPECT_EQ(behind[0].at("ratios"), ratios);
+  refused(2, adapted, "--network");
+  refused(2, "--recipe dtfm --replan-ratios 2", "is of --adapt-ratios");
+  refused(2, adapted + "--replay-ratios " + path("nowhere"), "nowhere");
+  ASSERT_EQ(train(2, "--recipe dtfm --steps 1 --metrics " + path("other")).status, 0);
+  refused(2, adapted + "--replay-ratios " + path("other"), "no ratios are in");
+}
+
 TEST_F(ReefTrain, ddp_zero1_and_atom_print_the_same_losses) {
   for (const char* recipe : {"ddp", "zero1", "atom"}) {
     const Ending ending =

@@ -19,14 +19,17 @@
 #include <reef/codec/delta.hpp>
 #include <reef/codec/message.hpp>
 #include <reef/codec/top_k.hpp>
-#include <reef/compress/concept.hpp>
 #include <reef/compress/carried.hpp>
+#include <reef/compress/channel.hpp>
+#include <reef/compress/concept.hpp>
 #include <reef/compress/detail/adapted_ratios.hpp>
 #include <reef/compress/detail/channel_rules.hpp>
 #include <reef/compress/detail/encoder.hpp>
 #include <reef/compress/detail/encoding_code.hpp>
 #include <reef/compress/detail/masks.hpp>
+#include <reef/compress/detail/replanning.hpp>
 #include <reef/compress/ratio_ramp.hpp>
+#include <reef/compress/replan.hpp>
 #include <reef/compress/watch.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
@@ -35,42 +38,6 @@
 #include <reef/schedule/world.hpp>
 
 namespace reef::inline v0::compress {
-
-/// The codec of what tensors between stages carry forward.
-template <codec::any_codec C>
-struct Activation {
-  using Codec = C;
-  static constexpr schedule::Traffic traffic = schedule::Traffic::activation;
-};
-
-/// The codec of their gradients, on the way back.
-template <codec::any_codec C>
-struct ActivationGradient {
-  using Codec = C;
-  static constexpr schedule::Traffic traffic = schedule::Traffic::activation_gradient;
-};
-
-/// The codec of gradients of parameters: on the way to their owners, and of their sums on the way back where an optimizer
-/// brings those to all.
-template <codec::any_codec C>
-struct Gradient {
-  using Codec = C;
-  static constexpr schedule::Traffic traffic = schedule::Traffic::gradient;
-};
-
-/// The codec of weights on the way from their owners.
-template <codec::any_codec C>
-struct Parameter {
-  using Codec = C;
-  static constexpr schedule::Traffic traffic = schedule::Traffic::parameter;
-};
-
-/// The codec of how far ranks have gone on their own: of optim::DiLoCo.
-template <codec::any_codec C>
-struct PseudoGradient {
-  using Codec = C;
-  static constexpr schedule::Traffic traffic = schedule::Traffic::pseudo_gradient;
-};
 
 namespace detail {
 
@@ -130,7 +97,9 @@ constexpr bool all_differ() {
 /// |            | every number and remembers nothing: OptionError for others                                                  |
 /// | one mask   | `options.one_mask`: of what arrived as zero by a codec that selects, the gradient is not sent and is 0,   |
 /// |            | which is what the function that was computed has; what is left goes by the gradient's codec. Of a tensor |
-/// |            | that goes to more than one other stage, it comes back without                                             |
+/// |            | that goes to more than one other stage, it comes back without. Where all numbers are sent, so are all    |
+/// |            | gradients                                                                                                  |
+/// | ratios     | of edges follow links as they are while training by `options.replan`                                      |
 /// | errors     | OptionError: a type that is not fp32 or bf16, gradients that are rounded already (precision::Bf16Gradients)  |
 /// |            | under a codec; DecodeError, with sender and name, for a message that is not as it was sent                   |
 ///
@@ -170,6 +139,8 @@ struct Channels {
     std::optional<schedule::World> network{};
     /// What the slowest stage computes of a micro-batch: no link is made faster than that. 0: it is not asked for.
     Seconds stage_compute = 0;
+    /// Ratios of edges that follow links as they change.
+    Replan replan{};
     /// Ratios at the beginning.
     RatioRamp ramp{};
     /// The ratio of what an edge or a bucket carries; 1: it stays as it is; nothing: what it has else. Every rank says the same.
@@ -181,6 +152,8 @@ struct Channels {
 
   static void plan(run::StepPlan& plan, const Options& options) {
     options.ramp.validate();
+    detail::require_possible(plan, options.replan);
+    bool replans = false;
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
       detail::require_traffic(plan, traffic, codec::text_of(own));
       run::WireForm& form = plan.wire[static_cast<std::size_t>(traffic)];
@@ -193,10 +166,16 @@ struct Channels {
       form.lossless = codec::is_lossless(own);
       form.ratios = ratios_of(plan, options, traffic, own);
       const RatioRamp ramp = traffic == schedule::Traffic::pseudo_gradient ? RatioRamp{} : options.ramp;
-      form.bytes = [own, ratios = form.ratios, ramp](int index, std::int64_t n) {
+      const bool planned = is_replanned(options, traffic, own);
+      replans = replans || planned;
+      form.bytes = [own, ratios = form.ratios, ramp, planned, least = detail::least_ratio(plan)](int index, std::int64_t n) {
+        if constexpr (codec::has_ratio<Own>) {
+          const auto at = static_cast<std::size_t>(index);
+          if (planned && (at >= ratios.size() || ratios[at] == 0)) return detail::most_bytes_at_any_ratio(ramp, own, least, n);
+        }
         return ramp.most_bytes(with_ratio_of(own, ratios, index), n);
       };
-      if (ramp.steps > 0) form.exact = false;
+      if (ramp.steps > 0 || planned) form.exact = false;
       if (codec::state_of(own, 1) > 0) form.state = [own](int, std::int64_t n) { return codec::state_of(own, n); };
       if (codec::received_state_of(own, 1) > 0) {
         form.received_state = [own](int, std::int64_t n) { return codec::received_state_of(own, n); };
@@ -208,6 +187,10 @@ struct Channels {
                              !plan.wire_of(schedule::Traffic::activation_gradient).encodes())) {
       throw OptionError("reef::compress::Channels: one mask, and tensors between stages, or their gradients, stay as they are.\n"
                         "  fix: codecs for both, as Activation<codec::TopK> and ActivationGradient<codec::Dense>.");
+    }
+    if (options.replan.is_on() && !replans) {
+      throw OptionError("reef::compress::Channels: ratios are to be planned again, and no codec between stages has one.\n"
+                        "  fix: Activation<codec::TopK>, or no replan.");
     }
     detail::require_floats(plan);
   }
@@ -226,7 +209,13 @@ struct Channels {
       });
     };
     detail::EncodingCode<Handlers, RankContext, decltype(with_codec)>::add(handlers, context, options.watch, options.ramp,
-                                                                          with_codec);
+                                                                          options.replan.is_on(), with_codec);
+  }
+
+  static void before_step(comm::Progress& progress, const run::StepPlan& plan, const Options& options, run::StepState& state) {
+    if (!options.replan.is_on()) return;
+    detail::replan(progress, plan, options.replan, options.network ? &*options.network : nullptr, state,
+                   [&](const schedule::World& world) { return planned_ratios(plan, options, world); });
   }
 
   static void hash(Hash& hash, const Options& options) {
@@ -236,6 +225,7 @@ struct Channels {
     });
     if (options.one_mask) hash.add("one mask");
     if (options.ramp.steps > 0) hash.add(options.ramp.steps).add(options.ramp.from);
+    if (options.replan.is_on()) options.replan.add_to(hash);
   }
 
 private:
@@ -265,11 +255,12 @@ private:
     each_codec(options, [&](schedule::Traffic traffic, const auto& own) {
       if (traffic != schedule::Traffic::activation) return;
       detail::require_zeros(own);
-      form.bytes = [own, masks = form.masks, ratios = forward.ratios, ramp = options.ramp, all = form.bytes](int index,
-                                                                                                          std::int64_t n) {
+      form.bytes = [own, masks = form.masks, ratios = forward.ratios, ramp = options.ramp, all = form.bytes,
+                    planned = is_replanned(options, traffic, own)](int index, std::int64_t n) {
         const auto at = static_cast<std::size_t>(index);
         const int edge = at < masks.size() ? masks[at] : -1;
-        return all(index, edge < 0 ? n : codec::kept_of(ramp.at(0, with_ratio_of(own, ratios, edge)), n));
+        if (edge < 0 || planned) return all(index, n);
+        return all(index, codec::kept_of(ramp.at(0, with_ratio_of(own, ratios, edge)), n));
       };
       form.exact = form.lossless = false;
     });
@@ -299,12 +290,35 @@ private:
     return own;
   }
 
+  /// The codec's edges have other ratios from time to time, but those of which `choose` says one.
+  template <class Own>
+  static bool is_replanned(const Options& options, schedule::Traffic traffic, const Own& own) {
+    return options.replan.is_on() && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
+  }
+
+  /// By edge, of those that are planned again.
+  static std::vector<double> planned_ratios(const run::StepPlan& plan, const Options& options, const schedule::World& world) {
+    std::vector<double> all(plan.remote_edges.size(), 0);
+    each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
+      if constexpr (codec::has_ratio<Own>) {
+        if (!is_replanned(options, traffic, own)) return;
+        const std::vector<double> of_links =
+            detail::adapted_ratios(plan, world, traffic, codec::ratio_of(own), options.stage_compute);
+        for (std::size_t e = 0; e < all.size(); ++e) {
+          if (plan.wire_of(traffic).ratio(static_cast<int>(e)) == 0) all[e] += of_links[e];  // 0 of the other direction
+        }
+      }
+    });
+    return all;
+  }
+
   template <class Own>
   static std::vector<double> ratios_of(const run::StepPlan& plan, const Options& options, schedule::Traffic traffic,
                                        const Own& own) {
     std::vector<double> ratios;
     if constexpr (codec::has_ratio<Own>) {
-      if (options.network && schedule::is_between_stages(traffic) && codec::takes_ratio(own)) {
+      const bool adapts = options.network && schedule::is_between_stages(traffic) && codec::takes_ratio(own);
+      if (adapts && !is_replanned(options, traffic, own)) {
         ratios = detail::adapted_ratios(plan, *options.network, traffic, codec::ratio_of(own), options.stage_compute);
       }
     }
@@ -338,18 +352,19 @@ private:
 /// using MyTrainer = Trainer<pipeline::OneFOneB<>, compress::AdaTopK>;
 /// \endcode
 ///
-/// | ratios | plan::adatopk, of what a link carries of a micro-batch; an index counted as 2 bytes                       |
-/// | errors | OptionError without a network, or for one of another number of ranks                                      |
+/// | ratios | plan::adatopk, of what a link carries of a micro-batch; an index counted as 2 bytes. With `replan` also    |
+/// |        | later, of links as they are then; a tensor of bf16 takes 4 bytes a number then where all are sent          |
+/// | errors | OptionError without a network or `replan`, or for a network of another number of ranks                    |
 /// | paper  | selects anew on the way back: Channels<Activation<TopK>, ActivationGradient<TopK>> with a network. A small |
 /// |        | GPT does not learn by that: bench/results/compress_frontier.md                                            |
 ///
 /// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5.
 struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::Dense>> {
   static void plan(run::StepPlan& plan, Options options) {
-    if (!options.network) {
+    if (!options.network && !options.replan.is_on()) {
       throw OptionError("reef::compress::AdaTopK: there is no network.\n  why: ratios follow what links take.\n"
-                        "  fix: options.compress.network, measured or as a schedule::World; or Channels with TopK, whose "
-                        "ratio is one for all.");
+                        "  fix: options.compress.network, measured or as a schedule::World; or replan.every, to measure it "
+                        "before the first step and later; or Channels with TopK, whose ratio is one for all.");
     }
     options.one_mask = true;
     Channels::plan(plan, options);

@@ -18,6 +18,7 @@
 #include <reef/core/hash.hpp>
 #include <reef/core/tensor_view.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/run/edge_ratios.hpp>
 #include <reef/run/fold.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/links.hpp>
@@ -47,6 +48,7 @@ struct StepState {
   double learning_rate = 0;
   double next_learning_rate = 0;  ///< of the step after this one
   std::int64_t began = 0;         ///< steps after which ranks last began at the same weights
+  EdgeRatios ratios{};            ///< where a compressor plans them again; else none
 };
 
 /// What the code of one rank's program works on: the program, its memory, its model and its

@@ -62,6 +62,20 @@ std::string text_of_memory(const Trainer<Policies...>& trainer) {
   return "none";
 }
 
+/// Of a plan's edges between stages, that ratios are by.
+inline std::uint64_t hash_of_edges(const run::StepPlan& plan) {
+  Hash hash;
+  for (const graph::RemoteEdge& edge : plan.remote_edges) hash.add(edge.tensor).add(edge.from).add(edge.to);
+  return hash.value();
+}
+
+/// Those that a run had in force; none, where it planned none again or its edges were others.
+inline run::EdgeRatios ratios_of(const io::Json& facts, const run::StepPlan& plan, const io::JsonSource& source) {
+  const auto found = facts.find("ratios");
+  if (found == facts.end() || io::require<std::uint64_t>(*found, "edges", source) != hash_of_edges(plan)) return {};
+  return {io::require<std::int64_t>(*found, "step", source), io::require<std::vector<double>>(*found, "by_edge", source)};
+}
+
 template <class TrainerType>
 void require_same_run(const TrainerType& trainer, const io::Json& facts,
                       const std::string& source) {
@@ -149,6 +163,11 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
                       {"element", std::string(name_of(element_of<T>))},
                       {"gradient", std::string(name_of(trainer.plan().gradient))},
                       {"instruction_set", std::string(device::name_of(device::instruction_set()))}};
+    if (state.ratios.step >= 0) {
+      manifest.facts["ratios"] = {{"edges", hash_of_edges(trainer.plan())},
+                                  {"step", state.ratios.step},
+                                  {"by_edge", state.ratios.by_edge}};
+    }
     for (const std::string& text : texts) {
       for (const io::Json& shard : io::parse_json(text, "a rank's shards")) {
         manifest.shards.push_back(io::shard_from_json(shard, "a rank's shards"));
@@ -295,6 +314,7 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
   std::int64_t committed = 0;
   std::int64_t began = 0;
   std::int64_t updates = 0;
+  run::EdgeRatios ratios;
   comm::CounterState micro_batches;
   io::Json user;
   bool pending = false;
@@ -351,12 +371,14 @@ std::optional<io::Json> resume(Trainer<Policies...>& trainer,
       throw DecodeError("reef::checkpoint::resume: ", source, " has unused micro-batches that do ",
                         "not rise, or reach the next one.\n  fix: ", io::checkpoint_fix);
     }
+    ratios = detail::ratios_of(manifest.facts, trainer.plan(), written);
     user = io::require<io::Json>(manifest.facts, "user", written);
   });
   trainer.set_pending(pending);
   detail::together(trainer.progress(), "reading a checkpoint again",
                    [&] { loader->fill(folder, manifest.shards); });
   trainer.set_progress(committed, micro_batches, began, updates);
+  trainer.set_ratios(std::move(ratios));
   return user;
 }
 

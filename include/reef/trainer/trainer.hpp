@@ -192,6 +192,7 @@ public:
   ///                    now and then, of a fragment:  theta = outer(theta, theta - mean over ranks of w)
   StepResult step() {
     if (!same_weights_) require_same_weights();
+    before_step();
     const Seconds begin = trace::now();
     state_.learning_rate = next_learning_rate();
     const Executable& ran = run_step();
@@ -341,6 +342,8 @@ public:
     if constexpr (periodic) state_.began = pending_ ? began : committed;
     if (counter_) counter_->reset(micro_batches);
   }
+  /// Those that a compressor plans again while training.
+  void set_ratios(run::EdgeRatios ratios) { state_.ratios = std::move(ratios); }
 
   /// The micro-batches of the job that no rank has taken: what a resume gives to set_progress. All ranks. Where
   /// ranks take micro-batches in an order of their own, slow ranks leave some out that come before.
@@ -499,6 +502,7 @@ private:
   }
   [[nodiscard]] bool updates_with(double learning_rate, std::int64_t committed) const;
   [[nodiscard]] double next_learning_rate() const;
+  void before_step();
   /// A weight of this rank.
   struct NotFinite {
     int parameter = -1;  ///< none

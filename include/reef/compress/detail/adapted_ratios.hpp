@@ -13,6 +13,12 @@
 
 namespace reef::inline v0::compress::detail {
 
+/// The planner's dense number has 4 bytes. One of bf16 has 2, and is sent in 4 with an index of 2: three times as many.
+inline int index_bytes_of(const run::StepPlan& plan) { return plan.dag->element == Element::bfloat16 ? 8 : 2; }
+
+/// No ratio but 1 is planned below: a message would not shrink.
+inline double least_ratio(const run::StepPlan& plan) { return (4 + static_cast<double>(index_bytes_of(plan))) / 4; }
+
 /// By remote edge of one direction, its ratio by plan::adatopk, 1 where it is to stay as it is; 0 of other edges. A link is
 /// what one stage sends another of a micro-batch: of replicas the slowest.
 inline std::vector<double> adapted_ratios(const run::StepPlan& plan, const schedule::World& network,
@@ -47,10 +53,8 @@ inline std::vector<double> adapted_ratios(const run::StepPlan& plan, const sched
   }
   std::vector<double> ratios(plan.remote_edges.size(), 0);
   if (links.empty()) return ratios;
-  // The planner's dense number has 4 bytes. One of bf16 has 2, and is sent in 4 with an index of 2: three times as many.
-  const int index_bytes = plan.dag->element == Element::bfloat16 ? 8 : 2;
   const std::vector<double> of_links =
-      plan::adatopk(links, {.ratio = ratio, .index_bytes = index_bytes, .compute = compute}).ratios;
+      plan::adatopk(links, {.ratio = ratio, .index_bytes = index_bytes_of(plan), .compute = compute}).ratios;
   for (std::size_t e = 0; e < ratios.size(); ++e) {
     if (plan.remote_edges[e].gradient == back) ratios[e] = of_links[place.at(stages_of(plan.remote_edges[e]))];
   }

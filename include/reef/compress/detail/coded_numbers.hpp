@@ -5,8 +5,10 @@
 #include <cstring>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include <reef/codec/threads.hpp>
+#include <reef/compress/detail/memories.hpp>
 #include <reef/core/bfloat16.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/units.hpp>
@@ -73,6 +75,23 @@ struct CodedNumbers {
       }
     }
     lane.copy(at, copy, bytes(), away ? device::Copy::to_device : device::Copy::on_host);
+  }
+};
+
+/// Where the messages and numbers of an instruction lie: one, or one for each member of a collective; or several of each
+/// member, of which the next begins where the one before ends.
+struct CodedParts {
+  std::size_t of_each = 1;  ///< messages of a member
+  std::vector<std::int64_t> numbers;   ///< offsets
+  std::vector<std::int64_t> messages;  ///< offsets, as if each took the most that it may
+  std::vector<std::int64_t> state;     ///< offsets
+  std::vector<int> ranks;              ///< from whom
+
+  /// Where a message may lie, if those before end at `behind`.
+  template <class Byte>
+  [[nodiscard]] std::span<Byte> room(std::span<Byte> all, std::size_t part, std::size_t behind) const {
+    const std::size_t at = part % of_each == 0 ? static_cast<std::size_t>(messages[part]) : behind;
+    return all.subspan(at, static_cast<std::size_t>(size_of_part(messages, part)));
   }
 };
 

@@ -22,6 +22,7 @@
 #include <reef/compress/detail/look.hpp>
 #include <reef/compress/detail/masks.hpp>
 #include <reef/compress/detail/memories.hpp>
+#include <reef/compress/detail/replanning.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/views.hpp>
@@ -48,16 +49,18 @@ class EncodingCode {
   using Communication = typename Handlers::Communication;
 
 public:
-  EncodingCode(const RankContext& context, Watch watch, RatioRamp ramp, WithCodec with_codec)
+  EncodingCode(const RankContext& context, Watch watch, RatioRamp ramp, bool replans, WithCodec with_codec)
       : context_(context),
         watch_(std::move(watch)),
         ramp_(ramp),
+        replans_(replans),
         plan_(context.plan()),
         pieces_(run::fragment_pieces(context.plan(), context.rank())),
         with_codec_(std::move(with_codec)) {}
 
-  static void add(Handlers& handlers, const RankContext& context, Watch watch, RatioRamp ramp, WithCodec with_codec) {
-    const auto self = std::make_shared<const EncodingCode>(context, std::move(watch), ramp, std::move(with_codec));
+  static void add(Handlers& handlers, const RankContext& context, Watch watch, RatioRamp ramp, bool replans,
+                  WithCodec with_codec) {
+    const auto self = std::make_shared<const EncodingCode>(context, std::move(watch), ramp, replans, std::move(with_codec));
     const auto on_lane = [&](std::string_view kind, auto make) {
       handlers.on_lane(kind, [self, make](const Instruction& i) { return ((*self).*make)(i); });
     };
@@ -79,23 +82,6 @@ public:
 private:
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  /// Where the messages and numbers of an instruction lie: one, or one for each member of a collective; or several of each
-  /// member, of which the next begins where the one before ends.
-  struct Parts {
-    std::size_t of_each = 1;  ///< messages of a member
-    std::vector<std::int64_t> numbers;   ///< offsets
-    std::vector<std::int64_t> messages;  ///< offsets, as if each took the most that it may
-    std::vector<std::int64_t> state;     ///< offsets
-    std::vector<int> ranks;              ///< from whom
-
-    /// Where a message may lie, if those before end at `behind`.
-    template <class Byte>
-    [[nodiscard]] std::span<Byte> room(std::span<Byte> all, std::size_t part, std::size_t behind) const {
-      const std::size_t at = part % of_each == 0 ? index(messages[part]) : behind;
-      return all.subspan(at, index(size_of_part(messages, part)));
-    }
-  };
-
   /// The parts, one behind the other, of members' numbers.
   [[nodiscard]] std::vector<std::int64_t> split(const Instruction& i, const std::vector<std::int64_t>& members) const {
     std::vector<std::int64_t> all{0};
@@ -108,9 +94,9 @@ private:
 
   /// Of what is encoded: the own numbers, or a part for each owner. Of what is decoded: that of each owner, or the own part of
   /// each member.
-  [[nodiscard]] Parts parts_of(const Instruction& i, std::int64_t count, bool sends) const {
+  [[nodiscard]] CodedParts parts_of(const Instruction& i, std::int64_t count, bool sends) const {
     const run::WireForm& form = plan_.wire_of(i.traffic);
-    Parts parts;
+    CodedParts parts;
     if (i.kind == kinds::encode_in_place) {
       parts.numbers = plan_.buckets[index(i.index)].owners;
     } else if (!i.collective || i.kind == kinds::encode_shard) {
@@ -213,14 +199,21 @@ private:
   }
 
   /// Differences may be decoded in another step than they were encoded in.
-  [[nodiscard]] RatioRamp ramp_of(const Instruction& i) const {
-    return i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_;
+  /// Zeros that arrive are then zeros that were sent, whose gradients are none.
+  template <class Codec>
+  static bool keeps_all(const Codec& codec, std::span<const float> values) {
+    return codec::kept_of(codec, std::ssize(values)) == std::ssize(values);
+  }
+
+  [[nodiscard]] AtStep at_step(const Instruction& i) const {
+    const bool planned = replans_ && schedule::is_between_stages(i.traffic) && plan_.wire_of(i.traffic).ratio(i.index) == 0;
+    return {i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_, context_.state, planned ? i.index : -1};
   }
 
   [[nodiscard]] Code encode(const Instruction& i) const {
     const EncodeView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
-    const Parts parts = parts_of(i, numbers.count, true);
+    const CodedParts parts = parts_of(i, numbers.count, true);
     const std::span<std::byte> messages = context_.template span<std::byte>(view.message.front());
     const Memory memories = memory_of(view);
     const MaskOperands mask = mask_of(i, view);
@@ -233,11 +226,12 @@ private:
           return;
         }
       }
-      code = [=, ramp = ramp_of(i), &state = context_.state, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+      code = [=, at_step = at_step(i), number = number_of(i),
+              place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
         const Memory memory = memories.at(place());
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
-        const auto own = ramp.at(state.committed, codec::for_message(codec, number()));
+        const auto own = at_step(codec::for_message(codec, number()));
         if (mask.reads) {
           const std::span<const float> packed = mask.pack(floats);
           const Bytes used = codec::encode(own, packed, {}, {}, messages, threads_of(lane));
@@ -256,6 +250,7 @@ private:
           end = static_cast<std::size_t>(room.data() - messages.data()) + static_cast<std::size_t>(used);
         }
         if (!mask.writes) return;
+        if (keeps_all(own, floats)) return write_full_mask(floats.size(), mask.bits);
         codec::decode(own, codec::message_in(messages), {}, {}, mask.term, threads_of(lane));
         write_mask(mask.term, mask.bits);
       };
@@ -266,7 +261,7 @@ private:
   [[nodiscard]] Code decode(const Instruction& i) const {
     const DecodeView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
-    const Parts parts = parts_of(i, numbers.count, false);
+    const CodedParts parts = parts_of(i, numbers.count, false);
     const std::span<const std::byte> messages = context_.template span<std::byte>(view.message.front());
     const std::span<float> term =
         coding_of(i).adds ? context_.template span<float>(view.term.front()) : std::span<float>();
@@ -289,11 +284,12 @@ private:
           return;
         }
       }
-      code = [=, ramp = ramp_of(i), &state = context_.state, number = number_of(i), place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+      code = [=, at_step = at_step(i), number = number_of(i),
+              place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
         const Memory memory = memories.at(place());
         lane.settle();
         const std::span<float> floats = numbers.floats();
-        const auto own = ramp.at(state.committed, codec::for_message(codec, number()));
+        const auto own = at_step(codec::for_message(codec, number()));
         if (mask.reads) {
           const std::span<float> packed = mask.term.first(count_of(mask.bits));
           decode_from(own, whose.front(), messages, std::span<const float>(), std::span<float>(), packed,
@@ -314,7 +310,9 @@ private:
             codec::detail::each_number(threads_of(lane), to.size(), [&](std::size_t k) { floats[k] += term[k]; });
           }
         }
-        if (mask.writes) write_mask(floats, mask.bits);
+        if (mask.writes) {
+          keeps_all(own, floats) ? write_full_mask(floats.size(), mask.bits) : write_mask(floats, mask.bits);
+        }
         numbers.take_back(lane);
       };
     });
@@ -324,11 +322,11 @@ private:
   [[nodiscard]] Code encode_in_place(const Instruction& i) const {
     const EncodeInPlaceView view(i);
     const CodedNumbers numbers = numbers_of(i, view.numbers.front(), view.copy);
-    const Parts sent = parts_of(i, numbers.count, true);
-    const Parts received = parts_of(i, numbers.count, false);
+    const CodedParts sent = parts_of(i, numbers.count, true);
+    const CodedParts received = parts_of(i, numbers.count, false);
     const std::span<std::byte> message = context_.template span<std::byte>(view.message.front());
     std::size_t memories = 0;
-    const auto memory_of_side = [&](const Parts& parts) {
+    const auto memory_of_side = [&](const CodedParts& parts) {
       Memory memory;
       if (parts.state.back() == 0) return memory;
       memory.before = context_.template span<float>(view.kept[memories]);
@@ -346,9 +344,9 @@ private:
           return;
         }
       }
-      code = [=, ramp = ramp_of(i), &state = context_.state, number = number_of(i)](Lane& lane) {
+      code = [=, at_step = at_step(i), number = number_of(i)](Lane& lane) {
         numbers.bring(lane);
-        const auto own = ramp.at(state.committed, codec::for_message(codec, number()));
+        const auto own = at_step(codec::for_message(codec, number()));
         for (std::size_t part = 0; part + 1 < sent.numbers.size(); ++part) {
           const std::span<float> floats = part_of(numbers.floats(), sent.numbers, part);
           codec::encode(own, std::span<const float>(floats), at_sender.before_part(sent.state, part),
@@ -383,6 +381,7 @@ private:
   const RankContext& context_;
   Watch watch_;
   RatioRamp ramp_;
+  bool replans_;  ///< ratios of edges, while training
   const run::StepPlan& plan_;
   std::vector<run::FragmentPiece> pieces_;
   WithCodec with_codec_;

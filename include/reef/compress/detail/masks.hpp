@@ -54,6 +54,12 @@ inline void write_mask(std::span<const float> arrived, std::span<std::uint8_t> m
   }
 }
 
+/// All n arrived.
+inline void write_full_mask(std::size_t n, std::span<std::uint8_t> mask) {
+  std::fill(mask.begin(), mask.end(), std::uint8_t{0xff});
+  if (n % 8 != 0) mask.back() = static_cast<std::uint8_t>((1U << (n % 8)) - 1);
+}
+
 inline bool is_masked_in(std::span<const std::uint8_t> mask, std::size_t i) { return (mask[i / 8] >> (i % 8) & 1U) != 0; }
 
 /// The numbers that a mask names, side by side. Returns how many: at most as many as `packed` has.

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include <reef/comm/agreement.hpp>
+#include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/core/policy.hpp>
 #include <reef/core/text.hpp>
 #include <reef/optim/verdict.hpp>
+#include <reef/run/rank_context.hpp>
 #include <reef/run/state_range.hpp>
 #include <reef/run/step_builder.hpp>
 #include <reef/run/step_plan.hpp>
@@ -25,6 +27,8 @@
 /// | plan(plan, options)                  | fills in or refuses a run::StepPlan, of all ranks                |
 /// | reserve(builder)                     | storages that outlive a round, the same for every purpose        |
 /// | add_code(handlers, context, options) | the code of the kinds of instructions that it adds               |
+/// | before_step(progress, plan, options, | between steps, of all ranks before the next step or evaluation:  |
+/// |   state)                             | may communicate, and changes what it is about of run::StepState  |
 /// | state(builder)                       | run::StateRanges that a checkpoint keeps                         |
 /// | hash(hash, options)                  | what ranks must have alike and programs do not show              |
 ///
@@ -65,6 +69,15 @@ void add_code(Handlers& handlers, const RankContext& context, const Options& opt
   } else {
     static_assert(!requires { &P::template add_code<Handlers, RankContext>; },
                   REEF_P4_HOOK_IS_CALLED);
+  }
+}
+
+template <class P>
+void before_step(comm::Progress& progress, const run::StepPlan& plan, const options_of<P>& options, run::StepState& state) {
+  if constexpr (requires { P::before_step(progress, plan, options, state); }) {
+    P::before_step(progress, plan, options, state);
+  } else {
+    static_assert(!requires { &P::before_step; }, REEF_P4_HOOK_IS_CALLED);
   }
 }
 

@@ -279,6 +279,14 @@ double Trainer<Policies...>::next_learning_rate() const {
       "every step.");
 }
 
+template <class... Policies>
+void Trainer<Policies...>::before_step() {
+  detail::hooks::before_step<Optim>(*progress_, plan_, options_.optim, state_);
+  detail::hooks::before_step<Swap>(*progress_, plan_, options_.swap, state_);
+  detail::hooks::before_step<Pipeline>(*progress_, plan_, options_.pipeline, state_);
+  detail::hooks::before_step<Compress>(*progress_, plan_, options_.compress, state_);
+}
+
 /// Runs a step. Overlapping rounds come after their warm-up, and begin with a gradient. Ranks that step
 /// on their own go on with their own weights.
 template <class... Policies>
@@ -323,11 +331,13 @@ double Trainer<Policies...>::evaluate(std::int64_t rounds,
         "reef::Trainer::evaluate: there is no held-out source.\n"
         "  fix: give the constructor one.");
   }
+  before_step();
   gather_committed_weights();
   double weight = 0;
   double loss = 0;
   evaluation_state_.micro_batch = 0;
   evaluation_state_.committed = state_.committed;
+  evaluation_state_.ratios = state_.ratios;
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (round > 0 && proceed && !proceed(round)) break;
     const optim::Verdict verdict = verdict_of(perform(run::Purpose::evaluation));

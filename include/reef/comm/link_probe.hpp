@@ -1,0 +1,46 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <reef/comm/progress.hpp>
+#include <reef/core/units.hpp>
+
+namespace reef::inline v0::comm {
+
+/// What is sent over each link that is probed.
+struct ProbeOptions {
+  Bytes bytes = Bytes{256} << 10;  ///< of the large message, beside one of a byte
+  int repeats = 3;                 ///< of each; the least time counts
+};
+
+/// What messages take over a link: latency + bytes / rate.
+struct ProbedLink {
+  Seconds latency = 0;         ///< half of what the smallest message takes there and back
+  double bytes_per_second = 0;  ///< 0: a large message took no longer than a small one
+};
+
+/// Measures links as they are now, from sender to receiver: a message there, and an answer of a byte.
+///
+///     latency = t(1) / 2      rate = (bytes - 1) / (t(bytes) - t(1))      t: there and back, the least of the repeats
+///
+/// | who    | all ranks, with the same links and options; all get the same result. Blocks                      |
+/// | order  | a rank takes its own one after the other, in the order given: links of other ranks are measured |
+/// |        | meanwhile                                                                                        |
+/// | clocks | of one rank alone                                                                                |
+/// | cost   | `repeats` messages of each of the two sizes, and their answers, for each link                     |
+/// | errors | OptionError for a link of a rank that is not there or with itself, and for options that cannot be |
+///
+/// \code
+/// // given: comm::Progress& progress
+/// const std::vector<comm::ProbedLink> now = comm::probe_links(progress, {{0, 1}, {1, 0}});
+/// const Seconds of_a_megabyte = now[0].latency + 1e6 / now[0].bytes_per_second;
+/// \endcode
+std::vector<ProbedLink> probe_links(Progress& progress, const std::vector<std::pair<int, int>>& links,
+                                    const ProbeOptions& options = {});
+
+}  // namespace reef::inline v0::comm
+
+#ifndef REEF_COMPILED
+#include <reef/comm/link_probe.ipp>
+#endif

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <reef/codec/concept.hpp>
+#include <reef/schedule/program.hpp>
+
+/// \file
+/// The codec of one sort of traffic: what compress::Channels is made of.
+///
+/// \code
+/// #include <reef/codec/blockwise8.hpp>
+/// using Halfway = compress::Activation<codec::Blockwise8>;
+/// static_assert(Halfway::traffic == schedule::Traffic::activation);
+/// \endcode
+
+namespace reef::inline v0::compress {
+
+/// The codec of what tensors between stages carry forward.
+template <codec::any_codec C>
+struct Activation {
+  using Codec = C;
+  static constexpr schedule::Traffic traffic = schedule::Traffic::activation;
+};
+
+/// The codec of their gradients, on the way back.
+template <codec::any_codec C>
+struct ActivationGradient {
+  using Codec = C;
+  static constexpr schedule::Traffic traffic = schedule::Traffic::activation_gradient;
+};
+
+/// The codec of gradients of parameters: on the way to their owners, and of their sums on the way back where an optimizer
+/// brings those to all.
+template <codec::any_codec C>
+struct Gradient {
+  using Codec = C;
+  static constexpr schedule::Traffic traffic = schedule::Traffic::gradient;
+};
+
+/// The codec of weights on the way from their owners.
+template <codec::any_codec C>
+struct Parameter {
+  using Codec = C;
+  static constexpr schedule::Traffic traffic = schedule::Traffic::parameter;
+};
+
+/// The codec of how far ranks have gone on their own: of optim::DiLoCo.
+template <codec::any_codec C>
+struct PseudoGradient {
+  using Codec = C;
+  static constexpr schedule::Traffic traffic = schedule::Traffic::pseudo_gradient;
+};
+
+}  // namespace reef::inline v0::compress

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/codec/adjust.hpp>
+#include <reef/codec/concept.hpp>
+#include <reef/comm/link_probe.hpp>
+#include <reef/comm/progress.hpp>
+#include <reef/compress/detail/adapted_ratios.hpp>
+#include <reef/compress/ratio_ramp.hpp>
+#include <reef/compress/replan.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/run/rank_context.hpp>
+#include <reef/run/step_plan.hpp>
+#include <reef/schedule/world.hpp>
+
+namespace reef::inline v0::compress::detail {
+
+/// The most that a message of n numbers takes at any ratio that may be planned: the fewer are sent the less, but that all of
+/// them need no indices.
+template <codec::has_ratio C>
+[[nodiscard]] Bytes most_bytes_at_any_ratio(const RatioRamp& ramp, const C& format, double least, std::int64_t n) {
+  return std::max(ramp.most_bytes(codec::with_ratio(format, 1), n), ramp.most_bytes(codec::with_ratio(format, least), n));
+}
+
+/// The links between ranks of stages that send each other something, as they are now. Others are not asked for.
+inline schedule::World probed_world(comm::Progress& progress, const run::StepPlan& plan, const comm::ProbeOptions& options) {
+  std::set<std::pair<int, int>> all;
+  for (const graph::RemoteEdge& edge : plan.remote_edges) {
+    const int from = plan.stage_of_segment[static_cast<std::size_t>(edge.from)];
+    const int to = plan.stage_of_segment[static_cast<std::size_t>(edge.to)];
+    for (int replica = 0; replica < plan.topology.replicas; ++replica) {
+      all.emplace(plan.topology.rank(replica, from), plan.topology.rank(replica, to));
+    }
+  }
+  const std::vector<std::pair<int, int>> links(all.begin(), all.end());
+  const std::vector<comm::ProbedLink> found = comm::probe_links(progress, links, options);
+  schedule::World world = schedule::World::uniform(plan.ranks(), {}, {});
+  for (std::size_t l = 0; l < links.size(); ++l) {
+    const auto [from, to] = links[l];
+    world.links[static_cast<std::size_t>(from) * world.machines.size() + static_cast<std::size_t>(to)] = {
+        found[l].latency, found[l].bytes_per_second};
+  }
+  return world;
+}
+
+/// Ratios of that plan's edges: 0, 1, or no less than a plan has.
+inline bool are_possible(const run::StepPlan& plan, const run::EdgeRatios& ratios) {
+  return ratios.step >= 0 && ratios.by_edge.size() == plan.remote_edges.size() &&
+         std::all_of(ratios.by_edge.begin(), ratios.by_edge.end(), [&](double ratio) {
+           return ratio == 0 || ratio == 1 || within(ratio, least_ratio(plan), 1e15);
+         });
+}
+
+inline void require_possible(const run::StepPlan& plan, const Replan& replan) {
+  replan.validate();
+  for (const run::EdgeRatios& ratios : replan.replay) {
+    if (are_possible(plan, ratios)) continue;
+    throw OptionError("reef::compress::Replan: the ratios of step ", ratios.step, " are none of this plan, whose ",
+                      plan.remote_edges.size(), " edges between stages have ratios of 0, 1, or ", least_ratio(plan),
+                      " and more.\n  fix: those that a run of the same model, cuts and topology was told.");
+  }
+}
+
+/// Puts those of the step to come in force. `plan_of(world)`: ratios by edge.
+inline void replan(comm::Progress& progress, const run::StepPlan& plan, const Replan& options,
+                   const schedule::World* network, run::StepState& state,
+                   const std::function<std::vector<double>(const schedule::World&)>& plan_of) {
+  run::EdgeRatios& now = state.ratios;
+  const auto tell = [&] {
+    if (options.told) options.told(now);
+  };
+  if (!options.replay.empty()) {
+    for (const run::EdgeRatios& ratios : options.replay) {
+      if (ratios.step > state.committed || ratios.step <= now.step) continue;
+      now = ratios;
+      tell();
+    }
+    return;
+  }
+  const bool first = !are_possible(plan, now);
+  if (!first && state.committed - now.step < options.every) return;
+  const std::vector<double> planned =
+      plan_of(first && network != nullptr ? *network : probed_world(progress, plan, options.probe));
+  const auto differs = [&](double before, double behind) {
+    return std::abs(behind - before) > options.tolerance * before;
+  };
+  now.step = state.committed;
+  if (!first && std::equal(planned.begin(), planned.end(), now.by_edge.begin(), std::not_fn(differs))) return;
+  now.by_edge = planned;
+  tell();
+}
+
+/// A codec as it is in the step to come.
+class AtStep {
+public:
+  /// `edge`: whose ratio is planned again; -1: none's is.
+  AtStep(const RatioRamp& ramp, const run::StepState& state, int edge) : ramp_(ramp), state_(&state), edge_(edge) {}
+
+  template <codec::any_codec C>
+  [[nodiscard]] C operator()(C format) const {
+    if constexpr (codec::has_ratio<C>) {
+      const auto at = static_cast<std::size_t>(edge_);
+      if (edge_ >= 0 && at < state_->ratios.by_edge.size() && state_->ratios.by_edge[at] >= 1) {
+        format = codec::with_ratio(format, state_->ratios.by_edge[at]);
+      }
+    }
+    return ramp_.at(state_->committed, format);
+  }
+
+private:
+  RatioRamp ramp_;
+  const run::StepState* state_;
+  int edge_;
+};
+
+}  // namespace reef::inline v0::compress::detail

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <reef/comm/link_probe.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/hash.hpp>
+#include <reef/run/edge_ratios.hpp>
+
+namespace reef::inline v0::compress {
+
+/// When the ratios of edges are planned again while a Trainer trains, of links as they are by then.
+///
+/// \code
+/// #include <cstdio>
+/// compress::Replan replan{.every = 100};
+/// std::vector<run::EdgeRatios> log;
+/// replan.told = [&log](const run::EdgeRatios& ratios) { log.push_back(ratios); };
+/// // Another run, with the bits of that one:
+/// const compress::Replan again{.replay = log};
+/// \endcode
+///
+/// | measured | comm::probe_links of the links between stages, after so many committed steps: a few messages each    |
+/// | agreed   | every rank has the same times, and plans the same ratios of them                                      |
+/// | stay     | where no ratio would change by more than `tolerance` of it                                            |
+/// | first    | of Options::network; measured where there is none                                                     |
+/// | bits     | follow from clocks, so from `told` alone: `replay` gives them again, on any network                    |
+/// | room     | for ratios from 1: programs, plans and simulations say the bytes of that, what travels is as many     |
+/// | resume   | a checkpoint has the ratios in force                                                                  |
+/// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio |
+struct Replan {
+  std::int64_t every = 0;  ///< committed steps; 0: never
+  double tolerance = 0.2;
+  comm::ProbeOptions probe{};
+  /// On every rank, before the first step that has them, with each plan that changes them.
+  std::function<void(const run::EdgeRatios&)> told{};
+  /// What `told` was told, by step: nothing is measured then.
+  std::vector<run::EdgeRatios> replay{};
+
+  [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty(); }
+
+  void validate() const {
+    if (every < 0 || !within(tolerance, 0, 1e3)) {
+      throw OptionError("reef::compress::Replan: every ", every, " steps, with a tolerance of ", tolerance,
+                        ".\n  fix: 0 steps, which is never, or more; a tolerance from 0 to 1000.");
+    }
+    for (std::size_t i = 1; i < replay.size(); ++i) {
+      if (replay[i - 1].step < replay[i].step) continue;
+      throw OptionError("reef::compress::Replan: ratios of step ", replay[i].step, " after those of step ", replay[i - 1].step,
+                        ".\n  fix: by step, as they were told.");
+    }
+  }
+
+  void add_to(Hash& hash) const {
+    hash.add(every).add(tolerance).add(probe.bytes).add(probe.repeats);
+    for (const run::EdgeRatios& ratios : replay) {
+      hash.add(ratios.step);
+      for (const double ratio : ratios.by_edge) hash.add(ratio);
+    }
+  }
+};
+
+}  // namespace reef::inline v0::compress

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <reef/core/language.hpp>
+
+namespace reef::inline v0::run {
+
+/// How much messages of each edge between stages are compressed, where that changes while training.
+///
+/// \code
+/// const run::EdgeRatios ratios{.step = 100, .by_edge = {0, 40, 1}};
+/// \endcode
+struct EdgeRatios {
+  std::int64_t step = -1;         ///< committed steps when links were last looked at; -1: never
+  std::vector<double> by_edge{};  ///< by remote edge: 0 where its codec decides, 1 where all numbers are sent
+};
+
+}  // namespace reef::inline v0::run

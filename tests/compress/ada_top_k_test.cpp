@@ -1,0 +1,221 @@
+// Ratios by link: of links as they were, as they are by then, and as a log has them.
+
+#include <reef/compress/replan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <reef/comm/network_shape.hpp>
+#include <reef/compress/channels.hpp>
+#include <reef/optim/adamw.hpp>
+#include <reef/optim/zero1.hpp>
+#include <reef/pipeline/one_f_one_b.hpp>
+#include <reef/trainer/checkpoint.hpp>
+
+#include "../support/small_gpt.hpp"
+
+namespace reef::test {
+namespace {
+
+using Tested = Trainer<pipeline::OneFOneB<>, optim::Zero1<optim::AdamW>, compress::AdaTopK>;
+using Log = std::vector<run::EdgeRatios>;
+
+/// Links of 1 GB/s, but that from a stage to the next of a hundredth.
+schedule::World with_slow_link(int from) {
+  auto network = schedule::World::uniform(world_size(), {}, {.latency = 0, .bytes_per_second = 1e9});
+  network.links[static_cast<std::size_t>(from * world_size() + from + 1)].bytes_per_second = 1e7;
+  return network;
+}
+
+Tested::Options adapted_options() {
+  auto options = small_options<Tested>();
+  options.topology = run::Topology(1, world_size());
+  options.micro_batches = {4};
+  options.compress.activation.ratio = 8;
+  options.compress.network = with_slow_link(world_size() - 2);
+  return options;
+}
+
+int stage_of(const run::StepPlan& plan, int segment) { return plan.stage_of_segment[static_cast<std::size_t>(segment)]; }
+
+/// The largest ratio of what a stage sends the next.
+double ratio_behind(const run::StepPlan& plan, const std::vector<double>& by_edge, int stage) {
+  double largest = 0;
+  for (std::size_t e = 0; e < by_edge.size(); ++e) {
+    const graph::RemoteEdge& edge = plan.remote_edges[e];
+    if (edge.gradient || stage_of(plan, edge.from) != stage || stage_of(plan, edge.to) != stage + 1) continue;
+    largest = std::max(largest, by_edge[e]);
+  }
+  return largest;
+}
+
+/// What a run was told, that of all ranks the same.
+struct Told {
+  explicit Told(Tested::Options& options) {
+    options.compress.replan.told = [this](const run::EdgeRatios& ratios) { log.push_back(ratios); };
+  }
+  Log log{};
+};
+
+bool same(const Log& a, const Log& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const run::EdgeRatios& x, const run::EdgeRatios& y) { return x.step == y.step && x.by_edge == y.by_edge; });
+}
+
+/// The ratios of the network that adapted_options() have, and from step 3 on one in 2 of all edges forward.
+Log changing_log() {
+  auto options = adapted_options();
+  options.compress.replan.every = 1000;
+  Told told(options);
+  train<Tested>(options, 1);
+  Log log = told.log;
+  log.push_back({3, log.front().by_edge});
+  for (double& ratio : log.back().by_edge) ratio = ratio == 0 ? 0 : 2;
+  return log;
+}
+
+/// Of a pipeline whose last link is a hundred times slower than the others: only that is shrunk, and by as much as is asked.
+TEST(AdaTopK, shrinks_slow_links_and_leaves_fast_ones_as_they_are) {
+  if (world_size() < 3) GTEST_SKIP() << "one link is the slowest";
+  auto options = adapted_options();
+  options.compress.network.reset();
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  EXPECT_THROW(Tested::planned(model, options, world_size()), OptionError) << "without a network";
+  const int last = world_size() - 1;
+  options.compress.network = with_slow_link(last - 1);
+  const comm::Communicator world;
+  auto trainer = small_trainer<Tested>(options, world);
+  const run::StepPlan& plan = trainer.plan();
+  int shrunk = 0;
+  for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {
+    const graph::RemoteEdge& edge = plan.remote_edges[e];
+    const auto traffic = edge.gradient ? schedule::Traffic::activation_gradient : schedule::Traffic::activation;
+    const double ratio = plan.wire_of(traffic).ratio(static_cast<int>(e));
+    const bool slow = stage_of(plan, edge.from) == last - 1 && stage_of(plan, edge.to) == last && !edge.gradient;
+    if (slow) {
+      EXPECT_GE(ratio, 8);
+      ++shrunk;
+    } else if (!edge.gradient) {
+      EXPECT_EQ(ratio, 1) << "what takes a hundredth is no slower as it is";
+    }
+  }
+  EXPECT_GT(shrunk, 0);
+  EXPECT_TRUE(std::isfinite(trainer.step().loss));
+}
+
+TEST(Replan, of_links_that_stay_changes_no_bit) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  auto options = adapted_options();
+  const auto plain = train<Tested>(options, 4);
+  options.compress.replan.every = 1000;
+  Told told(options);
+  EXPECT_TRUE(train<Tested>(options, 4) == plain);
+  ASSERT_EQ(told.log.size(), 1U) << "before the first step";
+  EXPECT_EQ(told.log.front().step, 0);
+}
+
+TEST(Replan, in_a_log_is_in_force_from_its_step_on) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  auto options = adapted_options();
+  const auto plain = train<Tested>(options, 3);
+  options.compress.replan.replay = changing_log();
+  Told told(options);
+  auto trainer = small_trainer<Tested>(options, world);
+  EXPECT_TRUE(outcome_of(trainer, 3) == plain);
+  const auto wire = [&] { return trainer.links().of(schedule::Traffic::activation).wire(); };
+  const auto raw = [&] { return trainer.links().of(schedule::Traffic::activation).raw; };
+  const Bytes wire_before = wire();
+  const Bytes raw_before = raw();
+  trainer.step();
+  if (world.rank() == world.size() - 2) {
+    const double ratio = static_cast<double>(raw() - raw_before) / static_cast<double>(wire() - wire_before);
+    EXPECT_LT(ratio, 2);
+    EXPECT_GT(ratio, 1.6) << "half of the numbers, a bit for each, and heads";
+  }
+  EXPECT_TRUE(same(told.log, options.compress.replan.replay));
+}
+
+TEST(Replan, in_a_log_gives_the_same_bits_by_any_transport_and_behind_a_resume) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  const SharedFolder folder("replan");
+  auto options = adapted_options();
+  options.compress.replan.replay = changing_log();
+  const auto undisturbed = train<Tested>(options, 6);
+  auto behind_a_link = options;
+  behind_a_link.communication.piece_bytes = 512;
+  behind_a_link.device.memory_bytes = Bytes{64} << 20;
+  behind_a_link.device.link_bytes_per_second = 4e9;
+  EXPECT_TRUE(train<Tested>(behind_a_link, 6) == undisturbed);
+  for (const int saved_at : {2, 4}) {
+    auto trainer = small_trainer<Tested>(options, world);
+    for (int step = 0; step < saved_at; ++step) trainer.step();
+    checkpoint::save(trainer, folder.path() / std::to_string(saved_at));
+    const double loss = trainer.evaluate(1);
+    auto resumed = small_trainer<Tested>(options, world);
+    checkpoint::resume(resumed, folder.path() / std::to_string(saved_at));
+    EXPECT_EQ(resumed.evaluate(1), loss);
+    EXPECT_TRUE(outcome_of(resumed, 6 - saved_at).weights == undisturbed.weights) << saved_at;
+  }
+}
+
+/// It was the last link that was slow when training began, and is the first by now.
+TEST(Replan, follows_links_as_they_are_and_its_log_has_its_bits) {
+  if (world_size() < 3) GTEST_SKIP() << "one link is the slowest";
+  auto options = adapted_options();
+  options.compress.replan = {.every = 2, .probe = {.bytes = Bytes{64} << 10}};
+  const auto cells = static_cast<std::size_t>(world_size() * world_size());
+  std::vector<double> bandwidth(cells, 1e12);
+  bandwidth[1] = 5e5;  // from rank 0 to rank 1
+  options.communication.network = comm::NetworkShape(world_size(), std::vector<Seconds>(cells, 0), bandwidth);
+  Told told(options);
+  const auto measured = train<Tested>(options, 5);
+  ASSERT_GE(told.log.size(), 2U);
+  const comm::Communicator world;
+  auto again = adapted_options();
+  again.compress.network.reset();
+  again.compress.replan.replay = told.log;
+  auto trainer = small_trainer<Tested>(again, world);
+  EXPECT_TRUE(outcome_of(trainer, 5) == measured);
+  const int last = world_size() - 2;
+  const auto ratio = [&](std::size_t at, int stage) { return ratio_behind(trainer.plan(), told.log[at].by_edge, stage); };
+  EXPECT_EQ(told.log[0].step, 0);
+  EXPECT_GT(ratio(0, last), ratio(0, 0));
+  EXPECT_EQ(told.log[1].step, 2);
+  EXPECT_LT(ratio(1, last), ratio(1, 0));
+}
+
+TEST(Replan, is_refused_where_nothing_follows_from_it_or_a_log_is_anothers) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  const auto planned = [&](const compress::Replan& replan) {
+    auto options = adapted_options();
+    options.compress.replan = replan;
+    return Tested::planned(model, options, world_size());
+  };
+  const Log log = changing_log();
+  EXPECT_NO_THROW(planned({.replay = log}));
+  EXPECT_THROW(planned({.every = -1}), OptionError);
+  EXPECT_THROW(planned({.replay = {log[1], log[0]}}), OptionError) << "not by step";
+  EXPECT_THROW(planned({.replay = {{0, {8}}}}), OptionError) << "of another plan";
+  Log less = log;
+  less.front().by_edge.assign(less.front().by_edge.size(), 1.2);
+  EXPECT_THROW(planned({.replay = less}), OptionError) << "for which there may be no room";
+  auto options = adapted_options();
+  options.compress.replan.every = 10;
+  options.compress.choose = [](const compress::Carried& carried) {
+    return carried.traffic == schedule::Traffic::activation ? std::optional(1.0) : std::nullopt;
+  };
+  EXPECT_NO_THROW(Tested::planned(model, options, world_size())) << "each is chosen";
+}
+
+}  // namespace
+}  // namespace reef::test
