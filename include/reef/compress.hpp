@@ -3,11 +3,13 @@
 /// \file
 /// Everything in compress/: the policies of the form in which values travel.
 
+#include <reef/compress/ada_top_k.hpp>
 #include <reef/compress/carried.hpp>
 #include <reef/compress/channel.hpp>
 #include <reef/compress/channels.hpp>
 #include <reef/compress/concept.hpp>
 #include <reef/compress/dense.hpp>
+#include <reef/compress/everywhere.hpp>
 #include <reef/compress/kinds.hpp>
 #include <reef/compress/ratio_ramp.hpp>
 #include <reef/compress/replan.hpp>

@@ -1,6 +1,6 @@
 // Ratios by link: of links as they were, as they are by then, and as a log has them.
 
-#include <reef/compress/replan.hpp>
+#include <reef/compress/ada_top_k.hpp>
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <reef/comm/network_shape.hpp>
-#include <reef/compress/channels.hpp>
+#include <reef/compress/replan.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/zero1.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>

@@ -25,6 +25,7 @@
 #include <reef/codec/dense.hpp>
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/top_k.hpp>
+#include <reef/compress/everywhere.hpp>
 #include <reef/core/hash.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
@@ -288,6 +289,19 @@ TEST(Channels, that_lose_nothing_change_no_bit_of_replicas_of_stages) {
   EXPECT_EQ(train<ReplicatedStages>(chosen_options("blockwise8", "blockwise8")) == plain, world_size() == 1);
 }
 
+/// Weights go as they are where the codec leaves some out.
+TEST(Everywhere, is_each_channel_that_there_is_and_that_a_codec_may_carry) {
+  using Tested = Staged<compress::Everywhere<codec::Chosen>>;
+  for (const auto& [codec, of_parameters] : {std::pair{"blockwise8", "blockwise8"}, {"ef+top-k:4", "none"}}) {
+    const auto of_each = chosen_options(codec, of_parameters);
+    auto options = small_options<Tested>();
+    options.topology = of_each.topology;
+    options.micro_batches = of_each.micro_batches;
+    options.compress = codec::Chosen::of(codec);
+    EXPECT_TRUE(train<Tested>(options) == train<ReplicatedStages>(of_each)) << codec;
+  }
+}
+
 /// A weight that is not sent would be 0.
 TEST(Channels, refuse_codecs_of_weights_that_leave_some_out_or_remember) {
   const auto model = nn::gpt<device::Host, float>(small_config(), 1);
@@ -316,6 +330,40 @@ TEST(Channels, forget_what_another_codec_remembered) {
     EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; })) << range.name;
   }
   EXPECT_EQ(memories > 0, world_size() > 1);
+}
+
+/// What was left out of an element's gradient is that element's, in whatever bucket it is.
+TEST(Channels, remember_what_is_of_elements_however_a_model_is_cut) {
+  const comm::Communicator world;
+  const SharedFolder folder("other-buckets");
+  const auto by_element = [](ReplicatedStages& trainer) {
+    std::map<std::string, std::map<std::int64_t, float>> all;
+    for (const auto& range : trainer.state_ranges()) {
+      if (!range.memory) continue;
+      const std::vector<float> numbers = trainer.state(range);
+      for (std::size_t i = 0; i < numbers.size(); ++i) all[range.name][range.begin + static_cast<std::int64_t>(i)] = numbers[i];
+    }
+    return all;
+  };
+  auto options = chosen_options("none");
+  options.compress.gradient = codec::Chosen::of("ef+top-k:4");
+  auto trainer = small_trainer<ReplicatedStages>(options, world);
+  for (int step = 0; step < 2; ++step) trainer.step();
+  checkpoint::save(trainer, folder.path());
+  options.bucket_bytes = 20'000;
+  auto other = small_trainer<ReplicatedStages>(options, world);
+  checkpoint::resume(other, folder.path());
+  const auto before = by_element(trainer);
+  auto behind = by_element(other);
+  ASSERT_EQ(before.size(), behind.size());
+  EXPECT_EQ(before.empty(), trainer.plan().topology.replicas == 1);
+  EXPECT_NE(trainer.plan().buckets.size(), other.plan().buckets.size());
+  for (const auto& [name, elements] : before) {
+    if (name.find("shared") != std::string::npos) continue;  // an owner's, of whom there are others
+    EXPECT_TRUE(std::any_of(elements.begin(), elements.end(), [](const auto& element) { return element.second != 0; })) << name;
+    for (const auto& [element, number] : elements) EXPECT_EQ(behind[name][element], number) << name << ", " << element;
+  }
+  EXPECT_TRUE(std::isfinite(other.step().loss));
 }
 
 TEST(Channels, draw_other_numbers_in_each_step_and_the_same_on_all_ranks) {

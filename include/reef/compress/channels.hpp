@@ -151,10 +151,18 @@ struct Channels {
   };
 
   static void plan(run::StepPlan& plan, const Options& options) {
+    plan_if(plan, options, [](schedule::Traffic, const auto&) { return true; });
+  }
+
+protected:
+  /// Of the channels for which `wanted(traffic, codec)`; the others stay as they are.
+  template <class Wanted>
+  static void plan_if(run::StepPlan& plan, const Options& options, const Wanted& wanted) {
     options.ramp.validate();
     detail::require_possible(plan, options.replan);
     bool replans = false;
     each_codec(options, [&]<class Own>(schedule::Traffic traffic, const Own& own) {
+      if (!wanted(traffic, own)) return;
       detail::require_traffic(plan, traffic, codec::text_of(own));
       run::WireForm& form = plan.wire[static_cast<std::size_t>(traffic)];
       static_cast<void>(own.encoded_bytes(1));  // throws what its members are not to be
@@ -180,6 +188,7 @@ struct Channels {
       if (codec::received_state_of(own, 1) > 0) {
         form.received_state = [own](int, std::int64_t n) { return codec::received_state_of(own, n); };
       }
+      form.by_element = detail::remembers_elements(form, traffic);
       if (options.one_mask && traffic == schedule::Traffic::activation_gradient) mask(plan, form, options, own);
       if (traffic == schedule::Traffic::parameter && !form.lossless) plan.own_master = true;
     });
@@ -195,6 +204,7 @@ struct Channels {
     detail::require_floats(plan);
   }
 
+public:
   static void reserve(run::StepBuilder& builder) { detail::reserve_memories(builder); }
   static void add(run::StepBuilder& builder) { detail::Encoder(builder).run(); }
   static std::vector<run::StateRange> state(const run::StepBuilder& builder) {
@@ -341,36 +351,6 @@ private:
   }
 };
 
-/// Top-k of tensors between stages, of each link as much as it needs: no link takes longer than the slowest does at the
-/// codec's ratio, and none loses more than it must for that. What goes back has the mask of what went forward, whatever
-/// Options::one_mask says.
-///
-/// \code
-/// compress::AdaTopK::Options options;
-/// options.network = schedule::World::uniform(4, {}, {.latency = 0.01, .bytes_per_second = 1e7});
-/// options.activation.ratio = 10;
-/// using MyTrainer = Trainer<pipeline::OneFOneB<>, compress::AdaTopK>;
-/// \endcode
-///
-/// | ratios | plan::adatopk, of what a link carries of a micro-batch; an index counted as 2 bytes. With `replan` also    |
-/// |        | later, of links as they are then; a tensor of bf16 takes 4 bytes a number then where all are sent          |
-/// | errors | OptionError without a network or `replan`, or for a network of another number of ranks                    |
-/// | paper  | selects anew on the way back: Channels<Activation<TopK>, ActivationGradient<TopK>> with a network. A small |
-/// |        | GPT does not learn by that: bench/results/compress_frontier.md                                            |
-///
-/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 5.
-struct AdaTopK : Channels<Activation<codec::TopK>, ActivationGradient<codec::Dense>> {
-  static void plan(run::StepPlan& plan, Options options) {
-    if (!options.network && !options.replan.is_on()) {
-      throw OptionError("reef::compress::AdaTopK: there is no network.\n  why: ratios follow what links take.\n"
-                        "  fix: options.compress.network, measured or as a schedule::World; or replan.every, to measure it "
-                        "before the first step and later; or Channels with TopK, whose ratio is one for all.");
-    }
-    options.one_mask = true;
-    Channels::plan(plan, options);
-  }
-};
-
-static_assert(compressor_policy<Channels<Gradient<codec::TopK>>> && compressor_policy<AdaTopK>);
+static_assert(compressor_policy<Channels<Gradient<codec::TopK>>>);
 
 }  // namespace reef::inline v0::compress

@@ -13,7 +13,7 @@ namespace reef::inline v0::compress {
 ///
 /// | facts  | `lossless`: what arrives is what was sent, bit for bit; `payload`: its form |
 /// | laws   | a lossless compressor changes no bit of a step                              |
-/// | models | Dense, Channels, AdaTopK                                                    |
+/// | models | Dense, Channels, Everywhere, AdaTopK                                        |
 ///
 /// \code
 /// #include <cstdio>

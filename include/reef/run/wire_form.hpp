@@ -25,6 +25,7 @@ struct WireForm {
   std::function<Bytes(int index, std::int64_t n)> bytes{};  ///< the most that they take; empty: as in memory
   std::function<std::int64_t(int index, std::int64_t n)> state{};           ///< what the sender remembers of them
   std::function<std::int64_t(int index, std::int64_t n)> received_state{};  ///< what the receiver does
+  bool by_element = false;  ///< these are a number for each of a bucket's, and belong to it wherever it is cut
   std::string codec{};   ///< what it is, for errors and for checkpoints
   bool exact = true;     ///< they take as many bytes whatever they are
   bool lossless = true;  ///< what arrives is what was sent, bit for bit

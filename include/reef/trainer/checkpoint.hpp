@@ -34,20 +34,33 @@ namespace reef::inline v0::checkpoint {
 
 namespace detail {
 
-/// The same where what codecs remember of messages can be taken over: as many replicas, or a process that stands for as many,
-/// of a model that is cut alike.
+/// Of a plan's edges between stages.
+inline std::uint64_t hash_of_edges(const run::StepPlan& plan) {
+  Hash hash;
+  for (const graph::RemoteEdge& edge : plan.remote_edges) hash.add(edge.tensor).add(edge.from).add(edge.to);
+  return hash.value();
+}
+
+/// The same where what codecs remember of messages can be taken over: as many replicas, or a process that stands for as many;
+/// of what is not remembered by elements, of a model that is cut alike.
 template <class... Policies>
 std::string text_of_memory(const Trainer<Policies...>& trainer) {
   const run::StepPlan& plan = trainer.plan();
   Hash cuts;
-  for (const run::Bucket& bucket : plan.buckets) cuts.add(bucket.begin).add(bucket.end);
-  for (const graph::RemoteEdge& edge : plan.remote_edges) cuts.add(edge.tensor).add(edge.from).add(edge.to);
   if (run::gathers_differences(plan)) cuts.add(plan.outer_schedule.fragments);
   bool remembers = false;
   for (std::size_t t = 0; t < plan.wire.size(); ++t) {
     const run::WireForm& form = plan.wire[t];
     cuts.add(plan.gathers[t] ? 1 : 0).add(form.codec);
     for (const double ratio : form.ratios) cuts.add(ratio);
+    if (form.state || form.received_state) {
+      const auto traffic = static_cast<schedule::Traffic>(t);
+      if (schedule::is_between_stages(traffic)) {
+        cuts.add(hash_of_edges(plan));
+      } else if (!form.by_element) {
+        for (const run::Bucket& bucket : plan.buckets) cuts.add(bucket.begin).add(bucket.end);
+      }
+    }
     if (form.period > 0) {
       cuts.add(form.period);
       for (const int count : plan.micro_batches) cuts.add(count);
@@ -60,13 +73,6 @@ std::string text_of_memory(const Trainer<Policies...>& trainer) {
   }
   if (remembers) return concat(std::max(plan.topology.replicas, plan.virtual_ranks), " ranks, plan ", cuts.value());
   return "none";
-}
-
-/// Of a plan's edges between stages, that ratios are by.
-inline std::uint64_t hash_of_edges(const run::StepPlan& plan) {
-  Hash hash;
-  for (const graph::RemoteEdge& edge : plan.remote_edges) hash.add(edge.tensor).add(edge.from).add(edge.to);
-  return hash.value();
 }
 
 /// Those that a run had in force; none, where it planned none again or its edges were others.

@@ -20,16 +20,17 @@
 
 namespace reef::inline v0::compress::detail {
 
+/// The optimizer sends that; what is between stages is where there are some.
+inline bool travels(const run::StepPlan& plan, schedule::Traffic traffic) {
+  using schedule::Traffic;
+  if (schedule::is_between_stages(traffic)) return true;
+  return plan.gathers_of(traffic) || (traffic == Traffic::gradient && plan.gathers_of(Traffic::parameter));
+}
+
 /// Throws OptionError where no optimizer sends what is to be encoded.
 inline void require_traffic(const run::StepPlan& plan, schedule::Traffic traffic, const std::string& codec) {
   using schedule::Traffic;
-  const bool weights = plan.gathers_of(Traffic::parameter);
-  const bool sums = weights || plan.gathers_of(Traffic::gradient);
-  const bool outer = plan.gathers_of(Traffic::pseudo_gradient);
-  if ((traffic != Traffic::gradient || sums) && (traffic != Traffic::parameter || weights) &&
-      (traffic != Traffic::pseudo_gradient || outer)) {
-    return;
-  }
+  if (travels(plan, traffic)) return;
   throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
                     ".\n  why: this optimizer sends none of that.\n  fix: leave the channel as it is, or ",
                     traffic == Traffic::parameter  ? "an optimizer whose weights are sharded, as optim::Zero1."
@@ -52,20 +53,23 @@ void add_message(Hash& hash, const C& format) {
   hash.add(std::string_view(reinterpret_cast<const char*>(used.data()), used.size()));
 }
 
-/// Throws OptionError for a codec that sends some of many numbers, or what they changed by.
+/// A codec that sends every number, and not what it changed by.
+template <codec::any_codec C>
+bool sends_all_numbers(const C& format) {
+  constexpr std::int64_t n = 256;
+  if (codec::state_of(format, n) != 0 || codec::received_state_of(format, n) != 0) return false;
+  const std::vector<float> ones(n, 1.0F);
+  std::vector<float> decoded(n);
+  std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
+  codec::encode(format, std::span<const float>(ones), {}, {}, message);
+  codec::decode(format, codec::message_in(message), {}, {}, decoded);
+  return std::find(decoded.begin(), decoded.end(), 0.0F) == decoded.end();
+}
+
+/// Throws OptionError for another.
 template <codec::any_codec C>
 void require_all_numbers(const C& format) {
-  constexpr std::int64_t n = 256;
-  bool whole = codec::state_of(format, n) == 0 && codec::received_state_of(format, n) == 0;
-  if (whole) {
-    const std::vector<float> ones(n, 1.0F);
-    std::vector<float> decoded(n);
-    std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(n)));
-    codec::encode(format, std::span<const float>(ones), {}, {}, message);
-    codec::decode(format, codec::message_in(message), {}, {}, decoded);
-    whole = std::find(decoded.begin(), decoded.end(), 0.0F) == decoded.end();
-  }
-  if (whole) return;
+  if (sends_all_numbers(format)) return;
   throw OptionError("reef::compress::Channels: weights are to go by ", codec::text_of(format),
                     ".\n  why: ranks get weights, not what they changed by: one that is not sent would be 0.\n"
                     "  fix: a codec that sends every number and remembers nothing, as Bf16 or Blockwise8.");

@@ -25,11 +25,11 @@ using schedule::Traffic;
 enum class Side : std::uint8_t { sent, received, shared, taken };
 
 /// What a codec of this rank remembers from step to step. In a checkpoint it is in pieces that are alike whether ranks are
-/// processes or one process stands for them.
+/// processes or one process stands for them; of what has a number for each of the model's it is by those, however they are cut.
 struct Memory {
   struct Piece {
     int rank = -1;           ///< whose: a replica, or one that the process stands for; -1: of none alone
-    std::int64_t begin = 0;  ///< among what the owners of a bucket have
+    std::int64_t begin = 0;  ///< among what the owners of a bucket have, or of by_element in the flat parameter layout
     std::int64_t numbers = 0;
   };
 
@@ -39,6 +39,7 @@ struct Memory {
   int fold = 0;   ///< of a process that stands for several ranks; of an edge whose samples come again, the micro-batch
   std::vector<Piece> pieces{};  ///< one behind the other
   std::string place{};          ///< in names, of what is not numbered alike on all stages; else empty
+  bool by_element = false;      ///< pieces are of elements of the flat parameter layout
 
   using Key = std::tuple<Traffic, int, Side, int>;
   [[nodiscard]] Key key() const { return {traffic, index, side, fold}; }
@@ -50,9 +51,12 @@ struct Memory {
   [[nodiscard]] std::string name() const {
     constexpr std::string_view sides[]{"sent", "received", "shared", "taken"};
     const std::string at = place.empty() ? std::to_string(index) : place;
-    return concat("memory.", schedule::name_of(traffic), ".", at, ".", sides[static_cast<std::size_t>(side)]);
+    const std::string of = concat("memory.", schedule::name_of(traffic), ".");
+    return (by_element ? of : concat(of, at, ".")) + std::string(sides[static_cast<std::size_t>(side)]);
   }
-  [[nodiscard]] std::string storage_name() const { return concat(name(), " of fold ", fold); }
+  [[nodiscard]] std::string storage_name() const {
+    return concat(name(), by_element ? concat(" of bucket ", index) : std::string(), " of fold ", fold);
+  }
 };
 
 /// Throws OptionError where what is sent is not of the same samples again after so many steps; 0: it need not be.
@@ -94,6 +98,16 @@ inline std::vector<std::int64_t> parts_within(const std::vector<run::FragmentPie
   return {0, n};
 }
 
+/// What is remembered of gradients or weights is a number for each, of a codec alike for all: it is theirs, whatever bucket
+/// they are in.
+inline bool remembers_elements(const run::WireForm& form, Traffic traffic) {
+  if (schedule::is_between_stages(traffic) || traffic == Traffic::pseudo_gradient) return false;
+  const auto by_element = [](const auto& state) {
+    return !state || (state(0, 1) == 1 && state(0, 7) == 7 && state(0, 1000) == 1000);
+  };
+  return form.ratios.empty() && by_element(form.state) && by_element(form.received_state);
+}
+
 /// The most that what a member has of n numbers takes, encoded.
 inline std::int64_t most_bytes(const run::StepPlan& plan, const std::vector<run::FragmentPiece>& pieces, Traffic traffic,
                                int index, std::int64_t n) {
@@ -112,7 +126,7 @@ inline void add_memories_of_differences(std::vector<Memory>& all, const run::Ste
     const auto index = static_cast<int>(p);
     const auto add = [&](Side side, int rank, std::int64_t numbers) {
       all.push_back({Traffic::pseudo_gradient, index, side, 0, {{rank, 0, numbers}},
-                     concat(pieces[p].bucket, ".fragment.", pieces[p].fragment)});
+                     concat(pieces[p].bucket, ".fragment.", pieces[p].fragment), false});
     };
     const auto of_one = [&](const auto& state) {
       return places_of(pieces[p].parameters, [&](std::int64_t n) { return state(index, n); }).back();
@@ -127,7 +141,9 @@ inline std::vector<Memory> memories_of(const run::StepBuilder& builder) {
   const run::StepPlan& plan = builder.plan;
   std::vector<Memory> all;
   const auto add = [&](Traffic traffic, int index, Side side, int fold, std::vector<Memory::Piece> pieces) {
-    all.push_back({traffic, index, side, fold, std::move(pieces), {}});
+    const bool by_element = plan.wire_of(traffic).by_element;
+    for (Memory::Piece& piece : pieces) piece.begin += by_element ? plan.buckets[static_cast<std::size_t>(index)].begin : 0;
+    all.push_back({traffic, index, side, fold, std::move(pieces), {}, by_element});
   };
   const int replica = plan.topology.replica_of(builder.rank());
   for (std::size_t e = 0; e < plan.remote_edges.size(); ++e) {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <reef/codec/concept.hpp>
+#include <reef/codec/top_k.hpp>
+#include <reef/compress/channels.hpp>
+
+namespace reef::inline v0::compress {
+
+/// One codec for all that the composition sends and the codec may carry: tensors between stages and their gradients,
+/// gradients and differences of outer steps, and weights where it sends every number and remembers none.
+///
+/// \code
+/// using MyTrainer = Trainer<compress::Everywhere<codec::TopK>, optim::Zero1<optim::AdamW>>;
+/// MyTrainer::Options options;
+/// options.compress = codec::TopK{.ratio = 10};
+/// options.compress.gradient.ratio = 100;
+/// \endcode
+///
+/// | errors | none for a channel that nothing is sent on: it is left as it is; else those of Channels |
+template <codec::any_codec C>
+struct Everywhere : Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, Parameter<C>, PseudoGradient<C>> {
+  using All = Channels<Activation<C>, ActivationGradient<C>, Gradient<C>, Parameter<C>, PseudoGradient<C>>;
+  static constexpr Payload payload = Payload::dense;  // which are encoded, a plan says
+
+  struct Options : All::Options {
+    Options(const C& codec = {}) {
+      this->activation = this->activation_gradient = this->gradient = this->parameter = this->pseudo_gradient = codec;
+    }
+  };
+
+  static void plan(run::StepPlan& plan, const Options& options) {
+    All::plan_if(plan, options, [&plan](schedule::Traffic traffic, const auto& own) {
+      return detail::travels(plan, traffic) && (traffic != schedule::Traffic::parameter || detail::sends_all_numbers(own));
+    });
+  }
+};
+
+static_assert(compressor_policy<Everywhere<codec::TopK>>);
+
+}  // namespace reef::inline v0::compress
