@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <reef/comm/link_probe.hpp>
+#include <reef/compress/carried.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
 #include <reef/core/hash.hpp>
@@ -31,7 +33,9 @@ namespace reef::inline v0::compress {
 /// | bits     | follow from clocks, so from `told` alone: `replay` gives them again, on any network                    |
 /// | room     | for ratios from 1: programs, plans and simulations say the bytes of that, what travels is as many     |
 /// | resume   | a checkpoint has the ratios in force                                                                  |
-/// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio |
+/// | choose   | asked of each edge before each step, in place of links and of a log: every rank says the same          |
+/// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio; |
+/// |          | from a step, before anything of it has run, for a ratio that `choose` may not say                      |
 struct Replan {
   std::int64_t every = 0;  ///< committed steps; 0: never
   double tolerance = 0.2;
@@ -40,13 +44,19 @@ struct Replan {
   std::function<void(const run::EdgeRatios&)> told{};
   /// What `told` was told, by step: nothing is measured then.
   std::vector<run::EdgeRatios> replay{};
+  /// The ratio of an edge in the step that comes after so many committed ones: 1, at which all numbers are sent, or one of those
+  /// that are planned, from 1.5 (of bf16 from 3); nothing: the codec's own.
+  std::function<std::optional<double>(const Carried&, std::int64_t step)> choose{};
 
-  [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty(); }
+  [[nodiscard]] bool is_on() const { return every > 0 || !replay.empty() || choose; }
 
   void validate() const {
     if (every < 0 || !within(tolerance, 0, 1e3)) {
       throw OptionError("reef::compress::Replan: every ", every, " steps, with a tolerance of ", tolerance,
                         ".\n  fix: 0 steps, which is never, or more; a tolerance from 0 to 1000.");
+    }
+    if (choose && (every > 0 || !replay.empty())) {
+      throw OptionError("reef::compress::Replan: ratios are chosen by step, and planned or in a log.\n  fix: one of these.");
     }
     for (std::size_t i = 1; i < replay.size(); ++i) {
       if (replay[i - 1].step < replay[i].step) continue;
@@ -56,7 +66,7 @@ struct Replan {
   }
 
   void add_to(Hash& hash) const {
-    hash.add(every).add(tolerance).add(probe.bytes).add(probe.repeats);
+    hash.add(every).add(tolerance).add(probe.bytes).add(probe.repeats).add(choose ? 1 : 0);
     for (const run::EdgeRatios& ratios : replay) {
       hash.add(ratios.step);
       for (const double ratio : ratios.by_edge) hash.add(ratio);

@@ -70,6 +70,19 @@ inline void require_possible(const run::StepPlan& plan, const Replan& replan) {
   }
 }
 
+/// What `choose` says of each edge.
+inline run::EdgeRatios chosen_ratios(const run::StepPlan& plan, const Replan& options, std::int64_t step) {
+  run::EdgeRatios ratios{step, std::vector<double>(plan.remote_edges.size(), 0)};
+  for (const Traffic traffic : {Traffic::activation, Traffic::activation_gradient}) {
+    for (const Carried& carried : carried_by(plan, traffic)) {
+      ratios.by_edge[static_cast<std::size_t>(carried.index)] = options.choose(carried, step).value_or(0);
+    }
+  }
+  if (are_possible(plan, ratios)) return ratios;
+  throw OptionError("reef::compress::Replan: a ratio that was chosen for step ", step + 1, " is not 1, nor from ", least_ratio(plan),
+                    " on.\n  state: nothing of that step has run.\n  fix: one of those, or nothing for the codec's own.");
+}
+
 /// Puts those of the step to come in force. `plan_of(world)`: ratios by edge.
 inline void replan(comm::Progress& progress, const run::StepPlan& plan, const Replan& options,
                    const schedule::World* network, run::StepState& state,
@@ -78,6 +91,10 @@ inline void replan(comm::Progress& progress, const run::StepPlan& plan, const Re
   const auto tell = [&] {
     if (options.told) options.told(now);
   };
+  if (options.choose) {
+    now = chosen_ratios(plan, options, state.committed);
+    return;
+  }
   if (!options.replay.empty()) {
     for (const run::EdgeRatios& ratios : options.replay) {
       if (ratios.step > state.committed || ratios.step <= now.step) continue;
