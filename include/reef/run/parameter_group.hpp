@@ -13,7 +13,7 @@
 
 namespace reef::inline v0::run {
 
-/// What some parameters have otherwise than the rest, whatever the update rule; or a rule of their own.
+/// What some parameters have otherwise than the rest: a factor of the learning rate, a decay, an update rule.
 ///
 ///     learning rate of the parameter = that of the step * learning_rate
 ///
