@@ -19,6 +19,7 @@
 #include <reef/optim/muon.hpp>
 #include <reef/optim/nesterov.hpp>
 #include <reef/optim/own_decision.hpp>
+#include <reef/optim/per_group.hpp>
 #include <reef/optim/sgd.hpp>
 #include <reef/optim/sign_sgd.hpp>
 #include <reef/optim/update.hpp>

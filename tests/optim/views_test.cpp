@@ -137,7 +137,7 @@ TEST(OptimViews, parts_of_a_synchronous_step_are_a_partition_and_replaced_alone)
       look<optim::Ddp<optim::AdamW>>(kinds, plan, {Purpose::training, Purpose::evaluation});
       look<optim::Zero1<optim::AdamW>>(kinds, plan, {Purpose::training, Purpose::evaluation});
       plan.matrices.of_parameter.assign(dag.parameters.size(), run::WholeMatrices::Matrix{50, 100, 640, 1e6});
-      plan.matrices.states = 1;
+      plan.states_of_parameter.assign(dag.parameters.size(), 1);
       for (run::Bucket& bucket : plan.buckets) bucket.shards = {0, bucket.size(), bucket.size()};
       look<optim::Zero1<optim::AdamW>>(kinds, plan, {Purpose::training, Purpose::evaluation});
     }
@@ -227,7 +227,8 @@ TEST(OptimViews, an_update_of_whole_matrices_has_a_place_to_work_in_and_keeps_wh
   run::StepPlan plan = plan_of(dag, 1, {1});
   plan.matrices.of_parameter.assign(dag.parameters.size(), std::nullopt);
   plan.matrices.of_parameter[0] = {10, 10, 640, 1e6};
-  plan.matrices.states = 1;
+  plan.states_of_parameter.assign(dag.parameters.size(), optim::AdamW::states);
+  plan.states_of_parameter[0] = 1;
   StepBuilder builder(plan, 0, Purpose::training);
   optim::Ddp<optim::AdamW>::reserve(builder);
   optim::Ddp<optim::AdamW>::add(builder, pipeline::Single::add);

@@ -74,6 +74,10 @@ typename TrainerType::Options small_options() {
   options.learning_rate = {.peak = 0.01, .warmup = 2, .steps = 20};
   options.clip_norm = 0.5;
   options.bucket_bytes = 8192;  // several buckets, some smaller than a norm block per rank
+  if constexpr (optim::rule_count<typename TrainerType::Rule> > 1) {
+    const int last = optim::rule_count<typename TrainerType::Rule> - 1;
+    options.groups = {{.pattern = "*.bias", .rule = 1}, {.pattern = "*.h.*.weight", .rule = last}, {.pattern = "*ln_f*", .rule = 1}};
+  }
   return options;
 }
 

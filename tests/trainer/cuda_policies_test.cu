@@ -12,6 +12,8 @@
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/optim/dpu.hpp>
+#include <reef/optim/momentum.hpp>
+#include <reef/optim/per_group.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
@@ -44,10 +46,11 @@ protected:
   }
 };
 
+using Rules = optim::PerGroup<AdamW, optim::Momentum, AdamW>;
 using Cases =
     testing::Types<Trainer<Cuda, swap::Atom<>, optim::Acco<AdamW>, precision::Bf16Gradients<>>,
-                   Trainer<Cuda, swap::Atom<>, optim::DiLoCo<AdamW>>,
-                   Trainer<Cuda, swap::PaperAtom, optim::AccoWp<AdamW>>,
+                   Trainer<Cuda, swap::Atom<>, optim::DiLoCo<Rules>>,
+                   Trainer<Cuda, swap::PaperAtom, optim::AccoWp<Rules>>,
                    Trainer<Cuda, swap::LayerStreaming, optim::Dpu<AdamW, 1>, precision::Fp64>>;
 TYPED_TEST_SUITE(CudaPolicies, Cases);
 

@@ -25,7 +25,7 @@ namespace reef::inline v0::optim {
 /// | coefficients<T>     | what is the same for all weights in one step (t from 1, lr, decay or not)   |
 /// | update(w, state, g) | V is T on a GPU, and a vector of T on the host: arithmetic, and sqrt(V)     |
 /// | models              | Sgd, SignSgd, Momentum, Nesterov, AdamW; and Muon, which takes matrices otherwise: |
-/// |                     | optim::matrix_rule                                                          |
+/// |                     | optim::matrix_rule; PerGroup, several of these                              |
 ///
 /// \code
 /// struct SignSgd {  // w = w - lr sign(g), but for |g| < 1e-30
@@ -65,6 +65,13 @@ template <class R>
 concept predicting_rule = update_rule<R> && requires(const R& rule, float w, const float* state) {
   R::predict(w, state, rule.template coefficients<float>(1, 0.1, true));
 };
+
+/// How many rules it is made of: 1, or those of a PerGroup. run::ParameterGroup::rule is below that.
+template <class R>
+inline constexpr int rule_count = 1;
+template <class R>
+  requires requires { R::rule_count; }
+inline constexpr int rule_count<R> = R::rule_count;
 
 using run::StateRange;
 

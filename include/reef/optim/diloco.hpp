@@ -110,6 +110,8 @@ struct DiLoCo {
   static_assert(!needs_whole_matrices<Outer>,
                 "reef::optim::DiLoCo<Inner, Outer>: Outer goes element by element, as Nesterov; an outer step is of "
                 "shards of fragments, which cut matrices.");
+  static_assert(rule_count<Outer> == 1,
+                "reef::optim::DiLoCo<Inner, Outer>: Outer is one rule, as Nesterov; groups of parameters are of Inner.");
 
   /// What the sum of the ranks' decoded differences is divided by: how many ranks there are, or how many have sent that number,
   /// which is where what they sent is not 0.

@@ -13,6 +13,7 @@
 #include <reef/device/host.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/optim/concept.hpp>
+#include <reef/optim/detail/visit_rule.hpp>
 #include <reef/run/bucket.hpp>
 #include <reef/run/step_plan.hpp>
 
@@ -66,8 +67,8 @@ concept matrix_rule = update_rule<R> && needs_whole_matrices<R> &&
 };
 
 /// Says in the plan which parameters the rule takes as whole matrices, and moves the bounds of shards so that none cuts
-/// one; others are cut between norm blocks. `threads`: the most that a rank has. A rule that needs no whole matrices
-/// changes nothing.
+/// one; others are cut between norm blocks. Where parameters keep different numbers of states, says how many each.
+/// `threads`: the most that a rank has. One rule that needs no whole matrices changes nothing.
 ///
 /// Throws OptionError where a group wants what cannot be.
 ///
@@ -81,38 +82,57 @@ void plan_whole_matrices(run::StepPlan& plan, const Rule& rule, [[maybe_unused]]
     throw OptionError("reef::optim: the group '", group.pattern, "' ", why...);
   };
   for (const run::ParameterGroup& group : plan.groups) {
-    if (group.weight_decay && !requires { rule.options.weight_decay; }) {
-      refuse(group, "has a weight_decay, but the rule ", Rule::name,
-             " has none.\n  fix: leave it out, or a rule whose options have weight_decay.");
+    if (group.rule < 0 || group.rule >= rule_count<Rule>) {
+      refuse(group, "has rule ", group.rule, ", but ", Rule::name,
+             rule_count<Rule> == 1 ? concat(" is one rule.\n  fix: leave `rule` out, or optim::PerGroup<Rules...>.")
+                                   : concat(" has rules 0 to ", rule_count<Rule> - 1, ".\n  fix: the place of one of these."));
     }
-    if (group.whole_matrix && !needs_whole_matrices<Rule>) {
-      refuse(group, "is to be taken as whole matrices or not, but the rule ", Rule::name,
-             " goes element by element.\n  fix: leave whole_matrix out, or a rule such as optim::Muon.");
-    }
+    detail::visit_rule(rule, group.rule, [&]<class Own>(const Own& own) {
+      if (group.weight_decay && !requires { own.options.weight_decay; }) {
+        refuse(group, "has a weight_decay, but the rule ", Own::name,
+               " has none.\n  fix: leave it out, or a rule whose options have weight_decay.");
+      }
+      if (group.whole_matrix && !needs_whole_matrices<Own>) {
+        refuse(group, "is to be taken as whole matrices or not, but the rule ", Own::name,
+               " goes element by element.\n  fix: leave whole_matrix out, or a rule such as optim::Muon.");
+      }
+    });
   }
-  if constexpr (needs_whole_matrices<Rule>) {
-    static_assert(matrix_rule<Rule>, "reef::optim: the rule needs whole matrices, but is no optim::matrix_rule.");
-    const graph::Dag& dag = *plan.dag;
-    for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+  const graph::Dag& dag = *plan.dag;
+  const auto matrix_of = [&]<class Own>(std::size_t p, const Own& own) -> std::optional<run::WholeMatrices::Matrix> {
+    if constexpr (needs_whole_matrices<Own>) {
+      static_assert(matrix_rule<Own>, "reef::optim: the rule needs whole matrices, but is no optim::matrix_rule.");
       const Shape& shape = dag.parameters[p].spec.shape;
       const run::ParameterGroup* const group = plan.group_of(p);
       const bool asked = group != nullptr && group->whole_matrix;
-      const bool whole = asked ? *group->whole_matrix : rule.takes_whole(dag, p);
-      if (whole && shape.rank() != 2) {
+      if (asked ? !*group->whole_matrix : !own.takes_whole(dag, p)) return std::nullopt;
+      if (shape.rank() != 2) {
         if (asked) {
           refuse(*group, "has '", dag.parameters[p].name, "', which is ", shape.text(),
                  ".\n  why: whole matrices have two axes.\n  fix: a pattern that leaves it out.");
         }
-        throw ScheduleError("reef::optim: the rule ", Rule::name, " takes '", dag.parameters[p].name, "' ",
+        throw ScheduleError("reef::optim: the rule ", Own::name, " takes '", dag.parameters[p].name, "' ",
                             shape.text(), " as a matrix.\n  fix: takes_whole() of parameters with two axes alone.");
       }
-      plan.matrices.of_parameter.emplace_back();
-      if (!whole) continue;
-      plan.matrices.of_parameter.back() = {
-          shape[0], shape[1], Rule::template matrix_workspace<Device, E>(shape[0], shape[1], threads),
-          rule.matrix_flops(shape[0], shape[1])};
+      return run::WholeMatrices::Matrix{shape[0], shape[1],
+                                        Own::template matrix_workspace<Device, E>(shape[0], shape[1], threads),
+                                        own.matrix_flops(shape[0], shape[1])};
+    } else {
+      return std::nullopt;
     }
-    plan.matrices.states = Rule::matrix_states;
+  };
+  if constexpr (needs_whole_matrices<Rule> || rule_count<Rule> > 1) {
+    for (std::size_t p = 0; p < dag.parameters.size(); ++p) {
+      detail::visit_rule(rule, plan.rule_of(p), [&]<class Own>(const Own& own) {
+        const auto matrix = matrix_of(p, own);
+        int states = Own::states;
+        if constexpr (needs_whole_matrices<Own>) states = matrix ? Own::matrix_states : states;
+        plan.states_of_parameter.push_back(states);
+        if (needs_whole_matrices<Rule>) plan.matrices.of_parameter.push_back(matrix);
+      });
+    }
+  }
+  if constexpr (needs_whole_matrices<Rule>) {
     std::vector<std::int64_t>& loads = plan.matrices.loads;
     loads.assign(static_cast<std::size_t>(plan.ranks()), 0);
     std::vector<std::int64_t> of_virtual_ranks(static_cast<std::size_t>(plan.virtual_ranks), 0);

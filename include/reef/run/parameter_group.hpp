@@ -13,7 +13,7 @@
 
 namespace reef::inline v0::run {
 
-/// What some parameters have otherwise than the rest, whatever the update rule.
+/// What some parameters have otherwise than the rest: a factor of the learning rate, a decay, an update rule.
 ///
 ///     learning rate of the parameter = that of the step * learning_rate
 ///
@@ -23,16 +23,19 @@ namespace reef::inline v0::run {
 /// | weight_decay  | of all parameters of the group, biases and norms too; not given: the rule's, where they decay |
 /// | whole_matrix  | of a rule that needs whole matrices: it takes these as such, or as elements; not given: the  |
 /// |               | rule decides                                                                                 |
+/// | rule          | of an optim::PerGroup: which of its rules, from 0                                            |
 ///
 /// \code
-/// Trainer<optim::Ddp<optim::AdamW>>::Options options;
-/// options.groups = {{.pattern = "*.bias", .weight_decay = 0}, {.pattern = "transformer.wte.*", .learning_rate = 0.1}};
+/// Trainer<optim::Ddp<optim::PerGroup<optim::AdamW, optim::Sgd>>>::Options options;
+/// options.groups = {{.pattern = "*.bias", .weight_decay = 0}, {.pattern = "transformer.wte.*", .learning_rate = 0.1},
+///                   {.pattern = "transformer.ln_f.*", .rule = 1}};  // by Sgd
 /// \endcode
 struct ParameterGroup {
   std::string pattern;
   double learning_rate = 1;
   std::optional<double> weight_decay{};
   std::optional<bool> whole_matrix{};
+  int rule = 0;
 
   /// Throws OptionError, naming the first member that cannot be.
   void validate() const {
@@ -77,6 +80,7 @@ struct ParameterGroup {
     std::string all = concat(pattern, ": learning rate * ", learning_rate);
     if (weight_decay) all += concat(", weight decay ", *weight_decay);
     if (whole_matrix) all += *whole_matrix ? ", whole matrices" : ", as elements";
+    if (rule != 0) all += concat(", rule ", rule);
     return all;
   }
 };

@@ -79,6 +79,7 @@ struct StepPlan {
   std::vector<ParameterGroup> groups{};    ///< of parameters that are updated otherwise
   std::vector<int> group_of_parameter{};   ///< -1: none; empty: there are no groups
   WholeMatrices matrices{};                ///< of the update rule; then no shard cuts one of these
+  std::vector<int> states_of_parameter{};  ///< how many of the rule's states its weights keep, the first; empty: all
   std::vector<Activations> activations{};  ///< by segment; empty: all are kept
   SwapSchedule swapping{};                 ///< where the swap policy swaps
   /// `Drop` instructions mark device memory that nobody reads any more, and a checking device
@@ -223,6 +224,12 @@ struct StepPlan {
   [[nodiscard]] const ParameterGroup* group_of(std::size_t parameter) const {
     if (groups.empty() || group_of_parameter[parameter] < 0) return nullptr;
     return &groups[static_cast<std::size_t>(group_of_parameter[parameter])];
+  }
+
+  /// The place of a parameter's update rule in a composed one.
+  [[nodiscard]] int rule_of(std::size_t parameter) const {
+    const ParameterGroup* const group = group_of(parameter);
+    return group == nullptr ? 0 : group->rule;
   }
 
   /// The replicas that a process works for, its own or those that it stands for: [first, last) of

@@ -29,7 +29,6 @@ struct WholeMatrices {
   static constexpr std::int64_t flops_of_element = 128;
 
   std::vector<std::optional<Matrix>> of_parameter{};  ///< empty: the rule needs no whole matrices
-  int states = 0;  ///< numbers that an element of a matrix keeps: the first of the rule's
   /// By rank, the work of the update of its shards: operations, of an element that is in no matrix flops_of_element.
   std::vector<std::int64_t> loads{};
 

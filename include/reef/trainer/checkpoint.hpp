@@ -82,6 +82,19 @@ inline run::EdgeRatios ratios_of(const io::Json& facts, const run::StepPlan& pla
   return {io::require<std::int64_t>(*found, "step", source), io::require<std::vector<double>>(*found, "by_edge", source)};
 }
 
+/// The rule's name; of several, with what stands for the parameters of each.
+template <class TrainerType>
+std::string text_of_rule(const TrainerType& trainer) {
+  using Rule = typename TrainerType::Rule;
+  if constexpr (optim::rule_count<Rule> == 1) {
+    return std::string(Rule::name);
+  } else {
+    Hash of_parameters;
+    for (std::size_t p = 0; p < trainer.model().dag().parameters.size(); ++p) of_parameters.add(trainer.plan().rule_of(p));
+    return concat(Rule::name, " of parameters with the hash ", of_parameters.value());
+  }
+}
+
 template <class TrainerType>
 void require_same_run(const TrainerType& trainer, const io::Json& facts,
                       const std::string& source) {
@@ -94,7 +107,7 @@ void require_same_run(const TrainerType& trainer, const io::Json& facts,
                       ".\n  fix: resume with the options that the run was started with, or give "
                       "another directory.");
   };
-  expect("rule", std::string(TrainerType::Rule::name));
+  expect("rule", text_of_rule(trainer));
   expect("element", std::string(name_of(element_of<typename TrainerType::T>)));
   expect("seed", trainer.progress_state().seed);
   expect("model", graph::hash_of(trainer.model().dag()));
@@ -165,7 +178,7 @@ void write_checkpoint(Trainer<Policies...>& trainer, const std::filesystem::path
                       {"ranks", trainer.ranks()},
                       {"memory", text_of_memory(trainer)},
                       {"optimizer", std::string(Trainer<Policies...>::Optim::name)},
-                      {"rule", std::string(Trainer<Policies...>::Rule::name)},
+                      {"rule", text_of_rule(trainer)},
                       {"element", std::string(name_of(element_of<T>))},
                       {"gradient", std::string(name_of(trainer.plan().gradient))},
                       {"instruction_set", std::string(device::name_of(device::instruction_set()))}};

@@ -97,8 +97,8 @@ struct TrainerOptions {
   options_of<Compress> compress{};
   optim::LearningRate learning_rate{};
 
-  /// Parameters that are updated with another learning rate, or decay otherwise, by their names: a parameter is in the
-  /// first group that fits. Of DiLoCo for the inner rule. None: all are alike.
+  /// Parameters that are updated with another learning rate, decay otherwise, or have another rule (optim::PerGroup), by
+  /// their names: a parameter is in the first group that fits. Of DiLoCo for the inner rule. None: all are alike.
   std::vector<run::ParameterGroup> groups{};
   double clip_norm = 1.0;  ///< the largest norm of the mean gradient; 0 does not clip
   optim::NonFinite non_finite = optim::NonFinite::stop;

@@ -42,15 +42,20 @@ inline std::pair<std::int64_t, std::int64_t> kept_of(const run::StepPlan& plan, 
   return {bucket.shard_begin(rank), bucket.shard_begin(rank) + bucket.shard_size(rank)};
 }
 
-/// The weights of [begin, end) of a bucket that keep that number, as ranges: all of them; of a rule that takes whole
-/// matrices, what these do not keep is kept of the others, each with the padding behind it.
+/// The weights of [begin, end) of a bucket that keep that number, as ranges: all of them; where parameters keep different
+/// numbers of states, those that have it, each with the padding behind it.
 inline std::vector<std::pair<std::int64_t, std::int64_t>> kept_pieces(const run::StepPlan& plan, std::size_t b, int kept,
                                                                       int states, std::int64_t begin,
                                                                       std::int64_t end) {
-  if (!plan.matrices.needed() || kept < plan.matrices.states || kept == states) return {{begin, end}};
+  if (plan.states_of_parameter.empty() || kept == states) return {{begin, end}};
+  bool all = true;
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces;
   for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-    if (plan.bucket_of_parameter[p] != static_cast<int>(b) || plan.matrices.of(p)) continue;
+    if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
+    if (kept >= plan.states_of_parameter[p]) {
+      all = false;
+      continue;
+    }
     const std::int64_t at = plan.layout.parameters[p] - plan.buckets[b].begin;
     const std::int64_t from = std::max(at, begin);
     const std::int64_t to = std::min(at + graph::ParameterLayout::room(plan.dag->parameters[p]), end);
@@ -61,6 +66,7 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> kept_pieces(const run:
       pieces.emplace_back(from, to);
     }
   }
+  if (all) return {{begin, end}};
   return pieces;
 }
 

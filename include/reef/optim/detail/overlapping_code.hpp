@@ -43,9 +43,9 @@ void add_outgoing_code(Handlers& handlers, const RankContext& context,
           }
           kernel.scale = static_cast<E>(verdict->scale);
           const std::int64_t t = state.committed + 1;
-          apply<T>(lane, runs, kernel, [&](auto& part, const Run& run) {
-            part.c = coefficients_of<E>(rule, run, t, state.learning_rate);
-            part.next = coefficients_of<E>(rule, run, prediction == Prediction::repeated_update ? t + 1 : t,
+          apply<T>(lane, runs, kernel, rule, [&](auto& part, const auto& own, const Run& run) {
+            part.c = coefficients_of<E>(own, run, t, state.learning_rate);
+            part.next = coefficients_of<E>(own, run, prediction == Prediction::repeated_update ? t + 1 : t,
                                            state.next_learning_rate);
           });
         };

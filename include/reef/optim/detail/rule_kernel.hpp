@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -30,6 +31,14 @@ struct RuleKernel {
   E* state[states + 1]{};  // not std::array, whose members kernels cannot call
   E scale = 1;
   Coefficients c{};
+
+  /// The same on the arrays by another rule, which keeps the first of the states.
+  template <class Own>
+  [[nodiscard]] RuleKernel<Own, T> of() const {
+    RuleKernel<Own, T> kernel{.weight = weight, .master = master, .g = g, .scale = scale};
+    std::copy_n(state, Own::states, kernel.state);
+    return kernel;
+  }
 
   /// The same on the elements from `offset` on.
   [[nodiscard]] RuleKernel from(std::int64_t offset) const {
@@ -86,6 +95,12 @@ struct OutgoingKernel {
   Coefficients c{};
   Coefficients next{};  ///< of the prediction
 
+  template <class Own>
+  [[nodiscard]] OutgoingKernel<Own, T, Commits, prediction> of() const {
+    OutgoingKernel<Own, T, Commits, prediction> kernel{.out = out, .master = master, .g = g, .scale = scale};
+    std::copy_n(state, Own::states, kernel.state);
+    return kernel;
+  }
   [[nodiscard]] OutgoingKernel from(std::int64_t offset) const {
     OutgoingKernel kernel = *this;
     kernel.out += offset;

@@ -9,6 +9,7 @@
 #include <reef/core/error.hpp>
 #include <reef/device/transform.hpp>
 #include <reef/graph/parameter_layout.hpp>
+#include <reef/optim/detail/visit_rule.hpp>
 #include <reef/optim/matrix_rule.hpp>
 #include <reef/run/step_plan.hpp>
 
@@ -22,7 +23,8 @@ struct Run {
   bool decays = false;
   std::int64_t offset = 0;
   std::int64_t elements = 0;
-  std::int64_t compact = 0;                            ///< `offset` among those that are in no matrix
+  std::vector<std::int64_t> kept{};                    ///< `offset` among those that keep a state, by state; empty: all do
+  int rule = 0;                                        ///< its place in a PerGroup
   double learning_rate = 1;                            ///< a factor of the step's
   std::optional<double> weight_decay{};                ///< in place of the rule's
   std::optional<run::WholeMatrices::Matrix> matrix{};  ///< which it is
@@ -35,7 +37,8 @@ inline std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int64_t b
                                 std::int64_t n) {
   const run::Bucket& bucket = plan.buckets[static_cast<std::size_t>(b)];
   std::vector<Run> runs;
-  std::int64_t compact = 0;
+  const auto& states = plan.states_of_parameter;
+  std::vector<std::int64_t> kept(states.empty() ? 0 : static_cast<std::size_t>(*std::max_element(states.begin(), states.end())));
   for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
     if (plan.bucket_of_parameter[p] != b) continue;
     const graph::Parameter& parameter = plan.dag->parameters[p];
@@ -52,11 +55,12 @@ inline std::vector<Run> runs_of(const run::StepPlan& plan, int b, std::int64_t b
       }
       const run::ParameterGroup* const group = plan.group_of(p);
       const bool decays = parameter.decay || (group != nullptr && group->weight_decay);
-      runs.push_back({decays, from - begin, to - from, compact, group == nullptr ? 1 : group->learning_rate,
+      runs.push_back({decays, from - begin, to - from, kept, plan.rule_of(p), group == nullptr ? 1 : group->learning_rate,
                       group == nullptr ? std::nullopt : group->weight_decay, matrix});
     }
     const std::int64_t end = std::min(at + graph::ParameterLayout::room(parameter), begin + n);
-    if (!matrix && from < end) compact += end - from;
+    if (states.empty() || from >= end) continue;
+    for (int k = 0; k < states[p]; ++k) kept[static_cast<std::size_t>(k)] += end - from;
   }
   return runs;
 }
@@ -76,19 +80,25 @@ auto coefficients_of(const Rule& rule, const Run& run, std::int64_t t, double le
   return rule_of(rule, run).template coefficients<E>(t, learning_rate * run.learning_rate, run.decays);
 }
 
-/// The kernel on a run, with its coefficients.
-template <class T, class Lane, class Kernel, class Coefficients>
-void apply(Lane& lane, const Run& run, const Kernel& kernel, const Coefficients& set_coefficients) {
-  Kernel part = kernel.from(run.offset);
-  set_coefficients(part, run);
-  transform_vectors<T>(lane, run.elements, part);
+/// The kernel on a run, by the run's own rule.
+template <class Own, class Kernel>
+auto kernel_of(const Kernel& kernel, const Run& run) {
+  auto part = kernel.template of<Own>().from(run.offset);
+  for (std::size_t k = 0; k < Own::states && k < run.kept.size(); ++k) part.state[k] = kernel.state[k] + run.kept[k];
+  return part;
 }
 
-/// The same on every run.
-template <class T, class Lane, class Kernel, class Coefficients>
-void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel,
+/// The rule on every run, element by element: set_coefficients(part, own, run).
+template <class T, class Lane, class Kernel, class Rule, class Coefficients>
+void apply(Lane& lane, const std::vector<Run>& runs, const Kernel& kernel, const Rule& rule,
            const Coefficients& set_coefficients) {
-  for (const Run& run : runs) apply<T>(lane, run, kernel, set_coefficients);
+  for (const Run& run : runs) {
+    visit_rule(rule, run.rule, [&]<class Own>(const Own& own) {
+      auto part = kernel_of<Own>(kernel, run);
+      set_coefficients(part, own, run);
+      transform_vectors<T>(lane, run.elements, part);
+    });
+  }
 }
 
 /// The rule on every run: of what is a whole matrix at once, else element by element.
@@ -97,25 +107,23 @@ void apply_rule(typename Device::Lane& lane, const std::vector<Run>& runs, const
                 std::int64_t t, double learning_rate, [[maybe_unused]] void* workspace) {
   using E = sum_t<T>;
   for (const Run& run : runs) {
-    if constexpr (needs_whole_matrices<Rule>) {
-      if (run.matrix) {
-        const Kernel part = kernel.from(run.offset);
-        MatrixUpdate<Device, T> matrix{lane, run.matrix->rows, run.matrix->columns};
-        matrix.weight = part.weight;
-        if constexpr (Kernel::has_master) matrix.master = part.master;
-        matrix.gradient = part.g;
-        matrix.scale = part.scale;
-        matrix.states = part.state;
-        matrix.workspace = workspace;
-        rule_of(rule, run).update_matrix(matrix, t, learning_rate * run.learning_rate, run.decays);
-        continue;
+    visit_rule(rule, run.rule, [&]<class Own>(const Own& own) {
+      auto part = kernel_of<Own>(kernel, run);
+      if constexpr (needs_whole_matrices<Own>) {
+        if (run.matrix) {
+          MatrixUpdate<Device, T> matrix{lane, run.matrix->rows, run.matrix->columns};
+          matrix.weight = part.weight;
+          if constexpr (Kernel::has_master) matrix.master = part.master;
+          matrix.gradient = part.g;
+          matrix.scale = part.scale;
+          matrix.states = part.state;
+          matrix.workspace = workspace;
+          rule_of(own, run).update_matrix(matrix, t, learning_rate * run.learning_rate, run.decays);
+          return;
+        }
       }
-    }
-    apply<T>(lane, run, kernel, [&](Kernel& part, const Run& own) {
-      if constexpr (needs_whole_matrices<Rule>) {
-        for (int k = Rule::matrix_states; k < Rule::states; ++k) part.state[k] = kernel.state[k] + own.compact;
-      }
-      part.c = coefficients_of<E>(rule, own, t, learning_rate);
+      part.c = coefficients_of<E>(own, run, t, learning_rate);
+      transform_vectors<T>(lane, run.elements, part);
     });
   }
 }

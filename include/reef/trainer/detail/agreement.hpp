@@ -14,6 +14,7 @@
 #include <reef/device/instruction_set.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/hash.hpp>
+#include <reef/optim/detail/visit_rule.hpp>
 
 namespace reef::inline v0::detail {
 
@@ -72,7 +73,11 @@ std::vector<comm::Alike> alike_of(const Options& options) {
   add("optimizer policy", Optim::name);
   if constexpr (requires { Optim::warm_up; }) add("steps of warm-up", Optim::warm_up);
   add("seed", options.seed);
-  all.push_back(alike_of_rule("rule", options.rule));
+  for (int place = 0; place < optim::rule_count<typename Optim::Rule>; ++place) {
+    optim::detail::visit_rule(options.rule, place, [&](const auto& rule) {
+      all.push_back(alike_of_rule(place == 0 ? std::string("rule") : concat("rule ", place), rule));
+    });
+  }
   const auto& rate = options.learning_rate;
   add("learning_rate.peak", rate.peak);
   add("learning_rate.warmup", rate.warmup);

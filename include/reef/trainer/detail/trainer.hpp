@@ -241,19 +241,22 @@ template <class... Policies>
 bool Trainer<Policies...>::updates_with(double learning_rate, std::int64_t committed) const {
   if (!is_finite(learning_rate) || learning_rate < 0) return false;
   const auto finite = [&](const optim::detail::Run& run) {
-    for (const Sum gradient : {Sum(0), Sum(1)}) {
-      Sum weight = 1;
-      Sum state[Rule::states + 1] = {};
-      Rule::update(weight, state, gradient,
-                   optim::detail::coefficients_of<Sum>(options_.rule, run, committed + 1, learning_rate));
-      if (!is_finite(weight)) return false;
-    }
-    return true;
+    return optim::detail::visit_rule(options_.rule, run.rule, [&]<class Own>(const Own& rule) {
+      for (const Sum gradient : {Sum(0), Sum(1)}) {
+        Sum weight = 1;
+        Sum state[Own::states + 1] = {};
+        Own::update(weight, state, gradient,
+                    optim::detail::coefficients_of<Sum>(rule, run, committed + 1, learning_rate));
+        if (!is_finite(weight)) return false;
+      }
+      return true;
+    });
   };
   for (const bool decays : {false, true}) {
     if (!finite({.decays = decays})) return false;
     for (const run::ParameterGroup& group : plan_.groups) {
       if (!finite({.decays = decays || group.weight_decay,
+                   .rule = group.rule,
                    .learning_rate = group.learning_rate,
                    .weight_decay = group.weight_decay})) {
         return false;
