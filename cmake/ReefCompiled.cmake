@@ -1,11 +1,14 @@
 # The compiled library: what no template argument changes, out of the .ipp beside the headers.
 #
-#   reef::compiled_core   reef::core, compiled: all folders but comm/, of which it has what needs no MPI, and what
-#                         stands on it
-#   reef::compiled        reef::reef, compiled: reef::compiled_core, and those
+#   reef::compiled_core   reef::core, compiled: what needs no MPI
+#   reef::compiled        reef::reef, compiled: reef::compiled_core, and the rest
 #
 # Linked in place of reef::core or reef::reef. Built when something links it, or by
 # `cmake --build . --target reef_compiled`; installed if it was built by then.
+
+# The bodies that need MPI: the first, but not the second.
+set(reef_bodies_of_mpi "^reef/(comm/|run/proof[.]|trainer/)")
+set(reef_bodies_without_mpi "^reef/comm/network_(file|shape)[.]")
 
 # A translation unit for each folder includes its .ipp: made here, so that none is forgotten.
 function(reef_add_compiled name base)
@@ -13,10 +16,13 @@ function(reef_add_compiled name base)
   foreach(folder IN LISTS ARGN)
     file(GLOB_RECURSE bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
       "${PROJECT_SOURCE_DIR}/include/reef/${folder}/*.ipp")
-    if(folder STREQUAL "comm" AND name STREQUAL "compiled_core")
-      list(FILTER bodies INCLUDE REGEX "/network_(file|shape)[.]ipp$")
-    elseif(folder STREQUAL "comm")
-      list(FILTER bodies EXCLUDE REGEX "/network_(file|shape)[.]ipp$")
+    set(of_mpi ${bodies})
+    list(FILTER of_mpi INCLUDE REGEX "${reef_bodies_of_mpi}")
+    list(FILTER of_mpi EXCLUDE REGEX "${reef_bodies_without_mpi}")
+    if(name STREQUAL "compiled_core")
+      list(REMOVE_ITEM bodies ${of_mpi})
+    else()
+      set(bodies ${of_mpi})
     endif()
     if(NOT bodies)
       continue()
@@ -39,7 +45,8 @@ function(reef_add_compiled name base)
   endif()
 endfunction()
 
-reef_add_compiled(compiled_core reef::core core io codec trace profile device comm data schedule plan graph nn)
+set(reef_folders core io codec trace profile device comm data schedule plan graph nn run optim trainer)
+reef_add_compiled(compiled_core reef::core ${reef_folders})
 if(TARGET reef::reef)
-  reef_add_compiled(compiled "reef::compiled_core;reef::reef" comm)
+  reef_add_compiled(compiled "reef::compiled_core;reef::reef" ${reef_folders})
 endif()

@@ -31,16 +31,7 @@ struct DecisionOptions {
 };
 
 /// Appends `Count(j)`: it adds micro-batch j to `counts`, 3 doubles, or begins them with it.
-inline void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first) {
-  const auto& storages = builder.micro_batches[j];
-  schedule::Instruction& count =
-      builder.program.add(kinds::count, run::Lane::compute, -1, static_cast<int>(j));
-  run::set_sum_mode(count, first);
-  const CountView view(count, run::Lists::added);
-  view.loss.front() = {storages.loss, 0};
-  view.loss_weight.front() = {storages.loss_weight, 0};
-  view.counts.front() = counts;
-}
+void add_count(run::StepBuilder& builder, std::size_t j, run::Value counts, bool first);
 
 /// Appends what ends in the step's Verdict, and sets builder.verdict; an evaluation has no Norms.
 ///
@@ -54,58 +45,9 @@ inline void add_count(run::StepBuilder& builder, std::size_t j, run::Value count
 /// // given: run::StepBuilder& builder
 /// optim::add_decision(builder, run::first_scalars_channel, builder.reduced);
 /// \endcode
-inline void add_decision(run::StepBuilder& builder, std::uint32_t channel,
-                         const std::vector<run::StorageId>& gradients,
-                         const DecisionOptions& about = {}) {
-  using run::Lane;
-  using run::Place;
-  const run::StepPlan& plan = builder.plan;
-  schedule::Program& program = builder.program;
-  const bool norms = builder.trains() && about.norms && plan.waits_for_global_norm;
-  std::vector<run::Value> sums;
-  for (const std::size_t b : builder.held()) {
-    if (!norms) break;
-    const run::Bucket& bucket = plan.buckets[b];
-    const auto blocks = static_cast<Bytes>(run::norm_blocks(bucket.pieces_of(builder.rank())));
-    sums.push_back(
-        {program.add_storage(concat("sums of squares ", b), blocks * sizeof(double), Place::device),
-         0});
-    const bool beside = about.beside || plan.place_of(b) == Place::host;
-    schedule::Instruction& squares =
-        program.add(kinds::norms, beside ? Lane::update : Lane::compute, static_cast<int>(b));
-    const NormsView view(squares, run::Lists::added);
-    view.gradient.front() = {gradients[b], 0};
-    view.sums.front() = sums.back();
-    squares.elements = run::elements_in(builder, b, gradients[b], plan.sum_bytes());
-    squares.cost.bytes = static_cast<Bytes>(bucket.shard_size(builder.rank())) * plan.sum_bytes();
-  }
-
-  const detail::ScalarLayout layout(plan, norms);
-  const run::Value all{
-      program.add_storage("scalars", static_cast<Bytes>(layout.size()) * sizeof(double),
-                          Place::host),
-      0};
-  schedule::Instruction& scalars = program.add(kinds::scalars, Lane::reduce);
-  scalars.traffic = schedule::Traffic::scalars;
-  if (about.counts.empty()) {
-    detail::count_micro_batches(scalars, builder);
-  } else {
-    scalars.mode = static_cast<std::uint8_t>(Counted::folds);
-  }
-  const ScalarsView view(builder, scalars, sums.size(), run::Lists::added);
-  detail::read_losses(view, builder, about.losses);
-  view.counts.set(about.counts);
-  view.sums.set(sums);
-  view.result.front() = all;
-  run::add_all_gather_messages(scalars, builder, sizeof(double), channel, plan.topology.everyone(),
-                               layout.ranks);
-
-  builder.verdict = program.add_storage("verdict", sizeof(Verdict), Place::host);
-  schedule::Instruction& decide = program.add(kinds::decide, Lane::reduce);
-  const DecideView verdict(decide, run::Lists::added);
-  verdict.scalars.front() = all;
-  verdict.verdict.front() = {builder.verdict, 0};
-}
+void add_decision(run::StepBuilder& builder, std::uint32_t channel,
+                  const std::vector<run::StorageId>& gradients,
+                  const DecisionOptions& about = {});
 
 /// Adds the code of Norms, Scalars, Decide and Count.
 template <class Handlers, class RankContext>
@@ -190,3 +132,7 @@ void add_decision_code(Handlers& handlers, const RankContext& context, UpdateOpt
 }
 
 }  // namespace reef::inline v0::optim
+
+#ifndef REEF_COMPILED
+#include <reef/optim/decision.ipp>
+#endif

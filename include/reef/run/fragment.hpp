@@ -1,9 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <reef/core/group.hpp>
@@ -53,35 +51,10 @@ private:
 
 /// The pieces of all fragments that a rank's stage holds, fragment after fragment: equal shares of the flat parameter layout, in
 /// whole norm blocks, wherever the buckets end.
-inline std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank) {
-  const std::int64_t n = plan.layout.parameter_elements;
-  const std::vector<std::int64_t> bounds = shard_offsets(n, plan.outer_schedule.fragments);
-  std::vector<FragmentPiece> pieces;
-  for (std::size_t f = 0; f + 1 < bounds.size(); ++f) {
-    for (const std::size_t b : plan.buckets_of(plan.topology.stage_of(rank))) {
-      const Bucket& bucket = plan.buckets[b];
-      FragmentPiece piece;
-      piece.fragment = static_cast<int>(f);
-      piece.bucket = b;
-      piece.begin = std::max(bounds[f], bucket.begin) - bucket.begin;
-      piece.end = std::min(bounds[f + 1], bucket.end) - bucket.begin;
-      if (piece.begin >= piece.end) continue;
-      for (const auto& [begin, end] : bucket.pieces(piece.begin, piece.end)) {
-        piece.parameters.push_back(begin - piece.begin);
-        const std::int64_t at = bucket.begin + begin;
-        const auto parameter = static_cast<std::size_t>(
-            std::upper_bound(plan.layout.parameters.begin(), plan.layout.parameters.end(), at) - plan.layout.parameters.begin() - 1);
-        const std::int64_t last = plan.layout.parameters[parameter] + plan.dag->parameters[parameter].spec.shape.size();
-        piece.filled.push_back(std::clamp<std::int64_t>(last - at, 0, end - begin));
-      }
-      piece.parameters.push_back(piece.size());
-      piece.senders = bucket.group;
-      piece.group = gathers_differences(plan) ? Group{concat("rank ", rank), {rank}} : bucket.group;
-      piece.shards = shard_offsets(piece.size(), piece.group.size());
-      pieces.push_back(std::move(piece));
-    }
-  }
-  return pieces;
-}
+std::vector<FragmentPiece> fragment_pieces(const StepPlan& plan, int rank);
 
 }  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/fragment.ipp>
+#endif

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include <reef/comm/shards.hpp>
@@ -46,41 +44,12 @@ void add_messages(Instruction& instruction, const StepBuilder& builder, Bytes el
   }
 }
 
-namespace detail {
-
-/// The place of this rank in the group of a collective. Throws ScheduleError if it has none, or where offsets
-/// are not one more than the members.
-inline int position_in(const Instruction& instruction, const StepBuilder& builder,
-                       const Group& group, std::size_t offsets) {
-  const int position = group.position_of(builder.rank());
-  if (position >= 0 && offsets == group.members.size() + 1) return position;
-  throw ScheduleError("reef::run: ", instruction.text(), " of rank ", builder.rank(),
-                      " is a collective of '", group.name, "', ",
-                      position < 0 ? concat("in which the rank is not")
-                                   : concat("which has ", group.size(), " members, with ", offsets,
-                                            " offsets"),
-                      ".\n  fix: go through builder.held(), with the bucket's group and shards, or "
-                      "one offset more than members.");
-}
-
-}  // namespace detail
-
 /// Makes an instruction the reduce-scatter of a group, for RankContext::reduce_scatter: to each member
 /// goes the chunk that it owns, from each comes this rank's. `offsets` has one entry more than the group
 /// members.
-inline void add_reduce_scatter_messages(Instruction& instruction, const StepBuilder& builder,
-                                        Bytes element, std::uint32_t channel, const Group& group,
-                                        std::vector<std::int64_t> offsets) {
-  const auto shard = [&](int position) {
-    return offsets[static_cast<std::size_t>(position) + 1] -
-           offsets[static_cast<std::size_t>(position)];
-  };
-  const std::int64_t own =
-      shard(detail::position_in(instruction, builder, group, offsets.size()));
-  add_messages(instruction, builder, element, channel, group, shard, [own](int) { return own; });
-  instruction.collective = std::make_shared<const schedule::Collective>(
-      schedule::Collective{group, std::move(offsets), schedule::CollectiveForm::reduce_scatter});
-}
+void add_reduce_scatter_messages(Instruction& instruction, const StepBuilder& builder,
+                                 Bytes element, std::uint32_t channel, const Group& group,
+                                 std::vector<std::int64_t> offsets);
 
 /// Makes an instruction the all-gather of a group, for RankContext::all_gather: this rank's shard goes to
 /// each member, from each comes its own.
@@ -91,18 +60,12 @@ inline void add_reduce_scatter_messages(Instruction& instruction, const StepBuil
 /// run::add_all_gather_messages(gather, builder, builder.plan.sum_bytes(),
 ///                              run::first_optimizer_channel, bucket.group, bucket.shards);
 /// \endcode
-inline void add_all_gather_messages(Instruction& instruction, const StepBuilder& builder,
-                                    Bytes element, std::uint32_t channel, const Group& group,
-                                    std::vector<std::int64_t> offsets) {
-  const auto shard = [&](int position) {
-    return offsets[static_cast<std::size_t>(position) + 1] -
-           offsets[static_cast<std::size_t>(position)];
-  };
-  const std::int64_t own =
-      shard(detail::position_in(instruction, builder, group, offsets.size()));
-  add_messages(instruction, builder, element, channel, group, [own](int) { return own; }, shard);
-  instruction.collective = std::make_shared<const schedule::Collective>(
-      schedule::Collective{group, std::move(offsets), schedule::CollectiveForm::all_gather});
-}
+void add_all_gather_messages(Instruction& instruction, const StepBuilder& builder,
+                             Bytes element, std::uint32_t channel, const Group& group,
+                             std::vector<std::int64_t> offsets);
 
 }  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/messages.ipp>
+#endif

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
@@ -30,18 +29,7 @@ namespace reef::inline v0::run {
 /// \endcode
 class Stalls {
 public:
-  explicit Stalls(const schedule::Program& program) : exposed_(program.round.size(), 0) {
-    std::array<std::size_t, schedule::lane_count> last;
-    last.fill(none);
-    for (std::size_t i = 0; i < program.round.size(); ++i) {
-      const schedule::Instruction& instruction = program.round[i];
-      const bool sends = !instruction.sends.empty() || !instruction.receives.empty();
-      std::size_t& before = last[static_cast<std::size_t>(instruction.lane)];
-      if (sends) before = i;
-      lanes_.push_back(instruction.lane);
-      messages_.push_back(before);
-    }
-  }
+  explicit Stalls(const schedule::Program& program);
 
   void begin_round() {
     for (auto& stalls : stalls_) stalls.clear();
@@ -59,11 +47,7 @@ public:
   /// Nothing but messages was left.
   void wait_for_end(std::size_t on, Seconds seconds) { exposed_[on] += seconds; }
 
-  void end_round() {
-    constexpr Seconds end = std::numeric_limits<Seconds>::max();
-    expose(schedule::Lane::compute, 0, end, 0);
-    expose(schedule::Lane::update, computed_, end, 0);
-  }
+  void end_round();
 
   /// Of all rounds.
   [[nodiscard]] const std::vector<Seconds>& exposed() const { return exposed_; }
@@ -78,20 +62,7 @@ private:
   };
 
   /// `met`: lanes that led here, of which none is waited for in turn but by what their clocks lack.
-  void expose(schedule::Lane of, Seconds from, Seconds to, unsigned met) {
-    const unsigned bit = 1U << static_cast<unsigned>(of);
-    if ((met & bit) != 0) return;
-    for (const Stall& stall : stalls_[static_cast<std::size_t>(of)]) {
-      const Seconds begin = std::max(from, stall.from);
-      const Seconds end = std::min(to, stall.to);
-      if (!(begin < end)) continue;
-      if (messages_[stall.on] != none) {
-        exposed_[messages_[stall.on]] += end - begin;
-      } else if (!schedule::communicates(lanes_[stall.on])) {
-        expose(lanes_[stall.on], begin, end, met | bit);
-      }
-    }
-  }
+  void expose(schedule::Lane of, Seconds from, Seconds to, unsigned met);
 
   std::array<std::vector<Stall>, schedule::lane_count> stalls_{};  ///< of this round
   std::vector<Seconds> exposed_;
@@ -101,3 +72,7 @@ private:
 };
 
 }  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/stalls.ipp>
+#endif

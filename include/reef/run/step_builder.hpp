@@ -1,12 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <reef/core/text.hpp>
@@ -128,54 +126,11 @@ struct StepBuilder {
   std::function<void(StepBuilder&, const Update&)> update{};
 
   /// Reserves weights and gradients of this rank's stage. The other storages come with the passes.
-  StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0)
-      : plan(step_plan),
-        purpose(step_purpose),
-        variant(step_variant),
-        stage_(plan.topology.stage_of(rank)),
-        segments_(plan.segments_of(stage_)),
-        held_(plan.buckets_of(stage_)) {
-    program.rank = rank;
-    weights.assign(plan.buckets.size(), no_storage);
-    for (const std::size_t b : held_) {
-      const std::string name = std::to_string(b);
-      const Bytes bytes = static_cast<Bytes>(plan.buckets[b].size()) * plan.element_bytes();
-      weights[b] = program.add_storage("weights " + name, bytes, plan.place_of(b), Life::persistent);
-    }
-    tied_weights.assign(plan.dag->parameters.size(), no_storage);
-    tied_buffer = tied_weights;
-    for (const TiedCopy& tied : plan.tied_copies) {
-      if (tied.stage != stage_) continue;
-      const graph::Parameter& parameter = plan.dag->parameter_at(tied.parameter);
-      tied_weights[static_cast<std::size_t>(tied.parameter)] =
-          program.add_storage("tied weights of " + parameter.name, parameter.spec.bytes(),
-                              Place::device, Life::persistent);
-    }
-    add_accumulators("", Life::reserved);
-    reduced = accumulators[0].buckets;
-    // Gradients that are rounded are folded as they would travel.
-    if (plan.virtual_ranks == 1 || plan.rounds_gradients()) return;
-    for (const std::size_t b : held_) {
-      reduced[b] = program.add_storage(concat("gradients of all ranks ", b), sum_bytes(b),
-                                       plan.place_of(b), Life::reserved);
-    }
-  }
+  StepBuilder(const StepPlan& step_plan, int rank, Purpose step_purpose, int step_variant = 0);
 
   /// Gradients hold their value from round to round, each fold's its own. For `reserve`. Not those that come from other
   /// stages, which keep them.
-  void keep_gradients() {
-    const auto keep = [this](StorageId id) {
-      if (id != no_storage) program.storages[id].life = Life::persistent;
-    };
-    for (const StorageId id : accumulators[0].buckets) keep(id);
-    for (std::size_t use = 0; use < accumulators[0].uses.size(); ++use) {
-      if (runs_use(static_cast<int>(use))) keep(accumulators[0].uses[use]);
-    }
-    for (int fold = 1; fold < plan.virtual_ranks; ++fold) {
-      add_accumulators(concat(" of virtual rank ", fold), Life::persistent);
-    }
-    keeps_gradients_ = true;
-  }
+  void keep_gradients();
   [[nodiscard]] bool keeps_gradients() const { return keeps_gradients_; }
 
   [[nodiscard]] int rank() const { return program.rank; }
@@ -215,69 +170,21 @@ struct StepBuilder {
   }
 
   /// The buckets of this stage whose weights a segment of its own reads, ascending.
-  [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const {
-    std::vector<std::size_t> buckets;
-    for (const int id : segment.parameters) {
-      const auto p = static_cast<std::size_t>(id);
-      if (tied_weights[p] != no_storage) continue;
-      buckets.push_back(static_cast<std::size_t>(plan.bucket_of_parameter[p]));
-    }
-    std::sort(buckets.begin(), buckets.end());
-    buckets.erase(std::unique(buckets.begin(), buckets.end()), buckets.end());
-    return buckets;
-  }
+  [[nodiscard]] std::vector<std::size_t> buckets_of(const graph::Segment& segment) const;
 
   /// Their storages, then those of tied parameters that other stages hold, ascending.
-  [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const {
-    std::vector<Value> values;
-    for (const std::size_t b : buckets_of(segment)) values.push_back({weights[b], phase.weights});
-    for (const int id : tied_of(segment)) {
-      const auto p = static_cast<std::size_t>(id);
-      values.push_back({tied_weights[p], tied_versions.empty() ? phase.weights : tied_versions[p]});
-    }
-    return values;
-  }
+  [[nodiscard]] std::vector<Value> weights_of(const graph::Segment& segment) const;
 
   /// The parameters that it uses and another stage holds, ascending, each once.
-  [[nodiscard]] std::vector<int> tied_of(const graph::Segment& segment) const {
-    std::vector<int> ids;
-    for (const int id : segment.parameters) {
-      if (tied_weights[static_cast<std::size_t>(id)] != no_storage) ids.push_back(id);
-    }
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    return ids;
-  }
+  [[nodiscard]] std::vector<int> tied_of(const graph::Segment& segment) const;
 
   /// The gradients that a segment's backward folds into: of its bucket, then of each of its uses of
   /// tied parameters beyond the first.
-  [[nodiscard]] std::vector<Value> gradients_of(int segment, int fold = 0) const {
-    std::vector<Value> values;
-    const Accumulators& sums = accumulators_of(fold);
-    const auto s = static_cast<std::size_t>(segment);
-    if (plan.bucket_of_segment[s] >= 0) {
-      const auto b = static_cast<std::size_t>(plan.bucket_of_segment[s]);
-      values.push_back({sums.buckets[b], phase.gradients});
-    }
-    for (const int use : plan.segments[s].uses) {
-      const StorageId further = sums.uses[static_cast<std::size_t>(use)];
-      if (further != no_storage) values.push_back({further, phase.gradients});
-    }
-    return values;
-  }
+  [[nodiscard]] std::vector<Value> gradients_of(int segment, int fold = 0) const;
 
   /// The uses, beyond the first, of the tied parameters of bucket b: in the order in which their
   /// gradients are added to the first's.
-  [[nodiscard]] std::vector<int> tied_uses(std::size_t b) const {
-    std::vector<int> uses;
-    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-      if (plan.bucket_of_parameter[p] != static_cast<int>(b)) continue;
-      const auto& of_parameter = plan.dag->parameters[p].uses;
-      if (!of_parameter.empty()) {
-        uses.insert(uses.end(), of_parameter.begin() + 1, of_parameter.end());
-      }
-    }
-    return uses;
-  }
+  [[nodiscard]] std::vector<int> tied_uses(std::size_t b) const;
 
   /// What a pass keeps from phase to phase while it writes the program: one State of each type, made
   /// when it is first asked for.
@@ -290,28 +197,7 @@ struct StepBuilder {
   }
 
 private:
-  void add_accumulators(const std::string& whose, Life life) {
-    Accumulators sums;
-    sums.buckets.assign(plan.buckets.size(), no_storage);
-    for (const std::size_t b : held_) {
-      sums.buckets[b] = program.add_storage(concat("gradients ", b, whose), gradient_bytes(b),
-                                            plan.place_of(b), life);
-    }
-    sums.uses.assign(plan.dag->uses.size(), no_storage);
-    for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-      const graph::Parameter& parameter = plan.dag->parameters[p];
-      const auto b = static_cast<std::size_t>(plan.bucket_of_parameter[p]);
-      const bool owns = plan.buckets[b].stage == stage_;
-      for (std::size_t i = 1; i < parameter.uses.size(); ++i) {
-        if (!owns && plan.stage_of_use(parameter.uses[i]) != stage_) continue;
-        sums.uses[static_cast<std::size_t>(parameter.uses[i])] = program.add_storage(
-            concat("gradient of use ", i, " of ", parameter.name, whose),
-            static_cast<Bytes>(parameter.spec.shape.size()) * plan.gradient_bytes(),
-            owns ? plan.place_of(b) : Place::device, life);
-      }
-    }
-    accumulators.push_back(std::move(sums));
-  }
+  void add_accumulators(const std::string& whose, Life life);
 
   int stage_;
   std::vector<int> segments_;
@@ -324,3 +210,7 @@ private:
 using Pass = std::function<void(StepBuilder&)>;
 
 }  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/step_builder.ipp>
+#endif

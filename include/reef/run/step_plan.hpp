@@ -4,10 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,11 +43,7 @@ struct OuterSchedule {
   Overlap overlap = Overlap::none;
 
   /// The same where weights and differences are the same ones at the same step.
-  [[nodiscard]] std::string text() const {
-    constexpr std::array<std::string_view, 3> names{"none", "mix", "eager"};
-    return concat("every ", every, " steps in ", fragments, " fragments, overlap ",
-                  names[static_cast<std::size_t>(overlap)]);
-  }
+  [[nodiscard]] std::string text() const;
 };
 
 /// A parameter on a stage that uses it, and is not the one of its first use, which owns it.
@@ -123,27 +117,11 @@ struct StepPlan {
   }
 
   /// Backwards may run in halves.
-  void split_backwards() {
-    for (std::size_t s = halves.size(); s < segments.size(); ++s) {
-      halves.push_back(graph::plan_segment(*dag, segments[s].first, segments[s].last, graph::Halves::yes));
-    }
-  }
+  void split_backwards();
 
   /// The segments of a stage, and the buckets, ascending.
-  [[nodiscard]] std::vector<int> segments_of(int stage) const {
-    std::vector<int> result;
-    for (std::size_t s = 0; s < stage_of_segment.size(); ++s) {
-      if (stage_of_segment[s] == stage) result.push_back(static_cast<int>(s));
-    }
-    return result;
-  }
-  [[nodiscard]] std::vector<std::size_t> buckets_of(int stage) const {
-    std::vector<std::size_t> result;
-    for (std::size_t b = 0; b < buckets.size(); ++b) {
-      if (buckets[b].stage == stage) result.push_back(b);
-    }
-    return result;
-  }
+  [[nodiscard]] std::vector<int> segments_of(int stage) const;
+  [[nodiscard]] std::vector<std::size_t> buckets_of(int stage) const;
 
   /// The stage that holds a parameter: that of its first use.
   [[nodiscard]] int owner_of(int parameter) const {
@@ -151,13 +129,7 @@ struct StepPlan {
     return buckets[static_cast<std::size_t>(b)].stage;
   }
   /// The stage of the operator whose use of a parameter that is.
-  [[nodiscard]] int stage_of_use(int use) const {
-    const int node = dag->use_at(use).node;
-    const auto behind = std::upper_bound(
-        segments.begin(), segments.end(), node,
-        [](int wanted, const graph::Segment& segment) { return wanted < segment.last; });
-    return stage_of_segment[static_cast<std::size_t>(behind - segments.begin())];
-  }
+  [[nodiscard]] int stage_of_use(int use) const;
 
   /// Nothing of the same stage comes behind that segment.
   [[nodiscard]] bool is_last_of_stage(std::size_t segment) const {
@@ -166,59 +138,26 @@ struct StepPlan {
   }
 
   /// The stage whose segments compute the loss.
-  [[nodiscard]] int loss_stage() const {
-    const int producer = dag->tensor_at(dag->loss).producer;
-    for (std::size_t s = 0; s < segments.size(); ++s) {
-      if (producer < segments[s].last) return stage_of_segment[s];
-    }
-    return stage_of_segment.back();
-  }
+  [[nodiscard]] int loss_stage() const;
 
   /// Where the weights of a bucket live, with their gradients and the optimizer's state.
-  [[nodiscard]] schedule::Place place_of(std::size_t bucket) const {
-    const auto segment = static_cast<std::size_t>(buckets[bucket].segment);
-    return position_in_stage[segment] < swapping.resident_segments ? schedule::Place::device
-                                                                   : persistent_place;
-  }
+  [[nodiscard]] schedule::Place place_of(std::size_t bucket) const;
 
   /// Without an order of a pipeline's own the backward of a stage's last segment comes at once.
-  [[nodiscard]] Activations activations_of(std::size_t segment) const {
-    const bool at_once = timetables.training.empty() && is_last_of_stage(segment);
-    const bool keeps = activations.empty() || at_once;
-    return keeps ? Activations::keep : activations[segment];
-  }
+  [[nodiscard]] Activations activations_of(std::size_t segment) const;
   [[nodiscard]] bool recomputes_segment(std::size_t segment) const {
     return recomputes(activations_of(segment));
   }
   [[nodiscard]] bool stashes_segment(std::size_t segment) const {
     return stashes(activations_of(segment));
   }
-  [[nodiscard]] bool stashes_some() const {
-    for (std::size_t s = 0; s < segments.size(); ++s) {
-      if (stashes_segment(s)) return true;
-    }
-    return false;
-  }
+  [[nodiscard]] bool stashes_some() const;
 
   /// An optimizer keeps master weights: those of the model are narrower than sums, or are others.
   [[nodiscard]] bool keeps_master() const { return own_master || element_bytes() < sum_bytes(); }
 
   /// Where the parameters of a bucket lie in it: [begin, end) of runs without padding, ascending.
-  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> parameters_in(int bucket) const {
-    std::vector<std::pair<std::int64_t, std::int64_t>> runs;
-    for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
-      if (bucket_of_parameter[p] != bucket) continue;
-      const std::int64_t begin =
-          layout.parameters[p] - buckets[static_cast<std::size_t>(bucket)].begin;
-      const std::int64_t end = begin + dag->parameters[p].spec.shape.size();
-      if (!runs.empty() && runs.back().second == begin) {
-        runs.back().second = end;
-      } else {
-        runs.emplace_back(begin, end);
-      }
-    }
-    return runs;
-  }
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> parameters_in(int bucket) const;
 
   /// What a parameter has otherwise; null where nothing.
   [[nodiscard]] const ParameterGroup* group_of(std::size_t parameter) const {
@@ -234,11 +173,7 @@ struct StepPlan {
 
   /// The replicas that a process works for, its own or those that it stands for: [first, last) of
   /// micro_batches.
-  [[nodiscard]] std::pair<int, int> folds_of(int rank) const {
-    if (virtual_ranks > 1) return {0, virtual_ranks};
-    const int replica = topology.replica_of(rank);
-    return {replica, replica + 1};
-  }
+  [[nodiscard]] std::pair<int, int> folds_of(int rank) const;
 
   /// The micro-batches that a process runs in a phase.
   [[nodiscard]] int micro_batches_of(int rank) const {
@@ -273,56 +208,8 @@ inline bool stands_for_encoded(const StepPlan& plan, schedule::Traffic traffic, 
 /// | bounds | of chunks, where there are any: they are among the cuts               |
 /// | order  | ascending, first 0, last the number of nodes                          |
 /// | bits   | none change: gradients are folded per use, wherever the cuts are      |
-inline std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes,
-                                    const std::vector<int>& bounds = {}) {
-  const int count = dag.node_count();
-  constexpr Bytes everything = std::numeric_limits<Bytes>::max();
-  std::vector<Bytes> crossing = graph::crossing_bytes(dag);
-  crossing.front() = everything;
-  crossing.back() = everything;
-  const auto narrow = [&](int c) {  // fewer bytes cross than on either side, or as few
-    const auto at = static_cast<std::size_t>(c);
-    return crossing[at] <= crossing[at - 1] && crossing[at] <= crossing[at + 1];
-  };
-
-  std::vector<int> cuts{0};
-  std::vector<bool> seen(dag.parameters.size(), false);
-  Bytes held = 0;
-  for (int node = 0; node < count; ++node) {
-    const bool bound = std::binary_search(bounds.begin(), bounds.end(), node);
-    if (node > 0 && (bound || (held >= segment_bytes && narrow(node)))) {
-      cuts.push_back(node);
-      held = 0;
-    }
-    for (const int use : dag.node_at(node).uses) {
-      const auto parameter = static_cast<std::size_t>(dag.use_at(use).parameter);
-      if (!seen[parameter]) held += dag.parameters[parameter].spec.bytes();
-      seen[parameter] = true;
-    }
-  }
-  cuts.push_back(count);
-  return cuts;
-}
-
-namespace detail {
-
-/// Parameters that a stage uses and another holds.
-inline std::vector<TiedCopy> tied_copies_of(const StepPlan& plan) {
-  std::vector<TiedCopy> copies;
-  for (std::size_t p = 0; p < plan.dag->parameters.size(); ++p) {
-    std::vector<int> stages;
-    for (const int use : plan.dag->parameters[p].uses) stages.push_back(plan.stage_of_use(use));
-    std::sort(stages.begin(), stages.end());
-    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
-    for (const int stage : stages) {
-      const int parameter = static_cast<int>(p);
-      if (stage != plan.owner_of(parameter)) copies.push_back({parameter, stage});
-    }
-  }
-  return copies;
-}
-
-}  // namespace detail
+std::vector<int> choose_cuts(const graph::Dag& dag, Bytes segment_bytes,
+                             const std::vector<int>& bounds = {});
 
 /// Plans the segments between the cuts and the buckets of their parameters. `micro_batches`: of each
 /// replica, or of each rank that a lone process stands for.
@@ -334,88 +221,12 @@ inline std::vector<TiedCopy> tied_copies_of(const StepPlan& plan) {
 /// const std::vector<int> cuts = run::choose_cuts(dag, 4_MiB);
 /// const run::StepPlan plan = run::make_step_plan(dag, cuts, run::Topology(2), 1, {4, 4}, false);
 /// \endcode
-inline StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts,
-                               Topology topology, int virtual_ranks, std::vector<int> micro_batches,
-                               bool discrete) {
-  if (dag.loss < 0) {
-    throw OptionError(
-        "reef::run: the graph has no loss to train on.\n  fix: call graph.loss(tensor).");
-  }
-  if (dag.inputs.empty() || dag.parameters.empty()) {
-    throw OptionError("reef::run: the graph has no ", dag.inputs.empty() ? "input" : "parameter",
-                      ".\n  why: a step reads micro-batches and trains parameters.\n"
-                      "  fix: call graph.input(), and add operators that have parameters.");
-  }
-  topology.validate(static_cast<int>(cuts.size()) - 1);
-  if (virtual_ranks < 1 || (virtual_ranks > 1 && topology.ranks() > 1)) {
-    throw OptionError(
-        "reef::run: virtual_ranks is ", virtual_ranks, " on ", topology.ranks(),
-        " ranks.\n  why: one process stands for several ranks only when it is alone.\n"
-        "  fix: virtual_ranks = 1, or one rank.");
-  }
-  const auto folds = static_cast<std::size_t>(std::max(topology.replicas, virtual_ranks));
-  if (micro_batches.size() != folds) {
-    throw OptionError("reef::run: ", micro_batches.size(), " counts of micro-batches for ", folds,
-                      folds == 1 ? " replica" : " replicas",
-                      ".\n  fix: one count for each replica of the model, or for each rank that a "
-                      "process stands for.");
-  }
-  constexpr std::int64_t most = std::int64_t{1} << 24;  // each has instructions and storages
-  std::int64_t all = 0;
-  for (const int count : micro_batches) {
-    if (count < 1)
-      throw OptionError("reef::run: a rank has no micro-batch; each needs at least 1.");
-    all += count;
-  }
-  if (all > most) {
-    throw OptionError("reef::run: the ranks have ", all, " micro-batches, at most ", most,
-                      " in all.\n  fix: fewer, and larger ones.");
-  }
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    if (cuts.front() == 0 && cuts.back() == dag.node_count() && cuts[i] < cuts[i + 1]) continue;
-    throw OptionError("reef::run: the cuts do not divide a model of ", dag.node_count(),
-                      " nodes: ", cuts[i], " comes before ", cuts[i + 1],
-                      ".\n  fix: ascending numbers of nodes from 1 to ", dag.node_count() - 1, ".");
-  }
-  StepPlan plan{&dag, std::move(topology), virtual_ranks, std::move(micro_batches), discrete};
-  plan.stage_of_segment = plan.topology.stages_of(static_cast<int>(cuts.size()) - 1);
-  plan.chunk_of_segment = plan.topology.chunks_of(static_cast<int>(cuts.size()) - 1);
-  std::vector<Group> holders;
-  for (int stage = 0; stage < plan.topology.stages; ++stage) {
-    holders.push_back(plan.topology.holders(stage));
-  }
-  std::vector<int> so_far(holders.size(), 0);
-  for (const int stage : plan.stage_of_segment) {
-    plan.position_in_stage.push_back(so_far[static_cast<std::size_t>(stage)]++);
-  }
-  plan.gradient = sum_of(dag.element);
-  plan.layout = graph::parameter_layout(dag);
-  plan.bucket_of_parameter.assign(dag.parameters.size(), -1);
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    plan.segments.push_back(graph::plan_segment(dag, cuts[i], cuts[i + 1]));
-    const int segment = static_cast<int>(i);
-    Bucket bucket{segment, std::numeric_limits<std::int64_t>::max(), 0, {}, {}};
-    for (const int id : plan.segments.back().parameters) {
-      const auto parameter = static_cast<std::size_t>(id);
-      if (plan.bucket_of_parameter[parameter] >= 0) continue;
-      plan.bucket_of_parameter[parameter] = static_cast<int>(plan.buckets.size());
-      const std::int64_t begin = plan.layout.parameters[parameter];
-      bucket.begin = std::min(bucket.begin, begin);
-      bucket.end = std::max(bucket.end, begin + graph::ParameterLayout::room(dag.parameters[parameter]));
-      bucket.parameters.push_back(begin);
-    }
-    for (std::int64_t& begin : bucket.parameters) begin -= bucket.begin;
-    plan.bucket_of_segment.push_back(bucket.end > 0 ? static_cast<int>(plan.buckets.size()) : -1);
-    if (bucket.end == 0) continue;
-    bucket.stage = plan.stage_of_segment[i];
-    bucket.group = holders[static_cast<std::size_t>(bucket.stage)];
-    bucket.shards = shard_offsets(bucket.size(), bucket.group.size(), bucket.parameters);
-    bucket.owners = virtual_ranks == 1 ? bucket.shards : shard_offsets(bucket.size(), virtual_ranks, bucket.parameters);
-    plan.buckets.push_back(std::move(bucket));
-  }
-  plan.tied_copies = detail::tied_copies_of(plan);
-  plan.remote_edges = graph::remote_edges(dag, plan.segments, plan.stage_of_segment);
-  return plan;
-}
+StepPlan make_step_plan(const graph::Dag& dag, const std::vector<int>& cuts,
+                        Topology topology, int virtual_ranks, std::vector<int> micro_batches,
+                        bool discrete);
 
 }  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/step_plan.ipp>
+#endif

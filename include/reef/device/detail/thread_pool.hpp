@@ -6,7 +6,6 @@
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include <reef/core/error.hpp>
@@ -24,18 +23,7 @@ namespace reef::inline v0::device::detail {
 class ThreadPool {
 public:
   /// `threads` counts the caller: 1 makes no thread. Throws OptionError where the system has no more.
-  explicit ThreadPool(int threads) {
-    try {
-      workers_.reserve(static_cast<std::size_t>(threads > 1 ? threads - 1 : 0));
-      for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
-    } catch (const std::exception& error) {
-      const std::size_t made = workers_.size() + 1;
-      stop();
-      throw OptionError("reef::device: ", made, " of ", threads,
-                        " threads could be made: ", error.what(),
-                        ".\n  fix: fewer threads, or a higher limit (ulimit -u, -v).");
-    }
-  }
+  explicit ThreadPool(int threads);
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   ~ThreadPool() { stop(); }
@@ -44,28 +32,10 @@ public:
 
   /// call(context, part) for every part in [0, parts), by the caller and the helpers; blocks. May
   /// be called from several threads and from inside a part.
-  void run(std::int64_t parts, void (*call)(void*, std::int64_t), void* context) {
-    Job* const job = parts > 1 && !workers_.empty() ? post(parts, call, context) : nullptr;
-    if (job == nullptr) {
-      for (std::int64_t part = 0; part < parts; ++part) call(context, part);
-      return;
-    }
-    bell_.ring();
-    take_parts(*job);
-    close(*job);
-    job->left.await([&] { return job->helpers.load(std::memory_order_acquire) == 0; },
-                    longest_spin);
-    std::exception_ptr error = std::exchange(job->error, nullptr);
-    release(*job);
-    if (error) std::rethrow_exception(std::move(error));
-  }
+  void run(std::int64_t parts, void (*call)(void*, std::int64_t), void* context);
 
 private:
-  void stop() {
-    stop_.store(true);
-    bell_.ring();
-    for (std::thread& worker : workers_) worker.join();
-  }
+  void stop();
 
   // Lives as long as the pool: a helper that leaves may still ring when the caller has returned.
   struct Job {
@@ -80,19 +50,7 @@ private:
     Doorbell left;
   };
 
-  Job* post(std::int64_t parts, void (*call)(void*, std::int64_t), void* context) {
-    const std::lock_guard lock(mutex_);
-    for (Job& job : jobs_) {
-      if (job.used) continue;
-      job.used = job.open = true;
-      job.call = call;
-      job.context = context;
-      job.parts = parts;
-      job.next.store(0, std::memory_order_relaxed);
-      return &job;
-    }
-    return nullptr;  // more callers than slots: this one works alone
-  }
+  Job* post(std::int64_t parts, void (*call)(void*, std::int64_t), void* context);
 
   void close(Job& job) {
     const std::lock_guard lock(mutex_);
@@ -104,43 +62,11 @@ private:
     job.used = false;
   }
 
-  Job* join() {
-    const std::lock_guard lock(mutex_);
-    for (Job& job : jobs_) {
-      if (!job.open || job.next.load(std::memory_order_relaxed) >= job.parts) continue;
-      job.helpers.fetch_add(1, std::memory_order_relaxed);
-      return &job;
-    }
-    return nullptr;
-  }
+  Job* join();
 
-  void take_parts(Job& job) {
-    try {
-      while (true) {
-        const std::int64_t part = job.next.fetch_add(1, std::memory_order_relaxed);
-        if (part >= job.parts) return;
-        job.call(job.context, part);
-      }
-    } catch (...) {
-      job.next.store(job.parts, std::memory_order_relaxed);
-      const std::lock_guard lock(mutex_);
-      if (!job.error) job.error = std::current_exception();
-    }
-  }
+  void take_parts(Job& job);
 
-  void work() {
-    while (true) {
-      const std::uint32_t seen = bell_.look();
-      if (stop_.load()) return;
-      if (Job* const job = join()) {
-        take_parts(*job);
-        job->helpers.fetch_sub(1, std::memory_order_release);
-        job->left.ring();
-      } else {
-        bell_.spin_then_wait(seen, longest_spin);
-      }
-    }
-  }
+  void work();
 
   std::mutex mutex_;
   std::array<Job, 8> jobs_;
@@ -150,3 +76,7 @@ private:
 };
 
 }  // namespace reef::inline v0::device::detail
+
+#ifndef REEF_COMPILED
+#include <reef/device/detail/thread_pool.ipp>
+#endif

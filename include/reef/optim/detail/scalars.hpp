@@ -34,21 +34,7 @@ struct ScalarLayout {
   std::vector<std::vector<std::int64_t>>
       norms;  ///< by rank, by bucket: offset of the first sum; and the end
 
-  ScalarLayout(const run::StepPlan& plan, bool trains) : folds_per_rank(plan.virtual_ranks) {
-    std::int64_t end = 0;
-    for (int rank = 0; rank < plan.ranks(); ++rank) {
-      end += counts * folds_per_rank;
-      norms.emplace_back();
-      if (trains) {
-        for (const run::Bucket& bucket : plan.buckets) {
-          norms.back().push_back(end);
-          if (bucket.group.has(rank)) end += run::norm_blocks(bucket.pieces_of(rank));
-        }
-        norms.back().push_back(end);
-      }
-      ranks.push_back(end);
-    }
-  }
+  ScalarLayout(const run::StepPlan& plan, bool trains);
 
   [[nodiscard]] std::int64_t size() const { return ranks.back(); }
 };
@@ -115,21 +101,11 @@ struct Counts {
 };
 
 /// Says what a Scalars or an OwnDecide counts: the program's micro-batches, where this rank computes their losses.
-inline void count_micro_batches(schedule::Instruction& scalars, const run::StepBuilder& builder) {
-  const bool counts = builder.reports_loss();
-  scalars.mode = static_cast<std::uint8_t>(counts ? Counted::micro_batches : Counted::nothing);
-  if (counts) scalars.elements = {0, static_cast<std::int64_t>(builder.micro_batches.size())};
-}
+void count_micro_batches(schedule::Instruction& scalars, const run::StepBuilder& builder);
 
 /// Reads the losses of the program's micro-batches, or twice their weights, and their weights.
-inline void read_losses(const ScalarsView<schedule::Instruction>& view,
-                        const run::StepBuilder& builder, bool losses = true) {
-  for (std::size_t j = 0; j < view.losses.size(); ++j) {
-    const auto& counted = builder.micro_batches[j];
-    view.losses[j] = {losses ? counted.loss : counted.loss_weight, 0};
-    view.loss_weights[j] = {counted.loss_weight, 0};
-  }
-}
+void read_losses(const ScalarsView<schedule::Instruction>& view,
+                 const run::StepBuilder& builder, bool losses = true);
 
 /// The sums of squares of pieces of a gradient, block after block.
 template <class Lane, class T>
@@ -174,3 +150,7 @@ inline Verdict judge_scalars(const ScalarLayout& layout, const double* scalars,
 }
 
 }  // namespace reef::inline v0::optim::detail
+
+#ifndef REEF_COMPILED
+#include <reef/optim/detail/scalars.ipp>
+#endif

@@ -42,69 +42,24 @@ public:
   SynchronousStep(run::StepBuilder& builder, bool sharded)
       : builder_(builder), program_(builder.program), plan_(builder.plan), sharded_(sharded) {}
 
-  void add(int states) {
-    owned_ = gathered_ = builder_.reduced;
-    const bool trains = builder_.trains() && !builder_.updates_within_the_step();
-    const bool checks = plan_.waits_for_global_norm;
-    if (trains && !checks) {
-      add_decision(builder_, scalars_channel(), {}, {.norms = false, .losses = false});
-    }
-    const std::vector<std::size_t> held = trains ? builder_.held() : std::vector<std::size_t>{};
-    for (auto b = held.rbegin(); b != held.rend(); ++b) {
-      reduce_scatter(*b);
-      if (!sharded_) all_gather_gradients(*b);
-      if (!checks) renew(*b, states);
-    }
-    add_decision(builder_, scalars_channel(), owned_, {.norms = checks});
-    for (const std::size_t b : held) {
-      if (checks) renew(b, states);
-    }
-  }
+  void add(int states);
 
 private:
   [[nodiscard]] int rank() const { return builder_.rank(); }
   StorageId shard_of(const std::string& name, StorageId whole, const run::Bucket& bucket,
-                     Bytes element) {
-    const auto bytes = [&](std::int64_t elements) {
-      return static_cast<Bytes>(elements) * element;
-    };
-    return program_.add_part(name, whole, bytes(bucket.shard_begin(rank())),
-                             bytes(bucket.shard_size(rank())));
-  }
+                     Bytes element);
 
   /// The owner of a shard folds the ranks' chunks of it, in place.
-  void reduce_scatter(std::size_t b) {
-    const run::Bucket& bucket = plan_.buckets[b];
-    if (bucket.alone()) return;
-    owned_[b] = shard_of(concat("gradient shard ", b), gathered_[b], bucket, plan_.sum_bytes());
-    Instruction& scatter = program_.add(kinds::reduce_scatter, Lane::reduce, static_cast<int>(b));
-    scatter.traffic = schedule::Traffic::gradient;
-    run::CollectiveView(scatter, {gathered_[b], 0}, {owned_[b], 0});
-    run::add_reduce_scatter_messages(scatter, builder_, plan_.sum_bytes(), channel(),
-                                     bucket.group, bucket.shards);
-  }
+  void reduce_scatter(std::size_t b);
 
-  void all_gather_gradients(std::size_t b) {
-    all_gather(kinds::gather_gradients, schedule::Traffic::gradient, b, {owned_[b], 0},
-               {gathered_[b], 0}, plan_.sum_bytes());
-    owned_[b] = gathered_[b];  // the shard is a part of what is whole again
-  }
+  void all_gather_gradients(std::size_t b);
 
   void renew(std::size_t b, int states) {
     update(b, states);
     if (sharded_) all_gather_weights(b);
   }
 
-  void update(std::size_t b, int states) {
-    const run::Bucket& bucket = plan_.buckets[b];
-    const StorageId weights = builder_.weights[b];
-    const StorageId target =
-        sharded_ && !bucket.alone()
-            ? shard_of(concat("weight shard ", b), weights, bucket, plan_.element_bytes())
-            : weights;
-    add_update(builder_, b, {sharded_ ? owned_[b] : gathered_[b], 0}, target, states);
-    updated_ = target;
-  }
+  void update(std::size_t b, int states);
 
   void all_gather_weights(std::size_t b) {
     all_gather(kinds::gather_weights, schedule::Traffic::parameter, b, {updated_, 1},
@@ -112,15 +67,7 @@ private:
   }
 
   void all_gather(std::string_view kind, schedule::Traffic traffic, std::size_t b, run::Value shard,
-                  run::Value whole, Bytes element) {
-    const run::Bucket& bucket = plan_.buckets[b];
-    if (bucket.alone() && !run::stands_for_encoded(plan_, traffic, b)) return;
-    Instruction& gather = program_.add(kind, Lane::reduce, static_cast<int>(b));
-    gather.traffic = traffic;
-    run::CollectiveView(gather, shard, whole);
-    run::add_all_gather_messages(gather, builder_, element, channel(), bucket.group,
-                                 bucket.shards);
-  }
+                  run::Value whole, Bytes element);
 
   std::uint32_t channel() { return run::first_optimizer_channel + next_channel_++; }
   std::uint32_t scalars_channel() { return run::first_scalars_channel + next_scalars_++; }
@@ -137,3 +84,7 @@ private:
 };
 
 }  // namespace reef::inline v0::optim::detail
+
+#ifndef REEF_COMPILED
+#include <reef/optim/detail/synchronous.ipp>
+#endif

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,79 +46,15 @@ struct Finding {
 
   /// Of two that stages of one replica find, the one that was computed first: a loss comes before the gradients that
   /// it leads to, and a later operator's gradient before those of earlier ones.
-  [[nodiscard]] bool comes_before(const Finding& other) const {
-    if (use == nothing || other.use == nothing) return use != nothing;
-    if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
-    return other.use != loss && (use == loss || use > other.use);
-  }
+  [[nodiscard]] bool comes_before(const Finding& other) const;
 };
 
 /// The uses whose gradients a segment's backward writes, or a half of it, in the order in which it does.
-inline std::vector<int> inspected_uses(const run::StepPlan& plan, int s, graph::BackwardPart part) {
-  const auto index = static_cast<std::size_t>(s);
-  std::vector<int> uses(plan.segments[index].uses.rbegin(), plan.segments[index].uses.rend());
-  if (part == graph::BackwardPart::all) return uses;
-  std::erase_if(uses, [&](int use) {
-    const graph::NodePlan& node = plan.halves[index].plan(plan.dag->use_at(use).node);
-    const bool in_input_half = node.in_input_half == graph::BackwardPart::all;
-    return in_input_half != (part == graph::BackwardPart::input);
-  });
-  return uses;
-}
+std::vector<int> inspected_uses(const run::StepPlan& plan, int s, graph::BackwardPart part);
 
 /// Of an Inspect and its Report: its mode.
 inline graph::BackwardPart inspected_part(const schedule::Instruction& i) {
   return static_cast<graph::BackwardPart>(i.mode);
-}
-
-/// Writes a phase of the model, in which every backward is followed by `Inspect(s, j)` and
-/// `Report(s, j)`, and every loss by a Report.
-inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
-  schedule::Program& program = builder.program;
-  const run::StepPlan& plan = builder.plan;
-  std::vector<schedule::Instruction> before;
-  before.swap(program.round);
-  model(builder);
-  std::vector<schedule::Instruction> phase;
-  phase.swap(program.round);
-  program.round.swap(before);
-
-  for (schedule::Instruction& instruction : phase) {
-    const bool forward = instruction.kind == run::kinds::forward;
-    const graph::BackwardPart part = run::backward_part(instruction.kind);
-    const bool backward = part != graph::BackwardPart::none;
-    const int s = instruction.index;
-    const int j = instruction.micro_batch;
-    std::vector<run::Value> gradients;
-    if (backward) gradients = run::BackwardView(builder, instruction).gradients.values();
-    program.round.push_back(std::move(instruction));
-    const bool computes_loss = forward && std::any_of(
-        program.round.back().writes.begin(), program.round.back().writes.end(),
-        [loss = builder.micro_batches[static_cast<std::size_t>(j)].loss](const run::Value& value) {
-          return value.storage == loss;
-        });
-    if (computes_loss) {
-      schedule::Instruction& report = program.add(kinds::report, run::Lane::reduce, -1, j);
-      report.reads = {{builder.micro_batches[static_cast<std::size_t>(j)].loss, 0}};
-    }
-    if (!backward) continue;
-    Bytes sums = 0;
-    for (const int use : inspected_uses(plan, s, part)) {
-      const graph::Parameter& parameter = plan.dag->parameter_at(plan.dag->use_at(use).parameter);
-      sums += static_cast<Bytes>(run::norm_blocks(parameter.spec.shape.size()));
-    }
-    if (sums == 0) continue;
-    const run::StorageId inspection = program.add_storage(
-        concat("inspection ", s, " of micro-batch ", j), sums * sizeof(double), run::Place::device);
-    schedule::Instruction& inspect = program.add(kinds::inspect, run::Lane::compute, s, j);
-    inspect.mode = static_cast<std::uint8_t>(part);
-    const InspectView view(builder, inspect, run::Lists::added);
-    view.gradients.set(gradients);
-    view.sums.front() = {inspection, 0};
-    schedule::Instruction& report = program.add(kinds::report, run::Lane::reduce, s, j);
-    report.mode = static_cast<std::uint8_t>(part);
-    report.reads = {{inspection, 0}};
-  }
 }
 
 /// Writes the program that looks for what was not finite: the model's part of a step.
@@ -128,12 +62,7 @@ inline void add_inspected(run::StepBuilder& builder, const run::Pass& model) {
 /// The weights are the committed ones and the samples the same, so what was not finite in the step is
 /// not finite again; of overlapping rounds that is likely, since some gradients were taken at other
 /// weights. Nothing is reduced, so each rank finds its own.
-inline void add_diagnosis(run::StepBuilder& builder, const run::Pass& model) {
-  for (int phase = 0; phase < builder.plan.phases_per_step; ++phase) {
-    builder.phase = {.gradients = builder.keeps_gradients() ? phase + 1 : 0, .before = phase};
-    add_inspected(builder, model);
-  }
-}
+void add_diagnosis(run::StepBuilder& builder, const run::Pass& model);
 
 /// Adds the code of Inspect and Report, which notes the first finding.
 template <device::device Device, real T, real Gradient>
@@ -196,3 +125,7 @@ void add_diagnosis_code(run::Handlers<Device>& handlers,
 }
 
 }  // namespace reef::inline v0::detail
+
+#ifndef REEF_COMPILED
+#include <reef/trainer/detail/diagnosis.ipp>
+#endif
