@@ -91,6 +91,7 @@ void add_estimate(Commands& commands);
 void add_allocate(Commands& commands);
 void add_schedule(Commands& commands);
 void add_messages(Commands& commands);
+void add_plan(Commands& commands);  // where there are recipes
 
 /// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);

@@ -55,6 +55,9 @@ int run(int argc, char** argv) {
   reef_examples::add_messages(commands);
   reef_examples::add_blocks(commands);
   reef_examples::add_route(commands);
+#ifdef REEF_PLAN_HAS_RECIPES
+  reef_examples::add_plan(commands);
+#endif
   reef_examples::add_measure(commands);
   try {
     app.parse(argc, argv);

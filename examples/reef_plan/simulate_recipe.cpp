@@ -1,41 +1,42 @@
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include <reef/comm/network_file.hpp>
+#include <reef/codec/chain.hpp>
+#include <reef/codec/chosen.hpp>
+#include <reef/codec/chunk_top_k.hpp>
+#include <reef/codec/error_feedback.hpp>
+#include <reef/codec/two_bit.hpp>
+#include <reef/compress/channels.hpp>
 #include <reef/core/error.hpp>
-#include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/io/json.hpp>
-#include <reef/io/known_keys.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/nn/host.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/acco_wp.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
+#include <reef/optim/diloco.hpp>
 #include <reef/optim/dpu.hpp>
+#include <reef/optim/sgd.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/pipeline/ordered.hpp>
 #include <reef/plan/op_fence.hpp>
 #include <reef/plan/split_in_order.hpp>
-#include <reef/profile/fitted_speed.hpp>
-#include <reef/profile/network_json.hpp>
 #include <reef/schedule/recording.hpp>
 #include <reef/schedule/simulate.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/trace/chrome.hpp>
 #include <reef/trainer/trainer.hpp>
 
-#include "../support/model_shape.hpp"
 #include "commands.hpp"
+#include "foreseen.hpp"
+#include "recipe_case.hpp"
 
 namespace reef_examples {
 
@@ -43,196 +44,6 @@ namespace {
 
 using namespace reef;
 using device::Host;
-
-/// The recipes of reef-train that take the same program in every step.
-constexpr const char* recipe_names = "ddp, zero1, dpu, acco-wp, acco or atom";
-
-struct RecipeCase {
-  nn::GptConfig model;
-  int micro_batches = 1;
-  Bytes memory = 0;
-  double link = 0;  ///< bytes per second
-  double flops = 0;
-  double memory_rate = 0;
-  int ranks = 1;
-  std::vector<schedule::Link> links;
-  std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
-};
-
-[[noreturn]] void refuse(const std::string& file, const std::string& why, const std::string& fix) {
-  throw DecodeError(file, ": ", why, ".\n  fix: ", fix, ".");
-}
-
-/// As --model of reef-train, or an object with what it leaves out.
-nn::GptConfig model_of(const io::Json& test, const std::string& file) {
-  nn::GptConfig config;
-  config.vocabulary = 256;
-  config.context = 128;
-  config.batch = 8;
-  const io::Json& model = test.contains("model") ? test["model"] : io::Json();
-  std::string shape;
-  if (model.is_string()) {
-    shape = model.get<std::string>();
-  } else if (model.is_object()) {
-    io::require_known_keys(model,
-                           std::array<std::string_view, 7>{"shape", "layers", "heads", "channels",
-                                                           "vocabulary", "context", "batch"},
-                           file, "model");
-    if (model.contains("shape")) {
-      shape = io::require<std::string>(test, "model.shape", file);
-      if (shape.empty()) refuse(file, "'model.shape' is ''", "LAYERSxHEADSxCHANNELS");
-    }
-    for (const char* const member : {"layers", "heads", "channels"}) {
-      if (model.contains(member) == shape.empty()) continue;
-      refuse(file,
-             shape.empty() ? concat("'model.", member, "' is missing")
-                           : concat("'model.", member, "' is given, and 'model.shape' too"),
-             "layers, heads and channels, or shape alone, LAYERSxHEADSxCHANNELS");
-    }
-    const auto take = [&](const char* member, std::int64_t& to) {
-      to = io::value_or<std::int64_t>(test, concat("model.", member), to, file);
-      if (to < 1) refuse(file, concat("model.", member, " is ", to), "at least 1");
-    };
-    take("layers", config.layers);
-    take("heads", config.heads);
-    take("channels", config.channels);
-    take("vocabulary", config.vocabulary);
-    take("context", config.context);
-    take("batch", config.batch);
-  } else {
-    refuse(file,
-           test.contains("model") ? "'model' is no text and no object" : "there is no 'model'",
-           "\"LAYERSxHEADSxCHANNELS\", or an object");
-  }
-  if (!shape.empty()) {
-    const auto found = parse_model_shape(shape);
-    if (!found) refuse(file, "the model is '" + shape + "'", "LAYERSxHEADSxCHANNELS");
-    config.layers = found->layers;
-    config.heads = found->heads;
-    config.channels = found->channels;
-  }
-  return config;
-}
-
-/// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
-/// matrices, whose diagonals are never read; uplink_gbps and downlink_gbps, numbers for all ranks or lists.
-void read_network(RecipeCase& to, const io::Json& test, const std::string& file) {
-  const io::Json& network = test["network"];
-  if (!network.is_object())
-    refuse(file, "'network' is no object", "{ranks, latency_ms, bandwidth_gbps}");
-  std::vector<std::string_view> keys(comm::network_keys.begin(), comm::network_keys.end());
-  keys.emplace_back("ranks");
-  io::require_known_keys(network, keys, file, "network");
-  for (const char* const key : {"latency_ms", "bandwidth_gbps"}) {
-    if (network.contains("ranks") || !network.contains(key)) continue;
-    if (!network[key].is_array())
-      refuse(file, concat("'network.ranks' is missing, and network.", key, " is no matrix"),
-             "say how many ranks there are");
-    to.ranks = static_cast<int>(network[key].size());
-    break;
-  }
-  if (!network.contains("ranks") && !network.contains("latency_ms") &&
-      !network.contains("bandwidth_gbps"))
-    refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
-  to.ranks = io::value_or<int>(test, "network.ranks", to.ranks, file);
-  if (to.ranks < 1 || to.ranks > 256)
-    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
-  const auto ranks = static_cast<std::size_t>(to.ranks);
-  to.links.assign(ranks * ranks, {});
-
-  const auto read = [&](const std::string& key, double unit, double least, double most,
-                        double schedule::Link::*member) {
-    const std::string place = concat("network.", key);
-    using Rows = std::vector<std::vector<double>>;
-    const auto given = io::require<std::variant<double, Rows>>(test, place, file);
-    if (const double* const all = std::get_if<double>(&given)) {
-      if (!within(*all, least, most)) {
-        refuse(file, concat(place, " is ", *all),
-               concat("a link that can be, from ", least, " to ", most));
-      }
-      for (schedule::Link& link : to.links) link.*member = *all * unit;
-      return;
-    }
-    const std::vector<double> values =
-        profile::square_from_json(test, place.c_str(), file, unit, least, most);
-    if (values.size() != to.links.size()) {
-      refuse(file, concat(place, " has ", network[key].size(), " rows for ", ranks, " ranks"),
-             "a row for each rank");
-    }
-    for (std::size_t link = 0; link < values.size(); ++link) {
-      if (link % (ranks + 1) != 0) to.links[link].*member = values[link];
-    }
-  };
-  if (network.contains("latency_ms")) read("latency_ms", 1e-3, 0, 1e9, &schedule::Link::latency);
-  // Without either a message would take no time.
-  if (network.contains("bandwidth_gbps") || (ranks > 1 && !network.contains("uplink_gbps")))
-    read("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9, &schedule::Link::bytes_per_second);
-  to.uplinks = comm::read_uplinks(network, to.ranks, file);
-}
-
-/// The operations per second that runs in a warm-up have shown.
-double speed_of_warm_up(const io::Json& test, const std::string& file) {
-  std::vector<profile::TimedOperations> runs;
-  const auto pairs = io::require<std::vector<std::vector<double>>>(test, "device.warm_up", file);
-  for (const std::vector<double>& pair : pairs) {
-    if (pair.size() != 2)
-      refuse(file, concat("device.warm_up[", runs.size(), "] has ", pair.size(), " numbers"),
-             "[operations, seconds]");
-    runs.push_back({pair[0], pair[1]});
-  }
-  try {
-    return profile::fitted_speed(runs).flops_per_second;
-  } catch (const OptionError& error) {
-    throw DecodeError(file, ": device.warm_up: ", error.what());
-  }
-}
-
-/// `estimates`: the keys that only estimate reads are known.
-RecipeCase read_case(const io::Json& test, const std::string& file, bool estimates = false) {
-  constexpr std::array<std::string_view, 6> keys{"recipe", "model",   "micro_batches",
-                                                 "device", "network", "plan"};
-  io::require_known_keys(test, std::span(keys).first(estimates ? 6 : 5), file);
-  RecipeCase result;
-  result.model = model_of(test, file);
-  result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
-  result.links.assign(1, {});
-  const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
-  if (!device.is_object())
-    refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
-  constexpr std::array<std::string_view, 5> device_keys{"memory_bytes", "link_gbps", "flops",
-                                                        "memory_gbps", "warm_up"};
-  io::require_known_keys(device, std::span(device_keys).first(estimates ? 5 : 4), file, "device");
-  result.memory = io::value_or<Bytes>(test, "device.memory_bytes", 0, file);
-  result.link = io::value_or<double>(test, "device.link_gbps", 0, file) * 1e9;
-  const bool warmed_up = estimates && device.contains("warm_up") && !device.contains("flops");
-  result.flops =
-      warmed_up ? speed_of_warm_up(test, file) : io::require<double>(test, "device.flops", file);
-  result.memory_rate = io::value_or<double>(test, "device.memory_gbps", 0, file) * 1e9;
-  if (!within(result.flops, 1, 1e24)) {
-    refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");
-  }
-  if (device.contains("link_gbps") && !within(result.link, 1, 1e18)) {
-    refuse(file, concat("device.link_gbps is ", result.link / 1e9),
-           "GB/s between host and device, or leave it out where it is no limit");
-  }
-  if (result.micro_batches < 1)
-    refuse(file, concat("micro_batches is ", result.micro_batches), "at least 1");
-  if (result.memory_rate != 0 && !within(result.memory_rate, 1, 1e24)) {
-    refuse(file, concat("device.memory_gbps is ", result.memory_rate / 1e9),
-           "GB/s of the device's memory, or 0 where it is no limit");
-  }
-  if (test.contains("network")) read_network(result, test, file);
-  // Every rank's program is written, placed and simulated, which takes memory and time in proportion.
-  const double size = (static_cast<double>(result.model.layers) + 2) *
-                      static_cast<double>(result.micro_batches) * result.ranks;
-  if (size > 65536) {
-    refuse(file,
-           concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ",
-                  result.ranks, " ranks are too many together"),
-           "(layers + 2) x micro_batches x ranks of at most 65536");
-  }
-  return result;
-}
 
 /// What the Trainer of a recipe would be made of, but for what it plans for its device.
 template <class Asked, class Model>
@@ -252,47 +63,76 @@ typename Asked::Options options_of(const Model& model, const RecipeCase& asked,
   options.device.link_bytes_per_second = asked.link;
   options.profile =
       graph::estimate(model.dag(), graph::Speed{asked.flops, asked.memory_rate, asked.link});
+  const schedule::World world = asked.world(*options.profile);
+  if constexpr (requires { options.pipeline.schedule; }) {
+    options.topology = run::Topology(asked.ranks / asked.stages, asked.stages);
+    options.topology->rank_at = asked.rank_at;
+    options.pipeline.schedule = asked.pipeline;
+    if (asked.ranks > 1) options.pipeline.network = world;
+  }
+  if constexpr (requires { options.compress.gradient = codec::Chosen(); }) {
+    for (const auto& [channel, codec] : asked.compress) {
+      const codec::Chosen chosen = codec::Chosen::of(codec);
+      if (channel == "activations") options.compress.activation = chosen;
+      if (channel == "activation-gradients") options.compress.activation_gradient = chosen;
+      if (channel == "gradients") options.compress.gradient = chosen;
+      if (channel == "parameters") options.compress.parameter = chosen;
+    }
+    options.compress.one_mask = asked.one_mask;
+    if (asked.one_mask && !options.compress.activation_gradient) {
+      options.compress.activation_gradient = codec::Chosen::of("dense");
+    }
+    if (asked.adapt_ratios) options.compress.network = world;
+  }
+  if constexpr (optim::periodic_policy<typename Asked::Optim>) {
+    using Overlap = run::OuterSchedule::Overlap;
+    options.optim.every = asked.sync_every;
+    options.optim.fragments = asked.fragments;
+    options.optim.overlap = asked.overlap == "eager" ? Overlap::eager : asked.overlap == "mix" ? Overlap::mix : Overlap::none;
+  }
   return options;
 }
 
 template <class... Policies>
-io::Json simulated(const RecipeCase& asked, const std::string& file, const std::string& trace) {
+Foreseen foreseen(const RecipeCase& asked, const std::string& file, const Shown& shown) {
   using Asked = Trainer<Policies...>;
   const auto model = nn::gpt<Host, float>(asked.model, 1);
   auto options = options_of<Asked>(model, asked, file);
-  Bytes peak = 0;
+  Foreseen result;
   try {
     options = Asked::planned(model, options, asked.ranks);
     for (int rank = 0; rank < asked.ranks; ++rank)
-      peak = std::max(peak, Asked::estimate(model, options, asked.ranks, rank).device_bytes);
+      result.peak = std::max(result.peak, Asked::estimate(model, options, asked.ranks, rank).device_bytes);
   } catch (const ScheduleError& error) {
-    return {{"feasible", false}, {"why", error.what()}};
+    result.why = error.what();
+    return result;
   }
-  if (asked.memory > 0 && peak > asked.memory) {
-    return {{"feasible", false},
-            {"peak_device_bytes", peak},
-            {"why", concat("a device has ", format_bytes(asked.memory), ", the recipe needs ",
-                           format_bytes(peak))}};
+  if (asked.memory > 0 && result.peak > asked.memory) {
+    result.why = concat("a device has ", format_bytes(asked.memory), ", the recipe needs ", format_bytes(result.peak));
+    return result;
   }
-  const auto programs = Asked::programs(model, options, asked.ranks);
-  schedule::World world{std::vector<schedule::Machine>(static_cast<std::size_t>(asked.ranks),
-                                                       run::machine_of(*options.profile)),
-                        asked.links};
-  for (std::size_t rank = 0; rank < asked.uplinks.first.size(); ++rank) {
-    world.machines[rank].uplink_bytes_per_second = asked.uplinks.first[rank];
-    world.machines[rank].downlink_bytes_per_second = asked.uplinks.second[rank];
+  result.feasible = true;
+  const schedule::World world = asked.world(*options.profile);
+  // Of a period most steps send nothing, and each fragment has one of its own.
+  int period = 1;
+  int variants = 1;
+  if constexpr (optim::periodic_policy<typename Asked::Optim>) {
+    period = asked.sync_every;
+    variants = 1 + asked.fragments;
   }
-  const schedule::Simulation run = schedule::simulate(programs, world, 3);
-  write_output(trace, [&] { trace::write_chrome(trace, schedule::recordings_of(programs, run)); });
-  Bytes sent = 0;
-  for (const Bytes rank : run.wire_bytes) sent += rank;
-  double utilisation = 1;
-  for (const double rank : run.utilisation) utilisation = std::min(utilisation, rank);
-  return {{"feasible", true},
-          {"step_s", run.step},
-          {"utilisation", utilisation},
-          {"wire_bytes", sent},
-          {"peak_device_bytes", peak}};
+  double wire = 0;
+  for (int variant = 0; variant < variants; ++variant) {
+    const double share = variants == 1 ? 1.0 : (variant == 0 ? period - asked.fragments : 1) / static_cast<double>(period);
+    if (share == 0) continue;
+    const auto programs = Asked::programs(model, options, asked.ranks, {}, variant);
+    const schedule::Simulation run = schedule::simulate(programs, world, 3);
+    result.step += share * run.step;
+    for (const Bytes rank : run.wire_bytes) wire += share * static_cast<double>(rank);
+    for (const double rank : run.utilisation) result.utilisation = std::min(result.utilisation, rank);
+    if (shown && variant + 1 == variants) shown(programs, run);
+  }
+  result.wire = static_cast<Bytes>(wire);
+  return result;
 }
 
 /// The model's operators as a pipeline over the ranks of the network, which are alike.
@@ -418,30 +258,52 @@ io::Json estimated(const RecipeCase& asked, const std::string& file, const io::J
 template <class... P>
 struct Policies {};
 
+using AnyCodec = compress::Channels<compress::Activation<codec::Chosen>, compress::ActivationGradient<codec::Chosen>,
+                                    compress::Gradient<codec::Chosen>, compress::Parameter<codec::Chosen>>;
+using Sparse = compress::Channels<compress::PseudoGradient<codec::ErrorFeedback<codec::Chain<codec::ChunkTopK, codec::TwoBit>>>>;
+
 template <class F>
-io::Json answer_of_recipe(const PlanCase& test, F&& answer) {
+auto answer_of_recipe(const std::string& recipe, const std::string& file, F&& answer) {
   using Rule = optim::AdamW;
-  const auto recipe = io::require<std::string>(test.json, "recipe", test.file);
-  if (recipe == "ddp") return answer(Policies<optim::Ddp<Rule>>{});
-  if (recipe == "zero1") return answer(Policies<optim::Zero1<Rule>>{});
+  if (recipe == "ddp") return answer(Policies<optim::Ddp<Rule>, AnyCodec>{});
+  if (recipe == "zero1") return answer(Policies<optim::Zero1<Rule>, AnyCodec>{});
   if (recipe == "dpu") return answer(Policies<optim::Dpu<Rule>>{});
   if (recipe == "acco-wp") return answer(Policies<optim::AccoWp<Rule>>{});
-  if (recipe == "acco") return answer(Policies<optim::Acco<Rule>>{});
+  if (recipe == "acco") return answer(Policies<optim::Acco<Rule>, AnyCodec>{});
   if (recipe == "atom") return answer(Policies<swap::Atom<>, optim::Ddp<Rule>>{});
-  refuse(test.file, "the recipe is '" + recipe + "'", recipe_names);
+  if (recipe == "dtfm") return answer(Policies<pipeline::Ordered, optim::Zero1<Rule>, AnyCodec>{});
+  if (recipe == "diloco") return answer(Policies<optim::DiLoCo<Rule>>{});
+  if (recipe == "sparse") return answer(Policies<optim::DiLoCo<Rule, optim::Sgd>, Sparse>{});
+  refuse(file, "the recipe is '" + recipe + "'", recipe_names);
 }
 
 }  // namespace
 
+Foreseen foresee(const RecipeCase& asked, const std::string& file, const Shown& shown) {
+  return answer_of_recipe(asked.recipe, file,
+                          [&]<class... P>(Policies<P...>) { return foreseen<P...>(asked, file, shown); });
+}
+
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace) {
-  const RecipeCase asked = read_case(test.json, test.file);
-  return answer_of_recipe(
-      test, [&]<class... P>(Policies<P...>) { return simulated<P...>(asked, test.file, trace); });
+  const RecipeCase asked = read_case(test.json, test.file, CaseOf::simulate);
+  const Foreseen found = foresee(asked, test.file, [&](std::span<const schedule::Program> programs, const auto& run) {
+    write_output(trace, [&] { trace::write_chrome(trace, schedule::recordings_of(programs, run)); });
+  });
+  if (!found.feasible) {
+    io::Json answer{{"feasible", false}, {"why", found.why}};
+    if (found.peak > 0) answer["peak_device_bytes"] = found.peak;
+    return answer;
+  }
+  return {{"feasible", true},
+          {"step_s", found.step},
+          {"utilisation", found.utilisation},
+          {"wire_bytes", found.wire},
+          {"peak_device_bytes", found.peak}};
 }
 
 reef::io::Json estimate_recipe(const PlanCase& test) {
-  const RecipeCase asked = read_case(test.json, test.file, true);
-  return answer_of_recipe(test, [&]<class... P>(Policies<P...>) {
+  const RecipeCase asked = read_case(test.json, test.file, CaseOf::estimate);
+  return answer_of_recipe(asked.recipe, test.file, [&]<class... P>(Policies<P...>) {
     return estimated<P...>(asked, test.file, test.json);
   });
 }

@@ -20,6 +20,7 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/text.hpp>
 #include <reef/core/version.hpp>
+#include <reef/io/json.hpp>
 #include <reef/plan/pipeline_order.hpp>
 
 #include "../support/earlier_files.hpp"
@@ -185,7 +186,7 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   if (o.recipe == "sparse" && o.overlap == "eager")
     refuse("--overlap", "eager is of --recipe diloco, not of sparse, whose differences are encoded");
-  for (const char* const name : {"--pipeline", "--stages", "--order", "--layout",
+  for (const char* const name : {"--pipeline", "--stages", "--order", "--layout", "--place",
                                   "--micro-batches-per-update"}) {
     if (given(name) && o.recipe != "dtfm")
       refuse(name, "is of --recipe dtfm, not of " + o.recipe);
@@ -271,6 +272,7 @@ void require_files_apart(const TrainOptions& o) {
   }
   files.reads("--network", o.network);
   files.reads("--order", o.order);
+  files.reads("--plan", o.plan);
   files.writes("--metrics", o.metrics);
   files.writes("--trace", o.trace);
   files.writes("--report", o.report);
@@ -481,6 +483,14 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--stages", o.stages,
                  "dtfm: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));
+  app.add_option("--place", o.place,
+                 "dtfm: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; default: by "
+                 "--network, or in turn")
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--plan", o.plan,
+                 "a file of reef-plan plan, whose options hold unless they are given here")
+      ->check(CLI::ExistingFile);
   app.add_option("--pipeline", o.pipeline,
                  "dtfm: the order in which stages run micro-batches; searched: for --profile and --network, at the "
                  "memory of 1f1b; pipedream, 2bw: updates within a step, which drains them")
@@ -554,6 +564,40 @@ void require_sense(const CLI::App& app, const TrainOptions& options) {
   require_use_of_options(app, options);
   require_files_apart(options);
   require_places(options);
+}
+
+void parse(CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto given = [&arguments](const std::string& name) {
+    return std::find_if(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      return argument == name || argument.starts_with(name + "=");
+    });
+  };
+  std::string file;
+  if (const auto plan = given("--plan"); plan != arguments.end()) {
+    if (const std::size_t value = plan->find('='); value != std::string::npos) {
+      file = plan->substr(value + 1);
+    } else if (plan + 1 != arguments.end()) {
+      file = *(plan + 1);
+    }
+  }
+  if (std::error_code none; fs::is_regular_file(file, none)) {
+    const reef::io::Json json = reef::io::read_json(file);
+    const reef::io::JsonSource source(file, "give a file that reef-plan plan has written.");
+    const auto options = reef::io::require<reef::io::Json>(json, "options", source);
+    reef::io::require_object(options, "options", file);
+    std::vector<std::string> planned;
+    for (const auto& [name, value] : options.items()) {
+      if (given(name) != arguments.end() || (value.is_boolean() && !value.get<bool>())) continue;
+      planned.push_back(name);
+      if (value.is_string()) planned.push_back(value.get<std::string>());
+      if (!value.is_array()) continue;
+      for (const reef::io::Json& one : value) planned.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+    }
+    arguments.insert(arguments.begin(), planned.begin(), planned.end());
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  app.parse(std::move(arguments));
 }
 
 }  // namespace reef_examples

@@ -66,6 +66,8 @@ struct TrainOptions {
   std::int64_t record_step = 0;  // 0: none is recorded
   std::string record_edges;      // a file
   int stages = 0;     // as many as ranks
+  std::vector<int> place;  // ranks by replica and stage; none: by the network, or in turn
+  std::string plan;        // a file
   std::string layout = "balanced";
   std::string profile;
   std::vector<std::pair<int, double>> slow;  // rank, how many times slower

@@ -149,6 +149,7 @@ void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
                             "  fix: a divisor of the ranks, or another number of ranks.");
   }
   result.topology = reef::run::Topology(ranks / stages, stages);
+  result.topology->rank_at = options.place;
   if (options.order.empty()) {
     result.pipeline.schedule = options.pipeline;
     result.pipeline.micro_batches_per_update = options.micro_batches_per_update;
@@ -162,7 +163,7 @@ void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
   if (!shape.empty()) {
     const reef::profile::Network network = network_of(shape);
     // Of one replica op-fence orders the ranks itself.
-    if (!fences || stages < ranks) place_stages(run, network, *result.topology);
+    if (options.place.empty() && (!fences || stages < ranks)) place_stages(run, network, *result.topology);
     result.pipeline.network = world_of(network);
   }
   if (!fences) return;

@@ -19,7 +19,7 @@
 namespace reef_examples {
 
 /// What a run writes.
-enum class Output { metrics, trace, report, weights, network, drawing, order };
+enum class Output { metrics, trace, report, weights, network, drawing, order, plan };
 
 /// What a network that was measured begins with.
 inline constexpr std::string_view measured_case_begins =
@@ -30,6 +30,9 @@ inline constexpr std::string_view drawing_begins = "<svg data-drawn-by=\"reef-pl
 
 /// What an order of a pipeline begins with: it is a text with remarks.
 inline constexpr std::string_view order_begins = "# An order of a pipeline, written by reef-plan";
+
+/// What a plan for reef-train begins with.
+inline constexpr std::string_view plan_begins = "{\n  \"written_by\": \"reef-plan plan\"";
 
 namespace detail {
 
@@ -58,6 +61,7 @@ inline bool is_of_a_run(Output kind, const std::filesystem::path& path) {
       case Output::network: return text.starts_with(measured_case_begins);
       case Output::drawing: return text.starts_with(drawing_begins);
       case Output::order: return text.starts_with(order_begins);
+      case Output::plan: return text.starts_with(plan_begins);
     }
   } catch (const reef::Error&) {
   }
@@ -80,7 +84,7 @@ inline std::optional<std::string> in_the_way(Output kind, const std::filesystem:
   constexpr const char* names[]{"a run's metrics",    "a run's trace",
                                 "a run's report",     "weights (.safetensors)",
                                 "a measured network", "an earlier drawing",
-                                "an earlier order"};
+                                "an earlier order",   "an earlier plan"};
   return reef::concat("'", path.string(), "' holds something else than ",
                       names[static_cast<std::size_t>(kind)],
                       ", which would be lost.\n  fix: another name, or remove it");

@@ -214,6 +214,22 @@ TEST_F(ReefTrain, plans_ratios_again_and_repeats_a_run_from_its_metrics) {
   refused(2, adapted + "--replay-ratios " + path("other"), "no ratios are in");
 }
 
+TEST_F(ReefTrain, takes_the_options_of_a_plan_unless_they_are_given) {
+  write("plan.json", R"({"options": {"--recipe": "dtfm", "--stages": "2", "--pipeline": "gpipe", "--place": "1,0",
+                                      "--micro-batches": "2", "--compress": ["activations=top-k:4"], "--one-mask": true}})");
+  const std::string rest = " --steps 2 --metrics ";
+  ASSERT_EQ(train(2, "--plan " + path("plan.json") + rest + path("planned")).status, 0);
+  const std::string same = "--recipe dtfm --stages 2 --pipeline gpipe --place 1,0 --micro-batches 2 "
+                           "--compress activations=top-k:4 --one-mask";
+  ASSERT_EQ(train(2, same + rest + path("given")).status, 0);
+  ASSERT_EQ(train(2, "--plan " + path("plan.json") + " --compress activations=top-k:2" + rest + path("other")).status, 0);
+  EXPECT_EQ(lines("planned")[1].at("loss"), lines("given")[1].at("loss"));
+  EXPECT_NE(lines("planned")[1].at("loss"), lines("other")[1].at("loss"));
+  write("empty.json", "{}");
+  refused(2, "--plan " + path("empty.json"), "options");
+  refused(2, "--recipe dtfm --place 0,0", "permutation");
+}
+
 TEST_F(ReefTrain, ddp_zero1_and_atom_print_the_same_losses) {
   for (const char* recipe : {"ddp", "zero1", "atom"}) {
     const Ending ending =

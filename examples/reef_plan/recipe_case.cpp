@@ -1,0 +1,275 @@
+#include "recipe_case.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include <reef/comm/network_file.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/known_keys.hpp>
+#include <reef/profile/fitted_speed.hpp>
+#include <reef/profile/network_json.hpp>
+#include <reef/run/costs.hpp>
+
+#include "../support/model_shape.hpp"
+
+namespace reef_examples {
+
+using namespace reef;
+
+void refuse(const std::string& file, const std::string& why, const std::string& fix) {
+  throw DecodeError(file, ": ", why, ".\n  fix: ", fix, ".");
+}
+
+namespace {
+
+/// As --model of reef-train, or an object with what it leaves out.
+nn::GptConfig model_of(const io::Json& test, const std::string& file) {
+  nn::GptConfig config;
+  config.vocabulary = 256;
+  config.context = 128;
+  config.batch = 8;
+  const io::Json& model = test.contains("model") ? test["model"] : io::Json();
+  std::string shape;
+  if (model.is_string()) {
+    shape = model.get<std::string>();
+  } else if (model.is_object()) {
+    io::require_known_keys(model,
+                           std::array<std::string_view, 7>{"shape", "layers", "heads", "channels",
+                                                           "vocabulary", "context", "batch"},
+                           file, "model");
+    if (model.contains("shape")) {
+      shape = io::require<std::string>(test, "model.shape", file);
+      if (shape.empty()) refuse(file, "'model.shape' is ''", "LAYERSxHEADSxCHANNELS");
+    }
+    for (const char* const member : {"layers", "heads", "channels"}) {
+      if (model.contains(member) == shape.empty()) continue;
+      refuse(file,
+             shape.empty() ? concat("'model.", member, "' is missing")
+                           : concat("'model.", member, "' is given, and 'model.shape' too"),
+             "layers, heads and channels, or shape alone, LAYERSxHEADSxCHANNELS");
+    }
+    const auto take = [&](const char* member, std::int64_t& to) {
+      to = io::value_or<std::int64_t>(test, concat("model.", member), to, file);
+      if (to < 1) refuse(file, concat("model.", member, " is ", to), "at least 1");
+    };
+    take("layers", config.layers);
+    take("heads", config.heads);
+    take("channels", config.channels);
+    take("vocabulary", config.vocabulary);
+    take("context", config.context);
+    take("batch", config.batch);
+  } else {
+    refuse(file,
+           test.contains("model") ? "'model' is no text and no object" : "there is no 'model'",
+           "\"LAYERSxHEADSxCHANNELS\", or an object");
+  }
+  if (!shape.empty()) {
+    const auto found = parse_model_shape(shape);
+    if (!found) refuse(file, "the model is '" + shape + "'", "LAYERSxHEADSxCHANNELS");
+    config.layers = found->layers;
+    config.heads = found->heads;
+    config.channels = found->channels;
+  }
+  return config;
+}
+
+/// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
+/// matrices, whose diagonals are never read; uplink_gbps and downlink_gbps, numbers for all ranks or lists.
+void read_network(RecipeCase& to, const io::Json& test, const std::string& file) {
+  const io::Json& network = test["network"];
+  if (!network.is_object())
+    refuse(file, "'network' is no object", "{ranks, latency_ms, bandwidth_gbps}");
+  std::vector<std::string_view> keys(comm::network_keys.begin(), comm::network_keys.end());
+  keys.emplace_back("ranks");
+  io::require_known_keys(network, keys, file, "network");
+  for (const char* const key : {"latency_ms", "bandwidth_gbps"}) {
+    if (network.contains("ranks") || !network.contains(key)) continue;
+    if (!network[key].is_array())
+      refuse(file, concat("'network.ranks' is missing, and network.", key, " is no matrix"),
+             "say how many ranks there are");
+    to.ranks = static_cast<int>(network[key].size());
+    break;
+  }
+  if (!network.contains("ranks") && !network.contains("latency_ms") &&
+      !network.contains("bandwidth_gbps"))
+    refuse(file, "'network.ranks' is missing", "say how many ranks there are, or give matrices");
+  to.ranks = io::value_or<int>(test, "network.ranks", to.ranks, file);
+  if (to.ranks < 1 || to.ranks > 256)
+    refuse(file, concat("network has ", to.ranks, " ranks"), "1 to 256");
+  const auto ranks = static_cast<std::size_t>(to.ranks);
+  to.links.assign(ranks * ranks, {});
+
+  const auto read = [&](const std::string& key, double unit, double least, double most,
+                        double schedule::Link::*member) {
+    const std::string place = concat("network.", key);
+    using Rows = std::vector<std::vector<double>>;
+    const auto given = io::require<std::variant<double, Rows>>(test, place, file);
+    if (const double* const all = std::get_if<double>(&given)) {
+      if (!within(*all, least, most)) {
+        refuse(file, concat(place, " is ", *all),
+               concat("a link that can be, from ", least, " to ", most));
+      }
+      for (schedule::Link& link : to.links) link.*member = *all * unit;
+      return;
+    }
+    const std::vector<double> values =
+        profile::square_from_json(test, place.c_str(), file, unit, least, most);
+    if (values.size() != to.links.size()) {
+      refuse(file, concat(place, " has ", network[key].size(), " rows for ", ranks, " ranks"),
+             "a row for each rank");
+    }
+    for (std::size_t link = 0; link < values.size(); ++link) {
+      if (link % (ranks + 1) != 0) to.links[link].*member = values[link];
+    }
+  };
+  if (network.contains("latency_ms")) read("latency_ms", 1e-3, 0, 1e9, &schedule::Link::latency);
+  // Without either a message would take no time.
+  if (network.contains("bandwidth_gbps") || (ranks > 1 && !network.contains("uplink_gbps")))
+    read("bandwidth_gbps", 1e9 / 8, 8e-9, 8e9, &schedule::Link::bytes_per_second);
+  to.uplinks = comm::read_uplinks(network, to.ranks, file);
+}
+
+/// The operations per second that runs in a warm-up have shown.
+double speed_of_warm_up(const io::Json& test, const std::string& file) {
+  std::vector<profile::TimedOperations> runs;
+  const auto pairs = io::require<std::vector<std::vector<double>>>(test, "device.warm_up", file);
+  for (const std::vector<double>& pair : pairs) {
+    if (pair.size() != 2)
+      refuse(file, concat("device.warm_up[", runs.size(), "] has ", pair.size(), " numbers"),
+             "[operations, seconds]");
+    runs.push_back({pair[0], pair[1]});
+  }
+  try {
+    return profile::fitted_speed(runs).flops_per_second;
+  } catch (const OptionError& error) {
+    throw DecodeError(file, ": device.warm_up: ", error.what());
+  }
+}
+
+/// What reef-train would be told by options of those names.
+void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) {
+  to.recipe = io::require<std::string>(test, "recipe", file);
+  const auto only_of = [&](std::initializer_list<const char*> keys, std::initializer_list<const char*> recipes) {
+    for (const char* const key : keys) {
+      if (!test.contains(key) || std::find(recipes.begin(), recipes.end(), to.recipe) != recipes.end()) continue;
+      refuse(file, concat("'", key, "' is not of recipe ", to.recipe), "leave it out");
+    }
+  };
+  only_of({"stages", "pipeline", "rank_at", "one_mask", "adapt_ratios"}, {"dtfm"});
+  only_of({"sync_every", "fragments", "overlap"}, {"diloco", "sparse"});
+  to.stages = io::value_or<int>(test, "stages", to.recipe == "dtfm" ? to.ranks : 1, file);
+  if (to.stages < 1 || to.ranks % to.stages != 0) {
+    refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
+  }
+  to.pipeline = io::value_or<std::string>(test, "pipeline", to.pipeline, file);
+  to.rank_at = io::value_or<std::vector<int>>(test, "rank_at", {}, file);
+  if (!to.rank_at.empty()) {
+    const std::set<int> all(to.rank_at.begin(), to.rank_at.end());
+    const auto ranks = static_cast<std::size_t>(to.ranks);
+    if (to.rank_at.size() != ranks || all.size() != ranks || *all.begin() != 0 || *all.rbegin() != to.ranks - 1) {
+      refuse(file, "'rank_at' is no order of the ranks", "each rank once, stage by stage of each replica");
+    }
+  }
+  const io::Json codecs = io::value_or<io::Json>(test, "compress", io::Json::object(), file);
+  if (!codecs.is_object()) refuse(file, "'compress' is no object", "{\"gradients\": \"ef+top-k:100\"}");
+  constexpr std::array<std::string_view, 4> encoded{"ddp", "zero1", "acco", "dtfm"};
+  if (!codecs.empty() && std::find(encoded.begin(), encoded.end(), to.recipe) == encoded.end()) {
+    refuse(file, concat("recipe ", to.recipe, " has 'compress'"),
+           to.recipe == "sparse" ? "leave it out: it has a codec of its own" : "recipe ddp, zero1, acco or dtfm");
+  }
+  for (const auto& [channel, codec] : codecs.items()) {
+    if (!codec.is_string()) refuse(file, concat("compress.", channel, " is no text"), "a codec, as top-k:10");
+    to.compress[channel] = codec.get<std::string>();
+    constexpr std::array<std::string_view, 4> channels{"activations", "activation-gradients", "gradients", "parameters"};
+    if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
+      refuse(file, concat("compress has the channel '", channel, "'"), "activations, activation-gradients, gradients or parameters");
+    }
+    if (channel.starts_with("activation") && to.recipe != "dtfm") {
+      refuse(file, concat("compress has ", channel, ", which are between stages"), "recipe dtfm");
+    }
+  }
+  to.one_mask = io::value_or<bool>(test, "one_mask", false, file);
+  to.adapt_ratios = io::value_or<bool>(test, "adapt_ratios", false, file);
+  to.sync_every = io::value_or<int>(test, "sync_every", to.sync_every, file);
+  to.fragments = io::value_or<int>(test, "fragments", to.fragments, file);
+  to.overlap = io::value_or<std::string>(test, "overlap", to.overlap, file);
+  if (to.overlap != "none" && to.overlap != "mix" && to.overlap != "eager") {
+    refuse(file, concat("overlap is '", to.overlap, "'"), "none, mix or eager");
+  }
+}
+
+}  // namespace
+
+schedule::World RecipeCase::world(const profile::Profile& profile) const {
+  schedule::World all{std::vector<schedule::Machine>(static_cast<std::size_t>(ranks), run::machine_of(profile)), links};
+  for (std::size_t rank = 0; rank < uplinks.first.size(); ++rank) {
+    all.machines[rank].uplink_bytes_per_second = uplinks.first[rank];
+    all.machines[rank].downlink_bytes_per_second = uplinks.second[rank];
+  }
+  return all;
+}
+
+RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
+  const bool estimates = use == CaseOf::estimate;
+  constexpr std::array<std::string_view, 6> of_plan{"model", "micro_batches", "device", "network", "allow", "ratio"};
+  constexpr std::array<std::string_view, 15> of_recipe{"model",        "micro_batches", "device",   "network",  "recipe",
+                                                       "stages",       "pipeline",      "rank_at",  "compress", "one_mask",
+                                                       "adapt_ratios", "sync_every",    "fragments", "overlap",  "plan"};
+  if (use == CaseOf::plan) {
+    io::require_known_keys(test, of_plan, file);
+  } else {
+    io::require_known_keys(test, std::span(of_recipe).first(estimates ? 15 : 14), file);
+  }
+  RecipeCase result;
+  result.model = model_of(test, file);
+  result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
+  result.links.assign(1, {});
+  const io::Json device = test.contains("device") ? test["device"] : io::Json::object();
+  if (!device.is_object())
+    refuse(file, "'device' is no object", "{memory_bytes, link_gbps, flops, memory_gbps}");
+  constexpr std::array<std::string_view, 5> device_keys{"memory_bytes", "link_gbps", "flops",
+                                                        "memory_gbps", "warm_up"};
+  io::require_known_keys(device, std::span(device_keys).first(estimates ? 5 : 4), file, "device");
+  result.memory = io::value_or<Bytes>(test, "device.memory_bytes", 0, file);
+  result.link = io::value_or<double>(test, "device.link_gbps", 0, file) * 1e9;
+  const bool warmed_up = estimates && device.contains("warm_up") && !device.contains("flops");
+  result.flops =
+      warmed_up ? speed_of_warm_up(test, file) : io::require<double>(test, "device.flops", file);
+  result.memory_rate = io::value_or<double>(test, "device.memory_gbps", 0, file) * 1e9;
+  if (!within(result.flops, 1, 1e24)) {
+    refuse(file, concat("device.flops is ", result.flops), "operations per second, from 1 to 1e24");
+  }
+  if (device.contains("link_gbps") && !within(result.link, 1, 1e18)) {
+    refuse(file, concat("device.link_gbps is ", result.link / 1e9),
+           "GB/s between host and device, or leave it out where it is no limit");
+  }
+  if (result.micro_batches < 1)
+    refuse(file, concat("micro_batches is ", result.micro_batches), "at least 1");
+  if (result.memory_rate != 0 && !within(result.memory_rate, 1, 1e24)) {
+    refuse(file, concat("device.memory_gbps is ", result.memory_rate / 1e9),
+           "GB/s of the device's memory, or 0 where it is no limit");
+  }
+  if (test.contains("network")) read_network(result, test, file);
+  if (use != CaseOf::plan) read_recipe(result, test, file);
+  // Every rank's program is written, placed and simulated, which takes memory and time in proportion.
+  const double size = (static_cast<double>(result.model.layers) + 2) *
+                      static_cast<double>(result.micro_batches) * result.ranks;
+  if (size > 65536) {
+    refuse(file,
+           concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ",
+                  result.ranks, " ranks are too many together"),
+           "(layers + 2) x micro_batches x ranks of at most 65536");
+  }
+  return result;
+}
+
+
+}  // namespace reef_examples

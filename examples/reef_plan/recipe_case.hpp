@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/profile/profile.hpp>
+#include <reef/schedule/world.hpp>
+
+namespace reef_examples {
+
+/// The recipes of reef-train.
+inline constexpr const char* recipe_names = "ddp, zero1, dpu, acco-wp, acco, atom, diloco, sparse or dtfm";
+
+/// A training that is foreseen: what reef-train would be given, and the machines.
+struct RecipeCase {
+  std::string recipe;
+  reef::nn::GptConfig model;
+  int micro_batches = 1;  ///< of each replica, in a step
+  reef::Bytes memory = 0;
+  double link = 0;  ///< bytes per second
+  double flops = 0;
+  double memory_rate = 0;
+  int ranks = 1;
+  std::vector<reef::schedule::Link> links;
+  std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
+  int stages = 1;                              ///< of dtfm
+  std::string pipeline = "1f1b";
+  std::vector<int> rank_at;                    ///< by replica and stage; empty: in turn
+  std::map<std::string, std::string> compress;  ///< channel: codec, as of reef-train
+  bool one_mask = false;
+  bool adapt_ratios = false;
+  int sync_every = 50;  ///< of diloco and sparse
+  int fragments = 1;
+  std::string overlap = "none";
+
+  /// The ranks and what is between them.
+  [[nodiscard]] reef::schedule::World world(const reef::profile::Profile& profile) const;
+};
+
+/// Throws DecodeError, with the file.
+[[noreturn]] void refuse(const std::string& file, const std::string& why, const std::string& fix);
+
+/// `estimates`: the keys that only estimate reads are known; `plans`: those of plan are, which chooses a recipe itself.
+enum class CaseOf : std::uint8_t { simulate, estimate, plan };
+RecipeCase read_case(const reef::io::Json& test, const std::string& file, CaseOf use);
+
+}  // namespace reef_examples

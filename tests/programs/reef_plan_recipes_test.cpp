@@ -1,0 +1,140 @@
+// Recipes that are simulated, and what is chosen of them.
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reef_plan_case.hpp"
+
+namespace reef::test {
+
+namespace {
+
+io::Json recipe_case(const std::string& recipe, int ranks = 4) {
+  return {{"recipe", recipe},
+          {"model", {{"shape", "6x4x64"}, {"context", 64}, {"batch", 4}}},
+          {"micro_batches", 4},
+          {"device", {{"flops", 1e10}}},
+          {"network", {{"ranks", ranks}, {"latency_ms", 1}, {"bandwidth_gbps", 0.1}}}};
+}
+
+/// What is to be planned: four ranks of which the first and the third, and the others, have quick links.
+io::Json planned_case() {
+  io::Json test = recipe_case("");
+  test.erase("recipe");
+  test["micro_batches"] = 8;
+  io::Json bandwidth = io::Json::array();
+  for (int from = 0; from < 4; ++from) {
+    bandwidth.push_back(io::Json::array());
+    for (int to = 0; to < 4; ++to) bandwidth.back().push_back((from + to) % 2 == 0 ? 10 : 0.01);
+  }
+  test["network"] = {{"latency_ms", 1}, {"bandwidth_gbps", bandwidth}, {"ranks", 4}};
+  return test;
+}
+
+}  // namespace
+
+TEST_F(ReefPlan, simulate_foresees_stages_of_which_one_is_zero1) {
+  const double zero1 = answer("simulate", recipe_case("zero1")).at("step_s");
+  io::Json stages = with(recipe_case("dtfm"), "/stages", 1);
+  EXPECT_DOUBLE_EQ(answer("simulate", stages).at("step_s").get<double>(), zero1);
+  stages["stages"] = 4;
+  for (const char* const pipeline : {"gpipe", "zb-h1"}) {
+    EXPECT_EQ(answer("simulate", with(stages, "/pipeline", pipeline)).at("feasible"), true) << pipeline;
+  }
+  const io::Json plain = answer("simulate", stages);
+  io::Json encoded = with(stages, "/compress", {{"activations", "top-k:10"}});
+  encoded["one_mask"] = true;
+  const io::Json less = answer("simulate", encoded);
+  EXPECT_LT(less.at("wire_bytes").get<double>(), plain.at("wire_bytes").get<double>() / 5);
+  EXPECT_LT(less.at("step_s").get<double>(), plain.at("step_s").get<double>());
+  refused("simulate", with(stages, "/stages", 3), "there are 3 stages on 4 ranks");
+  refused("simulate", with(stages, "/rank_at", {0, 1, 2, 2}), "'rank_at' is no order of the ranks");
+  refused("simulate", with(stages, "/compress", {{"weights", "bf16"}}), "the channel 'weights'");
+  refused("simulate", with(recipe_case("ddp"), "/stages", 2), "'stages' is not of recipe ddp");
+  refused("simulate", with(recipe_case("atom"), "/compress", {{"gradients", "bf16"}}), "recipe atom has 'compress'");
+}
+
+/// The mean of a period: with ever longer ones that of a rank alone.
+TEST_F(ReefPlan, simulate_foresees_ranks_that_step_on_their_own) {
+  io::Json test = recipe_case("diloco");
+  const double alone = answer("simulate", recipe_case("ddp", 1)).at("step_s");
+  double before = 1e9;
+  for (const int every : {1, 10, 1000}) {
+    test["sync_every"] = every;
+    const double step = answer("simulate", test).at("step_s");
+    EXPECT_LT(step, before) << every;
+    before = step;
+  }
+  EXPECT_NEAR(before, alone, alone / 100);
+  test["sync_every"] = 10;
+  const io::Json whole = answer("simulate", test);
+  const io::Json parts = answer("simulate", with(test, "/fragments", 5));
+  EXPECT_NEAR(parts.at("wire_bytes").get<double>(), whole.at("wire_bytes").get<double>(),
+              whole.at("wire_bytes").get<double>() / 20);
+  test["recipe"] = "sparse";
+  EXPECT_LT(answer("simulate", test).at("wire_bytes").get<double>(), whole.at("wire_bytes").get<double>() / 20);
+}
+
+TEST_F(ReefPlan, plan_chooses_what_simulate_finds_fastest_and_says_what_each_choice_buys) {
+  const io::Json found = answer("plan", planned_case());
+  ASSERT_EQ(found.at("feasible"), true) << found;
+  const double best = found.at("best").at("step_s");
+  double last = 0;
+  std::size_t feasible = 0;
+  for (const io::Json& one : found.at("candidates")) {
+    if (!one.contains("step_s")) continue;
+    ++feasible;
+    EXPECT_GE(one.at("step_s"), last) << "the fastest first";
+    last = one.at("step_s");
+  }
+  EXPECT_GE(feasible, 8U);
+  EXPECT_EQ(found.at("candidates")[0], found.at("best"));
+  // Gradients over quick links, activations over slow ones, or the other way: not data parallelism over all.
+  EXPECT_EQ(found.at("best").at("recipe"), "dtfm");
+  std::vector<std::string> choices;
+  for (const io::Json& one : found.at("bought")) {
+    EXPECT_GE(one.at("step_s").get<double>(), best * 0.999) << one;
+    choices.push_back(one.at("choice"));
+  }
+  for (const char* const choice : {"placement", "recipe", "stages", "schedule"}) {
+    EXPECT_NE(std::find(choices.begin(), choices.end(), choice), choices.end()) << choice;
+  }
+  // The same by simulate.
+  io::Json again = planned_case();
+  const io::Json& options = found.at("options");
+  again["recipe"] = "dtfm";
+  again["micro_batches"] = std::stoi(options.at("--micro-batches").get<std::string>());
+  again["stages"] = std::stoi(options.at("--stages").get<std::string>());
+  again["pipeline"] = options.at("--pipeline");
+  again["rank_at"] = io::parse_json("[" + options.at("--place").get<std::string>() + "]", "ranks");
+  EXPECT_DOUBLE_EQ(answer("simulate", again).at("step_s").get<double>(), best);
+}
+
+TEST_F(ReefPlan, plan_takes_codecs_and_late_gradients_where_they_are_allowed) {
+  const io::Json exact = answer("plan", planned_case());
+  for (const io::Json& one : exact.at("candidates")) {
+    const auto name = one.at("name").get<std::string>();
+    EXPECT_EQ(name.find("top-k"), std::string::npos) << name;
+    EXPECT_TRUE(name.starts_with("ddp") || name.starts_with("zero1") || name.starts_with("dtfm")) << name;
+  }
+  const std::string file = (folder_ / "plan.json").string();
+  const io::Json lossy = answer("plan", with(planned_case(), "/allow", {"lossy", "late", "local"}), "--plan " + file);
+  EXPECT_LT(lossy.at("best").at("step_s").get<double>(), exact.at("best").at("step_s").get<double>());
+  EXPECT_EQ(io::read_json(file).at("options"), lossy.at("options"));
+  EXPECT_EQ(answer("plan", planned_case(), "--plan " + file).at("feasible"), true) << "in place of an earlier one";
+  write_file(file, "something else");
+  refused("plan", planned_case(), "holds something else than an earlier plan", "--plan " + file);
+  io::Json small = planned_case();
+  small["device"]["memory_bytes"] = 1000;
+  const io::Json none = answer("plan", small);
+  EXPECT_EQ(none.at("feasible"), false);
+  EXPECT_THAT(none.at("candidates")[0].at("why").get<std::string>(), HasSubstr("the recipe needs"));
+  refused("plan", with(planned_case(), "/allow", {"wrong"}), "allow has 'wrong'");
+  refused("plan", with(planned_case(), "/recipe", "ddp"), "nothing reads the key 'recipe'");
+  refused("plan", with(planned_case(), "/micro_batches", 3), "no multiple of any number of replicas");
+}
+
+}  // namespace reef::test
