@@ -28,8 +28,8 @@ namespace reef::inline v0::swap::detail {
 ///
 /// | Stash   | reads what the forward has written and a backward reads, writes as many bytes of |
 /// |         | the host                                                                         |
-/// | Restore | the other way, for one backward. The first of a segment come ahead of the next   |
-/// |         | weights                                                                          |
+/// | Restore | the other way, for one backward, or a half: saved activations for both halves at |
+/// |         | once. The first of a segment come ahead of the next weights                      |
 /// | Drop    | where the plan has them: of saved activations behind their Stash, of what came   |
 /// |         | back behind a backward                                                           |
 class Stasher {
@@ -221,23 +221,37 @@ private:
   void find_again(Instruction& i, const Places& places) const {
     if (i.kind == run::kinds::recompute) {
       replace(run::RecomputeView(builder_, i).inputs, places);
-    } else if (i.kind == run::kinds::backward) {
+    } else if (is_backward(i)) {
       const run::BackwardView view(builder_, i);
       replace(view.tensors, places);
       replace(view.saved, places);
     }
   }
 
+  /// A backward with its recomputation, or a half of one.
+  struct Pass {
+    Iterator begin;
+    int micro_batch = 0;
+    graph::BackwardPart part = graph::BackwardPart::all;
+    Places places{};  ///< of what has come back to slots
+  };
+
+  /// Of one segment. Halves of a backward are passes apart.
+  static std::vector<Pass> passes_in(Iterator begin, Iterator end) {
+    std::vector<Pass> passes;
+    for (Iterator i = begin; i != end; ++i) {
+      if (!is_of_model(*i) || i->kind == run::kinds::add_gradients) continue;
+      const auto part = run::backward_part(std::find_if(i, end, is_backward)->kind);
+      const bool goes_on = !passes.empty() && passes.back().micro_batch == i->micro_batch && passes.back().part == part;
+      if (!goes_on) passes.push_back({i, i->micro_batch, part});
+    }
+    return passes;
+  }
+
   /// Backwards of one segment, and what belongs to them: each slot has what is next.
   void backwards(std::vector<Instruction>& to, Iterator begin, Iterator end) {
     const int s = begin->index;
-    std::vector<int> micro_batches;
-    for (Iterator i = begin; i != end; ++i) {
-      if (!is_of_model(*i)) continue;
-      if (i == begin || i->micro_batch != micro_batches.back()) {
-        micro_batches.push_back(i->micro_batch);
-      }
-    }
+    std::vector<Pass> passes = passes_in(begin, end);
     std::size_t current = 0;
     std::size_t restored = 0;
     for (Iterator i = begin; i != end; ++i) {
@@ -245,22 +259,20 @@ private:
         pass_on(to, std::move(*i));
         continue;
       }
-      if (i->micro_batch != micro_batches[current]) drop_restored(to, s, micro_batches[current++]);
-      while (stashes(s) && restored < micro_batches.size() &&
-             restored < current + slots_.restored.size()) {
-        restore(to, s, micro_batches[restored++]);
+      if (current + 1 < passes.size() && passes[current + 1].begin == i) drop_restored(to, s, passes[current++]);
+      while (stashes(s) && restored < passes.size() && restored < current + slots_.restored.size()) {
+        restore(to, s, passes[restored++]);
       }
-      find_again(*i, stashes(s) ? restored_[i->micro_batch] : crossing_);
+      find_again(*i, stashes(s) ? passes[current].places : crossing_);
       to.push_back(std::move(*i));
     }
-    drop_restored(to, s, micro_batches[current]);
+    drop_restored(to, s, passes[current]);
   }
 
-  void drop_restored(std::vector<Instruction>& to, int s, int j) {
-    if (!stashes(s)) return;
+  void drop_restored(std::vector<Instruction>& to, int s, const Pass& pass) const {
     std::vector<Value> parts;
-    for (const auto& [storage, place] : restored_[j]) parts.push_back(place);
-    drop(to, Lane::compute, s, j, std::move(parts));
+    for (const auto& [storage, place] : pass.places) parts.push_back(place);
+    drop(to, Lane::compute, s, pass.micro_batch, std::move(parts));
   }
 
   void drop(std::vector<Instruction>& to, Lane lane, int s, int j, std::vector<Value> parts) const {
@@ -315,19 +327,24 @@ private:
     if (saved_leaves(s)) drop(to, lane, s, j, {crossing_.at(saved)});
   }
 
-  void restore(std::vector<Instruction>& to, int s, int j) {
+  /// Saved activations come back for a backward in halves to a place of their own, where they stay as the input half leaves
+  /// them: it may overwrite them.
+  void restore(std::vector<Instruction>& to, int s, Pass& pass) {
     Instruction restore;
     restore.kind = kinds::restore;
     restore.lane = Lane::load;
     slots_.restored.take(s);
-    Places& places = restored_[j];
-    places.clear();
-    const std::vector<Value> values = kept(s, batch(j));
+    const MicroBatch& of = batch(pass.micro_batch);
+    const std::vector<Value> values = kept(s, of);
     for (std::size_t k = 0; k < values.size(); ++k) {
-      run::add_copied(restore, stashed(values[k]), slots_.restored.parts()[k]);
-      places[values[k].storage] = slots_.restored.parts()[k];
+      const bool whole = pass.part == graph::BackwardPart::all;
+      const bool stays = !whole && values[k].storage == of.saved[static_cast<std::size_t>(s)];
+      if (stays && pass.part == graph::BackwardPart::weight) continue;
+      const Value place = stays ? values[k] : slots_.restored.parts()[k];
+      run::add_copied(restore, stashed(values[k]), place);
+      if (!stays) pass.places[values[k].storage] = place;
     }
-    push(to, std::move(restore), s, j);
+    push(to, std::move(restore), s, pass.micro_batch);
   }
 
   void push(std::vector<Instruction>& to, Instruction instruction, int s, int j) const {
@@ -345,7 +362,6 @@ private:
   std::set<int> staying_;  ///< tensors that the backward of a segment reads on the device
   std::set<int> stashed_;  ///< and those that one reads which stashes
   Places crossing_;        ///< of storages: where the last forwards have written them
-  std::map<int, Places> restored_{};  ///< and by micro-batch, for the backward that comes
 };
 
 }  // namespace reef::inline v0::swap::detail

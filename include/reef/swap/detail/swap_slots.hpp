@@ -7,6 +7,7 @@
 #include <reef/run/kinds.hpp>
 #include <reef/run/slots.hpp>
 #include <reef/run/step_builder.hpp>
+#include <reef/run/views.hpp>
 #include <reef/swap/kinds.hpp>
 
 namespace reef::inline v0::swap::detail {
@@ -18,10 +19,13 @@ using run::Slots;
 using run::StorageId;
 using run::Value;
 
+/// Whole, or a half.
+inline bool is_backward(const Instruction& i) { return run::backward_part(i.kind) != graph::BackwardPart::none; }
+
 /// What a segment computes.
 inline bool is_of_model(const Instruction& i) {
-  return i.kind == run::kinds::forward || i.kind == run::kinds::recompute ||
-         i.kind == run::kinds::backward || i.kind == run::kinds::add_gradients;
+  return i.kind == run::kinds::forward || i.kind == run::kinds::recompute || i.kind == run::kinds::add_gradients ||
+         is_backward(i);
 }
 
 /// That, or what is stashed of it. Others are of the pipeline, such as transfers between stages: their index is no

@@ -41,6 +41,8 @@ namespace reef::inline v0::swap::detail {
 /// a fold, and leave. A sum that continues an earlier one, of micro-batches before, has that one
 /// loaded first.
 ///
+/// Of a backward in halves each half brings its segment, and the second one the sums that the first one has begun.
+///
 /// The first SwapSchedule::resident_segments segments are on the device for good: they are neither
 /// loaded nor evicted.
 ///
@@ -195,14 +197,14 @@ private:
   [[nodiscard]] Operand weights_in(Instruction& i) const {
     if (i.kind == run::kinds::forward) return run::ForwardView(builder_, i).weights;
     if (i.kind == run::kinds::recompute) return run::RecomputeView(builder_, i).weights;
-    if (i.kind == run::kinds::backward) return run::BackwardView(builder_, i).weights;
+    if (is_backward(i)) return run::BackwardView(builder_, i).weights;
     return {};
   }
 
   /// The fold's gradients that it writes or adds to.
   [[nodiscard]] Operand gradients_in(Instruction& i) const {
     if (i.kind == run::kinds::add_gradients) return run::AddGradientsView(builder_, i).gradients;
-    if (i.kind != run::kinds::backward || builder_.plan.rounds_gradients()) return {};
+    if (!is_backward(i) || builder_.plan.rounds_gradients()) return {};
     return run::BackwardView(builder_, i).gradients;
   }
   [[nodiscard]] std::vector<Value> sums_of(Instruction& i) const {
@@ -234,10 +236,16 @@ private:
   void begin_sums(Instruction& first) {
     sums_ = sums_of(first);
     slots().gradients.take(first.index);
-    goes_on_ = !run::begins_sum(first);
+    goes_on_ = !run::begins_sum(first) || adds_to_other_half(first);
     if (goes_on_) {
       move(kinds::load_gradients, Lane::load, first.index, sums_, slots().gradients.parts());
     }
+  }
+
+  /// The half before has begun the sums.
+  [[nodiscard]] bool adds_to_other_half(Instruction& i) const {
+    if (run::backward_part(i.kind) != graph::BackwardPart::weight) return false;
+    return run::BackwardView(builder_, i).segment().input_half_has_parameters;
   }
 
   void evict(int s) {

@@ -220,10 +220,6 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
                         "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
     }
   }
-  if (Swap::offloads_to_host && !plan.halves.empty()) {
-    throw OptionError("reef::Trainer: backwards are to run in halves, but this swap policy brings a segment for a whole "
-                      "one.\n  fix: a pipeline of whole backwards, or swap::Resident.");
-  }
   return plan;
 }
 
