@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <reef/io/json.hpp>
@@ -98,6 +99,14 @@ protected:
                        REEF_TRAIN + " --data " + path("text.txt") +
                        " --model 1x2x16 --context 16 --batch 4 --lr 0.01 --prompt-bytes 20 " +
                        options);
+  }
+
+  /// Holds that such a job ends before it trains, and says this.
+  void refused(int ranks, const std::string& options, const std::string& why) const {
+    const Ending end = train(ranks, options);
+    EXPECT_NE(end.status, 0) << options;
+    EXPECT_THAT(end.output, testing::HasSubstr(why)) << options;
+    EXPECT_THAT(end.output, testing::Not(testing::HasSubstr("held-out loss:"))) << options;
   }
 };
 
