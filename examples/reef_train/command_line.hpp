@@ -18,7 +18,7 @@ Recipe recipe_of(const std::string& name);
 void add_options(CLI::App& app, TrainOptions& options);
 
 /// After the parsing: options that would be ignored, files that are in each other's way, and files that no run left
-/// where one is to be written are a CLI::ValidationError.
-void require_sense(const CLI::App& app, const TrainOptions& options);
+/// where one is to be written are a CLI::ValidationError. Fills in what a recipe stands for.
+void require_sense(const CLI::App& app, TrainOptions& options);
 
 }  // namespace reef_examples
