@@ -114,7 +114,10 @@ void parse_record_edges(const std::string& text, TrainOptions& o) {
 const std::map<std::string, Recipe> recipes{
     {"ddp", run_ddp},         {"zero1", run_zero1}, {"atom", run_atom},    {"dpu", run_dpu},
     {"acco-wp", run_acco_wp}, {"acco", run_acco},   {"diloco", run_diloco}, {"sparse", run_sparse},
-    {"dtfm", run_dtfm}};
+    {"dtfm", run_dtfm},       {"fusion", run_dtfm}, {"reef", run_reef}};
+
+/// Over stages.
+bool is_spread(const std::string& recipe) { return recipe == "dtfm" || recipe == "fusion" || recipe == "reef"; }
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
@@ -186,22 +189,24 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   }
   if (o.recipe == "sparse" && o.overlap == "eager")
     refuse("--overlap", "eager is of --recipe diloco, not of sparse, whose differences are encoded");
-  for (const char* const name : {"--pipeline", "--stages", "--order", "--layout", "--place",
+  for (const char* const name : {"--pipeline", "--stages", "--order", "--unit", "--layout", "--place",
                                   "--micro-batches-per-update"}) {
-    if (given(name) && o.recipe != "dtfm")
-      refuse(name, "is of --recipe dtfm, not of " + o.recipe);
+    if (given(name) && !is_spread(o.recipe))
+      refuse(name, "is of --recipe dtfm, fusion or reef, not of " + o.recipe);
   }
+  if (o.recipe == "reef" && o.precision != "fp32")
+    refuse("--precision", o.precision + " is of other recipes: reef has fp32");
   if (o.rule == "muon" && o.recipe != "zero1" && o.recipe != "atom" && o.recipe != "diloco")
     refuse("--rule", "muon is of --recipe zero1, atom or diloco, not of " + o.recipe);
   if (!o.compress.empty() && o.recipe == "sparse")
     refuse("--compress", "is of other recipes: sparse has a codec of its own");
   for (const auto& [channel, codec] : o.compress) {
-    if (channel.starts_with("activation") && o.recipe != "dtfm" && codec != "none")
-      refuse("--compress", channel + " are between stages, of --recipe dtfm, not of " + o.recipe);
+    if (channel.starts_with("activation") && !is_spread(o.recipe) && codec != "none")
+      refuse("--compress", channel + " are between stages, of --recipe dtfm, fusion or reef, not of " + o.recipe);
   }
   const bool replans = o.replan_ratios > 0 || !o.replay_ratios.empty();
-  if (o.adapt_ratios && ((o.network.empty() && !replans) || o.recipe != "dtfm"))
-    refuse("--adapt-ratios", "is of --recipe dtfm with --network, whose links it follows, or with --replan-ratios");
+  if (o.adapt_ratios && ((o.network.empty() && !replans) || !is_spread(o.recipe)))
+    refuse("--adapt-ratios", "is of --recipe dtfm, fusion or reef with --network, whose links it follows, or with --replan-ratios");
   for (const char* const name : {"--replan-ratios", "--replay-ratios"}) {
     if (given(name) && !o.adapt_ratios) refuse(name, "is of --adapt-ratios");
   }
@@ -233,10 +238,10 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     refuse("--micro-batches-per-update", "is of --pipeline 2bw, not of " + o.pipeline);
   if (reef::plan::is_asynchronous_schedule(o.pipeline) && o.non_finite != "ignore")
     refuse("--pipeline", o.pipeline + " updates within a step, so it goes with --non-finite ignore --clip 0");
-  if (given("--profile") && o.recipe != "atom" && o.recipe != "dtfm")
-    refuse("--profile", "is of --recipe atom or dtfm, not of " + o.recipe);
-  if (o.activations.find("stash") != std::string::npos && o.recipe != "atom")
-    refuse("--activations", o.activations + " is of --recipe atom, not of " + o.recipe);
+  if (given("--profile") && o.recipe != "atom" && !is_spread(o.recipe))
+    refuse("--profile", "is of --recipe atom, dtfm, fusion or reef, not of " + o.recipe);
+  if (o.activations.find("stash") != std::string::npos && o.recipe != "atom" && o.recipe != "reef")
+    refuse("--activations", o.activations + " is of --recipe atom or reef, not of " + o.recipe);
   if (o.non_finite == "ignore" && o.clip > 0)
     refuse("--non-finite", "ignore goes with --clip 0: without norms nothing can be clipped");
   if (given("--checkpoint-every") && !given("--checkpoint")) {
@@ -253,6 +258,17 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   if (given("--micro-batches") && given("--accumulate") && !o.accumulation->adapts) {
     refuse("--accumulate", "fixed:N and --micro-batches say the same; give one of them");
   }
+}
+
+/// Of recipes that stand for several options.
+void add_defaults_of_recipe(const CLI::App& app, TrainOptions& o) {
+  if (o.recipe != "fusion" && o.recipe != "reef") return;
+  if (o.recipe == "fusion" && app.get_option("--layout")->count() == 0) o.layout = "op-fence";
+  o.compress.try_emplace("activations", "top-k:10");
+  const auto codec = reef::codec::Chosen::of(o.compress.at("activations"));
+  const bool selects = codec && codec.takes_ratio();
+  o.one_mask |= selects && !o.compress.contains("activation-gradients");
+  o.adapt_ratios |= selects && !o.network.empty();
 }
 
 /// What is written takes the place of nothing that is read or written under another name.
@@ -307,7 +323,10 @@ Recipe recipe_of(const std::string& name) { return recipes.at(name); }
 void add_options(CLI::App& app, TrainOptions& o) {
   // An option given twice counts as it was given last, so that scripts can add to a command.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.add_option("--recipe", o.recipe, "the composition to train with")
+  app.add_option("--recipe", o.recipe,
+                 "the composition to train with. fusion: dtfm, with --layout op-fence and --compress activations=top-k:10 "
+                 "--one-mask, and of a --network --adapt-ratios (AdaTopK); reef: the same but for the layout, of acco with fixed "
+                 "counts, and each stage swapped as by atom")
       ->check(CLI::IsMember(recipe_names()))
       ->capture_default_str();
   app.add_option(
@@ -453,12 +472,12 @@ void add_options(CLI::App& app, TrainOptions& o) {
          [&o](const std::vector<std::string>& texts) {
            for (const std::string& text : texts) parse_compress(text, o);
          },
-         "CHANNEL=CODEC, how what ranks send is encoded: activations and activation-gradients of dtfm, gradients, parameters. "
+         "CHANNEL=CODEC, how what ranks send is encoded: activations and activation-gradients between stages, gradients, parameters. "
          "CODEC: top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK, each also with +CODEC of what they select; dense, bf16, "
          "blockwise8, uniform8, nf4, two-bit, sign; before it ef+ or ef:DECAY+ for what was left out to be sent later, ef21+")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--adapt-ratios", o.adapt_ratios,
-               "dtfm: the ratios of activations and their gradients are those of the slowest link of --network, of others as "
+               "dtfm, fusion, reef: the ratios of activations and their gradients are those of the slowest link of --network, of others as "
                "much less as leaves them no slower (AdaTopK)");
   app.add_option("--replan-ratios", o.replan_ratios,
                  "steps after which --adapt-ratios measures the links between stages, and plans the ratios again where they "
@@ -468,7 +487,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "--metrics of a run with --replan-ratios, whose ratios are taken: the bits of that run, on any network")
       ->check(CLI::ExistingFile);
   app.add_flag("--one-mask", o.one_mask,
-               "dtfm: gradients of activations have the zeros of what --compress activations= left, and no indices; by masks of "
+               "dtfm, fusion, reef: gradients of activations have the zeros of what --compress activations= left, and no indices; by masks of "
                "their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
   app.add_option("--ramp-ratios", o.ramp_ratios,
                  "steps in which the ratios of --compress grow from 1, fourfold at a time, to their own")
@@ -481,10 +500,10 @@ void add_options(CLI::App& app, TrainOptions& o) {
       "STEP:FILE, each message of that step that a codec encodes, before and after, .safetensors; one file a rank, "
       "FILE with .rank-R before its extension");
   app.add_option("--stages", o.stages,
-                 "dtfm: ranks that a replica of the model is spread over; default: all")
+                 "dtfm, fusion, reef: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));
   app.add_option("--place", o.place,
-                 "dtfm: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; default: by "
+                 "dtfm, fusion, reef: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; default: by "
                  "--network, or in turn")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
@@ -492,20 +511,25 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "a file of reef-plan plan, whose options hold unless they are given here")
       ->check(CLI::ExistingFile);
   app.add_option("--pipeline", o.pipeline,
-                 "dtfm: the order in which stages run micro-batches; searched: for --profile and --network, at the "
+                 "dtfm, fusion, reef: the order in which stages run micro-batches; searched: for --profile and --network, at the "
                  "memory of 1f1b; pipedream, 2bw: updates within a step, which drains them")
       ->check(CLI::IsMember(pipelines()))
       ->capture_default_str();
   app.add_option("--micro-batches-per-update", o.micro_batches_per_update,
-                 "dtfm, 2bw: as many as stages, or more; --micro-batches is a multiple; default: as many")
+                 "dtfm, fusion, 2bw: as many as stages, or more; --micro-batches is a multiple; default: as many")
       ->transform(number_from<int>(1, 1'000'000));
   app.add_option("--layout", o.layout,
-                 "dtfm: what of the model a stage is: balanced, as for equal ranks; op-fence, as is best for the "
+                 "dtfm, fusion, reef: what of the model a stage is: balanced, as for equal ranks; op-fence, as is best for the "
                  "speeds (--slow, and as reef-measure wrote them into --network), memory and links that ranks have")
       ->check(CLI::IsMember({"balanced", "op-fence"}))
       ->capture_default_str();
+  app.add_option("--unit", o.unit,
+                 "dtfm, fusion, reef: micro-batches that the order counts as one, 0 for all of a step; a stage that is swapped "
+                 "brings each part of it once for them")
+      ->transform(number_from<int>(0, 65536))
+      ->capture_default_str();
   app.add_option("--order", o.order,
-                 "dtfm: a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
+                 "dtfm, fusion, reef: a file with the order, of each stage a line such as 'F0 F1 B0 B1'")
       ->check(CLI::ExistingFile);
   app.add_option(
          "--activations", o.activations,
@@ -514,7 +538,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->check(CLI::IsMember({"planned", "keep", "stash", "recompute", "recompute-and-stash"}))
       ->capture_default_str();
   app.add_option("--profile", o.profile,
-                 "atom, dtfm: times of the model's operators to plan by, .json; one rank alone measures "
+                 "atom, dtfm, fusion, reef: times of the model's operators to plan by, .json; one rank alone measures "
                  "them first if the file is not there. Without, they are estimated");
   app.add_option_function<std::vector<std::string>>(
          "--slow",
@@ -559,7 +583,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
       ->capture_default_str();
 }
 
-void require_sense(const CLI::App& app, const TrainOptions& options) {
+void require_sense(const CLI::App& app, TrainOptions& options) {
+  add_defaults_of_recipe(app, options);
   require_names(app);
   require_use_of_options(app, options);
   require_files_apart(options);

@@ -68,6 +68,7 @@ struct TrainOptions {
   int stages = 0;     // as many as ranks
   std::vector<int> place;  // ranks by replica and stage; none: by the network, or in turn
   std::string plan;        // a file
+  int unit = 1;       // 0: all micro-batches
   std::string layout = "balanced";
   std::string profile;
   std::vector<std::pair<int, double>> slow;  // rank, how many times slower
@@ -101,7 +102,7 @@ struct TrainOptions {
 /// sysexits.h.
 inline constexpr int stopped_status = 75;
 
-/// The recipes: each is a Trainer of its own, compiled in a file of its own. Each returns an exit status.
+/// The recipes: each is a Trainer of its own, compiled in a file of its own; fusion is dtfm's. Each returns an exit status.
 int run_ddp(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_atom(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_zero1(const TrainOptions& options, const reef::comm::StopRequest& stop);
@@ -109,6 +110,7 @@ int run_dpu(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_acco_wp(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_acco(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_dtfm(const TrainOptions& options, const reef::comm::StopRequest& stop);
+int run_reef(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_diloco(const TrainOptions& options, const reef::comm::StopRequest& stop);
 int run_sparse(const TrainOptions& options, const reef::comm::StopRequest& stop);
 

@@ -30,7 +30,7 @@
 #include "options.hpp"
 #include "setup.hpp"
 
-// Which ranks hold which stages of recipe dtfm, what of the model a stage is, and in which order those run.
+// Which ranks hold which stages of recipes dtfm, fusion and reef, what of the model a stage is, and in which order those run.
 
 namespace reef_examples {
 
@@ -150,6 +150,7 @@ void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
   }
   result.topology = reef::run::Topology(ranks / stages, stages);
   result.topology->rank_at = options.place;
+  result.pipeline.unit = options.unit;
   if (options.order.empty()) {
     result.pipeline.schedule = options.pipeline;
     result.pipeline.micro_batches_per_update = options.micro_batches_per_update;

@@ -201,6 +201,38 @@ TEST_F(ReefTrainRanks, stages_laid_out_for_uneven_ranks_train_to_the_weights_of_
   expect_refused(job(2, fenced + "--network " + path("short.json")), {"device_flops has 1 numbers for 2 ranks"});
 }
 
+/// Without a codec of activations these recipes lose nothing.
+TEST_F(ReefTrainRanks, recipes_of_several_axes_train_to_the_weights_of_one_rank_or_send_less) {
+  const auto job = [&](int ranks, const std::string& options) {
+    const Ending ending = train(ranks, "--model 3x2x16 --export " + path("w.safetensors") + " " + options);
+    EXPECT_EQ(ending.status, 0) << ending.output;
+    return std::pair{ending.status == 0 ? tensors("w.safetensors") : decltype(tensors("")){}, ending.output};
+  };
+  const std::string as_it_is = " --compress activations=none --micro-batches 3 ";
+  const auto synchronous = job(1, "--recipe zero1 --micro-batches 3").first;
+  const auto overlapping = job(1, "--recipe acco --accumulate fixed:3").first;
+  ASSERT_NE(synchronous, overlapping);
+  const auto [fused, fused_text] = job(2, "--recipe fusion --slow 1:2" + as_it_is);
+  EXPECT_TRUE(fused == synchronous);
+  EXPECT_THAT(fused_text, HasSubstr("stages: laid out for ranks of speed 1, 0.5;"));
+  const std::string swapped = "--recipe reef --device-link 4" + as_it_is;
+  const auto [planned, planned_text] = job(2, swapped + "--unit 2 --device-memory 500000");
+  EXPECT_TRUE(planned == overlapping);
+  EXPECT_THAT(planned_text, HasSubstr("swapped: planning how the model passes through"));
+  EXPECT_TRUE(job(2, swapped + "--pipeline zb-h1 --activations stash").first == overlapping);
+  EXPECT_TRUE(job(1, swapped).first == overlapping);
+  write("net.json", R"({"latency_ms": [[0, 1], [1, 0]], "bandwidth_gbps": [[0, 1], [1, 0]]})");
+  for (const char* const recipe : {"fusion", "reef"}) {
+    const auto shrunk = job(2, concat("--recipe ", recipe, " --micro-batches 3 --network ", path("net.json"), " --metrics ", path(recipe))).first;
+    EXPECT_FALSE(shrunk == synchronous || shrunk == overlapping) << recipe;
+    const io::Json links = lines(recipe)[1].at("links");
+    EXPECT_GT(links.at("activation").at("ratio"), 5) << recipe;
+    EXPECT_GT(links.at("activation_gradient").at("ratio"), 5) << recipe << ", by one mask";
+  }
+  expect_refused(train(2, "--recipe reef --pipeline 2bw --non-finite ignore --clip 0"), {"updates within a step", "fix:"});
+  expect_refused(train(2, "--recipe reef --accumulate adaptive"), {"but accumulation adapts", "fix:"});
+}
+
 TEST_F(ReefTrainRanks, what_one_rank_alone_throws_at_the_start_is_told_and_ends_the_job) {
   const std::string more = program() + "--deadline 40 --data " + path("a.txt");
   expect_refused(

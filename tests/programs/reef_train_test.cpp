@@ -800,8 +800,10 @@ TEST_F(ReefTrain, says_what_is_wrong_with_the_command_line) {
   refused("--threads 100000", "--threads");
   refused("--device-link -3", "--device-link");
   refused("--slow 3", "RANK:FACTOR");
-  refused("--profile p.json", "--profile: is of --recipe atom or dtfm, not of ddp");
-  refused("--activations stash", "stash is of --recipe atom");
+  refused("--profile p.json", "--profile: is of --recipe atom, dtfm, fusion or reef, not of ddp");
+  refused("--activations stash", "stash is of --recipe atom or reef, not of ddp");
+  refused("--recipe acco --unit 2", "--unit: is of --recipe dtfm, fusion or reef, not of acco");
+  refused("--recipe reef --precision bf16", "--precision: bf16 is of other recipes");
   refused("--non-finite ignore", "ignore goes with --clip 0");
   refused("--slow 0:0.5", "RANK:FACTOR");
   refused("--recipe acco --fragments 2", "--fragments: is of --recipe diloco or sparse, not of acco");

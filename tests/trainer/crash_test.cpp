@@ -352,11 +352,13 @@ TEST_P(KilledTraining, ends_with_the_weights_of_the_undisturbed_one) {
               steps());
 }
 
-// Acco keeps a pending gradient beside what every recipe keeps: a training goes on with its bits.
+// Acco keeps a pending gradient beside what every recipe keeps: a training goes on with its bits. Of all axes at once each
+// rank saves what its stage holds, in host memory.
 INSTANTIATE_TEST_SUITE_P(
     Recipes, KilledTraining,
     testing::Values(Disturbed{"zero1", {"--recipe", "zero1"}, 10},
-                    Disturbed{"acco", {"--recipe", "acco", "--accumulate", "fixed:2"}, 5}),
+                    Disturbed{"acco", {"--recipe", "acco", "--accumulate", "fixed:2"}, 5},
+                    Disturbed{"reef", {"--recipe", "reef", "--micro-batches", "2", "--activations", "stash"}, 4}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace reef::test
