@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include <reef/compress/channels.hpp>
+#include <reef/compress/ada_top_k.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/pipeline/one_f_one_b.hpp>
