@@ -63,16 +63,7 @@ template <class I>
 struct ForwardView {
   PartOf<I> weights, inputs, outputs, saved, workspace;
 
-  ForwardView(const StepBuilder& builder, I& forward, Lists lists = Lists::found) {
-    const graph::Segment& segment = detail::segment_of(builder, forward);
-    Layout layout(forward, lists);
-    weights = layout.reads(builder.weights_of(segment).size());
-    inputs = layout.reads(segment.boundary_inputs.size());
-    outputs = layout.writes(segment.boundary_outputs.size());
-    saved = layout.writes(keeps(builder, forward.index) ? 1 : 0);
-    workspace = layout.writes(1);
-    layout.require_end_of_writes();
-  }
+  ForwardView(const StepBuilder& builder, I& forward, Lists lists = Lists::found);
 };
 
 /// `Recompute(segment, j)`.
@@ -83,16 +74,7 @@ template <class I>
 struct RecomputeView {
   PartOf<I> weights, inputs, outputs, saved, workspace;
 
-  RecomputeView(const StepBuilder& builder, I& recompute, Lists lists = Lists::found) {
-    const graph::Segment& segment = detail::segment_of(builder, recompute);
-    Layout layout(recompute, lists);
-    weights = layout.reads(builder.weights_of(segment).size());
-    inputs = layout.reads(segment.recompute_reads.size());
-    outputs = layout.writes(segment.recompute_writes.size());
-    saved = layout.writes(1);
-    workspace = layout.writes(1);
-    layout.require_end_of_writes();
-  }
+  RecomputeView(const StepBuilder& builder, I& recompute, Lists lists = Lists::found);
 };
 
 /// What of a backward an instruction of that kind is; `none` for kinds that are no backward.
@@ -119,35 +101,7 @@ struct BackwardView {
   PartOf<I> weights, tensors, saved, output_gradients;
   PartOf<I> written_input_gradients, added_input_gradients, workspace, pending, gradients;
 
-  BackwardView(const StepBuilder& builder, I& backward, Lists lists = Lists::found)
-      : part_(backward_part(backward.kind)),
-        segment_(part_ == graph::BackwardPart::all
-                     ? &detail::segment_of(builder, backward)
-                     : &builder.plan.halves.at(static_cast<std::size_t>(backward.index))) {
-    const bool input = part_ == graph::BackwardPart::input;
-    const bool weight = part_ == graph::BackwardPart::weight;
-    const std::size_t inputs = weight ? 0 : segment_->input_gradients.size();
-    const std::size_t adds = count_before(inputs, true);
-    Layout layout(backward, lists);
-    weights = layout.reads(builder.weights_of(*segment_).size());
-    tensors = layout.reads(tensor_ids().size());
-    saved = layout.reads(1);
-    if (weight) pending = layout.reads(1);
-    output_gradients = layout.reads(output_gradient_ids().size());
-    written_input_gradients = layout.writes(inputs - adds);
-    added_input_gradients = layout.accumulates(adds);
-    workspace = layout.writes(1);
-    if (input) pending = layout.writes(1);
-    const std::size_t sums = builder.gradients_of(backward.index).size();
-    const bool input_half_sums = segment_->input_half_has_parameters;
-    if (weight && input_half_sums) {
-      gradients = layout.accumulates(sums);
-    } else {
-      gradients = layout.sums(input && !input_half_sums ? 0 : sums);
-    }
-    layout.require_end_of_writes();
-    layout.require_end_of_accumulates();
-  }
+  BackwardView(const StepBuilder& builder, I& backward, Lists lists = Lists::found);
 
   [[nodiscard]] graph::BackwardPart part() const { return part_; }
   [[nodiscard]] const graph::Segment& segment() const { return *segment_; }
@@ -234,3 +188,7 @@ struct FoldRankView {
 };
 
 }  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/views.ipp>
+#endif

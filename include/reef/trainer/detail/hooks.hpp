@@ -2,7 +2,6 @@
 
 #include <iterator>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -129,52 +128,16 @@ std::vector<run::StateRange> state_of(const run::StepBuilder& builder) {
 namespace reef::inline v0::detail {
 
 /// Throws ScheduleError where an optimizer has written a step, or an evaluation, that comes to nothing.
-inline void require_verdict(const run::StepBuilder& builder, std::string_view optimizer) {
-  using run::Purpose;
-  if (builder.purpose == Purpose::prologue || builder.purpose == Purpose::gather_committed) return;
-  const bool evaluates = builder.purpose == Purpose::evaluation;
-  const auto refuse = [&](const auto&... what) {
-    throw ScheduleError("reef::Trainer: the optimizer policy '", optimizer, "' has written ",
-                        evaluates ? "an evaluation" : "a step", " that ", what...,
-                        ".\n  why: loss, norm and whether the step counts are read from a Verdict in "
-                        "host memory.\n  fix: optim::add_decision in add(), also of an evaluation; or "
-                        "an instruction whose code fills the storage that builder.verdict names.");
-  };
-  const run::StorageId verdict = builder.verdict;
-  if (verdict == run::no_storage) refuse("has no decision: builder.verdict is not set");
-  const schedule::Storage& storage = builder.program.storages.at(verdict);
-  if (storage.place != schedule::Place::host || storage.bytes < sizeof(optim::Verdict)) {
-    refuse("has its verdict in '", storage.name, "', which has ", storage.bytes, " bytes of ",
-           storage.place == schedule::Place::host ? "host" : "device", " memory");
-  }
-  for (const schedule::Instruction& i : builder.program.round) {
-    for (const auto* values : {&i.writes, &i.accumulates}) {
-      for (const run::Value value : *values) {
-        if (value.storage == verdict) return;
-      }
-    }
-  }
-  refuse("never writes its verdict");
-}
+void require_verdict(const run::StepBuilder& builder, std::string_view optimizer);
 
 /// Throws ScheduleError where an optimizer that trains ahead of its committed weights has no place for those of tied copies.
-inline void require_tied_buffer(const run::StepBuilder& builder, std::string_view optimizer) {
-  for (std::size_t p = 0; p < builder.tied_weights.size(); ++p) {
-    if (builder.tied_weights[p] == run::no_storage || builder.tied_buffer[p] != run::no_storage) continue;
-    throw ScheduleError("reef::Trainer: the optimizer policy '", optimizer, "' reserves no place for the committed weights of ",
-                        builder.plan.dag->parameters[p].name, ", which another stage owns.\n"
-                        "  why: it trains ahead of them, and rank ", builder.rank(), " uses them too.\n"
-                        "  fix: builder.tied_buffer in reserve(), and run::add_tied_weights; or cuts that leave its uses "
-                        "on one stage.");
-  }
-}
+void require_tied_buffer(const run::StepBuilder& builder, std::string_view optimizer);
 
 /// The verdict is read when the round is over, so what comes behind it does not get its bytes.
-inline void keep_verdict(run::StepBuilder& builder) {
-  if (builder.verdict == run::no_storage) return;
-  schedule::Program& program = builder.program;
-  schedule::Storage& region = program.storages[program.region_of(builder.verdict).first];
-  if (region.life == run::Life::round) region.life = run::Life::reserved;
-}
+void keep_verdict(run::StepBuilder& builder);
 
 }  // namespace reef::inline v0::detail
+
+#ifndef REEF_COMPILED
+#include <reef/trainer/detail/hooks.ipp>
+#endif
