@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <reef/comm/communicator.hpp>
-#include <reef/compress/channels.hpp>
+#include <reef/compress/ada_top_k.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/pipeline/ordered.hpp>
