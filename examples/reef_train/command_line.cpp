@@ -472,13 +472,13 @@ void add_options(CLI::App& app, TrainOptions& o) {
          [&o](const std::vector<std::string>& texts) {
            for (const std::string& text : texts) parse_compress(text, o);
          },
-         "CHANNEL=CODEC, how what ranks send is encoded: activations and activation-gradients between stages, gradients, parameters. "
-         "CODEC: top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK, each also with +CODEC of what they select; dense, bf16, "
+         "CHANNEL=CODEC, how what ranks send is encoded: activations and activation-gradients between stages, gradients, "
+         "parameters. CODEC: top-k:RATIO, random-k:RATIO, chunk-top-k:KEEP/CHUNK, each also with +CODEC of what they select; dense, bf16, "
          "blockwise8, uniform8, nf4, two-bit, sign; before it ef+ or ef:DECAY+ for what was left out to be sent later, ef21+")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--adapt-ratios", o.adapt_ratios,
-               "dtfm, fusion, reef: the ratios of activations and their gradients are those of the slowest link of --network, of others as "
-               "much less as leaves them no slower (AdaTopK)");
+               "dtfm, fusion, reef: the ratios of activations and their gradients are those of the slowest link of --network, of "
+               "others as much less as leaves them no slower (AdaTopK)");
   app.add_option("--replan-ratios", o.replan_ratios,
                  "steps after which --adapt-ratios measures the links between stages, and plans the ratios again where they "
                  "have changed; 0: never. Without --network also before the first step. --metrics has the ratios")
@@ -487,8 +487,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "--metrics of a run with --replan-ratios, whose ratios are taken: the bits of that run, on any network")
       ->check(CLI::ExistingFile);
   app.add_flag("--one-mask", o.one_mask,
-               "dtfm, fusion, reef: gradients of activations have the zeros of what --compress activations= left, and no indices; by masks of "
-               "their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
+               "dtfm, fusion, reef: gradients of activations have the zeros of what --compress activations= left, and no indices; by "
+               "masks of their own, codecs that select by size harm much more. activation-gradients=CODEC is of what is left: dense");
   app.add_option("--ramp-ratios", o.ramp_ratios,
                  "steps in which the ratios of --compress grow from 1, fourfold at a time, to their own")
       ->transform(number_from<std::int64_t>(0, 1'000'000'000));
@@ -503,16 +503,16 @@ void add_options(CLI::App& app, TrainOptions& o) {
                  "dtfm, fusion, reef: ranks that a replica of the model is spread over; default: all")
       ->transform(number_from<int>(1, 1'000'000));
   app.add_option("--place", o.place,
-                 "dtfm, fusion, reef: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; default: by "
-                 "--network, or in turn")
+                 "dtfm, fusion, reef: which rank has which stage, R,R,...: the stages of the first replica, then those of the next; "
+                 "default: by --network, or in turn")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
   app.add_option("--plan", o.plan,
                  "a file of reef-plan plan, whose options hold unless they are given here")
       ->check(CLI::ExistingFile);
   app.add_option("--pipeline", o.pipeline,
-                 "dtfm, fusion, reef: the order in which stages run micro-batches; searched: for --profile and --network, at the "
-                 "memory of 1f1b; pipedream, 2bw: updates within a step, which drains them")
+                 "dtfm, fusion, reef: the order in which stages run micro-batches; searched: for --profile and --network, at "
+                 "the memory of 1f1b; pipedream, 2bw: updates within a step, which drains them")
       ->check(CLI::IsMember(pipelines()))
       ->capture_default_str();
   app.add_option("--micro-batches-per-update", o.micro_batches_per_update,

@@ -72,8 +72,12 @@ All::Options swapped(int replicas, int stages, double shrunk, const Swapping& ho
 
 const std::vector<Swapping> swappings{
     {.schedule = {}, .activations = Activations::keep, .unit = 1},
-    {.schedule = run::SwapSchedule{.slots = 3, .per_micro_batch = true, .stash_slots = 1}, .activations = Activations::stash, .unit = 2},
-    {.schedule = run::SwapSchedule{.slots = 4, .resident_segments = 1}, .activations = Activations::recompute_and_stash, .unit = 0}};
+    {.schedule = run::SwapSchedule{.slots = 3, .per_micro_batch = true, .stash_slots = 1},
+     .activations = Activations::stash,
+     .unit = 2},
+    {.schedule = run::SwapSchedule{.slots = 4, .resident_segments = 1},
+     .activations = Activations::recompute_and_stash,
+     .unit = 0}};
 
 TEST(AllAxes, have_the_bits_of_stages_that_stay_on_their_devices) {
   for (const auto& [replicas, stages] : ways()) {
@@ -292,7 +296,8 @@ TEST(AllAxes, refuse_by_name_what_they_cannot_do) {
     return "nothing";
   };
   EXPECT_EQ(refusal([](auto&) {}), "nothing");
-  EXPECT_NE(refusal([](auto& o) { o.accumulation = Accumulation::adaptive(); }).find("but accumulation adapts"), std::string::npos);
+  EXPECT_NE(refusal([](auto& o) { o.accumulation = Accumulation::adaptive(); }).find("but accumulation adapts"),
+            std::string::npos);
   EXPECT_NE(refusal([](auto& o) { o.serial = true; }).find("one instruction is to run at a time"), std::string::npos);
   EXPECT_NE(refusal([](auto& o) { o.compress.network.reset(); }).find("there is no network"), std::string::npos);
 }
