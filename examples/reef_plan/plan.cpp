@@ -59,20 +59,16 @@ Allowed allowed_by(const io::Json& test, const std::string& file) {
   return allowed;
 }
 
-/// Ranks by replica and stage, so that those who talk much have good links; nothing where all links are alike.
+/// Ranks by replica and stage, so that those who talk much have good links, of which none is better than its ends; nothing
+/// where all are alike.
 std::vector<int> placed(const RecipeCase& asked, std::uint64_t seed) {
-  const auto alike = [&](const schedule::Link& link) {
-    return link.latency == asked.links[1].latency && link.bytes_per_second == asked.links[1].bytes_per_second;
-  };
   plan::AllocationProblem problem;
-  problem.network.devices = asked.ranks;
+  problem.network = asked.network();
   bool even = true;
   for (int from = 0; from < asked.ranks; ++from) {
     for (int to = 0; to < asked.ranks; ++to) {
-      const schedule::Link& link = asked.links[static_cast<std::size_t>(from * asked.ranks + to)];
-      problem.network.latencies.push_back(link.latency);
-      problem.network.rates.push_back(link.bytes_per_second > 0 ? link.bytes_per_second : 1e18);
-      even = even && (from == to || alike(link));
+      even = even && (from == to || (problem.network.latency(from, to) == problem.network.latency(0, 1) &&
+                                     problem.network.rate(from, to) == problem.network.rate(0, 1)));
     }
   }
   if (even) return {};
@@ -180,7 +176,10 @@ io::Json options_of(const RecipeCase& one) {
     for (const int rank : one.rank_at) ranks += concat(ranks.empty() ? "" : ",", rank);
     if (!ranks.empty()) options["--place"] = ranks;
   }
-  if (one.recipe == "atom") options["--device-memory"] = std::to_string(one.memory);
+  if (one.recipe == "atom") {
+    options["--device-memory"] = std::to_string(one.memory);
+    if (one.link > 0) options["--device-link"] = concat(one.link / 1e9);
+  }
   io::Json channels = io::Json::array();
   for (const auto& [channel, codec] : one.compress) channels.push_back(concat(channel, "=", codec));
   if (!channels.empty()) options["--compress"] = std::move(channels);
@@ -216,7 +215,7 @@ io::Json json_of(const Candidate& one) {
 }
 
 /// What each choice of the best is worth: the same without it, or the best that has another.
-io::Json bought(const std::vector<Candidate>& all, const PlanCase& test) {
+io::Json bought(const std::vector<Candidate>& all, double ratio, const PlanCase& test) {
   const Candidate& best = all.front();
   io::Json list = io::Json::array();
   const auto tell = [&](const std::string& choice, const std::string& instead, Seconds step) {
@@ -245,8 +244,10 @@ io::Json bought(const std::vector<Candidate>& all, const PlanCase& test) {
     without("codecs", [&](const RecipeCase& one) { return one.compress.empty() && one.recipe != "sparse"; });
   }
   if (best.recipe.adapt_ratios) {
+    // The ratio by link is of bytes: of fp32 one in 1.5 times as many numbers is kept where a link is the slowest.
     RecipeCase uniform = best.recipe;
     uniform.adapt_ratios = false;
+    uniform.compress["activations"] = concat("top-k:", 1.5 * ratio);
     if (const Foreseen found = foresee(uniform, test.file); found.feasible) tell("ratios by link", name_of(uniform), found.step);
   }
   return list;
@@ -270,11 +271,12 @@ io::Json plan_of(const PlanCase& test, const std::string& written) {
   io::Json answer{{"feasible", true},
                   {"best", json_of(all.front())},
                   {"options", options_of(all.front().recipe)},
-                  {"bought", bought(all, test)},
+                  {"bought", bought(all, ratio, test)},
                   {"candidates", std::move(candidates)}};
   write_output(written, [&] {
     const std::string text =
-        concat(plan_begins, ",\n  \"ranks\": ", machines.ranks, ",\n  \"step_s\": ", all.front().foreseen.step,
+        concat(plan_begins, ",\n  \"ranks\": ", machines.ranks, ",\n  \"vocabulary\": ", machines.model.vocabulary,
+               ",\n  \"step_s\": ", all.front().foreseen.step,
                ",\n  \"options\": ", answer["options"].dump(2), "\n}\n");
     io::write_atomically(written, text);
   });

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <variant>
 
+#include <reef/codec/chosen.hpp>
 #include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
@@ -198,8 +199,19 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   }
   to.one_mask = io::value_or<bool>(test, "one_mask", false, file);
   to.adapt_ratios = io::value_or<bool>(test, "adapt_ratios", false, file);
+  const bool has_ratio = std::any_of(to.compress.begin(), to.compress.end(), [](const auto& channel) {
+    const codec::Chosen chosen = codec::Chosen::of(channel.second);
+    return channel.first.starts_with("activation") && chosen && chosen.takes_ratio();
+  });
+  if (to.adapt_ratios && !has_ratio) {
+    refuse(file, "adapt_ratios is true, and no codec between stages has a ratio", "compress {\"activations\": \"top-k:10\"}");
+  }
   to.sync_every = io::value_or<int>(test, "sync_every", to.sync_every, file);
   to.fragments = io::value_or<int>(test, "fragments", to.fragments, file);
+  if (to.sync_every < 1 || to.sync_every > 1'000'000) refuse(file, concat("sync_every is ", to.sync_every), "1 to 1000000");
+  if (to.fragments < 1 || to.fragments > std::min(to.sync_every, 256)) {
+    refuse(file, concat("there are ", to.fragments, " fragments"), "1 to 256, and no more than sync_every");
+  }
   to.overlap = io::value_or<std::string>(test, "overlap", to.overlap, file);
   if (to.overlap != "none" && to.overlap != "mix" && to.overlap != "eager") {
     refuse(file, concat("overlap is '", to.overlap, "'"), "none, mix or eager");
@@ -207,6 +219,22 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
 }
 
 }  // namespace
+
+profile::Network RecipeCase::network() const {
+  profile::Network all;
+  all.devices = ranks;
+  const auto n = static_cast<std::size_t>(ranks);
+  for (std::size_t cell = 0; cell < n * n; ++cell) {
+    const schedule::Link& link = links[cell];
+    double rate = link.bytes_per_second > 0 ? link.bytes_per_second : 1e18;
+    if (!uplinks.first.empty()) {
+      for (const double end : {uplinks.first[cell / n], uplinks.second[cell % n]}) rate = end > 0 ? std::min(rate, end) : rate;
+    }
+    all.latencies.push_back(link.latency);
+    all.rates.push_back(rate);
+  }
+  return all;
+}
 
 schedule::World RecipeCase::world(const profile::Profile& profile) const {
   schedule::World all{std::vector<schedule::Machine>(static_cast<std::size_t>(ranks), run::machine_of(profile)), links};

@@ -8,12 +8,13 @@
 #include <reef/core/units.hpp>
 #include <reef/io/json.hpp>
 #include <reef/nn/gpt.hpp>
+#include <reef/profile/network.hpp>
 #include <reef/profile/profile.hpp>
 #include <reef/schedule/world.hpp>
 
 namespace reef_examples {
 
-/// The recipes of reef-train.
+/// The recipes of reef-train that are foreseen; fusion and reef are more than one of these at once.
 inline constexpr const char* recipe_names = "ddp, zero1, dpu, acco-wp, acco, atom, diloco, sparse or dtfm";
 
 /// A training that is foreseen: what reef-train would be given, and the machines.
@@ -38,6 +39,9 @@ struct RecipeCase {
   int fragments = 1;
   std::string overlap = "none";
 
+  /// The links of planners: none is better than its ends.
+  [[nodiscard]] reef::profile::Network network() const;
+
   /// The ranks and what is between them.
   [[nodiscard]] reef::schedule::World world(const reef::profile::Profile& profile) const;
 };
@@ -45,7 +49,7 @@ struct RecipeCase {
 /// Throws DecodeError, with the file.
 [[noreturn]] void refuse(const std::string& file, const std::string& why, const std::string& fix);
 
-/// `estimates`: the keys that only estimate reads are known; `plans`: those of plan are, which chooses a recipe itself.
+/// What a case is of, which says the keys that it may have: plan chooses a recipe itself.
 enum class CaseOf : std::uint8_t { simulate, estimate, plan };
 RecipeCase read_case(const reef::io::Json& test, const std::string& file, CaseOf use);
 

@@ -121,6 +121,7 @@ Foreseen foreseen(const RecipeCase& asked, const std::string& file, const Shown&
     variants = 1 + asked.fragments;
   }
   double wire = 0;
+  std::vector<double> busy(static_cast<std::size_t>(asked.ranks), 0);
   for (int variant = 0; variant < variants; ++variant) {
     const double share = variants == 1 ? 1.0 : (variant == 0 ? period - asked.fragments : 1) / static_cast<double>(period);
     if (share == 0) continue;
@@ -128,10 +129,11 @@ Foreseen foreseen(const RecipeCase& asked, const std::string& file, const Shown&
     const schedule::Simulation run = schedule::simulate(programs, world, 3);
     result.step += share * run.step;
     for (const Bytes rank : run.wire_bytes) wire += share * static_cast<double>(rank);
-    for (const double rank : run.utilisation) result.utilisation = std::min(result.utilisation, rank);
+    for (std::size_t rank = 0; rank < busy.size(); ++rank) busy[rank] += share * run.step * run.utilisation[rank];
     if (shown && variant + 1 == variants) shown(programs, run);
   }
   result.wire = static_cast<Bytes>(wire);
+  if (result.step > 0) result.utilisation = *std::min_element(busy.begin(), busy.end()) / result.step;
   return result;
 }
 
@@ -151,18 +153,7 @@ plan::PipelineProblem pipeline_of(const RecipeCase& asked, const graph::Dag& dag
   const auto ranks = static_cast<std::size_t>(asked.ranks);
   problem.speed.assign(ranks, asked.flops);
   problem.capacity.assign(ranks, asked.memory > 0 ? asked.memory : Bytes{1} << 60);
-  problem.links.devices = asked.ranks;
-  for (std::size_t cell = 0; cell < ranks * ranks; ++cell) {
-    const schedule::Link& link = asked.links[cell];
-    double rate = link.bytes_per_second > 0 ? link.bytes_per_second : 1e18;
-    if (!asked.uplinks.first.empty()) {
-      for (const double end :
-           {asked.uplinks.first[cell / ranks], asked.uplinks.second[cell % ranks]})
-        rate = end > 0 ? std::min(rate, end) : rate;
-    }
-    problem.links.latencies.push_back(link.latency);
-    problem.links.rates.push_back(rate);
-  }
+  problem.links = asked.network();
   problem.micro_batches = asked.micro_batches;
   return problem;
 }

@@ -145,6 +145,11 @@ std::string as_text(const std::string& value) {
 
 void require_same_options(const CLI::App& app, const TrainOptions& options) {
   const reef::comm::Communicator ranks;
+  if (options.planned_ranks > 0 && options.planned_ranks != ranks.size()) {
+    throw reef::OptionError("--plan ", options.plan, " is for ", options.planned_ranks, " ranks, and there are ", ranks.size(),
+                            ".\n  why: its micro-batches are shares of a step.\n  fix: mpiexec -n ", options.planned_ranks,
+                            ", or plan for as many ranks as there are.");
+  }
   if (ranks.size() == 1) return;
   std::vector<Alike> mine{{"version of reef-train", std::string(reef::version)}};
   for (const CLI::Option* const option : app.get_options()) {

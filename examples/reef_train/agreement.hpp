@@ -8,7 +8,8 @@ namespace reef_examples {
 
 /// Throws OptionError on every rank, with the options and both values, unless all ranks have the same command
 /// line: but for what a rank may have of its own (threads, its device, its micro-batches), and for files that
-/// are the same under other names. All ranks call it, before anything else.
+/// are the same under other names; and unless there are as many ranks as --plan is for. All ranks call it, before
+/// anything else.
 void require_same_options(const CLI::App& app, const TrainOptions& options);
 
 /// TrainOptions::of_the_run.

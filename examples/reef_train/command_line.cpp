@@ -210,7 +210,7 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
   for (const char* const name : {"--replan-ratios", "--replay-ratios"}) {
     if (given(name) && !o.adapt_ratios) refuse(name, "is of --adapt-ratios");
   }
-  if (given("--replan-ratios") && given("--replay-ratios"))
+  if (o.replan_ratios > 0 && given("--replay-ratios"))
     refuse("--replay-ratios", "has the ratios that --replan-ratios would measure; give one of them");
   const auto codec_of = [&o](const char* channel) {
     const auto given_codec = o.compress.find(channel);
@@ -314,6 +314,32 @@ void require_places(const TrainOptions& o) {
   require("--trace", Output::trace, o.trace);
   require("--report", Output::report, o.report);
   require("--export", Output::weights, o.export_file);
+}
+
+/// What a plan adds to a command line, but for options that are `given`.
+template <class Given>
+std::vector<std::string> options_of_plan(const std::string& file, TrainOptions& to, const Given& given) {
+  const reef::io::Json json = reef::io::read_json(file);
+  const reef::io::JsonSource source(file, "give a file that reef-plan plan has written.");
+  const auto options = reef::io::require<reef::io::Json>(json, "options", source);
+  reef::io::require_object(options, "options", file);
+  to.planned_ranks = reef::io::value_or<int>(json, "ranks", 0, source);
+  to.planned_vocabulary = reef::io::value_or<std::int64_t>(json, "vocabulary", 0, source);
+  std::vector<std::string> planned;
+  for (const auto& [name, value] : options.items()) {
+    const bool texts = value.is_array() && !value.empty() &&
+                       std::all_of(value.begin(), value.end(), [](const reef::io::Json& one) { return one.is_string(); });
+    if (!name.starts_with("--") || (!value.is_string() && !value.is_boolean() && !texts)) {
+      throw reef::DecodeError(file, ": options has '", name, "', which is no option with a text, texts, true or false.\n"
+                              "  fix: give a file that reef-plan plan has written.");
+    }
+    if (given(name) || (value.is_boolean() && !value.get<bool>())) continue;
+    planned.push_back(name);
+    if (value.is_string()) planned.push_back(value.get<std::string>());
+    if (!texts) continue;
+    for (const reef::io::Json& one : value) planned.push_back(one.get<std::string>());
+  }
+  return planned;
 }
 
 }  // namespace
@@ -591,7 +617,7 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
   require_places(options);
 }
 
-void parse(CLI::App& app, int argc, const char* const* argv) {
+void parse(CLI::App& app, TrainOptions& options, int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto given = [&arguments](const std::string& name) {
     return std::find_if(arguments.begin(), arguments.end(), [&](const std::string& argument) {
@@ -607,18 +633,10 @@ void parse(CLI::App& app, int argc, const char* const* argv) {
     }
   }
   if (std::error_code none; fs::is_regular_file(file, none)) {
-    const reef::io::Json json = reef::io::read_json(file);
-    const reef::io::JsonSource source(file, "give a file that reef-plan plan has written.");
-    const auto options = reef::io::require<reef::io::Json>(json, "options", source);
-    reef::io::require_object(options, "options", file);
-    std::vector<std::string> planned;
-    for (const auto& [name, value] : options.items()) {
-      if (given(name) != arguments.end() || (value.is_boolean() && !value.get<bool>())) continue;
-      planned.push_back(name);
-      if (value.is_string()) planned.push_back(value.get<std::string>());
-      if (!value.is_array()) continue;
-      for (const reef::io::Json& one : value) planned.push_back(one.is_string() ? one.get<std::string>() : one.dump());
-    }
+    const std::vector<std::string> planned = options_of_plan(file, options, [&given, &arguments](const std::string& name) {
+      const bool replays = name == "--replan-ratios" && given("--replay-ratios") != arguments.end();
+      return replays || given(name) != arguments.end();
+    });
     arguments.insert(arguments.begin(), planned.begin(), planned.end());
   }
   std::reverse(arguments.begin(), arguments.end());

@@ -17,8 +17,9 @@ Recipe recipe_of(const std::string& name);
 /// Declares what can be given, and where it goes. Both must outlive `app`'s parsing.
 void add_options(CLI::App& app, TrainOptions& options);
 
-/// Parses the command line; of --plan FILE also the options that the file has and the command line has not.
-void parse(CLI::App& app, int argc, const char* const* argv);
+/// Parses the command line; of --plan FILE also the options that the file has and the command line has not. Throws
+/// OptionError for a file that is no plan.
+void parse(CLI::App& app, TrainOptions& options, int argc, const char* const* argv);
 
 /// After the parsing: options that would be ignored, files that are in each other's way, and files that no run left
 /// where one is to be written are a CLI::ValidationError. Fills in what a recipe stands for.

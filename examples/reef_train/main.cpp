@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
       "Status 0: all is done; 1: something failed, and is told; 2: options that cannot be.");
   try {
     reef_examples::add_options(app, options);
-    reef_examples::parse(app, argc, argv);
+    reef_examples::parse(app, options, argc, argv);
     reef_examples::require_sense(app, options);
   } catch (const CLI::ParseError& error) {
     return reef_examples::end_parsing(app, error, refused_status);

@@ -68,6 +68,8 @@ struct TrainOptions {
   int stages = 0;     // as many as ranks
   std::vector<int> place;  // ranks by replica and stage; none: by the network, or in turn
   std::string plan;        // a file
+  int planned_ranks = 0;   // of that; 0: it does not say
+  std::int64_t planned_vocabulary = 0;
   int unit = 1;       // 0: all micro-batches
   std::string layout = "balanced";
   std::string profile;

@@ -82,6 +82,10 @@ public:
   int train() {
     const Setup run = setup();
     introduce(trainer_, run);
+    if (options_.planned_vocabulary > 0 && options_.planned_vocabulary != config_.vocabulary) {
+      say(reef::concat("plan: it is of a vocabulary of ", options_.planned_vocabulary, ", here it is ", config_.vocabulary,
+                       ": a step takes another time than it says"));
+    }
     // Before a directory is made: weights that cannot be read end the run.
     if (!options_.init.empty() && !goes_on()) load_weights(trainer_, run);
     if (!options_.checkpoint.empty()) reef::checkpoint::claim(trainer_, options_.checkpoint);

@@ -177,20 +177,44 @@ TEST(Replan, follows_links_as_they_are_and_its_log_has_its_bits) {
   bandwidth[1] = 5e5;  // from rank 0 to rank 1
   options.communication.network = comm::NetworkShape(world_size(), std::vector<Seconds>(cells, 0), bandwidth);
   Told told(options);
-  const auto measured = train<Tested>(options, 5);
-  ASSERT_GE(told.log.size(), 2U);
   const comm::Communicator world;
+  std::optional<Tested> slow(small_trainer<Tested>(options, world));
+  const auto measured = outcome_of(*slow, 6);
+  const double held_out = slow->evaluate(1);
+  slow.reset();
+  ASSERT_GE(told.log.size(), 2U);
   auto again = adapted_options();
   again.compress.network.reset();
   again.compress.replan.replay = told.log;
   auto trainer = small_trainer<Tested>(again, world);
-  EXPECT_TRUE(outcome_of(trainer, 5) == measured);
+  EXPECT_TRUE(outcome_of(trainer, 6) == measured);
+  EXPECT_EQ(trainer.evaluate(1), held_out) << "by the ratios of the last step";
   const int last = world_size() - 2;
   const auto ratio = [&](std::size_t at, int stage) { return ratio_behind(trainer.plan(), told.log[at].by_edge, stage); };
   EXPECT_EQ(told.log[0].step, 0);
   EXPECT_GT(ratio(0, last), ratio(0, 0));
   EXPECT_EQ(told.log[1].step, 2);
   EXPECT_LT(ratio(1, last), ratio(1, 0));
+}
+
+/// Before the first entry of a log the codec has its own ratio, and behind a resume the log is what counts.
+TEST(Replan, in_a_log_stands_above_a_checkpoint_and_leaves_codecs_their_own_before_it) {
+  if (world_size() == 1) GTEST_SKIP() << "one stage has no edges";
+  const comm::Communicator world;
+  const SharedFolder folder("replan-log");
+  auto options = adapted_options();
+  options.compress.activation.ratio = 1.01;
+  const Log log = changing_log();
+  options.compress.replan.replay = {log.back()};
+  auto trainer = small_trainer<Tested>(options, world);
+  for (int step = 0; step < 4; ++step) trainer.step();
+  checkpoint::save(trainer, folder.path());
+  options.compress.replan.replay = {log.front()};
+  Told told(options);
+  auto resumed = small_trainer<Tested>(options, world);
+  checkpoint::resume(resumed, folder.path());
+  resumed.step();
+  EXPECT_TRUE(same(told.log, {log.front()}));
 }
 
 TEST(Replan, by_a_function_of_edge_and_step_is_what_a_log_of_it_is) {
@@ -229,6 +253,10 @@ TEST(Replan, is_refused_where_nothing_follows_from_it_or_a_log_is_anothers) {
   Log less = log;
   less.front().by_edge.assign(less.front().by_edge.size(), 1.2);
   EXPECT_THROW(planned({.replay = less}), OptionError) << "for which there may be no room";
+  less.front().by_edge.assign(less.front().by_edge.size(), 1e13);
+  EXPECT_THROW(planned({.replay = less}), OptionError) << "which no codec has";
+  EXPECT_THROW(planned({.every = 2, .probe = {.repeats = 0}}), OptionError);
+  EXPECT_THROW(planned({.every = 2, .replay = log}), OptionError) << "one of them would do nothing";
   auto options = adapted_options();
   options.compress.replan.every = 10;
   options.compress.choose = [](const compress::Carried& carried) {

@@ -305,7 +305,7 @@ TEST(Everywhere, is_each_channel_that_there_is_and_that_a_codec_may_carry) {
 /// A weight that is not sent would be 0.
 TEST(Channels, refuse_codecs_of_weights_that_leave_some_out_or_remember) {
   const auto model = nn::gpt<device::Host, float>(small_config(), 1);
-  for (const char* const codec : {"top-k:2", "random-k:2", "ef+blockwise8", "ef21+blockwise8"}) {
+  for (const char* const codec : {"top-k:2", "random-k:2", "random-k:1.003", "ef+blockwise8", "ef21+blockwise8"}) {
     EXPECT_THROW(ReplicatedStages::planned(model, chosen_options("none", codec), world_size()), OptionError) << codec;
   }
 }

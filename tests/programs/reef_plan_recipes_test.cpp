@@ -50,6 +50,7 @@ TEST_F(ReefPlan, simulate_foresees_stages_of_which_one_is_zero1) {
   const io::Json less = answer("simulate", encoded);
   EXPECT_LT(less.at("wire_bytes").get<double>(), plain.at("wire_bytes").get<double>() / 5);
   EXPECT_LT(less.at("step_s").get<double>(), plain.at("step_s").get<double>());
+  refused("simulate", with(stages, "/adapt_ratios", true), "no codec between stages has a ratio");
   refused("simulate", with(stages, "/stages", 3), "there are 3 stages on 4 ranks");
   refused("simulate", with(stages, "/rank_at", {0, 1, 2, 2}), "'rank_at' is no order of the ranks");
   refused("simulate", with(stages, "/compress", {{"weights", "bf16"}}), "the channel 'weights'");
@@ -69,6 +70,8 @@ TEST_F(ReefPlan, simulate_foresees_ranks_that_step_on_their_own) {
     before = step;
   }
   EXPECT_NEAR(before, alone, alone / 100);
+  EXPECT_GT(answer("simulate", test).at("utilisation"), 0.95);
+  refused("simulate", with(test, "/fragments", 1000), "there are 1000 fragments");
   test["sync_every"] = 10;
   const io::Json whole = answer("simulate", test);
   const io::Json parts = answer("simulate", with(test, "/fragments", 5));

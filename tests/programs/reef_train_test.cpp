@@ -219,6 +219,10 @@ TEST_F(ReefTrain, takes_the_options_of_a_plan_unless_they_are_given) {
   ASSERT_EQ(train(2, "--plan " + path("plan.json") + " --compress activations=top-k:2" + rest + path("other")).status, 0);
   EXPECT_EQ(lines("planned")[1].at("loss"), lines("given")[1].at("loss"));
   EXPECT_NE(lines("planned")[1].at("loss"), lines("other")[1].at("loss"));
+  write("wrong.json", R"({"options": {"--stages": 2}})");
+  refused(2, "--plan " + path("wrong.json"), "no option with a text");
+  write("larger.json", R"({"ranks": 3, "options": {"--recipe": "ddp"}})");
+  refused(2, "--plan " + path("larger.json"), "is for 3 ranks, and there are 2");
   write("empty.json", "{}");
   refused(2, "--plan " + path("empty.json"), "options");
   refused(2, "--recipe dtfm --place 0,0", "permutation");

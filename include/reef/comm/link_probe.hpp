@@ -28,6 +28,8 @@ struct ProbedLink {
 /// | order  | a rank takes its own one after the other, in the order given: links of other ranks are measured |
 /// |        | meanwhile                                                                                        |
 /// | clocks | of one rank alone                                                                                |
+/// | noise  | a first message may wait for a receiver that comes late: of one repeat that counts as latency, and may  |
+/// |        | hide the rate                                                                                     |
 /// | cost   | `repeats` messages of each of the two sizes, and their answers, for each link                     |
 /// | errors | OptionError for a link of a rank that is not there or with itself, and for options that cannot be |
 ///

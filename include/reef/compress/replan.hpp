@@ -32,7 +32,8 @@ namespace reef::inline v0::compress {
 /// | first    | of Options::network; measured where there is none                                                     |
 /// | bits     | follow from clocks, so from `told` alone: `replay` gives them again, on any network                    |
 /// | room     | for ratios from 1: programs, plans and simulations say the bytes of that, what travels is as many     |
-/// | resume   | a checkpoint has the ratios in force                                                                  |
+/// | resume   | a checkpoint has the ratios in force; a log stands above it. Before its first entry codecs have their own |
+/// | held out | an evaluation has the ratios of the step before it                                                     |
 /// | choose   | asked of each edge before each step, in place of links and of a log: every rank says the same          |
 /// | errors   | OptionError, when a Trainer is made, for what cannot be, and where no codec between stages has a ratio; |
 /// |          | from a step, before anything of it has run, for a ratio that `choose` may not say                      |
@@ -55,8 +56,13 @@ struct Replan {
       throw OptionError("reef::compress::Replan: every ", every, " steps, with a tolerance of ", tolerance,
                         ".\n  fix: 0 steps, which is never, or more; a tolerance from 0 to 1000.");
     }
-    if (choose && (every > 0 || !replay.empty())) {
-      throw OptionError("reef::compress::Replan: ratios are chosen by step, and planned or in a log.\n  fix: one of these.");
+    if ((choose ? 1 : 0) + (every > 0 ? 1 : 0) + (replay.empty() ? 0 : 1) > 1) {
+      throw OptionError("reef::compress::Replan: ratios are to be chosen, planned every so many steps, or in a log, and more than one "
+                        "of these is given.\n  fix: one.");
+    }
+    if (probe.bytes < 2 || probe.repeats < 1) {
+      throw OptionError("reef::compress::Replan: links are to be probed by ", probe.repeats, " messages of ", probe.bytes,
+                        " bytes.\n  fix: at least one, and of at least 2 bytes.");
     }
     for (std::size_t i = 1; i < replay.size(); ++i) {
       if (replay[i - 1].step < replay[i].step) continue;

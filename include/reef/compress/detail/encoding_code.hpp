@@ -198,13 +198,13 @@ private:
     };
   }
 
-  /// Differences may be decoded in another step than they were encoded in.
   /// Zeros that arrive are then zeros that were sent, whose gradients are none.
   template <class Codec>
   static bool keeps_all(const Codec& codec, std::span<const float> values) {
     return codec::kept_of(codec, std::ssize(values)) == std::ssize(values);
   }
 
+  /// Differences may be decoded in another step than they were encoded in: those have no ramp.
   [[nodiscard]] AtStep at_step(const Instruction& i) const {
     const bool planned = replans_ && schedule::is_between_stages(i.traffic) && plan_.wire_of(i.traffic).ratio(i.index) == 0;
     return {i.traffic == Traffic::pseudo_gradient ? RatioRamp{} : ramp_, context_.state, planned ? i.index : -1};

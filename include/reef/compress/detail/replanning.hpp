@@ -24,11 +24,12 @@
 
 namespace reef::inline v0::compress::detail {
 
-/// The most that a message of n numbers takes at any ratio that may be planned: the fewer are sent the less, but that all of
-/// them need no indices.
+/// The most that a message of n numbers takes at any ratio that may be planned, or at the codec's own: the fewer are sent the
+/// less, but that all of them need no indices.
 template <codec::has_ratio C>
 [[nodiscard]] Bytes most_bytes_at_any_ratio(const RatioRamp& ramp, const C& format, double least, std::int64_t n) {
-  return std::max(ramp.most_bytes(codec::with_ratio(format, 1), n), ramp.most_bytes(codec::with_ratio(format, least), n));
+  return std::max({ramp.most_bytes(codec::with_ratio(format, 1), n), ramp.most_bytes(codec::with_ratio(format, least), n),
+                   ramp.most_bytes(format, n)});
 }
 
 /// The links between ranks of stages that send each other something, as they are now. Others are not asked for.
@@ -52,11 +53,13 @@ inline schedule::World probed_world(comm::Progress& progress, const run::StepPla
   return world;
 }
 
+inline constexpr double most_ratio = 1e12;  // of a codec
+
 /// Ratios of that plan's edges: 0, 1, or no less than a plan has.
 inline bool are_possible(const run::StepPlan& plan, const run::EdgeRatios& ratios) {
   return ratios.step >= 0 && ratios.by_edge.size() == plan.remote_edges.size() &&
          std::all_of(ratios.by_edge.begin(), ratios.by_edge.end(), [&](double ratio) {
-           return ratio == 0 || ratio == 1 || within(ratio, least_ratio(plan), 1e15);
+           return ratio == 0 || ratio == 1 || within(ratio, least_ratio(plan), most_ratio);
          });
 }
 
@@ -65,14 +68,15 @@ inline void require_possible(const run::StepPlan& plan, const Replan& replan) {
   for (const run::EdgeRatios& ratios : replan.replay) {
     if (are_possible(plan, ratios)) continue;
     throw OptionError("reef::compress::Replan: the ratios of step ", ratios.step, " are none of this plan, whose ",
-                      plan.remote_edges.size(), " edges between stages have ratios of 0, 1, or ", least_ratio(plan),
-                      " and more.\n  fix: those that a run of the same model, cuts and topology was told.");
+                      plan.remote_edges.size(), " edges between stages have ratios of 0, 1, or ", least_ratio(plan), " to ",
+                      most_ratio, ".\n  fix: those that a run of the same model, cuts and topology was told.");
   }
 }
 
 /// What `choose` says of each edge.
 inline run::EdgeRatios chosen_ratios(const run::StepPlan& plan, const Replan& options, std::int64_t step) {
   run::EdgeRatios ratios{step, std::vector<double>(plan.remote_edges.size(), 0)};
+  using schedule::Traffic;
   for (const Traffic traffic : {Traffic::activation, Traffic::activation_gradient}) {
     for (const Carried& carried : carried_by(plan, traffic)) {
       ratios.by_edge[static_cast<std::size_t>(carried.index)] = options.choose(carried, step).value_or(0);
@@ -96,17 +100,19 @@ inline void replan(comm::Progress& progress, const run::StepPlan& plan, const Re
     return;
   }
   if (!options.replay.empty()) {
+    const run::EdgeRatios* in_force = nullptr;
     for (const run::EdgeRatios& ratios : options.replay) {
-      if (ratios.step > state.committed || ratios.step <= now.step) continue;
-      now = ratios;
-      tell();
+      if (ratios.step <= state.committed) in_force = &ratios;
     }
+    if (in_force == nullptr || (in_force->step == now.step && in_force->by_edge == now.by_edge)) return;
+    now = *in_force;
+    tell();
     return;
   }
   const bool first = !are_possible(plan, now);
   if (!first && state.committed - now.step < options.every) return;
-  const std::vector<double> planned =
-      plan_of(first && network != nullptr ? *network : probed_world(progress, plan, options.probe));
+  std::vector<double> planned = plan_of(first && network != nullptr ? *network : probed_world(progress, plan, options.probe));
+  for (double& ratio : planned) ratio = std::min(ratio, most_ratio);
   const auto differs = [&](double before, double behind) {
     return std::abs(behind - before) > options.tolerance * before;
   };

@@ -26,7 +26,7 @@
 /// | plan(plan, options)                  | fills in or refuses a run::StepPlan, of all ranks                |
 /// | reserve(builder)                     | storages that outlive a round, the same for every purpose        |
 /// | add_code(handlers, context, options) | the code of the kinds of instructions that it adds               |
-/// | before_step(progress, plan, options, | between steps, of all ranks before the next step or evaluation:  |
+/// | before_step(progress, plan, options, | between steps, on all ranks before the next step:                 |
 /// |   state)                             | may communicate, and changes what it is about of run::StepState  |
 /// | state(builder)                       | run::StateRanges that a checkpoint keeps                         |
 /// | hash(hash, options)                  | what ranks must have alike and programs do not show              |

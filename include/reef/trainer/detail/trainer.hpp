@@ -334,7 +334,6 @@ double Trainer<Policies...>::evaluate(std::int64_t rounds,
         "reef::Trainer::evaluate: there is no held-out source.\n"
         "  fix: give the constructor one.");
   }
-  before_step();
   gather_committed_weights();
   double weight = 0;
   double loss = 0;
