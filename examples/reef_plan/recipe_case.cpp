@@ -287,14 +287,15 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   }
   if (test.contains("network")) read_network(result, test, file);
   if (use != CaseOf::plan) read_recipe(result, test, file);
-  // Every rank's program is written, placed and simulated, which takes memory and time in proportion.
-  const double size = (static_cast<double>(result.model.layers) + 2) *
-                      static_cast<double>(result.micro_batches) * result.ranks;
+  // Every rank's program is written, placed and simulated, which takes memory and time in proportion; a rank of several stages
+  // has its share of layers, and what plan is asked for is shared by replicas.
+  const double ranks = use == CaseOf::plan ? 1 : static_cast<double>(result.ranks) / result.stages;
+  const double size = (static_cast<double>(result.model.layers) + 2) * static_cast<double>(result.micro_batches) * ranks;
   if (size > 65536) {
     refuse(file,
-           concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ",
-                  result.ranks, " ranks are too many together"),
-           "(layers + 2) x micro_batches x ranks of at most 65536");
+           concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ", result.ranks,
+                  " ranks are too many together"),
+           "(layers + 2) x micro_batches x replicas of at most 65536");
   }
   return result;
 }

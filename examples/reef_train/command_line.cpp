@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -317,8 +318,8 @@ void require_places(const TrainOptions& o) {
 }
 
 /// What a plan adds to a command line, but for options that are `given`.
-template <class Given>
-std::vector<std::string> options_of_plan(const std::string& file, TrainOptions& to, const Given& given) {
+std::vector<std::string> options_of_plan(const std::string& file, TrainOptions& to,
+                                         const std::function<bool(const std::string&)>& given) {
   const reef::io::Json json = reef::io::read_json(file);
   const reef::io::JsonSource source(file, "give a file that reef-plan plan has written.");
   const auto options = reef::io::require<reef::io::Json>(json, "options", source);
