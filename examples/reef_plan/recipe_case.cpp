@@ -225,12 +225,12 @@ profile::Network RecipeCase::network() const {
   all.devices = ranks;
   const auto n = static_cast<std::size_t>(ranks);
   for (std::size_t cell = 0; cell < n * n; ++cell) {
-    const schedule::Link& link = links[cell];
-    double rate = link.bytes_per_second > 0 ? link.bytes_per_second : 1e18;
+    const schedule::Link& between = links[cell];
+    double rate = between.bytes_per_second > 0 ? between.bytes_per_second : 1e18;
     if (!uplinks.first.empty()) {
       for (const double end : {uplinks.first[cell / n], uplinks.second[cell % n]}) rate = end > 0 ? std::min(rate, end) : rate;
     }
-    all.latencies.push_back(link.latency);
+    all.latencies.push_back(between.latency);
     all.rates.push_back(rate);
   }
   return all;
