@@ -178,10 +178,13 @@ TEST(Replan, follows_links_as_they_are_and_its_log_has_its_bits) {
   options.communication.network = comm::NetworkShape(world_size(), std::vector<Seconds>(cells, 0), bandwidth);
   Told told(options);
   const comm::Communicator world;
-  std::optional<Tested> slow(small_trainer<Tested>(options, world));
-  const auto measured = outcome_of(*slow, 6);
-  const double held_out = slow->evaluate(1);
-  slow.reset();
+  double held_out = 0;
+  const auto measured = [&] {
+    auto slow = small_trainer<Tested>(options, world);
+    auto outcome = outcome_of(slow, 6);
+    held_out = slow.evaluate(1);
+    return outcome;
+  }();
   ASSERT_GE(told.log.size(), 2U);
   auto again = adapted_options();
   again.compress.network.reset();
