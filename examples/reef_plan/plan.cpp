@@ -1,15 +1,11 @@
 // The recipe of reef-train that a step takes least time with on machines that are described: all that may be are simulated.
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
