@@ -63,7 +63,7 @@ class Figure:
     def step(self, network, layers, batch, order, pipeline="gpipe", micro_batches=MICRO_BATCHES):
         """Seconds."""
         links = {"ranks": SIDE * SIDE, "latency_ms": network["latency_ms"], "bandwidth_gbps": network["bandwidth_gbps"]}
-        return self.plan.simulate({
+        return self.plan("simulate", {
             "recipe": "dtfm", "pipeline": pipeline, "stages": SIDE, "micro_batches": micro_batches, "rank_at": order, "network": links,
             "compress": {"activations": "bf16", "activation-gradients": "bf16"},
             "model": {"shape": f"{layers}x{HEADS}x{CHANNELS}", "context": CONTEXT, "batch": batch // SIDE // micro_batches,
@@ -74,7 +74,7 @@ class Figure:
         """Devices of each pipeline, stage by stage."""
         bytes_of_tensor = 2 * CONTEXT * CHANNELS
         asked = {**network, "c_pp_bytes": batch / SIDE * bytes_of_tensor, "c_dp_bytes": 1.3e9 * 4 / SIDE * layers / 24}
-        return [device for pipeline in self.plan.allocate(asked, "--budget", "1")["sigma"] for device in pipeline]
+        return [device for pipeline in self.plan("allocate", asked, "--budget", "1")["sigma"] for device in pipeline]
 
     def cell(self, network, layers, batch):
         """Steps of the layouts."""

@@ -15,25 +15,20 @@ RESULTS = ROOT / "bench/results"
 
 
 class ReefPlan:
-    """The program: ReefPlan(path).simulate(case) is its answer to `reef-plan simulate`."""
+    """The program: ReefPlan(path)("simulate", case) is its answer to `reef-plan simulate`, and None where there is none."""
 
     def __init__(self, program):
         self.program = program
 
-    def __getattr__(self, command):
-        def ask(case, *options):
-            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-                json.dump(case, file)
-                file.flush()
-                done = subprocess.run([self.program, command.replace("_", "-"), file.name, *options], capture_output=True, text=True)
-            if done.returncode != 0:
-                raise SystemExit(f"reef-plan {command}: {done.stderr}")
-            answer = json.loads(done.stdout)
-            if not answer.get("feasible", True):
-                raise SystemExit(f"reef-plan {command}: {answer['why']}")
-            return answer
-
-        return ask
+    def __call__(self, command, case, *options):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(case, file)
+            file.flush()
+            done = subprocess.run([self.program, command, file.name, *options], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"reef-plan {command}: {done.stderr}")
+        answer = json.loads(done.stdout)
+        return answer if answer.get("feasible", True) else None
 
 
 def parser_of(explanation, name):
