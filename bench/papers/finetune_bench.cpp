@@ -53,11 +53,15 @@ struct Pair {
 /// Row b of tokens and targets, (B, T) int32; returns how many targets count.
 std::int64_t fill_row(const Pair& pair, std::int64_t b, std::span<const AnyView> inputs) {
   const auto context = static_cast<std::size_t>(inputs[0].shape()[1]);
-  const auto tokens = inputs[0].as<std::int32_t>().span().subspan(static_cast<std::size_t>(b) * context, context);
-  const auto targets = inputs[1].as<std::int32_t>().span().subspan(static_cast<std::size_t>(b) * context, context);
+  const auto tokens =
+      inputs[0].as<std::int32_t>().span().subspan(static_cast<std::size_t>(b) * context, context);
+  const auto targets =
+      inputs[1].as<std::int32_t>().span().subspan(static_cast<std::size_t>(b) * context, context);
   std::fill(tokens.begin(), tokens.end(), 0);
   std::fill(targets.begin(), targets.end(), -1);
-  const auto byte = [&](std::size_t at) { return static_cast<std::int32_t>(static_cast<unsigned char>(pair.text[at])); };
+  const auto byte = [&](std::size_t at) {
+    return static_cast<std::int32_t>(static_cast<unsigned char>(pair.text[at]));
+  };
   std::int64_t counted = 0;
   for (std::size_t t = 0; t + 1 < pair.text.size(); ++t) {
     tokens[t] = byte(t);
@@ -84,7 +88,8 @@ struct Pairs {
       line[tab] = '\n';
       (number % 10 == 9 ? held_out : training).push_back({line + "\n", tab + 1});
     }
-    if (held_out.empty()) throw reef::FileError("papers_finetune_bench: '", path, "' has no ten lines.");
+    if (held_out.empty())
+      throw reef::FileError("papers_finetune_bench: '", path, "' has no ten lines.");
   }
 };
 
@@ -94,7 +99,8 @@ struct Job {
   reef::nn::GptConfig config;
   Pairs pairs;
 
-  Job(const std::string& path, const std::string& init) : file(init), config(config_of(file)), pairs(path, config.context) {}
+  Job(const std::string& path, const std::string& init)
+      : file(init), config(config_of(file)), pairs(path, config.context) {}
 
   static reef::nn::GptConfig config_of(const reef::nn::Gpt2File& file) {
     reef::nn::GptConfig config = file.config();
@@ -104,7 +110,8 @@ struct Job {
   }
 
   [[nodiscard]] Setting setting(std::uint64_t seed, std::int64_t steps, int micro_batches) const {
-    const auto draw = [&pairs = pairs.training, seed](std::uint64_t first, std::span<const AnyView> inputs) {
+    const auto draw = [&pairs = pairs.training, seed](std::uint64_t first,
+                                                      std::span<const AnyView> inputs) {
       double counted = 0;
       for (std::int64_t b = 0; b < batch; ++b) {
         const std::uint64_t sample = first + static_cast<std::uint64_t>(b);
@@ -114,11 +121,13 @@ struct Job {
       return counted;
     };
     Setting result{reef::nn::gpt<reef::device::Host, float>(config, 1), draw};
-    result.held_out = [&pairs = pairs.held_out](std::uint64_t first, std::span<const AnyView> inputs) {
+    result.held_out = [&pairs = pairs.held_out](std::uint64_t first,
+                                                std::span<const AnyView> inputs) {
       double counted = 0;
       for (std::int64_t b = 0; b < batch; ++b) {
         const std::uint64_t sample = first + static_cast<std::uint64_t>(b);
-        counted += static_cast<double>(fill_row(sample < pairs.size() ? pairs[sample] : Pair{}, b, inputs));
+        counted += static_cast<double>(
+            fill_row(sample < pairs.size() ? pairs[sample] : Pair{}, b, inputs));
       }
       return counted;
     };
@@ -131,13 +140,16 @@ struct Job {
 
   void read_into(Training& training) const {
     file.read<float>(training.model().dag(), config.vocabulary,
-                     [&](const std::string& name, const std::vector<float>& values) { training.set_parameter(name, values); });
+                     [&](const std::string& name, const std::vector<float>& values) {
+                       training.set_parameter(name, values);
+                     });
   }
 };
 
 void train(const Job& job, const std::string& recipe, std::uint64_t seed, std::int64_t steps) {
   const Communicator world;
-  const auto training = recipe_of(recipe).make(job.setting(seed, steps, micro_batches_of_step / world.size()), world);
+  const auto training =
+      recipe_of(recipe).make(job.setting(seed, steps, micro_batches_of_step / world.size()), world);
   job.read_into(*training);
   const auto in_round = static_cast<std::size_t>(training->plan().micro_batches_in_all() * batch);
   const int rounds = static_cast<int>((job.pairs.held_out.size() + in_round - 1) / in_round);
@@ -146,12 +158,14 @@ void train(const Job& job, const std::string& recipe, std::uint64_t seed, std::i
     if (step % 20 != 0 && step != steps) continue;
     const double held_out = training->evaluate(rounds);
     if (world.rank() == 0) {
-      std::printf("{\"step\": %lld, \"loss\": %.6f, \"held_out\": %.6f}\n", static_cast<long long>(step), loss, held_out);
+      std::printf("{\"step\": %lld, \"loss\": %.6f, \"held_out\": %.6f}\n",
+                  static_cast<long long>(step), loss, held_out);
     }
   }
 }
 
-void time_all(const Job& job, int rounds, double slowdown, double share, const std::vector<std::string>& names) {
+void time_all(const Job& job, int rounds, double slowdown, double share,
+              const std::vector<std::string>& names) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
   const auto setting = [&](int micro_batches, NetworkShape links) {
@@ -161,13 +175,16 @@ void time_all(const Job& job, int rounds, double slowdown, double share, const s
     return result;
   };
   const int of_rank = micro_batches_of_step / world.size();
-  const NetworkShape links = links_for(share * of_rank * micro_batch_seconds(setting, self), setting, world);
+  const NetworkShape links =
+      links_for(share * of_rank * micro_batch_seconds(setting, self), setting, world);
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string& name = names[(i + static_cast<std::size_t>(round)) % names.size()];
-      const double step = median(time_steps(recipe_of(name), setting(of_rank, links), world, 10).seconds);
+      const double step =
+          median(time_steps(recipe_of(name), setting(of_rank, links), world, 10).seconds);
       if (world.rank() == 0) {
-        std::printf("{\"round\": %d, \"recipe\": \"%s\", \"step_s\": %.6f}\n", round, name.c_str(), step);
+        std::printf("{\"round\": %d, \"recipe\": \"%s\", \"step_s\": %.6f}\n", round, name.c_str(),
+                    step);
       }
     }
   }
@@ -175,15 +192,18 @@ void time_all(const Job& job, int rounds, double slowdown, double share, const s
 
 void run(const std::vector<std::string>& arguments) {
   if (arguments.size() == 6 && arguments[0] == "train") {
-    return train(Job(arguments[1], arguments[2]), arguments[3], std::strtoull(arguments[4].c_str(), nullptr, 10),
+    return train(Job(arguments[1], arguments[2]), arguments[3],
+                 std::strtoull(arguments[4].c_str(), nullptr, 10),
                  std::atoll(arguments[5].c_str()));
   }
   if (arguments.size() >= 7 && arguments[0] == "time") {
-    return time_all(Job(arguments[1], arguments[2]), std::atoi(arguments[3].c_str()), std::atof(arguments[4].c_str()),
-                    std::atof(arguments[5].c_str()), {arguments.begin() + 6, arguments.end()});
+    return time_all(Job(arguments[1], arguments[2]), std::atoi(arguments[3].c_str()),
+                    std::atof(arguments[4].c_str()), std::atof(arguments[5].c_str()),
+                    {arguments.begin() + 6, arguments.end()});
   }
   throw reef::OptionError(
-      "usage: papers_finetune_bench train PAIRS INIT RECIPE SEED STEPS | time PAIRS INIT ROUNDS SLOWDOWN SHARE RECIPE...");
+      "usage: papers_finetune_bench train PAIRS INIT RECIPE SEED STEPS | time PAIRS INIT ROUNDS "
+      "SLOWDOWN SHARE RECIPE...");
 }
 
 }  // namespace
