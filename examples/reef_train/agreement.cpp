@@ -203,7 +203,7 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
         (!asynchronous && is_one_of(name, {"--stages", "--micro-batches-per-update"})) ||
         is_one_of(name, {"--help", "--version", "--export", "--metrics", "--trace", "--report",
                          "--measure-error", "--record-edges", "--resume", "--deadline", "--network", "--threads", "--slow", "--order", "--unit", "--layout",
-                         "--device-memory", "--device-link", "--profile", "--activations", "--data",
+                         "--device-memory", "--device-link", "--device-flops", "--profile", "--activations", "--data",
                          "--batch", "--context"});
     if (is_aside) continue;
     const std::string value = value_of(*option, options);

@@ -241,6 +241,10 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     refuse("--pipeline", o.pipeline + " updates within a step, so it goes with --non-finite ignore --clip 0");
   if (given("--profile") && o.recipe != "atom" && !is_spread(o.recipe))
     refuse("--profile", "is of --recipe atom, dtfm, fusion or reef, not of " + o.recipe);
+  if (given("--device-flops") && given("--profile"))
+    refuse("--profile", "says how fast operators are, and --device-flops too; give one of them");
+  if (given("--device-flops") && o.device_flops < 1e-6)
+    refuse("--device-flops", "is too slow for any step to end; 0.000001 or more");
   if (o.activations.find("stash") != std::string::npos && o.recipe != "atom" && o.recipe != "reef")
     refuse("--activations", o.activations + " is of --recipe atom or reef, not of " + o.recipe);
   if (o.non_finite == "ignore" && o.clip > 0)
@@ -493,6 +497,10 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--device-memory", o.device_memory, "bytes of the emulated device")
       ->transform(number_from<std::uint64_t>(0, 1'000'000'000'000'000'000U));
   app.add_option("--device-link", o.device_link, "GB/s between the host and the emulated device")
+      ->transform(amount);
+  app.add_option("--device-flops", o.device_flops,
+                 "GFLOP/s of the emulated device: what is computed faster here waits for the rest of its time, so ranks may "
+                 "be more than cores. Plans are made by the same figures")
       ->transform(amount);
   app.add_option_function<std::vector<std::string>>(
          "--compress",

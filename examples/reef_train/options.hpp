@@ -52,6 +52,7 @@ struct TrainOptions {
   std::string network;
   std::uint64_t device_memory = 0;
   double device_link = 0;
+  double device_flops = 0;  // 1e9 a second; 0: as fast as the cores are
   std::string activations = "planned";
   std::string pipeline = "1f1b";
   int micro_batches_per_update = 0;

@@ -10,6 +10,7 @@
 #include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/estimate.hpp>
 #include <reef/graph/measure.hpp>
 #include <reef/nn/gpt.hpp>
 #include <reef/profile/profile_json.hpp>
@@ -150,6 +151,12 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   }
   result.trace = &run.sink;
   if (run.ranks.size() > 1) result.alike = {alike_of_data(options, run.data, run.tokenizer)};
+  if (options.device_flops > 0) {
+    const auto model = reef::nn::gpt<typename TrainerType::Device, typename TrainerType::T>(run.config, run.threads);
+    result.profile = reef::graph::estimate(
+        model.dag(), {1e9 * options.device_flops, 0, result.device.link_bytes_per_second});
+    result.paced = true;
+  }
   if (!options.profile.empty()) {
     result.profile = profile_of<TrainerType>(run, result.device);
     if (options.device_memory == 0 && options.recipe == "atom") {

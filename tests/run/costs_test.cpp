@@ -66,6 +66,13 @@ TEST(Costs, are_the_sums_of_a_profile_over_a_segment) {
   EXPECT_EQ(run::machine_of(profile_of(dag)).copy_bytes_per_second, 1e6);
   EXPECT_EQ(run::machine_of(profile_of(dag)).copy_latency, 0.5);
 
+  const std::vector<Seconds> durations = run::durations(program, plan, profile_of(dag));
+  ASSERT_EQ(durations.size(), program.round.size());
+  for (std::size_t i = 0; i < durations.size(); ++i) {
+    const schedule::Instruction& instruction = program.round[i];
+    EXPECT_EQ(durations[i], instruction.kind == "Evict" ? 0 : std::max(instruction.cost.seconds, 0.0)) << instruction.text();
+  }
+
   const graph::Dag other = chain_dag(4, 1001);
   EXPECT_THROW(run::set_costs(program, plan, profile_of(other)), OptionError);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -114,6 +115,30 @@ TEST(Executor, keeps_the_order_of_values_on_any_drawn_program) {
       }
     }
   }
+}
+
+TEST(Executor, paces_a_lane_and_makes_good_what_was_late) {
+  for (std::uint64_t seed = 40; seed < 45; ++seed) {
+    const Program program = random_program(seed);
+    Bench bench;
+    const auto executor = bench.executor(program);
+    constexpr Seconds each = 0.002;
+    std::vector<Seconds> seconds(program.round.size(), 0);
+    std::array<Seconds, schedule::lane_count> lanes{};
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      if (schedule::communicates(program.round[i].lane)) continue;
+      lanes[static_cast<std::size_t>(program.round[i].lane)] += seconds[i] = each;
+    }
+    executor->pace(seconds);
+    const Seconds begin = trace::now();
+    executor->run();
+    // The last sleep of a lane may end a little before its time, never its sum by more.
+    EXPECT_GE(trace::now() - begin, *std::max_element(lanes.begin(), lanes.end()) - 1e-4) << "seed " << seed;
+    EXPECT_EQ(bench.log.size(), program.round.size());
+  }
+  Bench bench;
+  const Program program = random_program(40);
+  EXPECT_THROW(bench.executor(program)->pace({0.1}), ScheduleError);
 }
 
 TEST(Executor, in_serial_order_runs_one_instruction_after_the_other) {

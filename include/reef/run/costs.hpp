@@ -32,6 +32,11 @@ std::vector<SegmentTimes> segment_times(const StepPlan& plan, const profile::Pro
 void set_costs(schedule::Program& program, const StepPlan& plan,
                const profile::Profile& profile);
 
+/// What each instruction of a round takes on its lane by a profile; 0 of copies and of what communicates, which links limit.
+///
+/// Throws OptionError unless the profile is of the plan's model.
+std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan, const profile::Profile& profile);
+
 }  // namespace reef::inline v0::run
 
 #ifndef REEF_COMPILED

@@ -90,4 +90,15 @@ REEF_INLINE void set_costs(schedule::Program& program, const StepPlan& plan,
   }
 }
 
+REEF_INLINE std::vector<Seconds> durations(schedule::Program program, const StepPlan& plan, const profile::Profile& profile) {
+  set_costs(program, plan, profile);
+  const schedule::Machine machine = machine_of(profile);
+  std::vector<Seconds> result;
+  for (const schedule::Instruction& instruction : program.round) {
+    const bool limited_by_links = schedule::copies(instruction) || schedule::communicates(instruction.lane);
+    result.push_back(limited_by_links ? 0 : schedule::duration_of(instruction, machine));
+  }
+  return result;
+}
+
 }  // namespace reef::inline v0::run

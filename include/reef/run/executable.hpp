@@ -52,9 +52,11 @@ public:
     executor_->run();
   }
 
-  /// Executor::trip_counts and Executor::replay.
+  /// Executor::pace, trip_counts and replay.
+  void pace(const std::vector<Seconds>& seconds) { executor_->pace(seconds); }
   [[nodiscard]] std::span<const int> trip_counts() const { return executor_->trip_counts(); }
   void replay(std::vector<int> trip_counts) { executor_->replay(std::move(trip_counts)); }
+
 
   /// Adds what this rank has sent in all rounds, and what codecs have lost of it: Executor::add_to.
   void add_to(LinkTable& table) const {

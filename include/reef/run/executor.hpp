@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -209,6 +211,19 @@ public:
     replay_ = std::move(trip_counts);
   }
 
+  /// From the next round on each instruction takes at least so many seconds on its lane of the device, by its place in the
+  /// round: the lane sleeps for the rest, and makes good what it was late. For devices on the host. Throws ScheduleError
+  /// unless there is a number for each.
+  void pace(const std::vector<Seconds>& seconds) {
+    static_assert(Device::on_host, "the thread of a lane is where its kernels run");
+    if (seconds.size() != steps_.size()) {
+      throw ScheduleError("reef::run::Executor::pace: ", seconds.size(), " durations for ", steps_.size(),
+                          " instructions.\n  fix: one for each, as of run::durations.");
+    }
+    for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].at_least = seconds[i];
+    paced_ = true;
+  }
+
 private:
   static constexpr auto leader = static_cast<std::size_t>(schedule::Lane::compute);
 
@@ -233,6 +248,7 @@ private:
     const Wait* late = nullptr;         ///< of a communication: what it waited for last
     bool starts_communication = false;  ///< some communication waits for it
     bool posted = false;                ///< what is behind it on its lane does not wait for its end
+    Seconds at_least = 0;               ///< of a paced one
     typename Handlers<Device>::Code code;
     typename Handlers<Device>::Communication communication;
   };
@@ -416,11 +432,15 @@ private:
 
   void walk_part(Lane& lane, std::size_t index, const Part& part) {
     const bool traced = lanes_.tracks[index] != nullptr;
+    Seconds free = 0;  // of a paced lane: when it was done with what came before
     for (const std::size_t i : part.instructions) {
       Step& step = steps_[i];
       const Wait* late = nullptr;
+      bool stood = false;
       for (const Wait& wait : step.waits) {
-        if (stand_still(lane, wait, i, traced) && traced) late = &wait;
+        if (!stand_still(lane, wait, i, traced)) continue;
+        stood = true;
+        if (traced) late = &wait;
       }
       if (abandoned_.load(std::memory_order_relaxed)) return;
       Stamp* const stamp = traced ? &stamps_[index].next() : nullptr;
@@ -432,7 +452,10 @@ private:
       }
       {
         const trace::NvtxRange range(step.nvtx);
+        if (paced_ && (stood || free == 0)) free = trace::now();
         step.code(lane);
+        free += step.at_least;
+        if (step.at_least > 0) std::this_thread::sleep_for(std::chrono::duration<double>(free - trace::now()));
       }
       lane.record(*step.event);
       if (stamp != nullptr) lane.stamp(stamp->end);
@@ -539,6 +562,7 @@ private:
   std::uint64_t round_ = 0;       ///< written between rounds only
   std::uint32_t ids_ = 0;         ///< the trace's of this round's instructions; as round_
   std::uint32_t former_ids_ = 0;  ///< of the round before
+  bool paced_ = false;            ///< as round_
   std::atomic<bool> abandoned_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;  ///< under error_mutex_ while a round runs

@@ -122,6 +122,10 @@ struct TrainerOptions {
   /// profile::load. Not given: estimates.
   std::optional<profile::Profile> profile{};
 
+  /// Emulates the device of `profile`: in training what computes takes as long as it does there, or as it must, and its lane
+  /// sleeps for the rest. So ranks that share cores overlap as if each had a device of its own. Needs device::Host.
+  bool paced = false;
+
   /// What there is of a segment between its forward and its backward: one choice for all segments, or one for
   /// each; the last one keeps. Empty: the planner of a swap policy chooses for device.memory_bytes, if that is
   /// given, segment by segment the fastest that fits; else all keep.
@@ -186,6 +190,10 @@ struct TrainerOptions {
     require(!swapping || swapping->stash_slots >= 1,
             "swapping has no slot for what is stashed.\n  why: it leaves from one, and comes back "
             "to one.\n  fix: 1 or more.");
+    require(!paced || profile, "paced is set, but there is no profile.\n  fix: profile, measured (graph::measure) or "
+                               "estimated (graph::estimate).");
+    require(!paced || Device::on_host, "paced is set, but the device is not on the host.\n  why: there no thread waits for "
+                                       "kernels.\n  fix: paced = false, or device::Host.");
     require(clip_norm == 0 || non_finite != optim::NonFinite::ignore,
             "what is not finite is ignored, but clip_norm is above 0.\n  why: without norms "
             "nothing can be clipped.\n  fix: clip_norm = 0, or NonFinite::stop or skip.");

@@ -97,6 +97,9 @@ void Trainer<Policies...>::start(run::Source source, run::Source held_out) {
     if (key.purpose == run::Purpose::diagnosis) continue;
     if (key.purpose != run::Purpose::evaluation) {
       made.executable = make_executable(*made.placed, source, next_micro_batch(), state_);
+      if constexpr (Device::on_host) {
+        if (options_.paced) made.executable->pace(run::durations(made.placed->program, plan_, *options_.profile));
+      }
     } else if (held_out) {
       made.executable = make_executable(*made.placed, std::move(held_out), {}, evaluation_state_);
     }
