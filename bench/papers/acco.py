@@ -14,7 +14,7 @@
     a step       16 samples on 2 ranks, the same for every recipe; AdamW, peak 1e-3, 10 steps of warm-up, a cosine to 0,
                  gradients clipped at norm 1
     time         of a step, over emulated links on which an exchange of the model takes half of a step's micro-batches or
-                 all of them, on a device ten times as slow as this one, which sleeps for the rest
+                 all of them, on emulated devices of 1 GFLOP/s
 
 Written is papers_acco.md.
 """
@@ -83,10 +83,10 @@ def main():
     parser = parser_of(__doc__, "papers_acco")
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--bench", type=Path, help="papers_finetune_bench, where it is not in the build")
-    parser.add_argument("--folder", type=Path, help="where the base and the pairs are kept")
+    parser.add_argument("--folder", type=Path, help="where the base, the pairs and what was learnt are kept")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     temporary = tempfile.TemporaryDirectory()
     folder = options.folder or Path(temporary.name)
@@ -97,13 +97,16 @@ def main():
     text.write_text("\n".join(all_pairs) + "\n")
     print(len(all_pairs), "pairs", flush=True)
 
-    runs = {recipe: [programs.lines("train", text, base, recipe, seed, options.steps) for seed in range(1, options.seeds + 1)] for recipe in RECIPES}
-    for recipe in RECIPES:
-        print(recipe, [run[-1]["held_out"] for run in runs[recipe]], flush=True)
-    begin = runs["ddp"][0][0]["held_out"]
+    learnt = folder / "learnt.json"  # of an earlier run with this --folder, whose timings alone are made again
+    if not learnt.exists():
+        runs = {recipe: [programs.lines("train", text, base, recipe, seed, options.steps) for seed in range(1, options.seeds + 1)] for recipe in RECIPES}
+        learnt.write_text(json.dumps({"begin": runs["ddp"][0][0]["held_out"],
+                                      "ends": {recipe: [run[-1]["held_out"] for run in runs[recipe]] for recipe in RECIPES}}))
+    begin, all_ends = json.loads(learnt.read_text()).values()
+    print(begin, all_ends, flush=True)
     seconds = {}
     for share in SHARES:
-        for line in programs.lines("time", text, base, options.rounds, 10, share, *RECIPES):
+        for line in programs.lines("time", text, base, options.rounds, 1e9, share, *RECIPES):
             seconds.setdefault((share, line["recipe"], line["round"]), line["step_s"])
 
     def of_ddp(share, recipe):
@@ -111,8 +114,8 @@ def main():
 
     rows = []
     for recipe in RECIPES:
-        ends = [run[-1]["held_out"] for run in runs[recipe]]
-        gaps = [end - ddp[-1]["held_out"] for end, ddp in zip(ends, runs["ddp"])]
+        ends = all_ends[recipe]
+        gaps = [end - ddp for end, ddp in zip(ends, all_ends["ddp"])]
         gap = "" if recipe == "ddp" else f"{statistics.mean(gaps):+.4f} [{min(gaps):+.4f}, {max(gaps):+.4f}]"
         cells = []
         for share in SHARES:

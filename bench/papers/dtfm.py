@@ -4,8 +4,7 @@
     cmake --build build/release --target reef-plan
     python3 bench/papers/dtfm.py
 
-Nothing is measured: `reef-plan simulate` runs the program of a step on each network. A case in which a device, a batch or a
-layout lacks would be another figure, so what the paper leaves out is stated here:
+Nothing is measured: `reef-plan simulate` runs the program of a step on each network. What the paper leaves out is stated here:
 
     model        24, 32 and 40 layers of GPT-3 1.3B: 2048 channels, 16 heads, 2048 tokens, a vocabulary of 50257
     job          8 pipelines of 8 stages; a step is 1024, 2048 or 4096 sequences, in 32 micro-batches a pipeline

@@ -1,7 +1,7 @@
 // Fine-tuning with padded samples and a loss that counts answers alone, by any recipe of bench/optim.
 //
 //   mpiexec -n 2 build/release/bench/papers_finetune_bench train PAIRS INIT RECIPE SEED STEPS
-//   mpiexec -n 2 build/release/bench/papers_finetune_bench time PAIRS INIT ROUNDS SLOWDOWN SHARE RECIPE...
+//   mpiexec -n 2 build/release/bench/papers_finetune_bench time PAIRS INIT ROUNDS FLOPS SHARE RECIPE...
 //
 // acco.py starts it, and makes tables of what it prints: lines of JSON.
 //
@@ -12,8 +12,8 @@
 //               the number of its targets, so that a step's loss is the mean over tokens, whoever has them
 //     rate      peak 1e-3, 10 steps of warm-up, then a cosine to 0 over STEPS; gradients are clipped at norm 1
 //
-// `time`: seconds of steps over links on which an exchange of the model takes SHARE of a step's micro-batches; the device is
-// SLOWDOWN times as slow as this one, and sleeps for the rest.
+// `time`: seconds of steps over links on which an exchange of the model takes SHARE of a step's micro-batches. Devices of FLOPS
+// operations a second are emulated: what a core computes faster waits for the rest of its time.
 
 #include <algorithm>
 #include <cstdint>
@@ -164,14 +164,14 @@ void train(const Job& job, const std::string& recipe, std::uint64_t seed, std::i
   }
 }
 
-void time_all(const Job& job, int rounds, double slowdown, double share,
+void time_all(const Job& job, int rounds, double flops, double share,
               const std::vector<std::string>& names) {
   const Communicator world;
   const Communicator self(MPI_COMM_SELF, "self");
   const auto setting = [&](int micro_batches, NetworkShape links) {
     Setting result = job.setting(1, 1000, micro_batches);
     result.network = std::move(links);
-    result.slowdown = slowdown;
+    result.flops = flops;
     return result;
   };
   const int of_rank = micro_batches_of_step / world.size();
@@ -203,7 +203,7 @@ void run(const std::vector<std::string>& arguments) {
   }
   throw reef::OptionError(
       "usage: papers_finetune_bench train PAIRS INIT RECIPE SEED STEPS | time PAIRS INIT ROUNDS "
-      "SLOWDOWN SHARE RECIPE...");
+      "FLOPS SHARE RECIPE...");
 }
 
 }  // namespace
