@@ -93,8 +93,9 @@ def main():
     folder.mkdir(exist_ok=True)
     programs = Programs(options, folder)
     base, text = programs.base(), folder / "pairs.txt"
-    all_pairs = pairs()
-    text.write_text("\n".join(all_pairs) + "\n")
+    if not text.exists():
+        text.write_text("\n".join(pairs()) + "\n")
+    all_pairs = text.read_text().splitlines()
     print(len(all_pairs), "pairs", flush=True)
 
     learnt = folder / "learnt.json"  # of an earlier run with this --folder, whose timings alone are made again

@@ -50,7 +50,7 @@ def measured(options, way, rate, folder):
     network.write_text(json.dumps({"latency_ms": matrix(1), "bandwidth_gbps": matrix(rate)}))
     metrics.unlink(missing_ok=True)
     words = [options.train, "--recipe", recipe, "--model", "4x4x128", "--context", 128, "--batch", 8, "--micro-batches", micro_batches, "--steps", 3,
-             "--threads", 1, "--device-flops", GFLOPS, "--network", network, "--metrics", metrics]
+             "--threads", 1, "--data", ROOT / "LICENSE", "--device-flops", GFLOPS, "--network", network, "--metrics", metrics]
     if recipe == "atom":
         words += ["--device-memory", 20_000_000, "--device-link", LINK]
     else:
@@ -58,7 +58,7 @@ def measured(options, way, rate, folder):
     if schedule == "pipedream":
         words += ["--non-finite", "ignore", "--clip", 0]
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    done = subprocess.run(["mpiexec", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), *map(str, words)], capture_output=True, text=True, env=environment)
+    done = subprocess.run(["mpiexec", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), *map(str, words)], capture_output=True, text=True, errors="replace", env=environment)
     if done.returncode != 0:
         raise SystemExit(done.stderr + done.stdout)
     steps = [line for line in map(json.loads, metrics.read_text().splitlines()) if "step" in line]
