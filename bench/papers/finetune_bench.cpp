@@ -13,7 +13,8 @@
 //     rate      peak 1e-3, 10 steps of warm-up, then a cosine to 0 over STEPS; gradients are clipped at norm 1
 //
 // `time`: seconds of steps over links on which an exchange of the model takes SHARE of a step's micro-batches. Devices of FLOPS
-// operations a second are emulated: what a core computes faster waits for the rest of its time.
+// operations a second are emulated: what a core computes faster waits for the rest of its time. RECIPE may be ddp-each, too:
+// Ddp that exchanges gradients after each micro-batch.
 
 #include <algorithm>
 #include <cstdint>
@@ -180,8 +181,13 @@ void time_all(const Job& job, int rounds, double flops, double share,
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string& name = names[(i + static_cast<std::size_t>(round)) % names.size()];
-      const double step =
-          median(time_steps(recipe_of(name), setting(of_rank, links), world, 10).seconds);
+      // A Ddp that reduces gradients after every micro-batch: as many steps of one.
+      const bool after_each = name == "ddp-each";
+      const Recipe& recipe = recipe_of(after_each ? "ddp" : name);
+      const int of_exchange = after_each ? 1 : of_rank;
+      const auto steps =
+          time_steps(recipe, setting(of_exchange, links), world, 10 * of_rank / of_exchange);
+      const double step = of_rank / of_exchange * median(steps.seconds);
       if (world.rank() == 0) {
         std::printf("{\"round\": %d, \"recipe\": \"%s\", \"step_s\": %.6f}\n", round, name.c_str(),
                     step);
