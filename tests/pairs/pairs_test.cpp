@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,8 +21,11 @@
 #include <reef/codec/error_feedback.hpp>
 #include <reef/codec/top_k.hpp>
 #include <reef/comm/communicator.hpp>
+#include <reef/compress/kinds.hpp>
+#include <reef/core/kinds.hpp>
 #include <reef/core/text.hpp>
 #include <reef/optim/diloco.hpp>
+#include <reef/pipeline/kinds.hpp>
 #include <reef/swap/atom.hpp>
 #include <reef/swap/layer_streaming.hpp>
 #include <reef/swap/paper_atom.hpp>
@@ -176,11 +181,29 @@ plan::PipelineOrder one_by_one(const std::vector<int>& rank_of_chunk, int ranks,
   return order;
 }
 
-/// Trains, and where all is asked for also saves in the middle, and has another Trainer go on from there.
+/// The program of a rank does what the recipe says.
+void expect_program_of(const Recipe& recipe, const Spread& spread, const schedule::Program& program) {
+  const auto has = [&program](std::initializer_list<std::string_view> kinds) {
+    return std::any_of(program.round.begin(), program.round.end(), [&](const schedule::Instruction& i) {
+      return std::find(kinds.begin(), kinds.end(), i.kind) != kinds.end();
+    });
+  };
+  EXPECT_EQ(has({kinds::load}), recipe.swap != "Resident");
+  EXPECT_EQ(has({pipeline::kinds::send}), spread.stages > 1);
+  if (recipe.compress.find("PseudoGradient") != std::string::npos) return;  // the steps between outer ones send none
+  const bool of_edges = recipe.compress.find("Activation") != std::string::npos || recipe.compress == "AdaTopK" || recipe.optim == "DiLoCo";
+  using namespace compress::kinds;
+  EXPECT_EQ(has({encode, decode, encode_parts, encode_shard, decode_shards}),
+            recipe.compress != "Dense" && (spread.stages > 1 || !of_edges));
+}
+
+/// Trains. Where it resumes, it also saves in the middle, and another Trainer goes on from there.
 template <class TrainerType>
-Trained train(const typename TrainerType::Options& options, const comm::Communicator& ranks, bool resumes = false) {
+Trained train(const typename TrainerType::Options& options, const comm::Communicator& ranks, const Recipe* recipe = nullptr,
+              bool resumes = false) {
   Trained trained;
   auto trainer = small_trainer<TrainerType>(options, ranks, config());
+  if (recipe != nullptr) expect_program_of(*recipe, spread_of(*recipe), trainer.program());
   if (!resumes) {
     go_on(trainer, steps, trained);
     add_weights(trainer, trained);
@@ -240,8 +263,9 @@ const Expected& expected_of(const Recipe& recipe, const Spread& spread, const co
     return found != known.end() ? found->second : known.emplace(key, Expected{law, run()}).first->second;
   };
   if (updates_within(recipe.pipeline)) {
-    // Its serial definition is in tests/pipeline/asynchronous_test.cpp, of Zero1.
-    return once(concat(recipe.pipeline, recipe.compress), "the bits of Zero1, whose serial definition is tested", [&] {
+    // Its serial definition is in tests/pipeline/asynchronous_test.cpp, of Zero1 and Dense.
+    const auto law = dense ? "the bits of Zero1, whose serial definition is tested" : "the bits of Zero1";
+    return once(concat(recipe.pipeline, recipe.compress), law, [&] {
       using Reference = Stays<optim::Zero1<AdamW>>;
       return train<Reference>(options_of_recipe<Reference>(like, spread), world);
     });
@@ -298,9 +322,9 @@ std::string run(const Recipe& recipe, const Spread& spread, const comm::Communic
   Trained trained;
   const bool resumes = !asked_for().empty();
   if (recipe.swap == "Resident") {
-    trained = train<Stays<Optim>>(options_of_recipe<Stays<Optim>>(recipe, spread), world, resumes);
+    trained = train<Stays<Optim>>(options_of_recipe<Stays<Optim>>(recipe, spread), world, &recipe, resumes);
   } else {
-    trained = train<Passes<Optim>>(options_of_recipe<Passes<Optim>>(recipe, spread), world, resumes);
+    trained = train<Passes<Optim>>(options_of_recipe<Passes<Optim>>(recipe, spread), world, &recipe, resumes);
   }
   EXPECT_TRUE(trained == expected.trained) << expected.law;
   return expected.law + (resumes ? ", and behind a resume" : "");

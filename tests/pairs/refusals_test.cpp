@@ -8,11 +8,16 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include <reef/codec/message.hpp>
+#include <reef/codec/top_k.hpp>
+#include <reef/compress/detail/channel_rules.hpp>
+#include <reef/compress/detail/memories.hpp>
 #include <reef/core/kinds.hpp>
 #include <reef/optim/acco.hpp>
 #include <reef/optim/adamw.hpp>
@@ -83,51 +88,53 @@ TEST(Refusals, of_stages_without_a_pipeline_nobody_sends_activations) {
   EXPECT_THROW(proved(), Error);
 }
 
-/// Where each rank stands still for ever that runs one instruction after another, as they are written; empty if none does.
+/// Where each rank stands still for ever that runs one instruction after another, as they are written; empty if none does. A
+/// message is through when its receiver asks for it, as MPI may have it.
 std::vector<std::string> stuck_one_at_a_time(const std::vector<Program>& programs) {
   using Line = std::tuple<int, int, std::uint32_t>;  // from, to, channel
-  std::map<Line, int> sent, received;
+  std::map<Line, int> sent, asked;
   std::vector<std::size_t> next(programs.size(), 0);
-  std::vector<char> has_sent(programs.size(), 0);
+  std::vector<char> begun(programs.size(), 0);
+  const auto all = [](const std::vector<schedule::Message>& messages, const auto& f) {
+    return std::all_of(messages.begin(), messages.end(), f);
+  };
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t r = 0; r < programs.size(); ++r) {
       const auto rank = static_cast<int>(r);
       while (next[r] < programs[r].round.size()) {
         const Instruction& i = programs[r].round[next[r]];
-        if (has_sent[r] == 0) {
+        if (begun[r] == 0) {
           for (const schedule::Message& m : i.sends) ++sent[{rank, m.peer, m.channel}];
-          has_sent[r] = 1;
-          moved = moved || !i.sends.empty();
+          for (const schedule::Message& m : i.receives) ++asked[{m.peer, rank, m.channel}];
+          begun[r] = 1;
+          moved = true;
         }
-        const bool arrived = std::all_of(i.receives.begin(), i.receives.end(), [&](const schedule::Message& m) {
-          const Line line{m.peer, rank, m.channel};
-          return sent[line] > received[line];
-        });
-        if (!arrived) break;
-        for (const schedule::Message& m : i.receives) ++received[{m.peer, rank, m.channel}];
+        const auto heard = [&](const schedule::Message& m) { return asked[{rank, m.peer, m.channel}] >= sent[{rank, m.peer, m.channel}]; };
+        const auto has_come = [&](const schedule::Message& m) { return sent[{m.peer, rank, m.channel}] >= asked[{m.peer, rank, m.channel}]; };
+        if (!all(i.sends, heard) || !all(i.receives, has_come)) break;
         ++next[r];
-        has_sent[r] = 0;
+        begun[r] = 0;
         moved = true;
       }
     }
   }
   std::vector<std::string> stuck;
   for (std::size_t r = 0; r < programs.size(); ++r) {
-    if (next[r] < programs[r].round.size()) stuck.push_back(programs[r].round[next[r]].kind);
+    if (next[r] < programs[r].round.size()) stuck.push_back(programs[r].round[next[r]].text());
   }
   return stuck;
 }
 
-TEST(Refusals, of_stages_one_instruction_at_a_time_each_waits_for_the_others_message) {
+TEST(Refusals, of_stages_one_instruction_at_a_time_each_waits_until_the_other_receives) {
   auto options = staged_options("OneFOneB", 3);
-  const std::vector<std::string> receives(2, std::string(pipeline::kinds::receive));
-  EXPECT_EQ(stuck_one_at_a_time(programs<Staged>(options)), receives);
+  EXPECT_THAT(stuck_one_at_a_time(programs<Staged>(options)),
+              testing::ElementsAre("Send(0, micro-batch 1)", "Send(1, micro-batch 0)"));
   options.serial = true;
   EXPECT_THAT(refusal<Staged>(options), HasSubstr("but one instruction is to run at a time (serial)"));
-  options.topology = run::Topology(2, 1);
-  options.pipeline.name = "Single";
-  EXPECT_TRUE(stuck_one_at_a_time(programs<Staged>(options)).empty()) << "of one stage each sends before it waits";
+  options.serial = false;
+  options.pipeline.name = "GPipe";
+  EXPECT_TRUE(stuck_one_at_a_time(programs<Staged>(options)).empty()) << "all forwards first";
 }
 
 TEST(Refusals, of_virtual_ranks_no_phase_has_a_message_to_end_it) {
@@ -153,12 +160,13 @@ TEST(Refusals, when_the_last_stage_updates_within_a_step_the_first_has_no_gradie
   for (const char* const pipeline : {"PipeDream", "TwoBw"}) {
     auto options = within_options(pipeline, 4);
     const auto of_stages = programs<Staged>(options);
-    const auto world = schedule::World::uniform(2, {}, {.latency = 1, .bytes_per_second = 1e9});
+    const auto world = schedule::World::uniform(2, {.flops_per_second = 1e9}, {.latency = 1, .bytes_per_second = 1e9});
+    const int last = pipeline == std::string_view("TwoBw") ? 1 : 0;  // of the micro-batches of an update
     std::optional<Seconds> updated, went_back;
     for (const schedule::SimulatedSpan& span : schedule::simulate(of_stages, world, 1).spans) {
       const Instruction& i = of_stages[static_cast<std::size_t>(span.rank)].round[span.instruction];
       if (span.rank == 1 && i.kind == optim::kinds::update && !updated) updated = span.end;
-      if (span.rank == 0 && i.kind == kinds::backward && !went_back) went_back = span.begin;
+      if (span.rank == 0 && i.kind == kinds::backward && i.micro_batch == last && !went_back) went_back = span.begin;
     }
     ASSERT_TRUE(updated && went_back);
     EXPECT_LT(*updated, *went_back) << pipeline;
@@ -216,6 +224,47 @@ TEST(Refusals, ranks_that_step_on_their_own_send_no_gradients_that_a_codec_could
   }
   options.compress.gradient = Chosen::of("top-k:4");
   EXPECT_THAT(refusal<Outer>(options), HasSubstr("this optimizer sends none of that"));
+}
+
+TEST(Refusals, of_weights_what_a_codec_leaves_out_is_0_where_it_arrives) {
+  const std::vector<float> weights(64, 0.5F);
+  std::vector<float> arrived(weights.size(), 1);
+  const codec::TopK format{4};
+  std::vector<std::byte> message(static_cast<std::size_t>(format.encoded_bytes(64)));
+  codec::encode(format, std::span<const float>(weights), {}, {}, message);
+  codec::decode(format, codec::message_in(message), {}, {}, arrived);
+  EXPECT_EQ(std::count(arrived.begin(), arrived.end(), 0.0F), 48);
+  auto options = staged_options("OneFOneB", 2);
+  options.compress.parameter = Chosen::of("top-k:4");
+  EXPECT_THAT(refusal<Staged>(options), HasSubstr("one that is not sent would be 0"));
+}
+
+/// Nothing stands against these but that they are not written.
+TEST(Refusals, so_far_are_named_too) {
+  auto options = staged_options("OneFOneB", 2);
+  options.activations = {Activations::stash};
+  EXPECT_THAT(refusal<Staged>(options), HasSubstr("activations are to be stashed, but nothing is swapped"));
+
+  const auto thrown = [](const auto& check) -> std::string {
+    try {
+      check();
+    } catch (const OptionError& error) {
+      return error.what();
+    }
+    return "nothing is refused";
+  };
+  run::StepPlan plan;
+  plan.phases_per_step = 2;
+  EXPECT_THAT(thrown([&] { compress::detail::require_period(plan, schedule::Traffic::activation, 3, "delta"); }),
+              HasSubstr("this optimizer takes samples in several phases of a step"));
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  graph::Dag dag = model.dag();
+  plan.dag = &dag;
+  plan.wire[static_cast<std::size_t>(schedule::Traffic::gradient)].bytes = [](int, std::int64_t n) { return static_cast<Bytes>(n); };
+  plan.gradient = Element::bfloat16;
+  EXPECT_THAT(thrown([&] { compress::detail::require_floats(plan); }), HasSubstr("what the one has lost the other does not know"));
+  plan.gradient = dag.element = Element::float64;
+  EXPECT_THAT(thrown([&] { compress::detail::require_floats(plan); }), HasSubstr("codecs are of fp32"));
 }
 
 }  // namespace refusals
