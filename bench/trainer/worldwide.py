@@ -79,11 +79,18 @@ class Bench:
                 "micro_batches": per_replica, **extra}
         return self.plan("simulate", case)
 
+    def planned(self, allow):
+        """What reef-plan plan chooses: a file for reef-train, and the answer."""
+        path = self.folder / "plan.json"
+        answer = self.plan("plan", {"model": MODEL, "device": {"flops": FLOPS}, "network": {"ranks": RANKS, **self.network},
+                                    "micro_batches": MICRO_BATCHES, "allow": allow}, "--plan", str(path))
+        return ["--plan", str(path)], answer["best"]
+
     def trained(self, arguments, steps, text):
         metrics = self.folder / "metrics.jsonl"
+        shape = ["--model", MODEL["shape"], "--context", str(MODEL["context"]), "--batch", str(MODEL["batch"])]
         command = ["mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), str(self.programs / "reef-train"),
-                   "--data", str(text), "--model", MODEL["shape"], "--context", str(MODEL["context"]), "--batch", str(MODEL["batch"]),
-                   "--device-flops", f"{FLOPS / 1e9:g}", "--network", str(self.network_file), "--threads", "1", "--seed", str(self.seed),
+                   "--data", str(text), *([] if "--plan" in arguments else shape), "--device-flops", f"{FLOPS / 1e9:g}", "--network", str(self.network_file), "--threads", "1", "--seed", str(self.seed),
                    "--lr", "3e-3", "--steps", str(steps), "--eval-every", str(max(1, steps // 10)), "--eval-tokens", "8192",
                    "--metrics", str(metrics), *arguments]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -109,11 +116,13 @@ def rows(places):
     found += [("fusion", "fusion", [*stages, "--place", place("ours"), *by_link], of_replica,
                {**in_stages, "rank_at": places["ours"], **as_by_link}),
               ("acco", "acco", ["--accumulate", f"fixed:{each // 2}"], each, {}),
-              ("acco, adaptive", "acco", ["--micro-batches", str(each // 2)], None, {}),
+              ("acco, adaptive", "acco", ["--micro-batches", str(each // 2)], each, {"accumulate": "adaptive"}),
               ("diloco", "diloco", ["--micro-batches", str(each), "--sync-every", str(SYNC_EVERY)], each, {"sync_every": SYNC_EVERY}),
               ("sparse", "sparse", ["--micro-batches", str(each), "--sync-every", str(SYNC_EVERY)], each, {"sync_every": SYNC_EVERY}),
               ("reef", "reef", ["--stages", str(STAGES), "--pipeline", "1f1b", "--micro-batches", str(of_replica // 2), "--place", place("ours"), *by_link],
                of_replica, {**in_stages, "rank_at": places["ours"], **as_by_link})]
+    # What reef-plan chooses: the recipe is a list of what it may allow.
+    found += [("planned, exact", [], [], None, {}), ("planned, lossy", ["lossy"], [], None, {})]
     return found
 
 
@@ -230,11 +239,15 @@ def main():
         for name, recipe, arguments, count, extra in all_rows:
             if name in report["runs"] or (options.only and name not in options.only):
                 continue
-            foreseen = bench.simulated(recipe, count, extra) if count else {}
-            step = foreseen.get("step_s") or report["runs"]["acco"]["mean_step_s"]
+            if count:
+                foreseen = bench.simulated(recipe, count, extra)
+                arguments = ["--recipe", recipe, *arguments]
+            else:
+                arguments, foreseen = bench.planned(recipe)
+            step = foreseen["step_s"]
             steps = max(10, round(options.budget / step))
             print(f"{name}: {steps} steps of {step:.2f} s", flush=True)
-            run = learnt(bench.trained(["--recipe", recipe, *arguments], steps, data))
+            run = learnt(bench.trained(arguments, steps, data))
             run["simulated"] = foreseen
             report["runs"][name] = run
             print(f"  {run['mean_step_s']:.2f} s a step, held-out loss {run['curve'][-1][1]:.3f}", flush=True)
