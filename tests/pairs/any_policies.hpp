@@ -117,8 +117,9 @@ private:
 static_assert(pipeline::pipeline_policy<AnyPipeline>);
 
 using codec::Chosen;
-using AllChannels = compress::Channels<compress::Activation<Chosen>, compress::ActivationGradient<Chosen>, compress::Gradient<Chosen>,
-                                       compress::Parameter<Chosen>, compress::PseudoGradient<Chosen>>;
+using AllChannels =
+    compress::Channels<compress::Activation<Chosen>, compress::ActivationGradient<Chosen>, compress::Gradient<Chosen>,
+                       compress::Parameter<Chosen>, compress::PseudoGradient<Chosen>>;
 
 enum class CompressKind { channels, everywhere, ada_top_k };
 

@@ -24,7 +24,7 @@ RUN = "tests/pairs/pairs.py build/pairs.p*.jsonl"
 # By the law's text in the log: its letter, and what it says.
 LAWS = {
     "the bits of one process": ("P", "the bits of one process that stands for all replicas, holds the whole model, swaps "
-                                "nothing, sends nothing, and runs one instruction at a time"),
+                               "nothing, sends nothing, and runs one instruction at a time"),
     "the bits of one process that stands for all ranks": ("V", "the bits of one process with the same codec that stands for "
                                                           "all ranks (`virtual_ranks`)"),
     "the bits of one micro-batch after another": ("M", "the bits of stages that hold the same chunks, have the same codec, swap "
@@ -155,9 +155,10 @@ def introduction(cells, ranks, seconds):
         f"four axes. Each on {said} ranks, a GPT of three layers with dropout, four steps; each once more from a checkpoint of its "
         f"second step, to the same bits. {seconds:.0f} s in all.",
         "The axes that a cell does not name have their neutral policies, or where these would leave nothing to see OneFOneB, Zero1 "
-        "or DiLoCo. A pipeline is of as many stages as there are ranks; on 4 ranks of two replicas of two stages, but PipeDream and "
-        "TwoBw, which have one replica. The Trainers of the test choose pipeline, codec and swap schedule when they are made, and call the policies' "
-        "own functions (`tests/pairs/any_policies.hpp`).",
+        "or DiLoCo. A pipeline is of as many stages as there are ranks, in one replica; on 4 ranks it is of two replicas of two "
+        "stages, but for PipeDream and TwoBw. So codecs of gradients and weights under a pipeline have something to send on 4 ranks. "
+        "The Trainers of the test choose pipeline, codec and swap schedule when they are made, and call the policies' own functions "
+        "(`tests/pairs/any_policies.hpp`).",
     ]
 
 

@@ -169,7 +169,8 @@ typename TrainerType::Options options_of_recipe(const Recipe& recipe, const Spre
 
 /// One micro-batch after another goes through all chunks and back.
 plan::PipelineOrder one_by_one(const std::vector<int>& rank_of_chunk, int ranks, int micro_batches) {
-  plan::PipelineOrder order{micro_batches, rank_of_chunk, std::vector<std::vector<plan::PipelineTask>>(static_cast<std::size_t>(ranks))};
+  plan::PipelineOrder order{micro_batches, rank_of_chunk, {}};
+  order.tasks.resize(static_cast<std::size_t>(ranks));
   const auto chunks = static_cast<int>(rank_of_chunk.size());
   const auto add = [&](plan::PipelineTaskKind kind, int chunk, int j) {
     order.tasks[static_cast<std::size_t>(rank_of_chunk[static_cast<std::size_t>(chunk)])].push_back({kind, chunk, j});
@@ -191,10 +192,12 @@ void expect_program_of(const Recipe& recipe, const Spread& spread, const schedul
   EXPECT_EQ(has({kinds::load}), recipe.swap != "Resident");
   EXPECT_EQ(has({pipeline::kinds::send}), spread.stages > 1);
   if (recipe.compress.find("PseudoGradient") != std::string::npos) return;  // the steps between outer ones send none
-  const bool of_edges = recipe.compress.find("Activation") != std::string::npos || recipe.compress == "AdaTopK" || recipe.optim == "DiLoCo";
+  const auto sends = [&recipe](std::string_view what) { return recipe.compress.find(what) != std::string::npos; };
+  const bool of_edges = sends("Activation") || sends("AdaTopK") || recipe.optim == "DiLoCo";
+  const bool of_replicas = sends("<Gradient") || sends("<Parameter");
+  const bool is_sent = (spread.stages > 1 && !of_replicas) || (spread.replicas > 1 && !of_edges);
   using namespace compress::kinds;
-  EXPECT_EQ(has({encode, decode, encode_parts, encode_shard, decode_shards}),
-            recipe.compress != "Dense" && (spread.stages > 1 || !of_edges));
+  EXPECT_EQ(has({encode, decode, encode_parts, encode_shard, decode_shards}), recipe.compress != "Dense" && is_sent);
 }
 
 /// Trains. Where it resumes, it also saves in the middle, and another Trainer goes on from there.
@@ -344,12 +347,13 @@ void with_optimizer(const std::string& name, const F& f) {
 }
 
 /// A line of what was checked, for pairs.py; by rank 0, where REEF_PAIRS_LOG names a file.
-void log(const Recipe& recipe, const Spread& spread, const std::string& law, const Refusal& refusal, bool passed, Seconds seconds) {
+void log(const Recipe& recipe, const Spread& spread, const std::string& law, const Refusal& refusal, bool passed,
+         Seconds seconds) {
   const char* const path = std::getenv("REEF_PAIRS_LOG");
   if (path == nullptr || world_rank() > 0) return;
   std::ofstream file(path, std::ios::app);
-  file << "{\"swap\": \"" << recipe.swap << "\", \"pipeline\": \"" << recipe.pipeline << "\", \"compress\": \"" << recipe.compress
-       << "\", \"optim\": \"" << recipe.optim << "\", \"ranks\": " << world_size() << ", \"replicas\": " << spread.replicas
+  file << "{\"swap\": \"" << recipe.swap << "\", \"pipeline\": \"" << recipe.pipeline << "\", \"compress\": \""
+       << recipe.compress << "\", \"optim\": \"" << recipe.optim << "\", \"ranks\": " << world_size() << ", \"replicas\": " << spread.replicas
        << ", \"stages\": " << spread.stages << ", \"law\": \"" << law << "\", \"refused\": \"" << refusal.sentence
        << "\", \"rule\": \"" << refusal.rule << "\", \"result\": \"" << (passed ? "passed" : "failed")
        << "\", \"seconds\": " << seconds << "}\n";
@@ -381,7 +385,8 @@ void check(const Recipe& asked, const comm::Communicator& world, const comm::Com
       if (refusal.sentence.empty()) {
         law = run<Optim>(recipe, spread, world, self);
       } else {
-        const std::string error = recipe.swap == "Resident" ? error_of<Stays<Optim>>(recipe, spread) : error_of<Passes<Optim>>(recipe, spread);
+        const bool stays = recipe.swap == "Resident";
+        const std::string error = stays ? error_of<Stays<Optim>>(recipe, spread) : error_of<Passes<Optim>>(recipe, spread);
         EXPECT_NE(error.find(refusal.sentence), std::string::npos) << error;
       }
     });

@@ -109,7 +109,8 @@ inline std::vector<Recipe> triples() {
 /// codec in turn.
 inline std::vector<Recipe> quadruples() {
   std::vector<Recipe> all;
-  const std::array<std::string, 4> codecs{"AdaTopK", "Everywhere<TopK>", "Everywhere<Blockwise8>", "Everywhere<ErrorFeedback<TopK>>"};
+  const std::array<std::string, 4> codecs{"AdaTopK", "Everywhere<TopK>", "Everywhere<Blockwise8>",
+                                          "Everywhere<ErrorFeedback<TopK>>"};
   std::size_t next = 0;
   for (const std::string& pipeline : pipeline_names()) {
     if (pipeline == "Single" || pipeline == "PipeDream" || pipeline == "TwoBw") continue;

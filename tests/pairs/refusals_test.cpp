@@ -110,8 +110,14 @@ std::vector<std::string> stuck_one_at_a_time(const std::vector<Program>& program
           begun[r] = 1;
           moved = true;
         }
-        const auto heard = [&](const schedule::Message& m) { return asked[{rank, m.peer, m.channel}] >= sent[{rank, m.peer, m.channel}]; };
-        const auto has_come = [&](const schedule::Message& m) { return sent[{m.peer, rank, m.channel}] >= asked[{m.peer, rank, m.channel}]; };
+        const auto heard = [&](const schedule::Message& m) {
+          const Line line{rank, m.peer, m.channel};
+          return asked[line] >= sent[line];
+        };
+        const auto has_come = [&](const schedule::Message& m) {
+          const Line line{m.peer, rank, m.channel};
+          return sent[line] >= asked[line];
+        };
         if (!all(i.sends, heard) || !all(i.receives, has_come)) break;
         ++next[r];
         begun[r] = 0;
@@ -196,7 +202,8 @@ TEST(Refusals, two_micro_batches_of_a_unit_have_other_weights_under_pipedream_an
     for (const Instruction& i : last.round) {
       if (i.kind != optim::kinds::update) continue;
       for (const schedule::Value& value : reads) {
-        const bool written = std::any_of(i.writes.begin(), i.writes.end(), [&](const auto& w) { return w.storage == value.storage; });
+        const auto is_there = [&](const schedule::Value& w) { return w.storage == value.storage; };
+        const bool written = std::any_of(i.writes.begin(), i.writes.end(), is_there);
         if (written && (weights.empty() || weights.back() != value)) weights.push_back(value);
       }
     }
