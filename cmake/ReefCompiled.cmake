@@ -10,9 +10,27 @@
 set(reef_bodies_of_mpi "^reef/(comm/|run/proof[.]|trainer/)")
 set(reef_bodies_without_mpi "^reef/comm/network_(file|shape)[.]")
 
-# A translation unit for each folder includes its .ipp: made here, so that none is forgotten.
+# Of the first those that call nothing of it: a unit by themselves, so that a program which asks a Trainer only what a step
+# will be links no MPI.
+set(reef_bodies_of_plans "^reef/(comm/options|trainer/detail/(diagnosis|hooks))[.]")
+
+# Adds a translation unit that includes these .ipp to `sources`, if there are any.
+function(reef_add_unit name unit)
+  set(bodies ${ARGN})
+  if(NOT bodies)
+    return()
+  endif()
+  list(SORT bodies)
+  list(TRANSFORM bodies REPLACE "(.+)" "#include <\\1>")
+  list(JOIN bodies "\n" bodies)
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}/${unit}.cpp" CONTENT "${bodies}\n")
+  set(sources ${sources} "${PROJECT_BINARY_DIR}/${name}/${unit}.cpp" PARENT_SCOPE)
+endfunction()
+
+# A unit for each folder: made here, so that none is forgotten.
 function(reef_add_compiled name base)
   set(sources "${PROJECT_SOURCE_DIR}/src/${name}.cpp")
+  set(of_plans "")
   foreach(folder IN LISTS ARGN)
     file(GLOB_RECURSE bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
       "${PROJECT_SOURCE_DIR}/include/reef/${folder}/*.ipp")
@@ -24,15 +42,15 @@ function(reef_add_compiled name base)
     else()
       set(bodies ${of_mpi})
     endif()
-    if(NOT bodies)
-      continue()
-    endif()
-    list(SORT bodies)
-    list(TRANSFORM bodies REPLACE "(.+)" "#include <\\1>")
-    list(JOIN bodies "\n" bodies)
-    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${name}/${folder}.cpp" CONTENT "${bodies}\n")
-    list(APPEND sources "${PROJECT_BINARY_DIR}/${name}/${folder}.cpp")
+    foreach(body IN LISTS bodies)
+      if(body MATCHES "${reef_bodies_of_plans}")
+        list(APPEND of_plans ${body})
+      endif()
+    endforeach()
+    list(FILTER bodies EXCLUDE REGEX "${reef_bodies_of_plans}")
+    reef_add_unit(${name} ${folder} ${bodies})
   endforeach()
+  reef_add_unit(${name} plans ${of_plans})
   add_library(reef_${name} STATIC EXCLUDE_FROM_ALL ${sources})
   add_library(reef::${name} ALIAS reef_${name})
   target_link_libraries(reef_${name} PUBLIC ${base} PRIVATE $<TARGET_NAME_IF_EXISTS:reef_own>)

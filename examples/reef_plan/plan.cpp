@@ -1,9 +1,6 @@
 // The recipe of reef-train that a step takes least time with on machines that are described: all that may be are simulated.
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,11 +10,9 @@
 #include <reef/core/text.hpp>
 #include <reef/io/atomic_file.hpp>
 #include <reef/io/json.hpp>
-#include <reef/plan/allocate.hpp>
-#include <reef/profile/network.hpp>
 
 #include "commands.hpp"
-#include "foreseen.hpp"
+#include "plan_search.hpp"
 #include "recipe_case.hpp"
 
 namespace reef_examples {
@@ -25,19 +20,6 @@ namespace reef_examples {
 namespace {
 
 using namespace reef;
-
-/// What a plan may change of what is computed.
-struct Allowed {
-  bool late = false;   ///< gradients of earlier weights: acco, dpu
-  bool local = false;  ///< ranks that step on their own: diloco, sparse
-  bool lossy = false;  ///< codecs
-};
-
-/// A recipe, and what it is foreseen to take.
-struct Candidate {
-  RecipeCase recipe;
-  Foreseen foreseen;
-};
 
 Allowed allowed_by(const io::Json& test, const std::string& file) {
   Allowed allowed;
@@ -55,125 +37,25 @@ Allowed allowed_by(const io::Json& test, const std::string& file) {
   return allowed;
 }
 
-/// Ranks by replica and stage, so that those who talk much have good links, of which none is better than its ends; nothing
-/// where all are alike.
-std::vector<int> placed(const RecipeCase& asked, std::uint64_t seed) {
-  plan::AllocationProblem problem;
-  problem.network = asked.network();
-  bool even = true;
-  for (int from = 0; from < asked.ranks; ++from) {
-    for (int to = 0; to < asked.ranks; ++to) {
-      even = even && (from == to || (problem.network.latency(from, to) == problem.network.latency(0, 1) &&
-                                     problem.network.rate(from, to) == problem.network.rate(0, 1)));
-    }
-  }
-  if (even) return {};
-  problem.stages = asked.stages;
-  problem.pipelines = asked.ranks / asked.stages;
-  const auto& model = asked.model;
-  problem.activation_bytes = 4.0 * asked.micro_batches *
-                             static_cast<double>(model.batch * model.context * model.channels);
-  // Twelve times the square of the channels is what a layer of a GPT has.
-  problem.gradient_bytes = 4.0 * 12 * static_cast<double>(model.channels * model.channels * model.layers) / asked.stages;
-  std::vector<int> ranks;
-  for (const auto& pipeline : plan::allocate(problem, {.seed = seed, .effort = 4}).sigma) {
-    ranks.insert(ranks.end(), pipeline.begin(), pipeline.end());
-  }
-  return ranks;
-}
-
-/// What is compared; a step of each has the same samples.
-class Search {
-public:
-  Search(const RecipeCase& machines, Allowed allowed, double ratio, const PlanCase& test)
-      : machines_(machines), allowed_(allowed), ratio_(ratio), test_(test) {}
-
-  /// The fastest first, and behind those what cannot be. One replica of as many stages as ranks is always among them.
-  std::vector<Candidate> run() {
-    for (int stages = 1; stages <= machines_.ranks; ++stages) {
-      if (machines_.ranks % stages == 0 && machines_.micro_batches % (machines_.ranks / stages) == 0) add_shape(stages);
-    }
-    std::stable_sort(all_.begin(), all_.end(), [](const Candidate& a, const Candidate& b) {
-      if (a.foreseen.feasible != b.foreseen.feasible) return a.foreseen.feasible;
-      return a.foreseen.feasible && a.foreseen.step < b.foreseen.step;
-    });
-    return std::move(all_);
-  }
-
-private:
-  void add_shape(int stages) {
-    RecipeCase base = machines_;
-    base.stages = stages;
-    base.micro_batches = machines_.micro_batches / (machines_.ranks / stages);
-    const auto add = [&](const std::string& recipe) {
-      RecipeCase one = base;
-      one.recipe = recipe;
-      consider(one);
-    };
-    if (stages == 1) {
-      for (const char* const recipe : {"ddp", "zero1"}) add(recipe);
-      if (base.memory > 0) add("atom");
-      if (allowed_.late && base.micro_batches % 2 == 0) add("acco");
-      if (allowed_.late) add("dpu");
-      if (allowed_.local && base.ranks > 1) add("diloco");
-      if (allowed_.local && allowed_.lossy && base.ranks > 1) add("sparse");
-      if (!allowed_.lossy || base.ranks == 1) return;
-      base.compress["gradients"] = concat("ef+top-k:", ratio_);
-      for (const char* const recipe : {"ddp", "zero1"}) add(recipe);
-      return;
-    }
-    base.rank_at = placed(base, test_.seed);
-    for (const char* const schedule : {"gpipe", "1f1b", "zb-h1"}) {
-      base.pipeline = schedule;
-      base.compress.clear();
-      base.one_mask = base.adapt_ratios = false;
-      add("dtfm");
-      if (!allowed_.lossy) continue;
-      base.compress["activations"] = base.compress["activation-gradients"] = "blockwise8";
-      if (stages < base.ranks) base.compress["gradients"] = concat("ef+top-k:", ratio_);
-      add("dtfm");
-      base.compress["activations"] = concat("top-k:", ratio_);
-      base.compress["activation-gradients"] = "dense";
-      base.one_mask = base.adapt_ratios = true;
-      add("dtfm");
-    }
-  }
-
-  /// What no Trainer takes is an answer too.
-  void consider(const RecipeCase& recipe) {
-    Candidate candidate{recipe, {}};
-    try {
-      candidate.foreseen = foresee(recipe, test_.file);
-    } catch (const OptionError& error) {
-      candidate.foreseen.why = error.what();
-    }
-    all_.push_back(std::move(candidate));
-  }
-
-  const RecipeCase& machines_;
-  Allowed allowed_;
-  double ratio_;
-  const PlanCase& test_;
-  std::vector<Candidate> all_{};
-};
-
 /// The options of reef-train, by name.
 io::Json options_of(const RecipeCase& one) {
   io::Json options{{"--recipe", one.recipe},
                    {"--model", concat(one.model.layers, "x", one.model.heads, "x", one.model.channels)},
                    {"--context", std::to_string(one.model.context)},
                    {"--batch", std::to_string(one.model.batch)}};
-  const bool two_phases = one.recipe == "acco";
+  const bool two_phases = one.recipe == "acco" || one.recipe == "reef";
   options["--micro-batches"] = std::to_string(two_phases ? one.micro_batches / 2 : one.micro_batches);
-  if (one.recipe == "dtfm") {
+  if (is_spread(one.recipe)) {
     options["--stages"] = std::to_string(one.stages);
     options["--pipeline"] = one.pipeline;
+    options["--layout"] = one.layout;
+    if (one.unit != 1) options["--unit"] = std::to_string(one.unit);
     std::string ranks;
     for (const int rank : one.rank_at) ranks += concat(ranks.empty() ? "" : ",", rank);
     if (!ranks.empty()) options["--place"] = ranks;
   }
-  if (one.recipe == "atom") {
-    options["--device-memory"] = std::to_string(one.memory);
+  if (is_swapped(one.recipe)) {
+    if (one.memory > 0) options["--device-memory"] = std::to_string(one.memory);
     if (one.link > 0) options["--device-link"] = concat(one.link / 1e9);
   }
   io::Json channels = io::Json::array();
@@ -189,16 +71,25 @@ io::Json options_of(const RecipeCase& one) {
 
 std::string name_of(const RecipeCase& one) {
   std::string text = one.recipe;
-  if (one.recipe == "dtfm") {
+  if (is_spread(one.recipe)) {
     text += concat(", ", one.ranks / one.stages, " x ", one.stages, " stages, ", one.pipeline, one.rank_at.empty() ? "" : ", placed");
+    if (one.layout != "balanced") text += ", " + one.layout;
+    if (one.unit != 1) text += one.unit == 0 ? std::string(", all as one unit") : concat(", units of ", one.unit);
   }
-  for (const auto& [channel, codec] : one.compress) text += concat(", ", channel, " ", codec);
-  return text + (one.adapt_ratios ? ", by link" : "");
+  for (const auto& [channel, codec] : one.compress) {
+    if (codec != "none") text += concat(", ", channel, " ", codec);
+  }
+  if (one.adapt_ratios) text += ", by link";
+  return text + concat(", ", one.micro_batches, " micro-batches of ", one.model.batch);
 }
 
 io::Json json_of(const Candidate& one) {
-  io::Json json{{"name", name_of(one.recipe)}, {"recipe", one.recipe.recipe}, {"stages", one.recipe.stages},
-                {"replicas", one.recipe.ranks / one.recipe.stages}};
+  io::Json json{{"name", name_of(one.recipe)},
+                {"recipe", one.recipe.recipe},
+                {"stages", one.recipe.stages},
+                {"replicas", one.recipe.ranks / one.recipe.stages},
+                {"micro_batches", one.recipe.micro_batches},
+                {"batch", one.recipe.model.batch}};
   if (!one.foreseen.feasible) {
     json["why"] = one.foreseen.why;
     return json;
@@ -210,59 +101,78 @@ io::Json json_of(const Candidate& one) {
   return json;
 }
 
-/// What each choice of the best is worth: the same without it, or the best that has another.
-io::Json bought(const std::vector<Candidate>& all, double ratio, const PlanCase& test) {
-  const Candidate& best = all.front();
+/// What each choice of the best is worth: the best that has another, or the same without it.
+io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
+  const RecipeCase& best = all.front().recipe;
+  const Seconds step = all.front().foreseen.step;
   io::Json list = io::Json::array();
-  const auto tell = [&](const std::string& choice, const std::string& instead, Seconds step) {
-    list.push_back({{"choice", choice}, {"instead", instead}, {"step_s", step}, {"factor", step / best.foreseen.step}});
+  const auto tell = [&](const std::string& choice, const Candidate& other) {
+    list.push_back({{"choice", choice},
+                    {"instead", name_of(other.recipe)},
+                    {"step_s", other.foreseen.step},
+                    {"factor", other.foreseen.step / step}});
   };
-  const auto without = [&](const std::string& choice, const std::function<bool(const RecipeCase&)>& other) {
-    for (const Candidate& one : all) {
-      if (!one.foreseen.feasible || !other(one.recipe)) continue;
-      return tell(choice, name_of(one.recipe), one.foreseen.step);
-    }
+  const auto among = [&](const std::string& choice, const auto& is_other) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& one) {
+      return one.foreseen.feasible && is_other(one.recipe);
+    });
+    if (found != all.end()) tell(choice, *found);
   };
-  if (!best.recipe.rank_at.empty()) {
-    RecipeCase in_turn = best.recipe;
-    in_turn.rank_at.clear();
-    if (const Foreseen found = foresee(in_turn, test.file); found.feasible) tell("placement", name_of(in_turn), found.step);
+  const auto changed = [&](const std::string& choice, const auto& change) {
+    RecipeCase other = best;
+    change(other);
+    const Candidate found = foreseen_of(other, problem.file);
+    if (found.foreseen.feasible) tell(choice, found);
+  };
+  const auto of_kind = [&](const RecipeCase& one) {
+    return one.recipe == best.recipe && one.stages == best.stages && one.compress == best.compress;
+  };
+  if (!best.rank_at.empty()) changed("placement", [](RecipeCase& one) { one.rank_at.clear(); });
+  among("recipe", [&](const RecipeCase& one) { return one.recipe != best.recipe; });
+  among("stages", [&](const RecipeCase& one) { return one.stages != best.stages; });
+  if (best.stages > 1) {
+    among("schedule", [&](const RecipeCase& one) { return of_kind(one) && one.pipeline != best.pipeline; });
+    among("layout", [&](const RecipeCase& one) { return of_kind(one) && one.layout != best.layout; });
   }
-  without("recipe", [&](const RecipeCase& one) { return one.recipe != best.recipe.recipe; });
-  without("stages", [&](const RecipeCase& one) { return one.stages != best.recipe.stages; });
-  if (best.recipe.recipe == "dtfm") {
-    without("schedule", [&](const RecipeCase& one) {
-      return one.recipe == "dtfm" && one.stages == best.recipe.stages && one.compress == best.recipe.compress &&
-             one.pipeline != best.recipe.pipeline;
+  among("accumulation", [&](const RecipeCase& one) { return of_kind(one) && one.model.batch != best.model.batch; });
+  if (is_swapped(best.recipe)) {
+    among("unit", [&](const RecipeCase& one) { return of_kind(one) && one.unit != best.unit; });
+    among("swapping", [&](const RecipeCase& one) { return !is_swapped(one.recipe); });
+  }
+  const bool encodes = std::any_of(best.compress.begin(), best.compress.end(), [](const auto& of) { return of.second != "none"; });
+  if (encodes) {
+    among("codecs", [&](const RecipeCase& one) {
+      return one.recipe != "sparse" && std::all_of(one.compress.begin(), one.compress.end(),
+                                                   [](const auto& of) { return of.second == "none"; });
     });
   }
-  if (!best.recipe.compress.empty()) {
-    without("codecs", [&](const RecipeCase& one) { return one.compress.empty() && one.recipe != "sparse"; });
-  }
-  if (best.recipe.adapt_ratios) {
+  if (best.adapt_ratios) {
     // The ratio by link is of bytes: of fp32 one in 1.5 times as many numbers is kept where a link is the slowest.
-    RecipeCase uniform = best.recipe;
-    uniform.adapt_ratios = false;
-    uniform.compress["activations"] = concat("top-k:", 1.5 * ratio);
-    if (const Foreseen found = foresee(uniform, test.file); found.feasible) tell("ratios by link", name_of(uniform), found.step);
+    changed("ratios by link", [&](RecipeCase& one) {
+      one.adapt_ratios = false;
+      one.compress["activations"] = concat("top-k:", 1.5 * problem.ratio);
+    });
   }
   return list;
 }
 
 io::Json plan_of(const PlanCase& test, const std::string& written) {
-  const RecipeCase machines = read_case(test.json, test.file, CaseOf::plan);
-  const auto ratio = io::value_or<double>(test.json, "ratio", 10, test.file);
-  if (!(ratio >= 1 && ratio <= 1e6)) refuse(test.file, concat("ratio is ", ratio), "from 1 to 1e6");
-  const std::vector<Candidate> all = Search(machines, allowed_by(test.json, test.file), ratio, test).run();
+  PlanProblem problem{read_case(test.json, test.file, CaseOf::plan), allowed_by(test.json, test.file),
+                      io::value_or<double>(test.json, "ratio", 10, test.file), test.file, test.seed};
+  const RecipeCase& machines = problem.machines;
+  if (!(problem.ratio >= 1 && problem.ratio <= 1e6)) refuse(test.file, concat("ratio is ", problem.ratio), "from 1 to 1e6");
+  const std::vector<Candidate> all = search(problem);
   io::Json candidates = io::Json::array();
   for (const Candidate& one : all) candidates.push_back(json_of(one));
   if (!all.front().foreseen.feasible) {
-    return {{"feasible", false}, {"why", "no recipe fits"}, {"candidates", std::move(candidates)}};
+    return {{"feasible", false},
+            {"why", concat("no recipe fits; the nearest is ", name_of(all.front().recipe), ": ", all.front().foreseen.why)},
+            {"candidates", std::move(candidates)}};
   }
   io::Json answer{{"feasible", true},
                   {"best", json_of(all.front())},
                   {"options", options_of(all.front().recipe)},
-                  {"bought", bought(all, ratio, test)},
+                  {"bought", bought(all, problem)},
                   {"candidates", std::move(candidates)}};
   write_output(written, [&] {
     const std::string text =
@@ -281,6 +191,8 @@ void add_plan(Commands& commands) {
   CLI::App* const command = commands.add(
       "plan",
       "the recipe of reef-train with the shortest step on given machines, and what each of its choices buys.\n"
+      "It chooses replicas and stages, which rank has which, layout, schedule, codecs, whether a model is swapped and for how many "
+      "micro-batches at once, and of how many samples a micro-batch is: those of a step stay the same.\n"
       "CASE: model, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); allow (a "
       "list of what may differ from synchronous training: late, gradients of earlier weights; local, ranks that step on their "
       "own; lossy, codecs), ratio (of top-k: 10)",

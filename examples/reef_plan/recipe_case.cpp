@@ -164,13 +164,21 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
       refuse(file, concat("'", key, "' is not of recipe ", to.recipe), "leave it out");
     }
   };
-  only_of({"stages", "pipeline", "rank_at", "one_mask", "adapt_ratios"}, {"dtfm"});
+  only_of({"stages", "pipeline", "layout", "unit", "rank_at", "one_mask", "adapt_ratios"}, {"dtfm", "fusion", "reef"});
   only_of({"sync_every", "fragments", "overlap"}, {"diloco", "sparse"});
-  to.stages = io::value_or<int>(test, "stages", to.recipe == "dtfm" ? to.ranks : 1, file);
+  only_of({"accumulate"}, {"acco", "acco-wp", "dpu"});
+  const auto accumulate = io::value_or<std::string>(test, "accumulate", "fixed", file);
+  if (accumulate != "fixed" && accumulate != "adaptive") refuse(file, "accumulate is '" + accumulate + "'", "fixed or adaptive");
+  to.accumulates = accumulate == "adaptive";
+  to.stages = io::value_or<int>(test, "stages", is_spread(to.recipe) ? to.ranks : 1, file);
   if (to.stages < 1 || to.ranks % to.stages != 0) {
     refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
   }
   to.pipeline = io::value_or<std::string>(test, "pipeline", to.pipeline, file);
+  to.layout = io::value_or<std::string>(test, "layout", to.recipe == "fusion" ? "op-fence" : to.layout, file);
+  if (to.layout != "balanced" && to.layout != "op-fence") refuse(file, "layout is '" + to.layout + "'", "balanced or op-fence");
+  to.unit = io::value_or<int>(test, "unit", to.unit, file);
+  if (to.unit < 0 || to.unit > 65536) refuse(file, concat("unit is ", to.unit), "micro-batches, 0 for all of a step, to 65536");
   to.rank_at = io::value_or<std::vector<int>>(test, "rank_at", {}, file);
   if (!to.rank_at.empty()) {
     const std::set<int> all(to.rank_at.begin(), to.rank_at.end());
@@ -181,10 +189,10 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   }
   const io::Json codecs = io::value_or<io::Json>(test, "compress", io::Json::object(), file);
   if (!codecs.is_object()) refuse(file, "'compress' is no object", "{\"gradients\": \"ef+top-k:100\"}");
-  constexpr std::array<std::string_view, 4> encoded{"ddp", "zero1", "acco", "dtfm"};
+  constexpr std::array<std::string_view, 6> encoded{"ddp", "zero1", "acco", "dtfm", "fusion", "reef"};
   if (!codecs.empty() && std::find(encoded.begin(), encoded.end(), to.recipe) == encoded.end()) {
     refuse(file, concat("recipe ", to.recipe, " has 'compress'"),
-           to.recipe == "sparse" ? "leave it out: it has a codec of its own" : "recipe ddp, zero1, acco or dtfm");
+           to.recipe == "sparse" ? "leave it out: it has a codec of its own" : "recipe ddp, zero1, acco, dtfm, fusion or reef");
   }
   for (const auto& [channel, codec] : codecs.items()) {
     if (!codec.is_string()) refuse(file, concat("compress.", channel, " is no text"), "a codec, as top-k:10");
@@ -193,12 +201,19 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
     if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
       refuse(file, concat("compress has the channel '", channel, "'"), "activations, activation-gradients, gradients or parameters");
     }
-    if (channel.starts_with("activation") && to.recipe != "dtfm") {
-      refuse(file, concat("compress has ", channel, ", which are between stages"), "recipe dtfm");
+    if (channel.starts_with("activation") && !is_spread(to.recipe)) {
+      refuse(file, concat("compress has ", channel, ", which are between stages"), "recipe dtfm, fusion or reef");
     }
   }
   to.one_mask = io::value_or<bool>(test, "one_mask", false, file);
   to.adapt_ratios = io::value_or<bool>(test, "adapt_ratios", false, file);
+  if (to.recipe == "fusion" || to.recipe == "reef") {
+    to.compress.try_emplace("activations", "top-k:10");
+    const codec::Chosen activations = codec::Chosen::of(to.compress["activations"]);
+    const bool selects = activations && activations.takes_ratio();
+    to.one_mask |= selects && !to.compress.contains("activation-gradients");
+    to.adapt_ratios |= selects && to.ranks > 1;
+  }
   const bool has_ratio = std::any_of(to.compress.begin(), to.compress.end(), [](const auto& channel) {
     const codec::Chosen chosen = codec::Chosen::of(channel.second);
     return channel.first.starts_with("activation") && chosen && chosen.takes_ratio();
@@ -248,13 +263,13 @@ schedule::World RecipeCase::world(const profile::Profile& profile) const {
 RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
   const bool estimates = use == CaseOf::estimate;
   constexpr std::array<std::string_view, 6> of_plan{"model", "micro_batches", "device", "network", "allow", "ratio"};
-  constexpr std::array<std::string_view, 15> of_recipe{"model",        "micro_batches", "device",   "network",  "recipe",
-                                                       "stages",       "pipeline",      "rank_at",  "compress", "one_mask",
-                                                       "adapt_ratios", "sync_every",    "fragments", "overlap",  "plan"};
+  constexpr std::array<std::string_view, 18> of_recipe{
+      "model",   "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
+      "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
   if (use == CaseOf::plan) {
     io::require_known_keys(test, of_plan, file);
   } else {
-    io::require_known_keys(test, std::span(of_recipe).first(estimates ? 15 : 14), file);
+    io::require_known_keys(test, std::span(of_recipe).first(of_recipe.size() - (estimates ? 0 : 1)), file);
   }
   RecipeCase result;
   result.model = model_of(test, file);
@@ -299,6 +314,5 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   }
   return result;
 }
-
 
 }  // namespace reef_examples

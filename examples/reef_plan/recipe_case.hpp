@@ -14,8 +14,14 @@
 
 namespace reef_examples {
 
-/// The recipes of reef-train that are foreseen; fusion and reef are more than one of these at once.
-inline constexpr const char* recipe_names = "ddp, zero1, dpu, acco-wp, acco, atom, diloco, sparse or dtfm";
+/// The recipes of reef-train.
+inline constexpr const char* recipe_names = "ddp, zero1, dpu, acco-wp, acco, atom, diloco, sparse, dtfm, fusion or reef";
+
+/// Recipes over stages.
+inline bool is_spread(const std::string& recipe) { return recipe == "dtfm" || recipe == "fusion" || recipe == "reef"; }
+
+/// Recipes whose models pass through the device.
+inline bool is_swapped(const std::string& recipe) { return recipe == "atom" || recipe == "reef"; }
 
 /// A training that is foreseen: what reef-train would be given, and the machines.
 struct RecipeCase {
@@ -29,12 +35,15 @@ struct RecipeCase {
   int ranks = 1;
   std::vector<reef::schedule::Link> links;
   std::pair<std::vector<double>, std::vector<double>> uplinks;  ///< by rank, up and down; or none
-  int stages = 1;                              ///< of dtfm
+  int stages = 1;                              ///< of recipes over stages, as what follows
   std::string pipeline = "1f1b";
+  std::string layout = "balanced";             ///< or op-fence
+  int unit = 1;                                ///< micro-batches that the order counts as one; 0: all
   std::vector<int> rank_at;                    ///< by replica and stage; empty: in turn
   std::map<std::string, std::string> compress;  ///< channel: codec, as of reef-train
   bool one_mask = false;
   bool adapt_ratios = false;
+  bool accumulates = false;  ///< of acco, acco-wp and dpu: micro-batches for as long as a phase communicates
   int sync_every = 50;  ///< of diloco and sparse
   int fragments = 1;
   std::string overlap = "none";

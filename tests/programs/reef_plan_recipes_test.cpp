@@ -58,7 +58,41 @@ TEST_F(ReefPlan, simulate_foresees_stages_of_which_one_is_zero1) {
   refused("simulate", with(recipe_case("atom"), "/compress", {{"gradients", "bf16"}}), "recipe atom has 'compress'");
 }
 
+/// Recipes that stand for several options: fusion is dtfm with them, reef swaps and reduces beside its micro-batches too.
+TEST_F(ReefPlan, simulate_foresees_recipes_of_several_axes) {
+  io::Json spelt = with(recipe_case("dtfm"), "/compress", {{"activations", "top-k:10"}});
+  spelt.update({{"one_mask", true}, {"adapt_ratios", true}, {"layout", "op-fence"}});
+  EXPECT_EQ(answer("simulate", recipe_case("fusion")), answer("simulate", spelt));
+  EXPECT_NE(answer("simulate", recipe_case("fusion")), answer("simulate", recipe_case("dtfm")));
+
+  io::Json all = recipe_case("reef");
+  const io::Json whole = answer("simulate", all);
+  ASSERT_EQ(whole.at("feasible"), true) << whole;
+  const auto peak = whole.at("peak_device_bytes").get<double>();
+  EXPECT_LT(peak, answer("simulate", recipe_case("fusion")).at("peak_device_bytes").get<double>()) << "it swaps";
+  all["device"].update({{"memory_bytes", 1'000'000}, {"link_gbps", 1}});
+  const io::Json small = answer("simulate", all);
+  ASSERT_EQ(small.at("feasible"), true) << small;
+  EXPECT_LE(small.at("peak_device_bytes").get<double>(), 1e6);
+  EXPECT_EQ(small.at("wire_bytes"), whole.at("wire_bytes")) << "swapping sends nothing";
+  EXPECT_NE(answer("simulate", with(all, "/unit", 0)).at("step_s"), small.at("step_s"));
+  EXPECT_EQ(answer("estimate", all).at("feasible"), true);
+  refused("simulate", with(all, "/micro_batches", 3), "3 micro-batches over 2 phases");
+  refused("simulate", with(recipe_case("ddp"), "/unit", 2), "'unit' is not of recipe ddp");
+  refused("simulate", with(all, "/layout", "wide"), "layout is 'wide'");
+}
+
 /// The mean of a period: with ever longer ones that of a rank alone.
+TEST_F(ReefPlan, simulate_foresees_phases_that_accumulate) {
+  const io::Json fixed = recipe_case("acco");
+  const io::Json adaptive = answer("simulate", with(fixed, "/accumulate", "adaptive"));
+  EXPECT_GT(adaptive.at("micro_batches").get<int>(), 2 * 4 * 4) << "links are slow";
+  EXPECT_GT(adaptive.at("utilisation").get<double>(), 0.9);
+  EXPECT_FALSE(answer("simulate", fixed).contains("micro_batches"));
+  refused("simulate", with(recipe_case("ddp"), "/accumulate", "adaptive"), "'accumulate' is not of recipe ddp");
+  refused("simulate", with(fixed, "/accumulate", "always"), "accumulate is 'always'");
+}
+
 TEST_F(ReefPlan, simulate_foresees_ranks_that_step_on_their_own) {
   io::Json test = recipe_case("diloco");
   const double alone = answer("simulate", recipe_case("ddp", 1)).at("step_s");
@@ -102,13 +136,15 @@ TEST_F(ReefPlan, plan_chooses_what_simulate_finds_fastest_and_says_what_each_cho
     EXPECT_GE(one.at("step_s").get<double>(), best * 0.999) << one;
     choices.push_back(one.at("choice"));
   }
-  for (const char* const choice : {"placement", "recipe", "stages", "schedule"}) {
+  for (const char* const choice : {"placement", "recipe", "stages", "schedule", "accumulation"}) {
     EXPECT_NE(std::find(choices.begin(), choices.end(), choice), choices.end()) << choice;
   }
   // The same by simulate.
   io::Json again = planned_case();
   const io::Json& options = found.at("options");
   again["recipe"] = "dtfm";
+  again["model"]["batch"] = std::stoi(options.at("--batch").get<std::string>());
+  again["layout"] = options.at("--layout");
   again["micro_batches"] = std::stoi(options.at("--micro-batches").get<std::string>());
   again["stages"] = std::stoi(options.at("--stages").get<std::string>());
   again["pipeline"] = options.at("--pipeline");
@@ -134,10 +170,28 @@ TEST_F(ReefPlan, plan_takes_codecs_and_late_gradients_where_they_are_allowed) {
   small["device"]["memory_bytes"] = 1000;
   const io::Json none = answer("plan", small);
   EXPECT_EQ(none.at("feasible"), false);
-  EXPECT_THAT(none.at("candidates")[0].at("why").get<std::string>(), HasSubstr("the recipe needs"));
+  EXPECT_THAT(none.at("why").get<std::string>(), HasSubstr("no recipe fits; the nearest is "));
+  EXPECT_THAT(none.at("why").get<std::string>(), HasSubstr(none.at("candidates")[0].at("why").get<std::string>()));
   refused("plan", with(planned_case(), "/allow", {"wrong"}), "allow has 'wrong'");
   refused("plan", with(planned_case(), "/recipe", "ddp"), "nothing reads the key 'recipe'");
   EXPECT_EQ(answer("plan", with(planned_case(), "/micro_batches", 3)).at("best").at("replicas"), 1) << "three are shared by none";
+}
+
+TEST_F(ReefPlan, plan_swaps_a_model_that_fits_no_device) {
+  io::Json test = with(planned_case(), "/device", {{"flops", 1e10}, {"memory_bytes", 1'500'000}, {"link_gbps", 1}});
+  const io::Json exact = answer("plan", test);
+  ASSERT_EQ(exact.at("feasible"), true) << exact.at("why");
+  EXPECT_EQ(exact.at("best").at("recipe"), "atom");
+  EXPECT_EQ(exact.at("options").at("--device-memory"), "1500000");
+  EXPECT_EQ(exact.at("options").at("--device-link"), "1");
+  // Of stages that swap too, where gradients may be late.
+  const io::Json late = answer("plan", with(test, "/allow", {"late", "lossy"}));
+  ASSERT_EQ(late.at("feasible"), true);
+  EXPECT_EQ(late.at("best").at("recipe"), "reef");
+  EXPECT_LT(late.at("best").at("step_s").get<double>(), exact.at("best").at("step_s").get<double>());
+  for (const io::Json& one : late.at("candidates")) {
+    if (one.contains("peak_device_bytes")) EXPECT_LE(one.at("peak_device_bytes").get<double>(), 1.5e6) << one;
+  }
 }
 
 }  // namespace reef::test

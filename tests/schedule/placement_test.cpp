@@ -269,6 +269,30 @@ TEST(Placement, a_part_lies_inside_its_whole) {
   EXPECT_THROW(w.program.add_part("outside", part, 100, 64), ScheduleError);
 }
 
+TEST(Placement, is_that_of_every_program_which_does_the_same_to_the_same) {
+  Writer w;
+  const StorageId first = w.storage("first", 64);
+  const StorageId second = w.storage("second", 64);
+  w.writes("A", Lane::compute, first);
+  w.writes("B", Lane::compute, second);
+  Program other = w.program;
+  other.round[1].sends = {{.peer = 1, .bytes = 8}};
+  other.round[1].cost.flops = 1;
+  other.storages[0].name = "renamed";
+  EXPECT_TRUE(schedule::placed_alike(w.program, other));
+  const auto differs = [&](const auto& change) {
+    Program changed = w.program;
+    change(changed);
+    return !schedule::placed_alike(w.program, changed) && !schedule::placed_alike(changed, w.program);
+  };
+  EXPECT_TRUE(differs([](Program& p) { p.storages[1].bytes = 128; }));
+  EXPECT_TRUE(differs([](Program& p) { p.storages[1].life = schedule::Life::persistent; }));
+  EXPECT_TRUE(differs([](Program& p) { p.round[1].lane = Lane::load; }));
+  EXPECT_TRUE(differs([](Program& p) { p.round[1].completion = schedule::Completion::posted; }));
+  EXPECT_TRUE(differs([&](Program& p) { p.round[1].writes[0].storage = first; }));
+  EXPECT_TRUE(differs([](Program& p) { p.round.pop_back(); }));
+}
+
 TEST(Placement, host_and_device_are_two_arenas) {
   Writer w;
   const StorageId device = w.storage("device", 64);

@@ -9,9 +9,13 @@
 #include <string>
 #include <vector>
 
+#include <reef/graph/estimate.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/optim/ddp.hpp>
+#include <reef/optim/diloco.hpp>
 #include <reef/optim/zero1.hpp>
+#include <reef/run/costs.hpp>
+#include <reef/schedule/simulate.hpp>
 
 #include "../support/small_gpt.hpp"
 
@@ -140,6 +144,44 @@ TEST(Estimate, holds_on_a_device_with_a_memory_of_its_own) {
   const Bytes plain = expect_the_counters<DdpTrainer>(options).host_bytes;
   options.device.memory_bytes = Bytes{1} << 30;
   EXPECT_GT(expect_the_counters<DdpTrainer>(options).host_bytes, plain);
+}
+
+/// foresee() is estimate() of each rank, and programs() of each variant with their placements.
+template <class Tested>
+void expect_the_same_at_once(const typename Tested::Options& options, int ranks, int variants) {
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  const auto world = schedule::World::uniform(ranks, run::machine_of(*options.profile), {.latency = 1e-4, .bytes_per_second = 1e7});
+  int seen = 0;
+  const auto all = Tested::foresee(model, options, ranks, [&](int variant, const auto& programs, const auto& placements) {
+    EXPECT_EQ(variant, seen++);
+    const auto expected = Tested::programs(model, options, ranks, {}, variant);
+    EXPECT_EQ(schedule::hash_of(programs), schedule::hash_of(expected));
+    EXPECT_EQ(schedule::simulate(programs, placements, world).total, schedule::simulate(expected, world).total);
+  });
+  EXPECT_EQ(seen, variants);
+  ASSERT_EQ(all.size(), static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const StepEstimate one = Tested::estimate(model, options, ranks, rank);
+    const StepEstimate& found = all[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(found.text(), one.text()) << rank;
+    EXPECT_EQ(found.device_bytes, one.device_bytes) << rank;
+    EXPECT_EQ(found.host_bytes, one.host_bytes) << rank;
+    EXPECT_EQ(found.sent, one.sent) << rank;
+    EXPECT_EQ(found.steps, one.steps) << rank;
+  }
+}
+
+TEST(Estimate, of_all_ranks_at_once_is_that_of_each) {
+  const auto model = nn::gpt<device::Host, float>(small_config(), 1);
+  auto zero1 = small_options<Zero1Trainer>();
+  zero1.profile = graph::estimate(model.dag(), {1e9, 1e9, 0});
+  expect_the_same_at_once<Zero1Trainer>(zero1, 3, 1);
+  using Local = Trainer<optim::DiLoCo<optim::AdamW>>;
+  auto local = small_options<Local>();
+  local.profile = zero1.profile;
+  local.optim = {.every = 5, .fragments = 2};
+  expect_the_same_at_once<Local>(local, 3, 3);
+  EXPECT_THROW(Zero1Trainer::foresee(model, zero1, 0, [](auto&&...) {}), OptionError);
 }
 
 TEST(Estimate, tells_of_ranks_that_nobody_has) {

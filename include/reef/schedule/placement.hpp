@@ -89,6 +89,12 @@ private:
 /// \endcode
 Placement place(const Program& program, std::uint64_t* looked_at = nullptr);
 
+/// The programs have the same placement: what they do on their lanes they do to the same storages. Messages, costs and
+/// names may differ.
+///
+/// | cost | O(accesses + storages) at most: much less than placing |
+bool placed_alike(const Program& a, const Program& b);
+
 /// The most bytes of a place that are alive at one instruction, in the order of the program: no arena that
 /// placing makes is smaller.
 ///

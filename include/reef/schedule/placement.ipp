@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <utility>
 
 #include <reef/core/first_fit.hpp>
@@ -142,6 +143,19 @@ REEF_INLINE Placement place(const Program& program, std::uint64_t* looked_at) {
   }
   if (looked_at != nullptr) *looked_at = occupied[0].looked_at() + occupied[1].looked_at();
   return result;
+}
+
+REEF_INLINE bool placed_alike(const Program& a, const Program& b) {
+  const auto alike = [](const auto& first, const auto& second, const auto& parts) {
+    return std::equal(first.begin(), first.end(), second.begin(), second.end(),
+                      [&](const auto& x, const auto& y) { return parts(x) == parts(y); });
+  };
+  return alike(a.storages, b.storages,
+               [](const Storage& s) { return std::tie(s.bytes, s.place, s.life, s.parent, s.offset); }) &&
+         alike(a.repeats, b.repeats, [](const Repeat& loop) { return std::tie(loop.begin, loop.end); }) &&
+         alike(a.round, b.round, [](const Instruction& i) {
+           return std::tie(i.lane, i.completion, i.reads, i.writes, i.accumulates);
+         });
 }
 
 REEF_INLINE Bytes most_live(const Program& program, Place place) {

@@ -81,11 +81,15 @@ inline void add_work(StepEstimate& result, const schedule::Program& program, std
   }
 }
 
-/// `placements`: of all programs that share the arenas, the training program's among them; `work`:
-/// what add_work has added up.
+/// A program has these arenas too.
+inline void add_arenas(StepEstimate& result, const schedule::Placement& placement) {
+  result.device_bytes = std::max(result.device_bytes, placement.device_bytes);
+  result.host_bytes = std::max(result.host_bytes, placement.host_bytes);
+}
+
+/// As long as no other program shares its arenas; `work`: what add_work has added up.
 inline StepEstimate estimate_of(const run::PlacedProgram& training,
                                 const std::vector<optim::StateRange>& state,
-                                const std::vector<schedule::Placement>& placements,
                                 const StepEstimate& work) {
   const run::StepBuilder& builder = training.builder;
   const schedule::Program& program = builder.program;
@@ -129,10 +133,7 @@ inline StepEstimate estimate_of(const run::PlacedProgram& training,
     const schedule::Storage& storage = program.storages[id];
     if (storage.parent == schedule::no_storage) result.*kind[id] += storage.bytes;
   }
-  for (const schedule::Placement& placement : placements) {
-    result.device_bytes = std::max(result.device_bytes, placement.device_bytes);
-    result.host_bytes = std::max(result.host_bytes, placement.host_bytes);
-  }
+  add_arenas(result, training.placement);
   return result;
 }
 

@@ -175,6 +175,14 @@ public:
                                                  int ranks, std::vector<int> micro_batches = {},
                                                  int variant = 0);
 
+  /// estimate() of each rank, and what there is to simulate, with the options of all: each program is built and placed
+  /// once, so this takes a fraction of the time of estimate() and programs().
+  ///
+  /// `each(variant, programs, placements)`: is called for one variant after the other with programs() and where
+  /// schedule::place puts their storages, which it may keep: they are its own.
+  template <class Each>
+  static std::vector<StepEstimate> foresee(const Model& model, const Options& options, int ranks, const Each& each);
+
   /// One optimizer step on every rank: forward and backward of all micro-batches, the reduction, the
   /// update. Blocks until all ranks have the new weights.
   ///

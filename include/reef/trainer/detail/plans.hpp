@@ -3,7 +3,9 @@
 // The members of Trainer that say what a step will be, before there is one: plans, estimates, programs.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -359,16 +361,65 @@ StepEstimate Trainer<Policies...>::estimate(const Model& model, const Options& o
   }
   const run::StepPlan plan = plan_of(model.dag(), options, ranks, std::move(micro_batches));
   const run::PlacedProgram training(build(plan, rank, {run::Purpose::training}));
-  std::vector<schedule::Placement> placements;
   StepEstimate work;
   work.steps = periodic ? plan.outer_schedule.every : 1;
   detail::add_work(work, training.program, work.steps + 1 - variants(plan));
+  StepEstimate result = detail::estimate_of(training, detail::hooks::state_of<Composition>(training.builder), work);
   for (const ProgramKey key : programs_in(plan)) {
+    if (key.purpose == run::Purpose::training && key.variant == 0) continue;
     const run::PlacedProgram placed(build(plan, rank, key));
-    placements.push_back(placed.placement);
-    if (key.variant > 0) detail::add_work(work, placed.program, 1);
+    detail::add_arenas(result, placed.placement);
+    if (key.variant > 0) detail::add_work(result, placed.program, 1);
   }
-  return detail::estimate_of(training, detail::hooks::state_of<Composition>(training.builder), placements, work);
+  return result;
+}
+
+/// Programs of ranks that differ in messages alone are placed together.
+template <class... Policies>
+template <class Each>
+std::vector<StepEstimate> Trainer<Policies...>::foresee(const Model& model, const Options& options, int ranks,
+                                                        const Each& each) {
+  possible(options);
+  if (ranks < 1) {
+    throw OptionError("reef::Trainer::foresee: ", ranks, " ranks.\n  fix: at least one.");
+  }
+  const run::StepPlan plan = plan_of(model.dag(), options, ranks, {});
+  std::vector<StepEstimate> result;
+  for (int variant = 0; variant < variants(plan); ++variant) {
+    std::vector<schedule::Program> programs;
+    std::vector<schedule::Placement> placements;
+    for (int rank = 0; rank < ranks; ++rank) {
+      run::PlacedProgram training(build(plan, rank, {run::Purpose::training, variant}));
+      StepEstimate work;
+      work.steps = periodic ? plan.outer_schedule.every : 1;
+      if (variant == 0) {
+        detail::add_work(work, training.program, work.steps + 1 - variants(plan));
+        result.push_back(detail::estimate_of(training, detail::hooks::state_of<Composition>(training.builder), work));
+      } else {
+        detail::add_work(result[static_cast<std::size_t>(rank)], training.program, 1);
+        detail::add_arenas(result[static_cast<std::size_t>(rank)], training.placement);
+      }
+      if (options.profile) run::set_costs(training.program, plan, *options.profile);
+      programs.push_back(std::move(training.program));
+      placements.push_back(std::move(training.placement));
+    }
+    each(variant, std::move(programs), std::move(placements));
+  }
+  for (const ProgramKey key : programs_in(plan)) {
+    if (key.purpose == run::Purpose::training) continue;
+    std::vector<std::optional<std::pair<schedule::Program, schedule::Placement>>> of_stage(
+        static_cast<std::size_t>(plan.topology.stages));
+    for (int rank = 0; rank < ranks; ++rank) {
+      auto& placed = of_stage[static_cast<std::size_t>(plan.topology.stage_of(rank))];
+      schedule::Program program = run::staged(plan, build(plan, rank, key).program);
+      if (!placed || !schedule::placed_alike(placed->first, program)) {
+        schedule::Placement placement = schedule::place(program);
+        placed.emplace(std::move(program), std::move(placement));
+      }
+      detail::add_arenas(result[static_cast<std::size_t>(rank)], placed->second);
+    }
+  }
+  return result;
 }
 
 /// The programs of all ranks, staged where messages are made of host memory.

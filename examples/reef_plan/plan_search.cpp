@@ -1,0 +1,249 @@
+#include "plan_search.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/plan/allocate.hpp>
+#include <reef/plan/detail/in_parallel.hpp>
+#include <reef/profile/network.hpp>
+
+namespace reef_examples {
+
+namespace {
+
+using namespace reef;
+
+constexpr std::array<const char*, 3> schedules{"gpipe", "1f1b", "zb-h1"};
+
+/// As many at a time as there are cores.
+template <class Function>
+void on_all_cores(std::size_t count, const Function& function) {
+  plan::detail::in_parallel(plan::detail::threads_of(0), static_cast<int>(count),
+                            [&](int i) { function(static_cast<std::size_t>(i)); });
+}
+
+/// Two phases of a step, whose micro-batches are as many.
+bool has_phases(const std::string& recipe) { return recipe == "acco" || recipe == "reef"; }
+
+/// Ranks by replica and stage, so that those who talk much have good links, of which none is better than its ends; nothing
+/// where all are alike.
+std::vector<int> placed(const RecipeCase& asked, std::uint64_t seed) {
+  plan::AllocationProblem problem;
+  problem.network = asked.network();
+  bool even = true;
+  for (int from = 0; from < asked.ranks; ++from) {
+    for (int to = 0; to < asked.ranks; ++to) {
+      even = even && (from == to || (problem.network.latency(from, to) == problem.network.latency(0, 1) &&
+                                     problem.network.rate(from, to) == problem.network.rate(0, 1)));
+    }
+  }
+  if (even) return {};
+  problem.stages = asked.stages;
+  problem.pipelines = asked.ranks / asked.stages;
+  const auto& model = asked.model;
+  problem.activation_bytes = 4.0 * asked.micro_batches *
+                             static_cast<double>(model.batch * model.context * model.channels);
+  // Twelve times the square of the channels is what a layer of a GPT has.
+  problem.gradient_bytes = 4.0 * 12 * static_cast<double>(model.channels * model.channels * model.layers) / asked.stages;
+  std::vector<int> ranks;
+  for (const auto& pipeline : plan::allocate(problem, {.seed = seed, .effort = 4}).sigma) {
+    ranks.insert(ranks.end(), pipeline.begin(), pipeline.end());
+  }
+  return ranks;
+}
+
+/// The recipes over so many stages that are looked at first.
+class Shape {
+public:
+  Shape(const PlanProblem& problem, int stages) : problem_(problem), base_(problem.machines) {
+    base_.stages = stages;
+    base_.micro_batches = base_.micro_batches / (base_.ranks / stages);
+    if (stages > 1) base_.rank_at = placed(base_, problem.seed);
+  }
+
+  std::vector<RecipeCase> recipes() && {
+    const Allowed& allowed = problem_.allowed;
+    if (base_.stages > 1) {
+      for (const char* const schedule : {"gpipe", "1f1b"}) {
+        base_.pipeline = schedule;
+        add("dtfm");
+        if (!allowed.lossy) continue;
+        add_encoded("dtfm", {{"activations", "blockwise8"}, {"activation-gradients", "blockwise8"}});
+        add_by_link("fusion");
+      }
+    } else {
+      for (const char* const recipe : {"ddp", "zero1"}) add(recipe);
+      if (base_.memory > 0) add("atom");
+      if (allowed.late && base_.micro_batches % 2 == 0) add("acco");
+      if (allowed.late) add("dpu");
+      if (allowed.local && base_.ranks > 1) add("diloco");
+      if (allowed.local && allowed.lossy && base_.ranks > 1) add("sparse");
+      if (allowed.lossy && base_.ranks > 1) {
+        for (const char* const recipe : {"ddp", "zero1"}) add_encoded(recipe);
+      }
+    }
+    // Of devices without a limit nothing says what swapping takes.
+    if (allowed.late && (base_.memory > 0 || base_.link > 0) && base_.micro_batches % 2 == 0) {
+      base_.pipeline = "1f1b";
+      add("reef", {{"activations", "none"}});
+      if (allowed.lossy && base_.stages > 1) add_by_link("reef");
+    }
+    return std::move(all_);
+  }
+
+private:
+  using Codecs = std::map<std::string, std::string>;
+
+  void add(const char* recipe, Codecs codecs = {}) {
+    RecipeCase one = base_;
+    one.recipe = recipe;
+    one.compress = std::move(codecs);
+    all_.push_back(std::move(one));
+  }
+
+  /// Gradients have a codec too, where replicas sum them.
+  void add_encoded(const char* recipe, Codecs codecs = {}) {
+    if (base_.stages < base_.ranks) codecs["gradients"] = concat("ef+top-k:", problem_.ratio);
+    add(recipe, std::move(codecs));
+  }
+
+  /// AdaTopK of activations, and their gradients by the same mask.
+  void add_by_link(const char* recipe) {
+    add_encoded(recipe, {{"activations", concat("top-k:", problem_.ratio)}, {"activation-gradients", "dense"}});
+    all_.back().one_mask = all_.back().adapt_ratios = true;
+  }
+
+  const PlanProblem& problem_;
+  RecipeCase base_;
+  std::vector<RecipeCase> all_{};
+};
+
+/// What differs of two candidates.
+auto key_of(const RecipeCase& one) {
+  return std::tuple(one.recipe, one.stages, one.model.batch, one.micro_batches, one.pipeline, one.layout, one.unit, one.rank_at,
+                    one.compress, one.adapt_ratios);
+}
+
+/// The same samples by one change.
+std::vector<RecipeCase> neighbours_of(const RecipeCase& one) {
+  std::vector<RecipeCase> all;
+  const auto add = [&](const auto& change) {
+    RecipeCase other = one;
+    change(other);
+    all.push_back(std::move(other));
+  };
+  const int phases = has_phases(one.recipe) ? 2 : 1;
+  if (one.micro_batches % (2 * phases) == 0) {
+    add([](RecipeCase& other) {
+      other.model.batch *= 2;
+      other.micro_batches /= 2;
+    });
+  }
+  if (one.model.batch % 2 == 0) {
+    add([](RecipeCase& other) {
+      other.model.batch /= 2;
+      other.micro_batches *= 2;
+    });
+  }
+  if (one.stages > 1) {
+    for (const char* const schedule : schedules) {
+      if (one.pipeline != schedule) add([&](RecipeCase& other) { other.pipeline = schedule; });
+    }
+    add([](RecipeCase& other) { other.layout = other.layout == "balanced" ? "op-fence" : "balanced"; });
+  }
+  if (one.recipe == "reef") {
+    if (one.unit > 0) add([](RecipeCase& other) { other.unit *= 2; });
+    if (one.unit > 1) add([](RecipeCase& other) { other.unit /= 2; });
+    add([](RecipeCase& other) { other.unit = other.unit == 0 ? 1 : 0; });
+  }
+  return all;
+}
+
+/// The fastest is before; of what cannot be, what needs the least memory.
+bool is_before(const Candidate& a, const Candidate& b) {
+  const auto key = [](const Candidate& one) {
+    const Bytes lacks = one.foreseen.peak > 0 ? one.foreseen.peak : std::numeric_limits<Bytes>::max();
+    return one.foreseen.feasible ? std::tuple(0, one.foreseen.step, Bytes{0}) : std::tuple(1, 0.0, lacks);
+  };
+  return key(a) < key(b);
+}
+
+class Search {
+public:
+  explicit Search(const PlanProblem& problem) : problem_(problem) {}
+
+  std::vector<Candidate> run() && {
+    std::vector<int> shapes;
+    const RecipeCase& machines = problem_.machines;
+    for (int stages = 1; stages <= machines.ranks; ++stages) {
+      if (machines.ranks % stages == 0 && machines.micro_batches % (machines.ranks / stages) == 0) shapes.push_back(stages);
+    }
+    std::vector<std::vector<RecipeCase>> first(shapes.size());
+    on_all_cores(shapes.size(), [&](std::size_t i) { first[i] = Shape(problem_, shapes[i]).recipes(); });
+    std::vector<RecipeCase> recipes;
+    for (auto& of_shape : first) std::move(of_shape.begin(), of_shape.end(), std::back_inserter(recipes));
+    consider(std::move(recipes));
+
+    std::vector<Candidate> best(all_.begin(), all_.begin() + std::min<std::ptrdiff_t>(2, std::ssize(all_)));
+    for (Candidate& one : best) improve(std::move(one));
+    return std::move(all_);
+  }
+
+private:
+  /// Simulates those that are new.
+  void consider(std::vector<RecipeCase> recipes) {
+    std::erase_if(recipes, [this](const RecipeCase& one) { return !seen_.insert(key_of(one)).second; });
+    std::vector<Candidate> found(recipes.size());
+    on_all_cores(recipes.size(), [&](std::size_t i) { found[i] = foreseen_of(recipes[i], problem_.file); });
+    std::move(found.begin(), found.end(), std::back_inserter(all_));
+    std::stable_sort(all_.begin(), all_.end(), is_before);
+  }
+
+  /// One change at a time, the best of all, as long as it is worth a thousandth.
+  void improve(Candidate one) {
+    constexpr int most_changes = 8;
+    for (int changes = 0; changes < most_changes; ++changes) {
+      std::vector<RecipeCase> neighbours = neighbours_of(one.recipe);
+      std::set<Key> of_one;
+      for (const RecipeCase& other : neighbours) of_one.insert(key_of(other));
+      consider(std::move(neighbours));
+      const auto better = std::find_if(all_.begin(), all_.end(),
+                                       [&](const Candidate& other) { return of_one.contains(key_of(other.recipe)); });
+      if (better == all_.end() || !is_before(*better, one)) return;
+      if (one.foreseen.feasible && better->foreseen.step > 0.999 * one.foreseen.step) return;
+      one = *better;
+    }
+  }
+
+  using Key = decltype(key_of(std::declval<RecipeCase>()));
+
+  const PlanProblem& problem_;
+  std::vector<Candidate> all_{};
+  std::set<Key> seen_{};
+};
+
+}  // namespace
+
+Candidate foreseen_of(const RecipeCase& recipe, const std::string& file) {
+  Candidate candidate{recipe, {}};
+  try {
+    candidate.foreseen = foresee(recipe, file);
+  } catch (const OptionError& error) {
+    candidate.foreseen.why = error.what();
+  }
+  return candidate;
+}
+
+std::vector<Candidate> search(const PlanProblem& problem) { return Search(problem).run(); }
+
+}  // namespace reef_examples

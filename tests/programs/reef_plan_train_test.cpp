@@ -1,0 +1,84 @@
+// What reef-plan plans is what reef-train runs: it takes the options, and its devices and links see what was foreseen.
+
+#include <string>
+
+#include "reef_plan_case.hpp"
+#include "reef_train_job.hpp"
+
+namespace reef::test {
+
+namespace {
+
+/// Two ranks on a link that is slow.
+io::Json network() { return {{"latency_ms", {{0, 1}, {1, 0}}}, {"bandwidth_gbps", {{0, 0.2}, {0.2, 0}}}}; }
+
+io::Json job() {
+  io::Json test{{"model", {{"shape", "4x2x32"}, {"context", 32}, {"batch", 2}}},
+                {"micro_batches", 4},
+                {"device", {{"flops", 1e10}}},
+                {"network", network()}};
+  test["network"]["ranks"] = 2;
+  return test;
+}
+
+}  // namespace
+
+class ReefPlanTrain : public ReefPlan {
+protected:
+  /// Holds that options are taken, and that two steps of them need what was foreseen.
+  void expect_as_foreseen(const io::Json& options, const io::Json& foreseen, const std::string& name) {
+    const std::string plan = (folder_ / (name + ".json")).string();
+    const std::string metrics = (folder_ / (name + ".jsonl")).string();
+    const std::string text = (folder_ / "text.txt").string();
+    const std::string shape = (folder_ / "network.json").string();
+    std::string lines;
+    for (int line = 0; line < 400; ++line) lines += "the quick brown fox jumps over the lazy dog\n";
+    write_file(text, lines);
+    write_file(shape, network().dump());
+    write_file(plan, io::Json{{"options", options}, {"ranks", 2}}.dump());
+    const Ending end = run_command(std::string(REEF_TEST_MPIEXEC) + " -n 2 " + REEF_TRAIN + " --plan " + plan + " --data " + text +
+                                   " --network " + shape + " --threads 1 --steps 2 --prompt-bytes 4 --metrics " + metrics);
+    ASSERT_EQ(end.status, 0) << name << ": " << end.output;
+    std::ifstream file(metrics);
+    std::string line;
+    double sent = 0;
+    double peak = 0;
+    while (std::getline(file, line)) {
+      const io::Json step = io::parse_json(line, name);
+      if (step.contains("summary")) peak = step.at("peak_device_bytes").get<double>();
+      if (!step.contains("summary") && step.contains("links")) {
+        sent = 0;
+        for (const io::Json& link : step.at("links")) sent += link.at("wire_bytes").get<double>();
+      }
+    }
+    EXPECT_EQ(peak, foreseen.at("peak_device_bytes").get<double>()) << name;
+    EXPECT_EQ(sent, foreseen.at("wire_bytes").get<double>()) << name;
+  }
+};
+
+TEST_F(ReefPlanTrain, a_plan_needs_the_memory_and_the_wire_that_it_says) {
+  const std::string file = (folder_ / "planned.json").string();
+  const io::Json lossy = answer("plan", with(job(), "/allow", {"lossy"}), "--plan " + file);
+  ASSERT_EQ(lossy.at("feasible"), true) << lossy;
+  expect_as_foreseen(io::read_json(file).at("options"), lossy.at("best"), "lossy");
+  io::Json small = with(job(), "/device", {{"flops", 1e10}, {"memory_bytes", 250'000}, {"link_gbps", 1}});
+  small["allow"] = {"lossy", "late"};
+  const io::Json swapped = answer("plan", small);
+  ASSERT_EQ(swapped.at("feasible"), true) << swapped;
+  expect_as_foreseen(swapped.at("options"), swapped.at("best"), "swapped");
+}
+
+/// The same by name: fusion and reef are the options that they stand for.
+TEST_F(ReefPlanTrain, recipes_of_several_axes_are_foreseen_as_they_run) {
+  for (const char* const recipe : {"fusion", "reef"}) {
+    io::Json test = job();
+    test["recipe"] = recipe;
+    test["layout"] = "balanced";
+    const io::Json options{{"--recipe", recipe}, {"--model", "4x2x32"},     {"--context", "32"},     {"--batch", "2"},
+                           {"--stages", "2"},    {"--layout", "balanced"}, {"--place", "0,1"},
+                           {"--micro-batches", std::string(recipe) == "reef" ? "2" : "4"}};
+    expect_as_foreseen(options, answer("simulate", test), recipe);
+  }
+}
+
+}  // namespace reef::test
