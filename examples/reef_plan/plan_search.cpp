@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -159,47 +158,69 @@ std::vector<RecipeCase> neighbours_of(const RecipeCase& one) {
     for (const char* const schedule : schedules) {
       if (one.pipeline != schedule) add([&](RecipeCase& other) { other.pipeline = schedule; });
     }
-    add([](RecipeCase& other) { other.layout = other.layout == "balanced" ? "op-fence" : "balanced"; });
+    // op-fence takes all of a stage to be in its device.
+    if (!is_swapped(one.recipe)) add([](RecipeCase& other) { other.layout = other.layout == "balanced" ? "op-fence" : "balanced"; });
   }
   if (one.recipe == "reef") {
-    if (one.unit > 0) add([](RecipeCase& other) { other.unit *= 2; });
+    const int units = one.micro_batches / phases;
+    if (one.unit > 0 && 2 * one.unit < units) add([](RecipeCase& other) { other.unit *= 2; });
     if (one.unit > 1) add([](RecipeCase& other) { other.unit /= 2; });
-    add([](RecipeCase& other) { other.unit = other.unit == 0 ? 1 : 0; });
+    if (one.unit > 0 && units > 1) add([](RecipeCase& other) { other.unit = 0; });
   }
   return all;
 }
 
-/// The fastest is before; of what cannot be, what needs the least memory.
+/// The fastest is before; of what cannot be, what needs the least memory. What swaps says itself that it found no way.
 bool is_before(const Candidate& a, const Candidate& b) {
   const auto key = [](const Candidate& one) {
-    const Bytes lacks = one.foreseen.peak > 0 ? one.foreseen.peak : std::numeric_limits<Bytes>::max();
-    return one.foreseen.feasible ? std::tuple(0, one.foreseen.step, Bytes{0}) : std::tuple(1, 0.0, lacks);
+    if (one.foreseen.feasible) return std::tuple(0, one.foreseen.step, Bytes{0});
+    if (one.foreseen.peak > 0) return std::tuple(2, 0.0, one.foreseen.peak);
+    return std::tuple(is_swapped(one.recipe.recipe) ? 1 : 3, 0.0, static_cast<Bytes>(one.recipe.model.batch));
   };
   return key(a) < key(b);
 }
 
 class Search {
 public:
-  explicit Search(const PlanProblem& problem) : problem_(problem) {}
+  explicit Search(PlanProblem problem) : problem_(std::move(problem)) {}
 
   std::vector<Candidate> run() && {
+    consider(first_recipes());
+    while (!all_.front().foreseen.feasible && problem_.machines.model.batch % 2 == 0) {
+      problem_.machines.model.batch /= 2;
+      problem_.machines.micro_batches *= 2;
+      consider(first_recipes());
+    }
+    for (Candidate& one : best_of_three_recipes()) improve(std::move(one));
+    return std::move(all_);
+  }
+
+private:
+  /// Of every number of stages.
+  [[nodiscard]] std::vector<RecipeCase> first_recipes() const {
     std::vector<int> shapes;
     const RecipeCase& machines = problem_.machines;
     for (int stages = 1; stages <= machines.ranks; ++stages) {
       if (machines.ranks % stages == 0 && machines.micro_batches % (machines.ranks / stages) == 0) shapes.push_back(stages);
     }
-    std::vector<std::vector<RecipeCase>> first(shapes.size());
-    on_all_cores(shapes.size(), [&](std::size_t i) { first[i] = Shape(problem_, shapes[i]).recipes(); });
+    std::vector<std::vector<RecipeCase>> by_shape(shapes.size());
+    on_all_cores(shapes.size(), [&](std::size_t i) { by_shape[i] = Shape(problem_, shapes[i]).recipes(); });
     std::vector<RecipeCase> recipes;
-    for (auto& of_shape : first) std::move(of_shape.begin(), of_shape.end(), std::back_inserter(recipes));
-    consider(std::move(recipes));
-
-    std::vector<Candidate> best(all_.begin(), all_.begin() + std::min<std::ptrdiff_t>(2, std::ssize(all_)));
-    for (Candidate& one : best) improve(std::move(one));
-    return std::move(all_);
+    for (auto& of_shape : by_shape) std::move(of_shape.begin(), of_shape.end(), std::back_inserter(recipes));
+    return recipes;
   }
 
-private:
+  [[nodiscard]] std::vector<Candidate> best_of_three_recipes() const {
+    std::vector<Candidate> best;
+    for (const Candidate& one : all_) {
+      const bool is_new = std::none_of(best.begin(), best.end(), [&](const Candidate& other) {
+        return other.recipe.recipe == one.recipe.recipe;
+      });
+      if (is_new && best.size() < 3) best.push_back(one);
+    }
+    return best;
+  }
+
   /// Simulates those that are new.
   void consider(std::vector<RecipeCase> recipes) {
     std::erase_if(recipes, [this](const RecipeCase& one) { return !seen_.insert(key_of(one)).second; });
@@ -227,7 +248,7 @@ private:
 
   using Key = decltype(key_of(std::declval<RecipeCase>()));
 
-  const PlanProblem& problem_;
+  PlanProblem problem_;
   std::vector<Candidate> all_{};
   std::set<Key> seen_{};
 };

@@ -35,9 +35,10 @@ struct PlanProblem {
 /// Recipes whose steps have the same samples, simulated: the fastest first, behind those what cannot be, by what it lacks.
 ///
 /// | first     | every number of stages that divides the ranks and leaves each replica micro-batches, with each recipe and |
-/// |           | codec that is allowed, by GPipe and 1F1B; those that swap where a device has a limit                      |
-/// | then      | the two fastest of those, changed in one thing at a time for as long as that is worth something: micro-   |
-/// |           | batches of twice or half as many samples, another schedule, layout or unit. Where none fits, the nearest  |
+/// |           | codec that is allowed, by GPipe and 1F1B; those that swap where a device has a limit. Where none fits, the |
+/// |           | same of micro-batches of half as many samples                                                             |
+/// | then      | the fastest of the three best recipes, changed in one thing at a time for as long as that is worth        |
+/// |           | something: micro-batches of twice or half as many samples, another schedule, layout or unit               |
 /// | placement | plan::allocate, of stages that have unlike links                                                           |
 /// | cost      | about a second for 64 ranks and each that is simulated, on all cores                                       |
 /// | order     | deterministic                                                                                              |
