@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ACCO's table 3 (arXiv 2406.02613) at a small size: fine-tuning with padded samples and a loss mask, from weights that were trained before.
+"""ACCO's table 3 (arXiv 2406.02613) at a small size: fine-tuning of trained weights with padded samples and a loss mask.
 
     cmake --preset release -DREEF_BUILD_BENCH=ON
     cmake --build build/release --target reef-train papers_finetune_bench
@@ -63,7 +63,8 @@ class Programs:
         self.environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
     def run(self, *words):
-        done = subprocess.run(["mpiexec", "--oversubscribe", "-n", "2", *map(str, words)], capture_output=True, text=True, env=self.environment)
+        done = subprocess.run(["mpiexec", "--oversubscribe", "-n", "2", *map(str, words)], capture_output=True, text=True,
+                              env=self.environment)
         if done.returncode != 0:
             raise SystemExit(done.stderr)
         return done.stdout
@@ -72,8 +73,8 @@ class Programs:
         sources = [path for folder in ("tests", "examples") for path in sorted((ROOT / folder).rglob("*.cpp"))]
         file = self.folder / "base.safetensors"
         if not file.exists():
-            self.run(self.build / "examples/reef-train", "--recipe", "ddp", "--model", "2x4x64", "--context", CONTEXT, "--steps", 1000, "--lr", "3e-3",
-                     "--threads", 1, "--export", file, "--data", *sources)
+            self.run(self.build / "examples/reef-train", "--recipe", "ddp", "--model", "2x4x64", "--context", CONTEXT,
+                     "--steps", 1000, "--lr", "3e-3", "--threads", 1, "--export", file, "--data", *sources)
         return file
 
     def lines(self, *words):
@@ -101,7 +102,8 @@ def main():
 
     learnt = folder / "learnt.json"  # of an earlier run with this --folder, whose timings alone are made again
     if not learnt.exists():
-        runs = {recipe: [programs.lines("train", text, base, recipe, seed, options.steps) for seed in range(1, options.seeds + 1)] for recipe in RECIPES}
+        runs = {recipe: [programs.lines("train", text, base, recipe, seed, options.steps)
+                         for seed in range(1, options.seeds + 1)] for recipe in RECIPES}
         learnt.write_text(json.dumps({"begin": runs["ddp"][0][0]["held_out"],
                                       "ends": {recipe: [run[-1]["held_out"] for run in runs[recipe]] for recipe in RECIPES}}))
     begin, all_ends = json.loads(learnt.read_text()).values()
@@ -126,7 +128,7 @@ def main():
     explanation = __doc__.split("\n\n")
     held_out = len(all_pairs) // 10
     letters = [len(pair.split("\t")[1]) + 1 for pair in all_pairs]
-    lines = ["# ACCO's table 3 at a small size: fine-tuning", "", "    python3 bench/papers/acco.py", "", *"\n\n".join(explanation[2:3]).splitlines(), "",
+    lines = ["# ACCO's table 3 at a small size: fine-tuning", "", "    python3 bench/papers/acco.py", "", *explanation[2].splitlines(), "",
              f"{len(all_pairs)} pairs, {held_out} held out; {100 * statistics.mean(letters) / CONTEXT:.0f} % of the positions "
              f"count. {options.steps} steps, {options.seeds} seeds; "
              f"medians of {options.rounds} interleaved rounds of ten steps. Losses are held out, nats a byte that counts; the base begins at {begin:.3f}.", "",

@@ -112,14 +112,17 @@ def main():
         return f"{gains[model, network][name]:.1f} ({model})"
 
     explanation = __doc__.split("\n\n")
-    lines = ["# ATOM's figures 14 to 16, simulated", "", "    python3 bench/papers/atom.py", "", *"\n\n".join(explanation[2:5]).splitlines(), "",
-             "## How much quicker than a pipeline", "", "The most of all models, of atom with its exchange beside. The paper says up to 20 times, of slow networks.", "",
+    lines = ["# ATOM's figures 14 to 16, simulated", "", "    python3 bench/papers/atom.py", "",
+             *"\n\n".join(explanation[2:5]).splitlines(), "",
+             "## How much quicker than a pipeline", "",
+             "The most of all models, of atom with its exchange beside. The paper says up to 20 times, of slow networks.", "",
              *table(["against", *NETWORKS], [[name, *(most(name, network) for network in NETWORKS)] for name in PIPELINES]), "",
              "![Sequences a second by network](papers_atom.svg)", "", "## How busy a GPU is: two blocks of 175B", "",
              *table(["", *NETWORKS, "paper"], busy), "",
              "The paper does not say of which network, nor how many micro-batches, its figures of pipelines are. A pipeline cannot "
              "cut two blocks and a head into four even stages, so that "
-             "PipeDream stays below 60 % on one host too; and GPipe is as idle as it has few micro-batches. A GPU that swaps has no network to wait for until the batch ends.", "",
+             "PipeDream stays below 60 % on one host too; and GPipe is as idle as it has few micro-batches. A GPU that swaps has "
+             "no network to wait for until the batch ends.", "",
              "## Sequences a second of four GPUs", "", "In brackets, how many times as many atom has, beside.", "",
              *table(["model", "network", "atom", "beside", "alone", *PIPELINES], rows), "",
              "What a batch ends with is where swapping pays: every GPU has the whole model to exchange, which over 400 Mbit/s takes "

@@ -50,8 +50,9 @@ def measured(options, way, rate, folder):
     matrix = lambda value: [[value] * RANKS for _ in range(RANKS)]
     network.write_text(json.dumps({"latency_ms": matrix(1), "bandwidth_gbps": matrix(rate)}))
     metrics.unlink(missing_ok=True)
-    words = [options.train, "--recipe", recipe, "--model", "4x4x128", "--context", 128, "--batch", 8, "--micro-batches", micro_batches, "--steps", STEPS,
-             "--threads", 1, "--data", ROOT / "LICENSE", "--device-flops", GFLOPS, "--network", network, "--metrics", metrics]
+    words = [options.train, "--recipe", recipe, "--model", "4x4x128", "--context", 128, "--batch", 8,
+             "--micro-batches", micro_batches, "--steps", STEPS, "--threads", 1, "--data", ROOT / "LICENSE",
+             "--device-flops", GFLOPS, "--network", network, "--metrics", metrics]
     if recipe == "atom":
         words += ["--device-memory", 20_000_000, "--device-link", LINK]
     else:
@@ -59,7 +60,8 @@ def measured(options, way, rate, folder):
     if schedule == "pipedream":
         words += ["--non-finite", "ignore", "--clip", 0]
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    done = subprocess.run(["mpiexec", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), *map(str, words)], capture_output=True, text=True, errors="replace", env=environment)
+    done = subprocess.run(["mpiexec", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), *map(str, words)],
+                          capture_output=True, text=True, errors="replace", env=environment)
     if done.returncode != 0:
         raise SystemExit(done.stderr + done.stdout)
     steps = [line for line in map(json.loads, metrics.read_text().splitlines()) if "step" in line]
@@ -83,12 +85,14 @@ def main():
                         seconds = min(seconds, measured(options, way, rate, Path(temporary)))
                 count = micro_batches * (RANKS if recipe == "atom" else 1)
                 rates[network, way] = count / seconds
-                rows.append([network, way, f"{answer['step_s']:.1f}", f"{seconds:.1f}", f"{seconds / answer['step_s']:.3f}", f"{100 * answer['utilisation']:.0f} %",
-                             f"{count / seconds:.3f}", f"{rates[network, 'atom'] / rates[network, way]:.2f}"])
+                rows.append([network, way, f"{answer['step_s']:.1f}", f"{seconds:.1f}", f"{seconds / answer['step_s']:.3f}",
+                             f"{100 * answer['utilisation']:.0f} %", f"{count / seconds:.3f}", f"{rates[network, 'atom'] / rates[network, way]:.2f}"])
                 print(*rows[-1], flush=True)
     explanation = __doc__.split("\n\n")
-    lines = ["# ATOM's figures 14 to 16 at a small size, run", "", "    python3 bench/papers/atom_run.py", "", *"\n\n".join(explanation[2:5]).splitlines(), "",
-             *table(["network", "way", "foreseen, s", "a step, s", "of foreseen", "busy, foreseen", "micro-batches/s of all ranks", "atom has times"], rows), "",
+    lines = ["# ATOM's figures 14 to 16 at a small size, run", "", "    python3 bench/papers/atom_run.py", "",
+             *"\n\n".join(explanation[2:5]).splitlines(), "",
+             *table(["network", "way", "foreseen, s", "a step, s", "of foreseen", "busy, foreseen", "micro-batches/s of all ranks",
+                     "atom has times"], rows), "",
              "atom's exchange of gradients is not hidden, and comes after 16 micro-batches already; papers_atom.md has it after a "
              "batch of GPT-3's size."]
     write(options.out, lines)

@@ -174,13 +174,15 @@ def main():
     before = [100 * (1 - panel[kind][10] / panel[kind][1]) for panel in curves.values() for kind in KINDS[1:]]
     uniform = [facts[devices, "tight", "uniform"][2] for devices in (24, 48)]
     kept = [100 * facts[devices, "tight", "AdaTopK"][0] for devices in (24, 48)]
-    lines = ["# FusionLLM's figures 10 and 11, simulated", "", "    python3 bench/papers/fusionllm.py", "", *"\n\n".join(explanation[2:5]).splitlines(), "",
+    lines = ["# FusionLLM's figures 10 and 11, simulated", "", "    python3 bench/papers/fusionllm.py", "",
+             *"\n\n".join(explanation[2:5]).splitlines(), "",
              "## Figure 10: layouts by compression", "",
              f"Seconds of a step, means of {options.seeds} networks; in brackets, times OP-Fence with AdaTopK on the same network.", "",
              *table(["devices", "memory", "layout", *KINDS], rows), "",
              "The paper's two together are 1.45 to 9.39 times as quick as its baselines, over its models and testbeds, whose links "
              "it says only in part. Here OP-Fence with AdaTopK is "
-             f"{min(quicker):.2f} to {max(quicker):.2f} times as quick as equal operators or equal compute of dense messages, devices listed machine by machine.", "",
+             f"{min(quicker):.2f} to {max(quicker):.2f} times as quick as equal operators or "
+             "equal compute of dense messages, devices listed machine by machine.", "",
              f"Devices that OP-Fence uses, on average: {uses}. Where memory allows it, it takes a few quick ones at one site: two "
              "micro-batches keep no more busy. So compression, which is for "
              "links between sites, is worth little there, and much where all machines are needed.", "",
