@@ -127,12 +127,15 @@ def main():
     held_out = len(all_pairs) // 10
     letters = [len(pair.split("\t")[1]) + 1 for pair in all_pairs]
     lines = ["# ACCO's table 3 at a small size: fine-tuning", "", "    python3 bench/papers/acco.py", "", *"\n\n".join(explanation[2:3]).splitlines(), "",
-             f"{len(all_pairs)} pairs, {held_out} held out; {100 * statistics.mean(letters) / CONTEXT:.0f} % of the positions count. {options.steps} steps, {options.seeds} seeds; "
+             f"{len(all_pairs)} pairs, {held_out} held out; {100 * statistics.mean(letters) / CONTEXT:.0f} % of the positions "
+             f"count. {options.steps} steps, {options.seeds} seeds; "
              f"medians of {options.rounds} interleaved rounds of ten steps. Losses are held out, nats a byte that counts; the base begins at {begin:.3f}.", "",
              "Milliseconds of a step; in brackets, times acco's. ddp-each exchanges gradients after every micro-batch, and learns what ddp learns.", "",
              *table(["recipe", "held-out loss", "gap to ddp", *(f"an exchange takes {share:g} of a step's micro-batches" for share in SHARES)], rows), "",
-             "The paper's table reports its fine-tuning up to 87 % quicker than Ddp. Its public code accumulates without telling its Ddp so, which then exchanges after every micro-batch: ddp-each here. "
-             "A Ddp that exchanges once a step, beside its last backward, is the better rival: of links on which an exchange takes half of a step ACCO hides all, and where it takes as long as a step, half, since it "
+             "The paper's table reports its fine-tuning up to 87 % quicker than Ddp. Its public code accumulates without telling "
+             "its Ddp so, which then exchanges after every micro-batch: ddp-each here. "
+             "A Ddp that exchanges once a step, beside its last backward, is the better rival: of links on which an exchange takes "
+             "half of a step ACCO hides all, and where it takes as long as a step, half, since it "
              "exchanges the model twice."]
     write(options.out, lines)
 

@@ -117,11 +117,13 @@ def main():
              *table(["against", *NETWORKS], [[name, *(most(name, network) for network in NETWORKS)] for name in PIPELINES]), "",
              "![Sequences a second by network](papers_atom.svg)", "", "## How busy a GPU is: two blocks of 175B", "",
              *table(["", *NETWORKS, "paper"], busy), "",
-             "The paper does not say of which network, nor how many micro-batches, its figures of pipelines are. A pipeline cannot cut two blocks and a head into four even stages, so that "
+             "The paper does not say of which network, nor how many micro-batches, its figures of pipelines are. A pipeline cannot "
+             "cut two blocks and a head into four even stages, so that "
              "PipeDream stays below 60 % on one host too; and GPipe is as idle as it has few micro-batches. A GPU that swaps has no network to wait for until the batch ends.", "",
              "## Sequences a second of four GPUs", "", "In brackets, how many times as many atom has, beside.", "",
              *table(["model", "network", "atom", "beside", "alone", *PIPELINES], rows), "",
-             "What a batch ends with is where swapping pays: every GPU has the whole model to exchange, which over 400 Mbit/s takes longer than the batch of a small one. A pipeline sends "
+             "What a batch ends with is where swapping pays: every GPU has the whole model to exchange, which over 400 Mbit/s takes "
+             "longer than the batch of a small one. A pipeline sends "
              "activations alone, and is the better choice where they are small beside its stages' time."]
     write(options.out, lines, panels)
 

@@ -129,7 +129,8 @@ def main():
     lines += ["", "In rank order, 24 layers, 1024 sequences: " +
               ", ".join(f"{name} {seconds:.1f} s" for name, seconds in in_order.items()) + ". The cases list devices node by node and region by "
               "region, so this is a good layout on all networks but the second.", "",
-              f"With 128 micro-batches of a sequence instead of 32 of four the placed steps of 24 layers and 1024 sequences take {finer['1']:.1f} s on network 1 and "
+              "With 128 micro-batches of a sequence instead of 32 of four the placed steps of 24 layers and 1024 sequences take "
+              f"{finer['1']:.1f} s on network 1 and "
               f"{finer['5']:.1f} s on network 5: {finer['5'] / finer['1']:.2f} times as long, {slower['1'][0]:.2f} with 32."]
     panels = [(f"network {name}, 24 layers, PFLOP/s", "sequences a step",
                {layout: {batch: operations(24, batch) / found[name, 24, batch][layout] / 1e15 for batch in BATCHES}

@@ -178,14 +178,18 @@ def main():
              "## Figure 10: layouts by compression", "",
              f"Seconds of a step, means of {options.seeds} networks; in brackets, times OP-Fence with AdaTopK on the same network.", "",
              *table(["devices", "memory", "layout", *KINDS], rows), "",
-             f"The paper's two together are 1.45 to 9.39 times as quick as its baselines, over its models and testbeds, whose links it says only in part. Here OP-Fence with AdaTopK is "
+             "The paper's two together are 1.45 to 9.39 times as quick as its baselines, over its models and testbeds, whose links "
+             "it says only in part. Here OP-Fence with AdaTopK is "
              f"{min(quicker):.2f} to {max(quicker):.2f} times as quick as equal operators or equal compute of dense messages, devices listed machine by machine.", "",
-             f"Devices that OP-Fence uses, on average: {uses}. Where memory allows it, it takes a few quick ones at one site: two micro-batches keep no more busy. So compression, which is for "
+             f"Devices that OP-Fence uses, on average: {uses}. Where memory allows it, it takes a few quick ones at one site: two "
+             "micro-batches keep no more busy. So compression, which is for "
              "links between sites, is worth little there, and much where all machines are needed.", "",
-             f"Where memory is tight AdaTopK keeps {kept[0]:.0f} % of the numbers of a message on average on 24 devices, {kept[1]:.0f} % on 48. One ratio for all keeps 0.33 % and takes "
+             f"Where memory is tight AdaTopK keeps {kept[0]:.0f} % of the numbers of a message on average on 24 devices, "
+             f"{kept[1]:.0f} % on 48. One ratio for all keeps 0.33 % and takes "
              f"{uniform[0]:.2f} and {uniform[1]:.2f} of the time: a message that is not the slowest still adds to how long a pipeline fills and drains.", "",
              "## Figure 11: ratios", "", "OP-Fence, tight memory, seconds of a step.", "", *ratios, "",
-             f"As in the paper it saturates: r = 10 saves {min(before):.0f} to {max(before):.0f} % of a dense step, 1000 instead of 100 another {min(saved):.0f} to {max(saved):.0f} %. "
+             f"As in the paper it saturates: r = 10 saves {min(before):.0f} to {max(before):.0f} % of a dense step, 1000 instead of "
+             f"100 another {min(saved):.0f} to {max(saved):.0f} %. "
              "What is left is latency and computation; the last row of each is what no ratio gets below.", "",
              "![Seconds of a step by ratio](papers_fusionllm.svg)"]
     write(options.out, lines, [(f"s of a step, {devices} devices, tight", "r, 1 is dense", panel) for devices, panel in curves.items()])

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,9 +46,14 @@ def table(head, rows):
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
 
 
+def filled(line):
+    """Prose in lines of a page's width; tables, code, headings and images as they are."""
+    return line if line[:1] in "|#! " else textwrap.fill(line, 150, break_long_words=False, break_on_hyphens=False)
+
+
 def write(out, lines, panels=None):
     """The page, and beside it the plot of `panels`, if there are any."""
-    out.write_text("\n".join(lines).rstrip() + "\n")
+    out.write_text("\n".join(map(filled, lines)).rstrip() + "\n")
     if panels:
         out.with_suffix(".svg").write_text(log_plot(panels))
     print(out)
