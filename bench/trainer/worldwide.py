@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -86,12 +87,17 @@ class Bench:
                                     "micro_batches": MICRO_BATCHES, "allow": allow}, "--plan", str(path))
         return ["--plan", str(path)], answer["best"]
 
-    def trained(self, arguments, steps, text):
+    def exchange(self, text):
+        """Under ddp all ranks end a step at once, and what is left of the time to the next one is that exchange."""
+        lines = self.trained(["--recipe", "ddp", "--micro-batches", str(MICRO_BATCHES // RANKS)], 8, text, every=8)
+        return statistics.median(gap - own for gap, own in gaps(lines[:-1]))
+
+    def trained(self, arguments, steps, text, every=None):
         metrics = self.folder / "metrics.jsonl"
         shape = ["--model", MODEL["shape"], "--context", str(MODEL["context"]), "--batch", str(MODEL["batch"])]
         command = ["mpiexec", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(RANKS), str(self.programs / "reef-train"),
                    "--data", str(text), *([] if "--plan" in arguments else shape), "--device-flops", f"{FLOPS / 1e9:g}", "--network", str(self.network_file), "--threads", "1", "--seed", str(self.seed),
-                   "--lr", "3e-3", "--steps", str(steps), "--eval-every", str(max(1, steps // 10)), "--eval-tokens", "8192",
+                   "--lr", "3e-3", "--steps", str(steps), "--eval-every", str(every or max(1, steps // 10)), "--eval-tokens", "8192",
                    "--metrics", str(metrics), *arguments]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
@@ -126,25 +132,35 @@ def rows(places):
     return found
 
 
-def learnt(lines):
-    """What a training came to: seconds and held-out losses, of its steps alone."""
-    seconds, curve, steps, sent = 0.0, [], [], 0
+def gaps(lines):
+    """From one step's line to the next, in seconds, and those of them that rank 0 was in the step; nothing where a held-out loss came between."""
+    before, found = None, []
     for line in lines:
-        if line.get("summary"):
-            loss = line["validation_loss"]
-            sent = sum(link["wire_bytes"] for link in line["links"])
-            micro_batches = line["micro_batches"]
-            continue
-        before = steps[-1][1] if steps else 0
-        step = (line["tokens"] - before) / line["tokens_per_s"]
-        seconds += step
-        steps.append((step, line["tokens"]))
+        if before is not None and "validation_loss" not in before:
+            found.append((line["seconds"] - before["seconds"], (line["tokens"] - before["tokens"]) / line["tokens_per_s"]))
+        elif before is not None:
+            found.append(None)
+        before = line
+    return found
+
+
+def learnt(lines, exchange):
+    """What a training came to: seconds and held-out losses, of its steps alone, without `exchange`: the seconds in which ranks tell each other
+    after each step what it came to."""
+    summary, lines = lines[-1], lines[:-1]
+    each = [gap[0] - exchange for gap in gaps(lines) if gap]
+    later = each[len(each) // 5:]
+    mean = statistics.mean(later)
+    seconds, curve = mean, []
+    for line, gap in zip(lines, [*gaps(lines), None]):
         if "validation_loss" in line:
             curve.append((seconds, line["validation_loss"]))
-    curve.append((seconds, loss))
-    later = sorted(step for step, _ in steps[len(steps) // 5:])
-    return {"steps": len(steps), "seconds": seconds, "tokens": steps[-1][1], "median_step_s": later[len(later) // 2],
-            "mean_step_s": sum(later) / len(later), "wire_bytes": sent, "micro_batches": micro_batches, "curve": curve}
+        seconds += gap[0] - exchange if gap else mean
+    seconds -= mean  # behind the last step is none
+    curve.append((seconds, summary["validation_loss"]))
+    sent = sum(link["wire_bytes"] for line in lines for link in line["links"].values())
+    return {"steps": len(lines), "seconds": seconds, "tokens": lines[-1]["tokens"], "mean_step_s": mean, "wire_bytes": sent,
+            "micro_batches": summary["micro_batches"], "curve": curve}
 
 
 def time_to(curve, loss):
@@ -236,6 +252,8 @@ def main():
                    "about": ABOUT.format(cities=", ".join(bench.cities), micro_batches=MICRO_BATCHES, tokens=MODEL["context"] * MODEL["batch"],
                                          gflops=FLOPS / 1e9, thinner=THINNER, nearer=NEARER)}
         all_rows = rows(places)
+        exchange = bench.exchange(data)
+        print(f"ranks tell each other of a step in {exchange:.3f} s", flush=True)
         for name, recipe, arguments, count, extra in all_rows:
             if name in report["runs"] or (options.only and name not in options.only):
                 continue
@@ -247,7 +265,7 @@ def main():
             step = foreseen["step_s"]
             steps = max(10, round(options.budget / step))
             print(f"{name}: {steps} steps of {step:.2f} s", flush=True)
-            run = learnt(bench.trained(arguments, steps, data))
+            run = learnt(bench.trained(arguments, steps, data), exchange)
             run["simulated"] = foreseen
             report["runs"][name] = run
             print(f"  {run['mean_step_s']:.2f} s a step, held-out loss {run['curve'][-1][1]:.3f}", flush=True)

@@ -170,6 +170,13 @@ std::vector<RecipeCase> neighbours_of(const RecipeCase& one) {
   return all;
 }
 
+RecipeCase with_codecs_of(RecipeCase one, const RecipeCase& other) {
+  one.compress = other.compress;
+  one.one_mask = other.one_mask;
+  one.adapt_ratios = other.adapt_ratios;
+  return one;
+}
+
 /// The fastest is before; of what cannot be, what needs the least memory. What swaps says itself that it found no way.
 bool is_before(const Candidate& a, const Candidate& b) {
   const auto key = [](const Candidate& one) {
@@ -235,6 +242,10 @@ private:
     constexpr int most_changes = 8;
     for (int changes = 0; changes < most_changes; ++changes) {
       std::vector<RecipeCase> neighbours = neighbours_of(one.recipe);
+      for (const Candidate& other : all_) {
+        if (other.recipe.recipe != one.recipe.recipe || other.recipe.stages != one.recipe.stages) continue;
+        neighbours.push_back(with_codecs_of(one.recipe, other.recipe));
+      }
       std::set<Key> of_one;
       for (const RecipeCase& other : neighbours) of_one.insert(key_of(other));
       consider(std::move(neighbours));

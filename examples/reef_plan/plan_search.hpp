@@ -38,7 +38,7 @@ struct PlanProblem {
 /// |           | codec that is allowed, by GPipe and 1F1B; those that swap where a device has a limit. Where none fits, the |
 /// |           | same of micro-batches of half as many samples                                                             |
 /// | then      | the fastest of the three best recipes, changed in one thing at a time for as long as that is worth        |
-/// |           | something: micro-batches of twice or half as many samples, another schedule, layout or unit               |
+/// |           | something: micro-batches of twice or half as many samples, another schedule, layout, unit or codec        |
 /// | placement | plan::allocate, of stages that have unlike links                                                           |
 /// | cost      | about a second for 64 ranks and each that is simulated, on all cores                                       |
 /// | order     | deterministic                                                                                              |

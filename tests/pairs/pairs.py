@@ -30,7 +30,8 @@ LAWS = {
     "the bits of one micro-batch after another": ("M", "the bits of stages that hold the same chunks, have the same codec, swap "
                                                   "nothing, and take one micro-batch after another forward and back"),
     "the bits of as many whole replicas": ("W", "the bits of as many ranks as there are replicas, each with the whole model"),
-    "the bits of a model that stays": ("S", "the bits of the same ranks under `swap::Resident` and `pipeline::Single`"),
+    "the bits of a model that stays": ("S", "the bits of the same ranks under `swap::Resident` and `pipeline::Single`; where that is "
+                                        "the pair itself, of another run"),
     "the bits of Zero1, whose serial definition is tested": ("D", "the bits of `optim::Zero1` under the same pipeline, which is its "
                                                              "serial definition (`Asynchronous.pipedream_is_its_serial_definition`, "
                                                              "`Asynchronous.two_buffered_weights_are_their_serial_definition`)"),
@@ -46,7 +47,9 @@ ELSEWHERE = [
     "orders. Precisions and update rules: `tests/trainer/bf16_laws_test.cpp`, `tests/trainer/fp64_laws_test.cpp`, "
     "`SwapPolicies.gradients_that_are_rounded_after_each_micro_batch`, `tests/trainer/muon_test.cpp`, "
     "`tests/trainer/per_group_test.cpp`. On CUDA: `tests/trainer/cuda_policies_test.cu`, `tests/trainer/cuda_pipelines_test.cu`, "
-    "`tests/trainer/cuda_channels_test.cu`. Accumulation that adapts: `tests/trainer/adaptive_test.cpp`.",
+    "`tests/trainer/cuda_channels_test.cu`. Accumulation that adapts: `tests/trainer/adaptive_test.cpp`. That a codec does what it is "
+    "to do no comparison of two runs with it says: `Channels.that_lose_nothing_change_no_bit_of_replicas_of_stages`, "
+    "`SparseLoCo.follows_the_equations_with_either_divisor_with_or_without_the_clip`, `tests/codec`.",
 ]
 
 
