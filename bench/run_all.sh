@@ -87,6 +87,9 @@ for program in "$programs"/*_bench; do
       else
         skip "no GPU answers"
       fi ;;
+    papers_finetune)
+      ${RUN:-} "$python" "$root/bench/papers/acco.py" --build "$(dirname "$programs")" --out "$folder/papers_acco.md" ||
+        failed=$((failed + 1)) ;;
     plan_allocate) table "$name.md" "$program" --svg "$folder/$name.svg" ;;
     *) google "$name.json" "$program" ;;
   esac

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <reef/core/error.hpp>
+#include <reef/graph/estimate.hpp>
 #include <reef/optim/adamw.hpp>
 #include <reef/trainer/trainer.hpp>
 
@@ -62,6 +63,10 @@ std::unique_ptr<Training> make_training(Setting setting, const reef::comm::Commu
   if (overlaps) options.accumulation = setting.accumulation;
   options.device.threads = 1;
   options.device.slowdown = setting.slowdown;
+  if (setting.flops > 0) {
+    options.profile = reef::graph::estimate(setting.model.dag(), {setting.flops, 0, 0});
+    options.paced = true;
+  }
   options.communication.network = setting.network;
   options.trace = setting.trace;
   return std::make_unique<TrainingOf<Tested>>(setting, std::move(options), ranks);

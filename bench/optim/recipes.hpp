@@ -32,6 +32,7 @@ struct Setting {
   int micro_batches = 1;  ///< of a step, on each rank: a recipe shares them out over its phases
   reef::Accumulation accumulation{};  ///< of recipes that overlap
   double slowdown = 1;                ///< of this rank's device
+  double flops = 0;  ///< a second, of an emulated device; 0: as fast as the cores are
   std::uint64_t seed = 1;
   double clip_norm = 1;
   reef::optim::LearningRate learning_rate{};

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +72,10 @@ public:
       result.step += share * run.step;
       for (const Bytes rank : run.wire_bytes) wire += share * static_cast<double>(rank);
       for (std::size_t rank = 0; rank < busy.size(); ++rank) busy[rank] += share * run.step * run.utilisation[rank];
+      if (asked_.accumulates) {
+        result.taken = static_cast<std::int64_t>(asked_.micro_batches) * asked_.ranks;
+        for (const std::vector<int>& loops : run.trip_counts) result.taken = std::accumulate(loops.begin(), loops.end(), *result.taken);
+      }
       if (shown && variant == variants() - 1) shown(programs, run);
     };
     try {
@@ -120,6 +126,7 @@ private:
       refuse(file, concat(asked_.micro_batches, " micro-batches over ", phases, " phases"), "as many in each phase");
     }
     options.micro_batches = {asked_.micro_batches / phases};
+    if (asked_.accumulates) options.accumulation = Accumulation::adaptive();
     options.device.threads = 1;
     options.device.memory_bytes = asked_.memory;
     options.device.link_bytes_per_second = asked_.link;

@@ -166,6 +166,10 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   };
   only_of({"stages", "pipeline", "layout", "unit", "rank_at", "one_mask", "adapt_ratios"}, {"dtfm", "fusion", "reef"});
   only_of({"sync_every", "fragments", "overlap"}, {"diloco", "sparse"});
+  only_of({"accumulate"}, {"acco", "acco-wp", "dpu"});
+  const auto accumulate = io::value_or<std::string>(test, "accumulate", "fixed", file);
+  if (accumulate != "fixed" && accumulate != "adaptive") refuse(file, "accumulate is '" + accumulate + "'", "fixed or adaptive");
+  to.accumulates = accumulate == "adaptive";
   to.stages = io::value_or<int>(test, "stages", is_spread(to.recipe) ? to.ranks : 1, file);
   if (to.stages < 1 || to.ranks % to.stages != 0) {
     refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
@@ -259,13 +263,13 @@ schedule::World RecipeCase::world(const profile::Profile& profile) const {
 RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
   const bool estimates = use == CaseOf::estimate;
   constexpr std::array<std::string_view, 6> of_plan{"model", "micro_batches", "device", "network", "allow", "ratio"};
-  constexpr std::array<std::string_view, 17> of_recipe{
-      "model",    "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout", "unit",
-      "rank_at",  "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "plan"};
+  constexpr std::array<std::string_view, 18> of_recipe{
+      "model",   "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
+      "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
   if (use == CaseOf::plan) {
     io::require_known_keys(test, of_plan, file);
   } else {
-    io::require_known_keys(test, std::span(of_recipe).first(estimates ? 17 : 16), file);
+    io::require_known_keys(test, std::span(of_recipe).first(of_recipe.size() - (estimates ? 0 : 1)), file);
   }
   RecipeCase result;
   result.model = model_of(test, file);

@@ -124,11 +124,13 @@ reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace) {
     if (found.peak > 0) answer["peak_device_bytes"] = found.peak;
     return answer;
   }
-  return {{"feasible", true},
-          {"step_s", found.step},
-          {"utilisation", found.utilisation},
-          {"wire_bytes", found.wire},
-          {"peak_device_bytes", found.peak}};
+  io::Json answer{{"feasible", true},
+                  {"step_s", found.step},
+                  {"utilisation", found.utilisation},
+                  {"wire_bytes", found.wire},
+                  {"peak_device_bytes", found.peak}};
+  if (found.taken) answer["micro_batches"] = *found.taken;
+  return answer;
 }
 
 reef::io::Json estimate_recipe(const PlanCase& test) {

@@ -8,7 +8,7 @@
 #   <!-- lines: FILE -->   each line does, string literals of several lines being joined
 #
 # A path in backticks must be there (`reef/` stands for `include/reef/`), and so must a test that is
-# named as `Suite.what_it_says`.
+# named as `Suite.what_it_says`, what a command of docs/papers.md runs or reads, and what that page links to.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -90,6 +90,33 @@ foreach(page IN ITEMS README.md ${pages})
     math(EXPR checked "${checked} + 1")
   endwhile()
 endforeach()
+
+# Commands are indented. Of build/release/bench/FOLDER_NAME_bench the source must be there, of build/release/examples/NAME too.
+file(STRINGS "${ROOT}/docs/papers.md" commands REGEX "^    (python3|mpiexec|bench/|build/)")
+foreach(command IN LISTS commands)
+  string(REGEX MATCHALL "(^| )(build/release/)?(bench|examples|tests)/[^ ]+" paths "${command}")
+  foreach(path IN LISTS paths)
+    string(STRIP "${path}" path)
+    string(REGEX REPLACE "^build/release/bench/([a-z]+)_([a-z0-9_]+)$" "bench/\\1/\\2.cpp" there "${path}")
+    string(REGEX REPLACE "^build/release/examples/reef-([a-z]+)$" "examples/reef_\\1/main.cpp" there "${there}")
+    if(NOT command MATCHES "--out ${path}" AND NOT EXISTS "${ROOT}/${there}")
+      string(APPEND wrong "docs/papers.md: there is no ${there}\n")
+    endif()
+    math(EXPR checked "${checked} + 1")
+  endforeach()
+endforeach()
+file(READ "${ROOT}/docs/papers.md" page)
+string(REGEX MATCHALL "\\(\\.\\./[^)]+\\)" links "${page}")
+foreach(link IN LISTS links)
+  string(REGEX REPLACE "^\\(\\.\\./(.*)\\)$" "\\1" there "${link}")
+  if(NOT EXISTS "${ROOT}/${there}")
+    string(APPEND wrong "docs/papers.md: there is no ${there}\n")
+  endif()
+  math(EXPR checked "${checked} + 1")
+endforeach()
+if(NOT commands OR NOT links)
+  string(APPEND wrong "docs/papers.md has no commands, or no links\n")
+endif()
 
 if(checked EQUAL 0)
   message(FATAL_ERROR "README.md and docs/ quote nothing.")

@@ -19,8 +19,8 @@
 namespace reef::test::all_axes {
 
 using Acco = optim::Acco<optim::AdamW>;
-template <class Swap>
-using Spread = Trainer<Swap, pipeline::OneFOneB<>, compress::AdaTopK, Acco>;
+template <class Swap, class... Device>
+using Spread = Trainer<Swap, pipeline::OneFOneB<>, compress::AdaTopK, Acco, Device...>;
 using All = Spread<swap::Atom<>>;
 using Stays = Spread<swap::Resident>;
 using Alone = Trainer<Acco>;
@@ -52,7 +52,7 @@ typename TrainerType::Options options(int replicas, int stages, double ratio) {
   auto options = small_options<TrainerType>();
   options.topology = run::Topology(replicas, stages);
   options.micro_batches = {count_of(options.topology->replica_of(world_rank()))};
-  options.device.link_bytes_per_second = 4e9;
+  if constexpr (requires { options.device.link_bytes_per_second; }) options.device.link_bytes_per_second = 4e9;
   options.device.poison_freed = true;
   auto network = schedule::World::uniform(world_size(), {}, {.latency = 0, .bytes_per_second = 1e8});
   if (world_size() > 1) network.links[1].bytes_per_second = 5e7;

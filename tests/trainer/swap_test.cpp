@@ -76,6 +76,8 @@ TEST(SwapAtom, gives_the_bits_of_a_model_that_stays) {
       EXPECT_EQ(left_by<Resident>(recomputing(resident), dropout), expected);
       EXPECT_EQ(left_by<Swapped>(swapped, dropout), expected);
       EXPECT_EQ(left_by<Swapped>(recomputing(swapped), dropout), expected);
+      // A search of seconds: each count and each dropout in one of the two.
+      if ((micro_batches == 1) == (dropout == 0)) continue;
       swapped.device.link_bytes_per_second = 1e9;
       swapped.device.memory_bytes =
           Swapped::estimate(nn::gpt<device::Host, float>(deep(dropout), 1), swapped, 1)

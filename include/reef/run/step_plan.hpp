@@ -69,6 +69,7 @@ struct StepPlan {
   int max_micro_batches = 0;  ///< of a rank in such a phase; 0 is no bound
   /// Updates wait for the norm of all gradients, also where a policy could do without.
   bool waits_for_global_norm = true;
+  bool updates_within_a_step = true;  ///< the optimizer can, where the pipeline asks for it (weight_versions)
   OuterSchedule outer_schedule{};          ///< of ranks that step on their own
   std::vector<ParameterGroup> groups{};    ///< of parameters that are updated otherwise
   std::vector<int> group_of_parameter{};   ///< -1: none; empty: there are no groups

@@ -19,6 +19,10 @@ namespace reef::inline v0::pipeline::detail {
 inline void require_drained(const run::StepPlan& plan) {
   const char* const what = "reef::pipeline: this pipeline updates within a step, but ";
   const auto drained_by = [&](int count) { return count % plan.weight_versions.every == 0; };
+  if (!plan.updates_within_a_step) {
+    throw OptionError(what, "this optimizer does not.\n  why: its rounds are of micro-batches at one version of the weights.\n"
+                      "  fix: optim::Ddp or optim::Zero1, or a pipeline that updates once a step, as pipeline::OneFOneB.");
+  }
   if (plan.topology.replicas > 1 || plan.virtual_ranks > 1) {
     throw OptionError(what, "there are ", std::max(plan.topology.replicas, plan.virtual_ranks),
                       " replicas.\n  why: a stage updates by its own gradients, with no one to wait for.\n"

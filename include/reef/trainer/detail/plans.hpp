@@ -196,6 +196,7 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   if constexpr (!overlapping && !periodic) {
     plan.waits_for_global_norm = options.non_finite != optim::NonFinite::ignore;
   }
+  plan.updates_within_a_step = requires { requires Optim::updates_within_a_step; };
   if constexpr (overlapping) {
     plan.adapts = options.accumulation.adapts;
     plan.max_micro_batches = options.accumulation.max_micro_batches;
@@ -212,15 +213,9 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
   detail::hooks::plan<Compress>(plan, options.compress);
-  if (plan.weight_versions.within_a_step()) {
-    if constexpr (!requires { requires Optim::updates_within_a_step; }) {
-      throw OptionError("reef::Trainer: this pipeline updates within a step, but this optimizer does not.\n"
-                        "  fix: optim::Ddp or optim::Zero1, or a pipeline that updates once a step.");
-    }
-    if (Swap::offloads_to_host) {
-      throw OptionError("reef::Trainer: this pipeline updates within a step, but this swap policy has one version of the "
-                        "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
-    }
+  if (plan.weight_versions.within_a_step() && Swap::offloads_to_host) {
+    throw OptionError("reef::Trainer: this pipeline updates within a step, but this swap policy has one version of the "
+                      "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
   }
   return plan;
 }
