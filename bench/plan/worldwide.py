@@ -9,6 +9,7 @@ stages, a sequence a micro-batch. Speed is assumed: --flops of each GPU for the 
 import argparse
 import json
 import random
+import resource
 import subprocess
 import tempfile
 import time
@@ -65,9 +66,11 @@ def main():
     test["micro_batches"] = options.planned
     test["model"] = {**case["model"]}
     test["allow"] = ["lossy", "late", "local"]
-    begin = time.monotonic()
+    begin, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     plan = answer("plan", test)
-    print(f"\n`reef-plan plan` of the same machines and model, {options.planned} micro-batches a step, with all that may be allowed, takes {time.monotonic() - begin:.0f} s; the best of each sort:\n")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - used
+    print(f"\n`reef-plan plan` of the same machines and model, {options.planned} micro-batches a step, with all that may be allowed, takes "
+          f"{time.monotonic() - begin:.0f} s ({used:.0f} s of processors) for {len(plan['candidates'])} candidates; the best of each sort:\n")
     print("| recipe | step, s | sent, GB | memory, GB |\n|---|--:|--:|--:|")
     seen = set()
     for one in plan["candidates"]:

@@ -80,7 +80,7 @@ std::string name_of(const RecipeCase& one) {
     if (codec != "none") text += concat(", ", channel, " ", codec);
   }
   if (one.adapt_ratios) text += ", by link";
-  return text + concat(", ", one.micro_batches, " micro-batches of ", one.model.batch);
+  return text + concat(", ", one.micro_batches, one.micro_batches == 1 ? " micro-batch of " : " micro-batches of ", one.model.batch);
 }
 
 io::Json json_of(const Candidate& one) {
