@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <string>
@@ -137,6 +138,12 @@ Seconds fastest_of_all(const Swapped::Options& options) {
   return fastest;
 }
 
+/// Of sweeps that take long: all, or those in the middle.
+template <class Value>
+std::vector<Value> swept(std::vector<Value> all, std::vector<Value> middle) {
+  return std::getenv("REEF_SWAP_PLANS") != nullptr ? all : middle;
+}
+
 TEST_F(SwapAlone, no_other_plan_of_the_same_cuts_is_much_faster) {
   const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
   auto options = small_options<Swapped>();
@@ -149,7 +156,8 @@ TEST_F(SwapAlone, no_other_plan_of_the_same_cuts_is_much_faster) {
   options.activations.clear();
   options.swapping.reset();
   int fastest = 0;
-  for (const double link : {1e8, 4e8, 1.6e9}) {  // from waiting for the link to waiting for kernels
+  const std::vector<double> links = swept<double>({1e8, 4e8, 1.6e9}, {4e8});
+  for (const double link : links) {  // from waiting for the link to waiting for kernels
     for (const double share : {1.1, 1.6, 2.2}) {  // of the least memory: in the last, all is kept
       options.device.link_bytes_per_second = link;
       options.device.memory_bytes = static_cast<Bytes>(share * static_cast<double>(least));
@@ -160,13 +168,13 @@ TEST_F(SwapAlone, no_other_plan_of_the_same_cuts_is_much_faster) {
       if (planned <= swap::detail::PlanEvaluator::alike * best) ++fastest;
     }
   }
-  EXPECT_GE(fastest, 8) << "of nine";
+  EXPECT_GE(fastest, links.size() == 1 ? 2 : 8) << "of " << 3 * links.size();
 }
 
 TEST_F(SwapAlone, what_streams_alone_is_not_faster) {
   using Streamed = Trainer<swap::LayerStreaming, optim::Ddp<optim::AdamW>>;
   const auto model = nn::gpt<device::Host, float>(deep(0.1F), 1);
-  for (const int micro_batches : {1, 4}) {
+  for (const int micro_batches : swept<int>({1, 4}, {4})) {
     for (const double link : {2e8, 1.6e9}) {  // waiting for the link, and for kernels
       const auto planned = [&]<class Tested>(std::type_identity<Tested>) {
         auto options = small_options<Tested>();
