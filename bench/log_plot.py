@@ -4,15 +4,17 @@ import math
 
 COLOURS = ["#1f6fb4", "#d98c00", "#c0392b", "#2f8f4e", "#7b4fa3", "#777777"]
 WIDTH, HEIGHT, MARGIN, LEGEND = 330, 230, 56, 130
+ACROSS = 3  # panels in a row
 
 
 def log_plot(panels):
     """panels: [(title, name of the x axis, {name of a line: {x: y}})]; what is not above 0 is left out."""
-    step = WIDTH + LEGEND + MARGIN
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{MARGIN + step * len(panels)}" height="{HEIGHT + 2 * MARGIN}" '
+    step, row = WIDTH + LEGEND + MARGIN, HEIGHT + 2 * MARGIN
+    across = min(len(panels), ACROSS)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{MARGIN + step * across}" height="{row * math.ceil(len(panels) / across)}" '
            'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>']
     for place, panel in enumerate(panels):
-        out += _panel(MARGIN + step * place, *panel)
+        out += [f'<g transform="translate(0 {row * (place // across)})">', *_panel(MARGIN + step * (place % across), *panel), "</g>"]
     return "\n".join(out) + "\n</svg>\n"
 
 

@@ -15,6 +15,7 @@ Operators sleep out what they would take at that speed, so ranks may share cores
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -34,7 +35,8 @@ FLOPS = 4e9
 THINNER, NEARER = 256, 2
 MICRO_BATCHES = 32  # of the whole job in a step
 SYNC_EVERY = 20
-COLOURS = ["#1f6fb4", "#111827", "#c0392b", "#d98c00", "#2f8f4e", "#7b4fa3", "#0891b2", "#be185d", "#65a30d", "#6b7280", "#f59e0b"]
+COLOURS = ["#1f6fb4", "#111827", "#c0392b", "#d98c00", "#2f8f4e", "#7b4fa3", "#0891b2", "#be185d", "#65a30d", "#6b7280", "#f59e0b", "#1f6fb4",
+           "#c0392b"]
 
 
 def network_of(case):
@@ -190,18 +192,20 @@ def plot(report):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 150} {top + height + 50}" font-family="sans-serif" font-size="12" '
            'fill="#374151">', '<rect width="100%" height="100%" fill="#fff"/>',
            f'<text x="{left}" y="20" font-size="14" font-weight="600">Held-out loss (nats a byte) in eight cities</text>']
-    for i in range(6):
-        loss = low + (high - low) * i / 5
+    for seconds in range(0, int(longest) + 1, 30):
+        out.append(f'<text x="{x_of(seconds):.1f}" y="{top + height + 18}" text-anchor="middle">{seconds}</text>')
+    for tenth in range(math.ceil(10 * low), math.floor(10 * high) + 1, 4):
+        loss = tenth / 10
         out.append(f'<line x1="{left}" x2="{left + width}" y1="{y_of(loss):.1f}" y2="{y_of(loss):.1f}" stroke="#e5e7eb"/>'
                    f'<text x="{left - 6}" y="{y_of(loss) + 4:.1f}" text-anchor="end">{loss:.1f}</text>')
-        out.append(f'<text x="{x_of(longest * i / 5):.1f}" y="{top + height + 18}" text-anchor="middle">{longest * i / 5:.0f}</text>')
     out.append(f'<text x="{left + width / 2}" y="{top + height + 38}" text-anchor="middle">seconds</text>')
     for i, (name, run) in enumerate(runs.items()):
         colour = COLOURS[i % len(COLOURS)]
         points = " ".join(f"{x_of(seconds):.1f},{y_of(loss):.1f}" for seconds, loss in run["curve"])
-        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"/>')
+        dash = ' stroke-dasharray="5 3"' if name.startswith("planned") else ""
+        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>')
         y = top + 14 + 20 * i
-        out.append(f'<line x1="{left + width + 12}" x2="{left + width + 34}" y1="{y - 4}" y2="{y - 4}" stroke-width="3" stroke="{colour}"/>'
+        out.append(f'<line x1="{left + width + 12}" x2="{left + width + 34}" y1="{y - 4}" y2="{y - 4}" stroke-width="3" stroke="{colour}"{dash}/>'
                    f'<text x="{left + width + 40}" y="{y}">{name}</text>')
     return "\n".join(out) + "\n</svg>\n"
 
