@@ -141,6 +141,18 @@ TEST(Executor, paces_a_lane_and_makes_good_what_was_late) {
   EXPECT_THROW(bench.executor(program)->pace({0.1}), ScheduleError);
 }
 
+TEST(Executor, that_is_paced_rests_no_longer_than_the_others_go_on) {
+  Program program;
+  program.add("Fail", schedule::Lane::compute);
+  program.add("Rest", schedule::Lane::update);
+  Bench bench;
+  const auto executor = bench.executor(program);
+  executor->run();
+  EXPECT_THROW(executor->pace({0, 1e300}), ScheduleError);
+  executor->pace({0, 3600});
+  EXPECT_THROW(executor->run(), Error) << "the second round fails, and nobody waits for an hour";
+}
+
 TEST(Executor, in_serial_order_runs_one_instruction_after_the_other) {
   for (std::uint64_t seed = 20; seed < 30; ++seed) {
     const Program program = random_program(seed);

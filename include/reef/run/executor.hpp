@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -19,6 +20,7 @@
 #include <reef/comm/point_to_point.hpp>
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
+#include <reef/core/finite.hpp>
 #include <reef/device/concept.hpp>
 #include <reef/run/handlers.hpp>
 #include <reef/run/lanes.hpp>
@@ -212,15 +214,22 @@ public:
   }
 
   /// From the next round on each instruction takes at least so many seconds on its lane of the device, by its place in the
-  /// round: the lane sleeps for the rest, and makes good what it was late. For devices on the host. Throws ScheduleError
-  /// unless there is a number for each.
+  /// round: the lane sleeps for the rest, and makes good what it was late, also by kernels that took longer: what runs without
+  /// a wait takes the longer of both sums. For devices on the host. Throws ScheduleError unless there is a number for each,
+  /// from 0 to a million.
   void pace(const std::vector<Seconds>& seconds) {
     static_assert(Device::on_host, "the thread of a lane is where its kernels run");
     if (seconds.size() != steps_.size()) {
       throw ScheduleError("reef::run::Executor::pace: ", seconds.size(), " durations for ", steps_.size(),
                           " instructions.\n  fix: one for each, as of run::durations.");
     }
-    for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].at_least = seconds[i];
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!within(seconds[i], 0, 1e6)) {
+        throw ScheduleError("reef::run::Executor::pace: ", program_.round[i].text(), " is to take ", seconds[i],
+                            " s.\n  fix: from 0 to 1e6, as on a device that is not so slow.");
+      }
+      steps_[i].at_least = seconds[i];
+    }
     paced_ = true;
   }
 
@@ -455,12 +464,20 @@ private:
         if (paced_ && (stood || free == 0)) free = trace::now();
         step.code(lane);
         free += step.at_least;
-        if (step.at_least > 0) std::this_thread::sleep_for(std::chrono::duration<double>(free - trace::now()));
+        if (step.at_least > 0) rest_until(free);
       }
       lane.record(*step.event);
       if (stamp != nullptr) lane.stamp(stamp->end);
       progress_.tick();
       if (step.starts_communication) progress_.wake();
+    }
+  }
+
+  /// Or until the round is given up.
+  void rest_until(Seconds end) const {
+    constexpr Seconds longest = 0.05;
+    for (Seconds left = end - trace::now(); left > 0 && !abandoned_.load(std::memory_order_relaxed); left = end - trace::now()) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, longest)));
     }
   }
 
