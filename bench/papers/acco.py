@@ -132,7 +132,7 @@ def main():
              f"{len(all_pairs)} pairs, {held_out} held out; {100 * statistics.mean(letters) / CONTEXT:.0f} % of the positions "
              f"count. {options.steps} steps, {options.seeds} seeds; "
              f"medians of {options.rounds} interleaved rounds of ten steps. Losses are held out, nats a byte that counts; the base begins at {begin:.3f}.", "",
-             "Milliseconds of a step; in brackets, times acco's. ddp-each exchanges gradients after every micro-batch, and learns what ddp learns.", "",
+             "Milliseconds of a step; in brackets the median of the rounds' ratios to acco. ddp-each exchanges gradients after every micro-batch, and learns what ddp learns.", "",
              *table(["recipe", "held-out loss", "gap to ddp", *(f"an exchange takes {share:g} of a step's micro-batches" for share in SHARES)], rows), "",
              "The paper's table reports its fine-tuning up to 87 % quicker than Ddp. Its public code accumulates without telling "
              "its Ddp so, which then exchanges after every micro-batch: ddp-each here. "

@@ -1,6 +1,7 @@
 // The recipe of reef-train that a step takes least time with on machines that are described: all that may be are simulated.
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -165,6 +166,7 @@ io::Json plan_of(const PlanCase& test, const std::string& written) {
   io::Json candidates = io::Json::array();
   for (const Candidate& one : all) candidates.push_back(json_of(one));
   if (!all.front().foreseen.feasible) {
+    if (!written.empty()) std::fprintf(stderr, "reef-plan: no recipe fits, so %s is as it was\n", written.c_str());
     return {{"feasible", false},
             {"why", concat("no recipe fits; the nearest is ", name_of(all.front().recipe), ": ", all.front().foreseen.why)},
             {"candidates", std::move(candidates)}};

@@ -123,7 +123,7 @@ private:
     int phases = 1;
     if constexpr (optim::overlapping_policy<typename Asked::Optim>) phases = Asked::Optim::phases_per_step;
     if (asked_.micro_batches % phases != 0) {
-      refuse(file, concat(asked_.micro_batches, " micro-batches over ", phases, " phases"), "as many in each phase");
+      refuse(file, concat(asked_.micro_batches, " micro-batches over ", phases, " phases"), "an even number");
     }
     options.micro_batches = {asked_.micro_batches / phases};
     if (asked_.accumulates) options.accumulation = Accumulation::adaptive();

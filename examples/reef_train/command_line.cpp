@@ -243,8 +243,8 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     refuse("--profile", "is of --recipe atom, dtfm, fusion or reef, not of " + o.recipe);
   if (given("--device-flops") && given("--profile"))
     refuse("--profile", "says how fast operators are, and --device-flops too; give one of them");
-  if (given("--device-flops") && o.device_flops < 1e-6)
-    refuse("--device-flops", "is too slow for any step to end; 0.000001 or more");
+  if (given("--device-flops") && (o.device_flops < 1e-6 || o.device_flops > 1e9))
+    refuse("--device-flops", "is in GFLOP/s, from 0.000001 to 1e9; left out, ranks are as fast as their cores");
   if (o.activations.find("stash") != std::string::npos && o.recipe != "atom" && o.recipe != "reef")
     refuse("--activations", o.activations + " is of --recipe atom or reef, not of " + o.recipe);
   if (o.non_finite == "ignore" && o.clip > 0)

@@ -23,7 +23,7 @@ endif()
 
 set(missing "")
 foreach(policy IN LISTS policies)
-  if(NOT page MATCHES "[^A-Za-z0-9]${policy}[^A-Za-z0-9]")
+  if(NOT page MATCHES "[|] `${policy}[`<]")
     list(APPEND missing ${policy})
   endif()
 endforeach()
