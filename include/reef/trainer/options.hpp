@@ -123,7 +123,8 @@ struct TrainerOptions {
   std::optional<profile::Profile> profile{};
 
   /// Emulates the device of `profile`: in training what computes takes as long as it does there, or as it must, and its lane
-  /// sleeps for the rest; what was late, as cores are shared, is made good by what follows. So ranks that share cores overlap as if each had a device of its own. Needs device::Host.
+  /// sleeps for the rest; what was late, as cores are shared, is made good by what follows. So ranks that share cores
+  /// overlap as if each had a device of its own. Needs device::Host.
   bool paced = false;
 
   /// What there is of a segment between its forward and its backward: one choice for all segments, or one for
