@@ -36,10 +36,12 @@ private:
 namespace detail {
 
 template <class T, class Function, class... Packs>
-__device__ __forceinline__ Pack<T> map_pack(const Function& function, std::int64_t first, const Packs&... packs) {
+__device__ __forceinline__ Pack<T> map_pack(const Function& function, std::int64_t first,
+                                            const Packs&... packs) {
   Pack<T> result;
 #pragma unroll
-  for (int e = 0; e < Pack<T>::width; ++e) result.element[e] = T(function(first + e, packs.element[e]...));
+  for (int e = 0; e < Pack<T>::width; ++e)
+    result.element[e] = T(function(first + e, packs.element[e]...));
   return result;
 }
 
@@ -54,7 +56,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(cuda_block)
     const std::int64_t first = pack * Pack<T>::width;
     map_pack<T>(function, first, Pack<T>::load(in + first)...).store(out + first);
   }
-  for (std::int64_t i = packs * Pack<T>::width + thread; i < n; i += stride) out[i] = T(function(i, in[i]...));
+  for (std::int64_t i = packs * Pack<T>::width + thread; i < n; i += stride)
+    out[i] = T(function(i, in[i]...));
 }
 #pragma nv_diagnostic pop
 
@@ -71,8 +74,8 @@ void map(Cuda::Lane& lane, std::int64_t n, T* out, F function, const In*... in) 
   const std::int64_t packs = Pack<T>::at(out) && (Pack<T>::at(in) && ...) ? n / Pack<T>::width : 0;
   const std::int64_t threads = std::max(packs, n - packs * Pack<T>::width);
   launch(lane, "map", &detail::map_kernel<T, F, In...>,
-         std::min<std::int64_t>((threads + cuda_block - 1) / cuda_block, 1 << 20), cuda_block, 0, packs, n, out,
-         function, in...);
+         std::min<std::int64_t>((threads + cuda_block - 1) / cuda_block, 1 << 20), cuda_block, 0,
+         packs, n, out, function, in...);
 }
 
 }  // namespace reef::inline v0::device

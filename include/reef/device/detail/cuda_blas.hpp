@@ -26,7 +26,7 @@ struct CudaProduct {
   Element factors = Element::float32;  // A and B
   Element target = Element::float32;   // D: as the factors, or what they are summed in
   std::uint32_t alignment = 4;         // of all addresses, in bytes
-  bool bias = false;                   // a vector of m, of D's element, is added to every column before D is rounded
+  bool bias = false;  // a vector of m, of D's element, is added to every column before D is rounded
 
   // NOLINTNEXTLINE(modernize-use-nullptr): the check takes its 0 for a pointer
   friend auto operator<=>(const CudaProduct&, const CudaProduct&) = default;
@@ -84,8 +84,8 @@ private:
     };
     if (s.bias) {
       constexpr cublasLtEpilogue_t adds = CUBLASLT_EPILOGUE_BIAS;
-      const cublasStatus_t status =
-          cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &adds, sizeof adds);
+      const cublasStatus_t status = cublasLtMatmulDescSetAttribute(
+          operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &adds, sizeof adds);
       possible = status != CUBLAS_STATUS_NOT_SUPPORTED;
       if (!possible) return;
       check(status, "cublasLtMatmulDescSetAttribute(EPILOGUE)");
@@ -123,8 +123,8 @@ private:
     }
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation, a, b, d, d, preference.value, 1,
-                                                                 &best, &found);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle, operation, a, b, d, d, preference.value, 1, &best, &found);
     if (s.bias && (status == CUBLAS_STATUS_NOT_SUPPORTED || found < 1)) {
       possible = false;
       return;
@@ -192,28 +192,31 @@ public:
   /// D = op(A) op(B), with bias (m) added to every column before it is rounded; or false and nothing, where cuBLASLt
   /// does not do that.
   template <real T>
-  [[nodiscard]] bool product_with_bias(CudaProduct shape, const T* a, const T* b, const T* bias, T* d) {
+  [[nodiscard]] bool product_with_bias(CudaProduct shape, const T* a, const T* b, const T* bias,
+                                       T* d) {
     shape.bias = true;
     const CudaProductPlan& plan = plan_of(described<T, T>(shape, a, b, d, bias));
     if (!plan.possible) return false;
     const void* const at = bias;
-    check_cublas(
-        cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at),
-        "cublasLtMatmulDescSetAttribute(BIAS_POINTER)", ordinal_);
+    check_cublas(cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                &at, sizeof at),
+                 "cublasLtMatmulDescSetAttribute(BIAS_POINTER)", ordinal_);
     multiply(plan, sum_t<T>(1), a, b, sum_t<T>(0), d);
     return true;
   }
 
 private:
   template <real T, class C>
-  static CudaProduct described(CudaProduct shape, const T* a, const T* b, const C* d, const T* bias) {
+  static CudaProduct described(CudaProduct shape, const T* a, const T* b, const C* d,
+                               const T* bias) {
     shape.factors = element_of<T>;
     shape.target = element_of<C>;
     shape.alignment = sizeof(T);
     // The kernels that feed tensor cores fastest read 16 bytes at once.
     if constexpr (std::is_same_v<T, Bfloat16>) {
-      const auto places = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
-                          reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
+      const auto places =
+          reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
+          reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
       if (places % 16 == 0) shape.alignment = 16;
     }
     return shape;

@@ -17,7 +17,8 @@ inline constexpr float attention_log2_e = 1.44269504088896340736F;
 /// out and lse of one tile of queries, in one pass over the keys: sums are scaled down whenever a larger score comes.
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
-    attention_forward_bf16_kernel(Bfloat16* out, float* lse, const Bfloat16* qkv, AttentionShape<float> shape) {
+    attention_forward_bf16_kernel(Bfloat16* out, float* lse, const Bfloat16* qkv,
+                                  AttentionShape<float> shape) {
 #if REEF_BF16_TENSOR_CORES
   using Tile = Bf16Tile<Head>;
   const bf16::Place at = bf16::here();
@@ -32,13 +33,13 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   const auto load = [&](int stage, std::int64_t k0) {
     Bfloat16* const keys = stages + 2 * stage * tile;
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0, shape.sequence,
-                                                   shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch, k0, shape.sequence,
-                                                   shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
+                                                   shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch,
+                                                   k0, shape.sequence, shape.head, depth);
   };
-  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0, shape.sequence, shape.head,
-                                            depth);
+  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
+                                            shape.sequence, shape.head, depth);
   load(0, 0);
 
   // Weights are powers of 2. Rows behind the sequence's end see its keys too; nothing of them is stored.
@@ -63,7 +64,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     for (int half = 0; half < 2; ++half) {
       const std::int64_t t = first + at.row + 8 * half;
       if (!seen) {
-        const int last = static_cast<int>(t - k0) - at.column;  // the last column of a Sum's that row t sees
+        const int last =
+            static_cast<int>(t - k0) - at.column;  // the last column of a Sum's that row t sees
 #pragma unroll
         for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
@@ -74,7 +76,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
       }
       float largest = m[half];
 #pragma unroll
-      for (const mma::Sum& x : score) largest = fmaxf(largest, fmaxf(x.part[2 * half], x.part[2 * half + 1]));
+      for (const mma::Sum& x : score)
+        largest = fmaxf(largest, fmaxf(x.part[2 * half], x.part[2 * half + 1]));
       largest = bf16::quad_max(largest);  // finite: key 0 comes first
       const float shift = -largest * scale;
       const float shrink = mma::exp2(m[half] * scale + shift);
@@ -87,7 +90,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
           float& x = score[s].part[2 * half + c];
           x = mma::exp2(x * scale + shift);
           added += x;
-          if constexpr (Drops) x *= attention_dropout(shape, rows.b, rows.h, t, k0 + s * 8 + at.column + c);
+          if constexpr (Drops)
+            x *= attention_dropout(shape, rows.b, rows.h, t, k0 + s * 8 + at.column + c);
         }
       }
       l[half] = l[half] * shrink + added;
@@ -107,16 +111,17 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
       lse[rows.statistics(shape) + t] = m[half] * shape.scale + logf(l[half]);
     }
   }
-  bf16::store_rows(out + rows.output(shape), shape.channels, first, shape.sequence, shape.head, sum, 1.0F / l[0],
-                   1.0F / l[1]);
+  bf16::store_rows(out + rows.output(shape), shape.channels, first, shape.sequence, shape.head, sum,
+                   1.0F / l[0], 1.0F / l[1]);
 #endif
 }
 
 /// dQ = scale dS K for one tile of queries, dS = P (drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
 template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
-    attention_backward_queries_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out, const Bfloat16* qkv,
-                                           const float* lse, const float* delta, AttentionShape<float> shape) {
+    attention_backward_queries_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out,
+                                           const Bfloat16* qkv, const float* lse,
+                                           const float* delta, AttentionShape<float> shape) {
 #if REEF_BF16_TENSOR_CORES
   using Tile = Bf16Tile<Head>;
   const bf16::Place at = bf16::here();
@@ -132,15 +137,15 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
   const auto load = [&](int stage, std::int64_t k0) {
     Bfloat16* const keys = stages + 2 * stage * tile;
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0, shape.sequence,
-                                                   shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch, k0, shape.sequence,
-                                                   shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
+                                                   shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch,
+                                                   k0, shape.sequence, shape.head, depth);
   };
-  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0, shape.sequence, shape.head,
-                                            depth);
-  bf16::load_rows<Tile::own, Tile::threads>(gradients, Tile::stride, d_out + rows.output(shape), shape.channels, q0,
+  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
                                             shape.sequence, shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(gradients, Tile::stride, d_out + rows.output(shape),
+                                            shape.channels, q0, shape.sequence, shape.head, depth);
   load(0, 0);
 
   const float scale = shape.scale * attention_log2_e;
@@ -172,7 +177,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     bf16::dot_rows<Tile>(score, query, keys, depth);
     bf16::dot_rows<Tile>(d_weight, gradient, keys + tile, depth);
     const bool seen = k0 + Tile::streamed <= first + 1;
-    const int last = static_cast<int>(first + at.row - k0) - at.column;  // the last column of a Sum's that `row` sees
+    const int last = static_cast<int>(first + at.row - k0) -
+                     at.column;  // the last column of a Sum's that `row` sees
 #pragma unroll
     for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
@@ -180,7 +186,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
         float& x = score[s].part[i];
         float d_x = d_weight[s].part[i];
         if constexpr (Drops) {
-          d_x *= attention_dropout(shape, rows.b, rows.h, first + at.row + i / 2 * 8, k0 + s * 8 + at.column + i % 2);
+          d_x *= attention_dropout(shape, rows.b, rows.h, first + at.row + i / 2 * 8,
+                                   k0 + s * 8 + at.column + i % 2);
         }
         x = mma::exp2(x * scale - row_lse[i / 2]) * (d_x - row_delta[i / 2]);
         if (!seen && s * 8 + i % 2 > last + i / 2 * 8) x = 0.0F;
@@ -188,16 +195,17 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     }
     bf16::add_weighted_rows<Tile>(sum, score, keys, depth);
   }
-  bf16::store_rows(d_qkv + rows.corner, rows.pitch, first, shape.sequence, shape.head, sum, shape.scale,
-                   shape.scale);
+  bf16::store_rows(d_qkv + rows.corner, rows.pitch, first, shape.sequence, shape.head, sum,
+                   shape.scale, shape.scale);
 #endif
 }
 
 /// dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from there on.
 template <int Head, bool Drops>
-REEF_HIDDEN __global__ void __launch_bounds__(128)
-    attention_backward_keys_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out, const Bfloat16* qkv, const float* lse,
-                                        const float* delta, AttentionShape<float> shape) {
+REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
+    attention_backward_keys_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out, const Bfloat16* qkv,
+                                        const float* lse, const float* delta,
+                                        AttentionShape<float> shape) {
 #if REEF_BF16_TENSOR_CORES
   using Tile = Bf16Tile<Head>;
   const bf16::Place at = bf16::here();
@@ -214,28 +222,27 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   const std::int64_t first = k0 + at.warp * Tile::side;
   const auto load = [&](int stage, std::int64_t q0) {
     Bfloat16* const queries = stages + 2 * stage * tile;
-    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0, shape.sequence,
-                                                   shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(queries + tile, Tile::stride, d_o, shape.channels, q0,
+    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
                                                    shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(
+        queries + tile, Tile::stride, d_o, shape.channels, q0, shape.sequence, shape.head, depth);
     const int i = static_cast<int>(threadIdx.x);
     if (i < 2 * Tile::streamed) {
       const std::int64_t t = q0 + i % Tile::streamed;
       const bool inside = t < shape.sequence;
       const float* const from = (i < Tile::streamed ? lse : delta) + rows.statistics(shape);
-      mma::copy_async<4>(statistics + 2 * stage * Tile::streamed + i, inside ? from + t : from, inside);
+      mma::copy_async<4>(statistics + 2 * stage * Tile::streamed + i, inside ? from + t : from,
+                         inside);
     }
   };
-  bf16::load_rows<Tile::own, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0, shape.sequence, shape.head,
-                                            depth);
-  bf16::load_rows<Tile::own, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0, shape.sequence, shape.head,
-                                            depth);
+  bf16::load_rows<Tile::own, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
+                                            shape.sequence, shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
+                                            shape.sequence, shape.head, depth);
   load(0, k0);
 
   // Queries behind the sequence's end are zeros, and so are their gradients and statistics: they add nothing.
   const float scale = shape.scale * attention_log2_e;
-  mma::Left key[Tile::depths];
-  mma::Left value[Tile::depths];
   mma::Sum d_key[Tile::channels] = {};
   mma::Sum d_value[Tile::channels] = {};
   int stage = 0;
@@ -243,19 +250,19 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     mma::wait_for_copies();
     __syncthreads();  // these are there, and the former have been read
     if (q0 + Tile::streamed < shape.sequence) load(1 - stage, q0 + Tile::streamed);
-    if (q0 == k0) {
-      bf16::load_own<Tile>(key, keys + at.warp * Tile::side * Tile::stride, depth);
-      bf16::load_own<Tile>(value, values + at.warp * Tile::side * Tile::stride, depth);
-    }
     if (q0 + Tile::streamed <= first) continue;  // all before what sees this warp's rows
     const Bfloat16* const queries = stages + 2 * stage * tile;
     const float* const lses = statistics + 2 * stage * Tile::streamed;
     mma::Sum score[Tile::columns];
     mma::Sum d_weight[Tile::columns];
-    bf16::dot_rows<Tile>(score, key, queries, depth);
-    bf16::dot_rows<Tile>(d_weight, value, queries + tile, depth);
+    mma::Left own[Tile::depths];  // loaded each time: the sums need the registers
+    bf16::load_own<Tile>(own, keys + at.warp * Tile::side * Tile::stride, depth);
+    bf16::dot_rows<Tile>(score, own, queries, depth);
+    bf16::load_own<Tile>(own, values + at.warp * Tile::side * Tile::stride, depth);
+    bf16::dot_rows<Tile>(d_weight, own, queries + tile, depth);
     const bool seen = first + Tile::side <= q0 + 1;  // all of them by all queries
-    const int sees = static_cast<int>(first + at.row - q0) - at.column;  // the first column of a Sum's that sees `row`
+    const int sees = static_cast<int>(first + at.row - q0) -
+                     at.column;  // the first column of a Sum's that sees `row`
 #pragma unroll
     for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
@@ -276,10 +283,10 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
     bf16::add_weighted_rows<Tile>(d_value, score, queries + tile, depth);
     bf16::add_weighted_rows<Tile>(d_key, d_weight, queries, depth);
   }
-  bf16::store_rows(d_qkv + rows.corner + shape.channels, rows.pitch, first, shape.sequence, shape.head, d_key,
-                   shape.scale, shape.scale);
-  bf16::store_rows(d_qkv + rows.corner + 2 * shape.channels, rows.pitch, first, shape.sequence, shape.head, d_value,
-                   1.0F, 1.0F);
+  bf16::store_rows(d_qkv + rows.corner + shape.channels, rows.pitch, first, shape.sequence,
+                   shape.head, d_key, shape.scale, shape.scale);
+  bf16::store_rows(d_qkv + rows.corner + 2 * shape.channels, rows.pitch, first, shape.sequence,
+                   shape.head, d_value, 1.0F, 1.0F);
 #endif
 }
 

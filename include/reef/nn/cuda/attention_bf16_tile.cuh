@@ -10,13 +10,17 @@
 
 namespace reef::inline v0::nn::cuda {
 
-/// A block of bf16 attention on tensor cores: 4 warps, each responsible for 16 of the block's own rows, against `streamed` rows of the other side at a time, of which the next are on their way meanwhile. Products of bf16
-/// are summed in fp32 in registers; weights and their gradients are rounded to bf16 before they are multiplied.
+/// A block of bf16 attention on tensor cores: 4 warps, each responsible for 16 of the block's own
+/// rows, against `streamed` rows of the other side at a time, of which the next are on their way
+/// meanwhile. Products of bf16 are summed in fp32 in registers; weights and their gradients are
+/// rounded to bf16 before they are multiplied.
 ///
-/// | memory | own rows of bf16, then two stages of streamed ones, of two kinds each, then of what each kernel asks for |
-/// | stride | of rows: a multiple of 16 bytes and of no more, so that eight rows lie in eight groups of banks          |
+/// | memory | own rows of bf16, then two stages of streamed ones, of two kinds each, then floats      |
+/// | stride | of rows: a multiple of 16 bytes and of no more, so that eight rows lie in eight         |
+/// |        | groups of banks                                                                         |
 ///
-/// Source: Dao, FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2; here each gradient has a pass of its own.
+/// Source: Dao, FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2; here each gradient has a pass
+/// of its own, so that each sum has one owner.
 template <int Head>
 struct Bf16Tile {
   static constexpr int warps = 4;
@@ -53,16 +57,19 @@ __device__ __forceinline__ Place here() {
 /// Starts to load rows first, first + 1, ... of a head to shared memory, `depth` channels each, a multiple of 16 from
 /// head on; zeros behind the head and behind the sequence's end. By 16 bytes where rows lie so.
 template <int Rows, int Threads>
-__device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat16* from, std::int64_t pitch,
-                                          std::int64_t first, std::int64_t sequence, int head, int depth) {
-  const bool whole = head % 8 == 0 && pitch % 8 == 0 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
+__device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat16* from,
+                                          std::int64_t pitch, std::int64_t first,
+                                          std::int64_t sequence, int head, int depth) {
+  const bool whole =
+      head % 8 == 0 && pitch % 8 == 0 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0;
   if (whole) {
     const int pieces = depth / 8;
     for (int i = static_cast<int>(threadIdx.x); i < Rows * pieces; i += Threads) {
       const int row = i / pieces;
       const int c = i % pieces * 8;
       const bool inside = first + row < sequence && c < head;
-      mma::copy_async<16>(to + row * stride + c, inside ? from + (first + row) * pitch + c : from, inside);
+      mma::copy_async<16>(to + row * stride + c, inside ? from + (first + row) * pitch + c : from,
+                          inside);
     }
     return;
   }
@@ -76,7 +83,8 @@ __device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat
 
 /// A warp's own rows as factors, of `depth` channels.
 template <class Tile>
-__device__ __forceinline__ void load_own(mma::Left (&factors)[Tile::depths], const Bfloat16* own, int depth) {
+__device__ __forceinline__ void load_own(mma::Left (&factors)[Tile::depths], const Bfloat16* own,
+                                         int depth) {
 #pragma unroll
   for (int d = 0; d < Tile::depths; ++d) {
     if (d * Tile::side < depth) factors[d] = mma::load_left(own + d * Tile::side, Tile::stride);
@@ -85,7 +93,8 @@ __device__ __forceinline__ void load_own(mma::Left (&factors)[Tile::depths], con
 
 /// scores = own rows times the streamed rows, transposed.
 template <class Tile>
-__device__ __forceinline__ void dot_rows(mma::Sum (&scores)[Tile::columns], const mma::Left (&own)[Tile::depths],
+__device__ __forceinline__ void dot_rows(mma::Sum (&scores)[Tile::columns],
+                                         const mma::Left (&own)[Tile::depths],
                                          const Bfloat16* streamed, int depth) {
 #pragma unroll
   for (mma::Sum& score : scores) score = {};
@@ -95,7 +104,8 @@ __device__ __forceinline__ void dot_rows(mma::Sum (&scores)[Tile::columns], cons
 #pragma unroll
     for (int s = 0; s < Tile::columns; s += 2) {
       mma::Right rows[2];
-      mma::load_rights_of_rows(rows, streamed + s * 8 * Tile::stride + d * Tile::side, Tile::stride);
+      mma::load_rights_of_rows(rows, streamed + s * 8 * Tile::stride + d * Tile::side,
+                               Tile::stride);
       mma::multiply_add(scores[s], own[d], rows[0]);
       mma::multiply_add(scores[s + 1], own[d], rows[1]);
     }
@@ -111,8 +121,8 @@ __device__ __forceinline__ mma::Left rounded(const mma::Sum& first, const mma::S
 /// sum += weights, rounded, times the streamed rows.
 template <class Tile>
 __device__ __forceinline__ void add_weighted_rows(mma::Sum (&sum)[Tile::channels],
-                                                  const mma::Sum (&weights)[Tile::columns], const Bfloat16* streamed,
-                                                  int depth) {
+                                                  const mma::Sum (&weights)[Tile::columns],
+                                                  const Bfloat16* streamed, int depth) {
 #pragma unroll
   for (int s = 0; s < Tile::columns; s += 2) {
     const mma::Left left = rounded(weights[s], weights[s + 1]);
@@ -129,11 +139,13 @@ __device__ __forceinline__ void add_weighted_rows(mma::Sum (&sum)[Tile::channels
 
 /// Rows first, first + 1, ... of a head = 16 rows of sums times a factor for each of this thread's two, rounded.
 template <int Channels>
-__device__ __forceinline__ void store_rows(Bfloat16* to, std::int64_t pitch, std::int64_t first, std::int64_t sequence,
-                                           int head, const mma::Sum (&sum)[Channels], float factor,
+__device__ __forceinline__ void store_rows(Bfloat16* to, std::int64_t pitch, std::int64_t first,
+                                           std::int64_t sequence, int head,
+                                           const mma::Sum (&sum)[Channels], float factor,
                                            float second_factor) {
   const Place at = here();
-  const bool whole = head % 2 == 0 && pitch % 2 == 0 && reinterpret_cast<std::uintptr_t>(to) % 4 == 0;
+  const bool whole =
+      head % 2 == 0 && pitch % 2 == 0 && reinterpret_cast<std::uintptr_t>(to) % 4 == 0;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = first + at.row + 8 * half;

@@ -59,14 +59,17 @@ struct AttentionTile {
   static constexpr int width = device::Pack<E>::width;
   static constexpr int weight_stride = streamed + width;
 
-  __host__ __device__ static constexpr int row_stride(int head) { return ((head + width - 1) / width | 1) * width; }
+  __host__ __device__ static constexpr int row_stride(int head) {
+    return ((head + width - 1) / width | 1) * width;
+  }
 
   /// Bytes of `own_tiles` own tiles, a streamed tile and the weights between them.
   static constexpr std::size_t shared_bytes(int head, int own_tiles) {
     return sizeof(E) * static_cast<std::size_t>((own_tiles * own + streamed) * row_stride(head) +
                                                 own * weight_stride);
   }
-  static_assert(channels_each % width == 0 && streamed % width == 0 && shared_bytes(Head, 2) <= 64 * 1024);
+  static_assert(channels_each % width == 0 && streamed % width == 0 &&
+                shared_bytes(Head, 2) <= 64 * 1024);
 };
 
 /// What a block works on: head h of sample b, its own rows from `first` on.
@@ -148,13 +151,15 @@ __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* o
 #pragma unroll
     for (int i = 0; i < Own; ++i) left[i] = Pack<E>::load(own + (y + 16 * i) * stride + d);
 #pragma unroll
-    for (int j = 0; j < Streamed; ++j) right[j] = Pack<E>::load(streamed + (x + 16 * j) * stride + d);
+    for (int j = 0; j < Streamed; ++j)
+      right[j] = Pack<E>::load(streamed + (x + 16 * j) * stride + d);
 #pragma unroll
     for (int e = 0; e < Pack<E>::width; ++e) {
 #pragma unroll
       for (int i = 0; i < Own; ++i) {
 #pragma unroll
-        for (int j = 0; j < Streamed; ++j) product[i][j] += left[i].element[e] * right[j].element[e];
+        for (int j = 0; j < Streamed; ++j)
+          product[i][j] += left[i].element[e] * right[j].element[e];
       }
     }
   }
@@ -178,7 +183,8 @@ __device__ __forceinline__ void add_weighted_rows(E (&sum)[Own][Channels], const
   for (int first = 0; first < rows; first += width) {
     Pack<E> weight[Own];
 #pragma unroll
-    for (int i = 0; i < Own; ++i) weight[i] = Pack<E>::load(weights + (y + 16 * i) * weight_stride + first);
+    for (int i = 0; i < Own; ++i)
+      weight[i] = Pack<E>::load(weights + (y + 16 * i) * weight_stride + first);
 #pragma unroll
     for (int s = 0; s < width; ++s) {
 #pragma unroll

@@ -19,13 +19,16 @@ inline constexpr int cross_entropy_fold = 1024;  // threads of the one block tha
 /// function(v, x[v]) for every v of [0, V), ascending in each thread of the block; by 16 bytes where `packed`, which the
 /// row then consists of.
 template <class T, class F>
-__device__ __forceinline__ void for_each_logit(const T* x, std::int64_t V, bool packed, const F& function) {
+__device__ __forceinline__ void for_each_logit(const T* x, std::int64_t V, bool packed,
+                                               const F& function) {
   using device::Pack;
   if (!packed) {
-    for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) function(v, Pack<T>{{x[v]}}, 1);
+    for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block)
+      function(v, Pack<T>{{x[v]}}, 1);
     return;
   }
-  for (std::int64_t v = threadIdx.x * Pack<T>::width; v < V; v += device::cuda_block * Pack<T>::width) {
+  for (std::int64_t v = threadIdx.x * Pack<T>::width; v < V;
+       v += device::cuda_block * Pack<T>::width) {
     function(v, Pack<T>::load(x + v), Pack<T>::width);
   }
 }
@@ -108,27 +111,29 @@ REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     cross_entropy_backward_kernel(T* d_logits, const sum_t<T>* scale, const T* logits,
-                                  const sum_t<T>* lse, const std::int32_t* targets,
-                                  std::int64_t V, bool packed) {
+                                  const sum_t<T>* lse, const std::int32_t* targets, std::int64_t V,
+                                  bool packed) {
   using E = sum_t<T>;
   const std::int64_t row = blockIdx.x;
   const std::int64_t target = targets[row];
   const E factor = *scale;
   const E total = lse[row];
   T* const d_x = d_logits + row * V;
-  for_each_logit(logits + row * V, V, packed, [&](std::int64_t v, const device::Pack<T>& pack, int width) {
-    device::Pack<T> gradient;
+  for_each_logit(
+      logits + row * V, V, packed, [&](std::int64_t v, const device::Pack<T>& pack, int width) {
+        device::Pack<T> gradient;
 #pragma unroll
-    for (int e = 0; e < device::Pack<T>::width; ++e) {
-      const E probability = exp(static_cast<E>(pack.element[e]) - total);
-      gradient.element[e] = T(target < 0 ? E(0) : (probability - (v + e == target ? E(1) : E(0))) * factor);
-    }
-    if (width == 1) {
-      d_x[v] = gradient.element[0];
-    } else {
-      gradient.store(d_x + v);
-    }
-  });
+        for (int e = 0; e < device::Pack<T>::width; ++e) {
+          const E probability = exp(static_cast<E>(pack.element[e]) - total);
+          gradient.element[e] =
+              T(target < 0 ? E(0) : (probability - (v + e == target ? E(1) : E(0))) * factor);
+        }
+        if (width == 1) {
+          d_x[v] = gradient.element[0];
+        } else {
+          gradient.store(d_x + v);
+        }
+      });
 }
 
 /// The loss of Kernels<device::Cuda>.
@@ -144,7 +149,8 @@ struct CrossEntropyKernels {
                                     std::int64_t V, void* workspace) {
     auto* losses = static_cast<double*>(workspace);  // (R)
     device::launch(lane, "cross_entropy_forward (rows)", &cross_entropy_rows_kernel<T>, R,
-                   device::cuda_block, 0, lse, losses, logits, targets, V, packed_logits(logits, V));
+                   device::cuda_block, 0, lse, losses, logits, targets, V,
+                   packed_logits(logits, V));
     device::launch(lane, "cross_entropy_forward (mean)", &cross_entropy_mean_kernel<sum_t<T>>, 1,
                    cross_entropy_fold, 0, loss, losses, targets, R);
   }

@@ -68,7 +68,9 @@ struct Dropout {
     sample_key.sample += static_cast<std::uint64_t>(i / per_sample);
     return in * dropout_factor(sample_key, i % per_sample, rate, scale);
   }
-  __device__ sum_t<T> operator()(std::int64_t i, T in, T former) const { return former + (*this)(i, in); }
+  __device__ sum_t<T> operator()(std::int64_t i, T in, T former) const {
+    return former + (*this)(i, in);
+  }
 };
 
 /// What Kernels<device::Cuda> does element by element, in sum_t<T>.

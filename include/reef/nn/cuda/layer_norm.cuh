@@ -20,7 +20,8 @@ inline constexpr int layer_norm_rows =
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     layer_norm_forward_kernel(T* out, sum_t<T>* mean, sum_t<T>* rstd, const T* in, const T* weight,
-                              const T* bias, std::int64_t R, std::int64_t C, sum_t<T> epsilon, bool packed) {
+                              const T* bias, std::int64_t R, std::int64_t C, sum_t<T> epsilon,
+                              bool packed) {
   using E = sum_t<T>;
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
@@ -93,7 +94,8 @@ REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     device::Pack<T> result;
     if (accumulate) result = load_channels(dx + c, width);
     for_each_element<T>(width, [&](int e) {
-      const E d = s * (gradient.element[e] * w.element[e] - mean_g - (value.element[e] - m) * s * mean_gh);
+      const E d =
+          s * (gradient.element[e] * w.element[e] - mean_g - (value.element[e] - m) * s * mean_gh);
       result.element[e] = T(accumulate ? result.element[e] + d : d);
     });
     store_channels(dx + c, result, width);
@@ -112,7 +114,8 @@ template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
     layer_norm_backward_parts_kernel(sum_t<T>* partial, const T* d_out, const T* in,
                                      const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
-                                     std::int64_t C, std::int64_t part_rows, std::int64_t parts, bool packed) {
+                                     std::int64_t C, std::int64_t part_rows, std::int64_t parts,
+                                     bool packed) {
   using E = sum_t<T>;
   using device::Pack;
   __shared__ E strands[8][device::cuda_warp * Pack<T>::width + 1];
@@ -147,7 +150,7 @@ REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
       }
     }
   }
-  const auto fold = [&](E (&sums)[Pack<T>::width], std::int64_t to) {
+  const auto fold = [&](E(&sums)[Pack<T>::width], std::int64_t to) {
     __syncthreads();  // the former sums have been read
     for_each_element<T>(width, [&](int e) { strands[y][x + e] = sums[e]; });
     __syncthreads();

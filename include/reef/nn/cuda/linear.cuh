@@ -92,8 +92,9 @@ void column_sums(device::Cuda::Lane& lane, sum_t<T>* out, const T* in, std::int6
                                    std::int64_t part_rows, std::int64_t parts, bool add) {
     const bool packed = packed_rows<From>(columns, from);
     const std::int64_t tile = device::cuda_warp * (packed ? device::Pack<From>::width : 1);
-    device::launch(lane, "column_sums", &column_sums_kernel<From>, (columns + tile - 1) / tile * parts,
-                   8 * device::cuda_warp, 0, target, from, count, columns, part_rows, add, packed);
+    device::launch(lane, "column_sums", &column_sums_kernel<From>,
+                   (columns + tile - 1) / tile * parts, 8 * device::cuda_warp, 0, target, from,
+                   count, columns, part_rows, add, packed);
   };
   if (split.parts == 1) return sum(out, in, rows, rows, 1, accumulate);
   E* const partial = static_cast<E*>(lane.blas().workspace());  // (parts, N)
@@ -119,10 +120,12 @@ struct LinearKernels {
     using E = sum_t<T>;
     const std::int64_t ldw = tw == Transpose::no ? N : K;
     if (bias != nullptr && R > 0 && N > 0 && K > 0 &&
-        lane.blas().product_with_bias({tw == Transpose::yes, false, N, R, K, ldw, K, N}, w, in, bias, out)) {
+        lane.blas().product_with_bias({tw == Transpose::yes, false, N, R, K, ldw, K, N}, w, in,
+                                      bias, out)) {
       return;
     }
-    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, E(1), in, K, w, ldw, E(0), out, N, workspace);
+    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, E(1), in, K, w, ldw, E(0), out, N,
+                      workspace);
     if (bias != nullptr) device::for_each_index(lane, R * N, AddBias<T>{out, bias, N});
   }
 

@@ -50,11 +50,12 @@ __device__ __forceinline__ float exp2(float x) {
 
 /// sum += left right.
 __device__ __forceinline__ void multiply_add(Sum& sum, const Left& left, const Right& right) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(sum.part[0]), "+f"(sum.part[1]), "+f"(sum.part[2]), "+f"(sum.part[3])
-      : "r"(left.part[0]), "r"(left.part[1]), "r"(left.part[2]), "r"(left.part[3]), "r"(right.part[0]),
-        "r"(right.part[1]));
+      : "r"(left.part[0]), "r"(left.part[1]), "r"(left.part[2]), "r"(left.part[3]),
+        "r"(right.part[0]), "r"(right.part[1]));
 }
 
 __device__ __forceinline__ unsigned shared_address(const void* at) {
@@ -73,19 +74,23 @@ __device__ __forceinline__ Left load_left(const Bfloat16* at, int stride) {
 }
 
 /// The transpose of 16 x 16 at `at`, as two factors: of rows 0 to 7, and of 8 to 15.
-__device__ __forceinline__ void load_rights_of_rows(Right (&right)[2], const Bfloat16* at, int stride) {
+__device__ __forceinline__ void load_rights_of_rows(Right (&right)[2], const Bfloat16* at,
+                                                    int stride) {
   const Bfloat16* const row = at + (lane() / 16 * 8 + lane() % 8) * stride + lane() / 8 % 2 * 8;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(right[0].part[0]), "=r"(right[0].part[1]), "=r"(right[1].part[0]), "=r"(right[1].part[1])
+               : "=r"(right[0].part[0]), "=r"(right[0].part[1]), "=r"(right[1].part[0]),
+                 "=r"(right[1].part[1])
                : "r"(shared_address(row))
                : "memory");
 }
 
 /// 16 x 16 at `at`, as two factors: of columns 0 to 7, and of 8 to 15.
-__device__ __forceinline__ void load_rights_of_columns(Right (&right)[2], const Bfloat16* at, int stride) {
+__device__ __forceinline__ void load_rights_of_columns(Right (&right)[2], const Bfloat16* at,
+                                                       int stride) {
   const Bfloat16* const row = at + lane() % 16 * stride + lane() / 16 * 8;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(right[0].part[0]), "=r"(right[0].part[1]), "=r"(right[1].part[0]), "=r"(right[1].part[1])
+               : "=r"(right[0].part[0]), "=r"(right[0].part[1]), "=r"(right[1].part[0]),
+                 "=r"(right[1].part[1])
                : "r"(shared_address(row))
                : "memory");
 }
@@ -95,18 +100,20 @@ template <int Bytes>
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
   static_assert(Bytes == 4 || Bytes == 16);
   if constexpr (Bytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-                 "r"(inside ? Bytes : 0)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(inside ? Bytes : 0)
                  : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
-                 "r"(inside ? Bytes : 0)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(inside ? Bytes : 0)
                  : "memory");
   }
 }
 
 /// Until all copies that this thread has started are there.
-__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
 
 #else
 
@@ -118,7 +125,8 @@ struct Factors {
 };
 
 inline float half_of(Pair both, int which) {
-  return __builtin_bit_cast(float, which == 0 ? both << 16 : both & 0xffff0000U);  // bf16 is a float's first half
+  return __builtin_bit_cast(
+      float, which == 0 ? both << 16 : both & 0xffff0000U);  // bf16 is a float's first half
 }
 
 inline void multiply_add(Sum& sum, const Left& left, const Right& right) {
@@ -144,7 +152,8 @@ inline Pair pair_at(const Bfloat16* at, int distance) {
 
 inline Left load_left(const Bfloat16* at, int stride) {
   const Bfloat16* const mine = at + lane() / 4 * stride + lane() % 4 * 2;
-  return {pair_at(mine, 1), pair_at(mine + 8 * stride, 1), pair_at(mine + 8, 1), pair_at(mine + 8 * stride + 8, 1)};
+  return {pair_at(mine, 1), pair_at(mine + 8 * stride, 1), pair_at(mine + 8, 1),
+          pair_at(mine + 8 * stride + 8, 1)};
 }
 
 inline void load_rights_of_rows(Right (&right)[2], const Bfloat16* at, int stride) {
