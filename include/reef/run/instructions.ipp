@@ -183,6 +183,9 @@ REEF_INLINE int add_micro_batches(StepBuilder& builder) {
     batch.inputs.set(values_of(storages.tensors, dag.inputs));
     batch.loss_weight.front() = {storages.loss_weight, 0};
   }
+  for (int j = first; plan.adapts && builder.trains() && !fills && j < first + count; ++j) {
+    program.add(kinds::number, Lane::compute, -1, j);
+  }
   return first;
 }
 

@@ -124,11 +124,11 @@ run::Topology Trainer<Policies...>::topology_of(const Options& options, int rank
                       "  fix: serial = false; one stage is the reference.");
   }
   if constexpr (overlapping) {
-    if (given.stages > 1 && options.accumulation.adapts) {
+    if (given.stages > 1 && options.accumulation.order == Accumulation::Order::shared) {
       throw OptionError(
-          "reef::Trainer: the topology has ", given.stages, " stages, but accumulation adapts.\n"
-          "  why: each stage would take another number of micro-batches.\n"
-          "  fix: stages = 1, or accumulation of a fixed count.");
+          "reef::Trainer: the topology has ", given.stages, " stages, but accumulation has a shared order.\n"
+          "  why: each stage would ask for numbers of its own, of other micro-batches.\n"
+          "  fix: Accumulation::adaptive() in the order of each replica, or stages = 1.");
     }
   }
   return given;
@@ -213,6 +213,11 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
   detail::hooks::plan<Compress>(plan, options.compress);
+  if (plan.adapts && plan.topology.stages > 1 && plan.timetables.barrier) {
+    throw OptionError("reef::Trainer: accumulation adapts, but the pipeline has a barrier behind all forwards.\n"
+                      "  why: the barrier waits in the queue of what the optimizer sends, so no phase would take more.\n"
+                      "  fix: a pipeline without it, as pipeline::OneFOneB, or accumulation of a fixed count.");
+  }
   if (plan.weight_versions.within_a_step() && Swap::offloads_to_host) {
     throw OptionError("reef::Trainer: this pipeline updates within a step, but this swap policy has one version of the "
                       "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
