@@ -54,7 +54,7 @@ public:
 
   Simulation run() {
     for (std::size_t task = 0; task < tasks_.size(); ++task) {
-      if (tasks_[task].waits == 0 && tasks_[task].loop == no_loop) push(0, Event::start, task);
+      if (tasks_[task].waits == 0 && tasks_[task].loop == no_loop) start(task);
     }
     for (std::size_t loop = 0; loop < loops_.size(); ++loop) {
       if (loops_[loop].waits == 0) push(0, Event::ask, loop);
@@ -63,7 +63,7 @@ public:
       const Event event = events_.top();
       events_.pop();
       now_ = event.time;
-      if (event.what == Event::start) begin(event.subject);
+      if (event.what == Event::start || event.what == Event::agree) begin(event.subject);
       if (event.what == Event::leave) depart(event.subject);
       if (event.what == Event::reach) reach(event.subject);
       if (event.what == Event::arrive) arrive(event.subject);
@@ -131,9 +131,9 @@ private:
     int iteration = 0;    ///< of the loop, in a body
     bool is_there = false;
   };
-  // What ends when a loop asks has ended before, and what starts when a message leaves has started.
+  // What ends when a loop asks, or ranks agree about one, has ended before, and what starts when a message leaves has started.
   struct Event {
-    enum What : std::uint8_t { reach, arrive, sent, end, start, leave, ask };
+    enum What : std::uint8_t { reach, arrive, sent, end, start, leave, agree, ask };
     Seconds time;
     std::uint64_t order;
     What what;
@@ -216,6 +216,8 @@ private:
     }
     return entry->second;
   }
+
+  void start(std::size_t task) { push(now_, tasks_[task].agrees == no_loop ? Event::start : Event::agree, task); }
 
   void push(Seconds time, Event::What what, std::size_t subject) {
     events_.push({time, order_++, what, subject});
@@ -340,7 +342,7 @@ private:
       const std::uint32_t loop = tasks_[task].loop;
       if (--(loop == no_loop ? tasks_[task].waits : loops_[loop].waits) > 0) continue;
       if (loop == no_loop) {
-        push(now_, Event::start, task);
+        start(task);
       } else {
         push(now_, Event::ask, loop);
       }
@@ -349,7 +351,7 @@ private:
 
   void release_in_iteration(const std::vector<std::size_t>& waiting) {
     for (const std::size_t task : waiting) {
-      if (--tasks_[task].waits == 0) push(now_, Event::start, task);
+      if (--tasks_[task].waits == 0) start(task);
     }
   }
 
@@ -398,7 +400,7 @@ private:
         const Transfer& transfer = transfers_[in_iteration(any, loop.iterations)];
         if (transfer.sender == task || !transfer.is_there) ++tasks_[task].messages;
       }
-      if (tasks_[task].waits == 0) push(now_, Event::start, task);
+      if (tasks_[task].waits == 0) start(task);
     }
   }
 
