@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -45,6 +46,12 @@ std::string refusal(const std::vector<Program>& programs) {
 
 void expect_words(const std::string& text, const std::vector<std::string>& words) {
   for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
+}
+
+Group all_of(int ranks) {
+  Group group{"all", {}};
+  for (int rank = 0; rank < ranks; ++rank) group.members.push_back(rank);
+  return group;
 }
 
 /// What `ranks` ranks agree by.
@@ -121,6 +128,16 @@ TEST(SharedLoop, is_refused_where_ranks_would_not_come_to_one_number_of_iteratio
           {"rank 1", "exchanges messages in Receive", "no other rank knows", "share it"});
   refused([](auto& all) { all[1].repeats[0].first_agree = 2; }, {"agrees in 2 and", "before the body"});
   refused([](auto& all) { all[1].repeats[0].agree = 1; }, {"agrees in 1 and 1"});
+  refused([](auto& all) { named(all[1], "Agree").lane = Lane::reduce; }, {"channel that another lane uses too"});
+  refused(
+      [](auto& all) {
+        Instruction& agree = named(all[1], "Agree");
+        agree.lane = Lane::reduce;
+        for (auto* messages : {&agree.sends, &agree.receives}) {
+          for (auto& m : *messages) m.channel = 1001;
+        }
+      },
+      {"agrees in Agree", "both on one lane"});
   refused([](auto& all) { named(all[1], "Agree").sends.pop_back(); }, {"no exchange with all that share"});
   refused([](auto& all) { all[0].round[all[0].repeats[0].agree].receives.pop_back(); }, {"no exchange with all that share"});
   refused(
@@ -155,6 +172,21 @@ TEST(SharedLoop, is_refused_where_ranks_would_not_come_to_one_number_of_iteratio
         for (Program& program : all) std::erase_if(named(program, "Agree").sends, [](auto& m) { return m.peer == 2; });
       },
       {"no exchange with all"});
+}
+
+TEST(SharedLoop, is_refused_where_one_rank_of_a_collective_is_in_no_loop) {
+  auto all = all_passing(3);
+  for (Program& program : all) {
+    for (Instruction& i : program.round) {
+      if (i.kind == "Agree") i.collective = std::make_shared<const schedule::Collective>(schedule::Collective{all_of(3), {}});
+      if (!i.is_posted()) continue;
+      i.completion = Completion::held;
+      i.sends = i.receives = {};
+    }
+  }
+  EXPECT_EQ(refusal(all), "");
+  all[2].repeats.clear();
+  expect_words(refusal(all), {"Agree", "in a loop that the other does not share"});
 }
 
 TEST(SharedLoop, is_refused_where_a_body_waits_for_what_no_body_gives) {
@@ -269,22 +301,26 @@ private:
     std::vector<Instruction>& round = w.program.round;
     const auto& [before, body, after] = sections_[static_cast<std::size_t>(rank)];
     w.program.add("Until", Lane::update).accumulates = {{below(storages), 0}};
-    round.insert(round.end(), before.begin(), before.end());
     Repeat repeat;
-    repeat.until = below(round.size());
-    if (round[repeat.until].is_posted()) repeat.until = 0;
-    repeat.max = max;
-    const auto agree = [&] {
-      round.push_back(agreement(rank, ranks_));
+    const auto agree = [&](std::uint32_t channel) {
+      round.push_back(agreement(rank, ranks_, channel));
+      if (collective_) round.back().collective = std::make_shared<const schedule::Collective>(schedule::Collective{all_of(ranks_), {}});
       round.back().lane = rank % 2 == 0 ? Lane::send : Lane::reduce;
       if (below(2) == 0) round.back().accumulates = {{below(storages), 0}};
       return static_cast<std::uint32_t>(round.size() - 1);
     };
-    repeat.first_agree = agree();
-    repeat.begin = repeat.first_agree + 1;
-    const std::size_t place = below(body.size() + 1);
+    std::size_t place = below(before.size() + 1);
+    for (std::size_t i = 0; i <= before.size(); ++i) {
+      if (i == place) repeat.first_agree = agree(1000);
+      if (i < before.size()) round.push_back(before[i]);
+    }
+    repeat.until = below(round.size());
+    if (round[repeat.until].is_posted() || repeat.until == repeat.first_agree) repeat.until = 0;
+    repeat.max = max;
+    repeat.begin = static_cast<std::uint32_t>(round.size());
+    place = below(body.size() + 1);
     for (std::size_t i = 0; i <= body.size(); ++i) {
-      if (i == place) repeat.agree = agree();
+      if (i == place) repeat.agree = agree(1001);
       if (i < body.size()) round.push_back(body[i]);
     }
     Instruction& close = w.program.add("Close", Lane::compute);
@@ -299,6 +335,7 @@ private:
   std::uint64_t seed_;
   std::uint64_t draw_ = 0;
   int ranks_;
+  bool collective_ = below(2) == 0;  ///< that is how they agree
   std::vector<std::array<std::vector<Instruction>, 3>> sections_{};
 };
 
@@ -307,7 +344,8 @@ private:
 std::pair<Program, Dependencies> unrolled(const Program& looped, int iterations) {
   const Repeat& repeat = looped.repeats[0];
   const Dependencies waits = schedule::derive(looped, schedule::place(looped));
-  const std::uint32_t done = repeat.max == 0 ? repeat.until : Repeat::alone;  // that the last agreement waits for
+  // What the last agreement waits for. Of none it would be the first, which may come ahead: then there is an iteration.
+  const std::uint32_t done = repeat.max == 0 && iterations > 0 ? repeat.until : Repeat::alone;
   Program result;
   result.rank = looped.rank;
   Dependencies all;
@@ -331,16 +369,31 @@ std::pair<Program, Dependencies> unrolled(const Program& looped, int iterations)
     for (const schedule::Precedence& order : schedule::precedences(looped, waits)) {
       if (!in_body && !order.previous_round && order.to == i && order.from + 1 == repeat.end) before.insert(gate);
     }
-    if (last && done != Repeat::alone && (i == repeat.agree || i == repeat.first_agree)) before.insert(now[done]);
+    if (last && done != Repeat::alone && i == repeat.agree) before.insert(now[done]);
     Instruction own = looped.round[i];
     own.reads = own.writes = own.accumulates = {};
     now[i] = add(std::move(own), before);
   };
-  for (std::uint32_t i = 0; i < repeat.begin; ++i) copy(i, iterations == 0);
+  for (std::uint32_t i = 0; i < repeat.begin; ++i) copy(i, false);
   std::set<std::uint32_t> ahead;
+  const std::function<void(std::uint32_t)> add_start = [&](std::uint32_t posted) {  // what that waits for
+    for (const schedule::Dependency& wait : waits[posted]) {
+      if (!wait.previous_round) ahead.insert(now[wait.instruction]);
+    }
+    for (std::uint32_t i = posted; i-- > 0;) {
+      if (looped.round[i].lane != looped.round[posted].lane) continue;
+      if (looped.round[i].is_posted()) return add_start(i);
+      ahead.insert(now[i]);
+      return;
+    }
+  };
   for (const schedule::Precedence& order : schedule::precedences(looped, waits)) {
-    if (order.to != repeat.begin || order.in_iteration || order.at_start || order.previous_round) continue;
-    ahead.insert(now[order.from]);
+    if (order.to != repeat.begin || order.in_iteration || order.previous_round) continue;
+    if (order.at_start) {
+      add_start(order.from);
+    } else {
+      ahead.insert(now[order.from]);
+    }
   }
   for (int n = 0; n <= iterations; ++n) {
     if (n == iterations && done != Repeat::alone) ahead.insert(now[done]);
@@ -385,7 +438,8 @@ TEST(SharedLoop, is_proved_for_any_number_of_iterations_by_one) {
     if (!found.empty()) continue;
     for (const int iterations : {0, 2, 3}) {
       EXPECT_FALSE(deadlocks(programs, iterations)) << iterations << " iterations";
-      const World world = World::uniform(static_cast<int>(programs.size()), {}, Link{0.1, 640});
+      World world = World::uniform(static_cast<int>(programs.size()), {}, Link{0.1, 640});
+      for (std::size_t link = 0; link < world.links.size(); ++link) world.links[link].latency = 0.1 + 0.7 * static_cast<double>((seed + 5 * link) % 9);
       const schedule::TripCounts counts(programs.size(), {iterations});
       EXPECT_EQ(simulate(programs, world, 2, counts).trip_counts, counts);
     }

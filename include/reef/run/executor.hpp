@@ -123,6 +123,9 @@ public:
       if (loop == schedule::no_loop || order.in_iteration || order.at_start) continue;
       loops_[loop].waits.push_back(wait_for({order.from, order.previous_round}, false));
     }
+    for (Loop& loop : loops_) {
+      if (loop.repeat->is_shared()) loop.waits.push_back(wait_for({loop.repeat->first_agree, false}, false));
+    }
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       for (const schedule::Dependency& on : dependencies[i]) {
         const bool in_iteration = steps_[i].loop != schedule::no_loop && !on.previous_round &&

@@ -54,9 +54,6 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
     last[lane] = {i, false};
     for (const Dependency wait : dependencies[i]) order(wait, i, false);
   }
-  for (const Repeat& repeat : program.repeats) {
-    if (repeat.is_shared()) result.push_back({repeat.first_agree, repeat.begin});
-  }
   return result;
 }
 

@@ -158,6 +158,8 @@ REEF_INLINE void StructureChecker::check_shared(const Repeat& repeat, std::span<
             repeat, "agrees in ", agree.text(),
             ", which is no exchange with all that share the loop.\n"
             "  fix: one that is held, with messages to and from each of them, before the body and in it the same");
+    require(agree.lane == program_.round[before].lane, repeat, "agrees in ", agree.text(), ", and before on lane ",
+            name_of(program_.round[before].lane), ".\n  fix: both on one lane");
   }
   for (const Instruction& instruction : body) {
     for (const auto* messages : {&instruction.sends, &instruction.receives}) {
