@@ -15,7 +15,9 @@
 #include <reef/pipeline/ordered.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
-#include "../laws/overlapping.hpp"
+#include "../support/overlapping_trainers.hpp"
+#include "../support/rank_source.hpp"
+#include "../support/temporary_folder.hpp"
 
 namespace reef::test {
 namespace {
@@ -54,9 +56,17 @@ Piped trainer_of(const Piped::Options& options, const RankSource& fill, int phas
                comm::Communicator{});
 }
 
-/// Each message takes far longer than a micro-batch.
+/// What replicas exchange takes far longer than a micro-batch.
 Piped::Options slow_network(Piped::Options options) {
-  options.communication.network = comm::NetworkShape::uniform(world_size(), 0.01, 1e9);
+  const run::Topology& topology = *options.topology;
+  std::vector<Seconds> latencies;
+  for (int from = 0; from < world_size(); ++from) {
+    for (int to = 0; to < world_size(); ++to) {
+      latencies.push_back(topology.replica_of(from) == topology.replica_of(to) ? 1e-5 : 0.03);
+    }
+  }
+  const std::vector<double> rates(latencies.size(), 1e9);
+  options.communication.network = comm::NetworkShape(world_size(), latencies, rates);
   return options;
 }
 
@@ -118,7 +128,43 @@ void expect_bits_of_fixed_counts(const run::Topology& topology, const std::strin
 
 TEST(AdaptivePipeline, counts_that_are_given_have_the_bits_of_fixed_ones) {
   for (const run::Topology& topology : topologies()) {
-    for (const char* const schedule : {"1f1b", "gpipe"}) expect_bits_of_fixed_counts(topology, schedule);
+    for (const char* const schedule : {"1f1b", "gpipe", "zb-h1"}) expect_bits_of_fixed_counts(topology, schedule);
+  }
+  const run::Topology two(world_size() / 2, 2);  // several chunks on a stage
+  if (world_size() % 2 != 0) return;
+  for (const char* const schedule : {"interleaved", "zb-v"}) expect_bits_of_fixed_counts(two, schedule);
+}
+
+/// All stages draw the masks of dropout by the numbers of the samples, also those that read none.
+TEST(AdaptivePipeline, has_the_bits_of_one_stage) {
+  nn::GptConfig masked = config();
+  masked.dropout = 0.2F;
+  for (const run::Topology& topology : topologies()) {
+    SCOPED_TRACE(concat(topology.replicas, " x ", topology.stages));
+    const int replica = topology.replica_of(world_rank());
+    const std::vector<std::vector<int>> extra{{unit * replica, unit}, {2 * unit, 0}, {unit, unit * (1 + replica)}};
+    const auto trained = [&](auto trainer) {
+      Outcome<float> outcome;
+      for (const std::vector<int>& counts : extra) {
+        trainer.replay(counts);
+        const StepResult result = trainer.step();
+        outcome.losses.push_back(result.loss);
+        outcome.norms.push_back(result.gradient_norm);
+      }
+      outcome.weights = outcome_of(trainer, 0).weights;
+      return outcome;
+    };
+    const auto model = [&] { return nn::gpt<device::Host, float>(masked, 1); };
+    const auto source = by_rank(different_samples, topology.replicas, 1);
+    const auto spread = trained(Piped(model(), source, options_of(topology, "1f1b"), {}, comm::Communicator{}));
+
+    using Alone = Trainer<optim::Acco<optim::AdamW>>;
+    const comm::Communicator world;
+    const comm::Communicator stage = world.split(topology.stage_of(world_rank()), replica, "stage");
+    auto options = small_options<Alone>();
+    options.micro_batches = {unit};
+    options.accumulation = Accumulation::adaptive();
+    EXPECT_EQ(spread, trained(Alone(model(), source, options, {}, stage)));
   }
 }
 
@@ -135,6 +181,9 @@ TEST(AdaptivePipeline, a_phase_takes_units_until_all_stages_have_communicated) {
       outcome.norms.push_back(result.gradient_norm);
       log.push_back(extra_of(trainer));
       expect_alike(trainer);
+      for (const int count : log.back()) {
+        if (topology.replicas > 1) EXPECT_GT(count, 0) << "replicas wait for each other longer than a phase takes";
+      }
     }
     outcome.weights = outcome_of(trainer, 0).weights;
 
@@ -149,6 +198,131 @@ TEST(AdaptivePipeline, a_phase_takes_units_until_all_stages_have_communicated) {
     replayed.weights = outcome_of(again, 0).weights;
     EXPECT_EQ(replayed, outcome);
   }
+}
+
+TEST(AdaptivePipeline, a_bound_is_kept) {
+  for (const run::Topology& topology : topologies()) {
+    if (topology.replicas == 1) continue;
+    auto trainer = trainer_of(slow_network(options_of(topology, "1f1b", Accumulation::capped(2 * unit + 1))), different_samples);
+    for (int step = 0; step < 2; ++step) {
+      trainer.step();
+      EXPECT_EQ(extra_of(trainer), std::vector<int>(phases, unit));
+    }
+  }
+}
+
+TEST(AdaptivePipeline, ranks_of_unequal_speed_do_not_wait_in_a_circle) {
+  for (const run::Topology& topology : topologies()) {
+    for (const int slow : {0, world_size() - 1}) {
+      SCOPED_TRACE(concat(topology.replicas, " x ", topology.stages, ", rank ", slow, " is slow"));
+      auto options = slow_network(options_of(topology, "1f1b"));
+      if (world_rank() == slow) options.device.slowdown = 6;
+      auto trainer = trainer_of(options, different_samples);
+      std::uint64_t taken = 0;
+      for (int step = 0; step < 3; ++step) {
+        EXPECT_TRUE(trainer.step().committed);
+        expect_alike(trainer);
+        for (const int extra : extra_of(trainer)) taken += static_cast<std::uint64_t>(unit + extra);
+      }
+      EXPECT_EQ(trainer.taken(), taken + unit) << "with the prologue's, on every stage";
+    }
+  }
+}
+
+TEST(AdaptivePipeline, sends_what_its_programs_say_as_often_as_they_run) {
+  for (const run::Topology& topology : topologies()) {
+    auto options = options_of(topology, "1f1b");
+    options.communication.transport = comm::Transport::messages;
+    auto trainer = trainer_of(options, different_samples);
+    EXPECT_EQ(Piped::estimate(trainer.model(), options, world_size(), world_rank()).device_bytes,
+              trainer.device().memory().peak);
+    trainer.step();
+    for (const int units : {0, 1, 3}) {
+      const comm::Cost before = trainer.progress().meter().operations();
+      trainer.replay(std::vector<int>(phases, unit * units));
+      trainer.step();
+      const comm::Cost sent = trainer.progress().meter().operations() - before;
+      const schedule::Program& program = trainer.program();
+      const std::vector<std::uint32_t> loops = schedule::loop_by_instruction(program);
+      Bytes bytes = 0;
+      std::uint64_t messages = 0;
+      for (std::size_t i = 0; i < program.round.size(); ++i) {
+        const auto times = static_cast<std::uint64_t>(loops[i] == schedule::no_loop ? 1 : units);
+        for (const schedule::Message& message : program.round[i].sends) {
+          bytes += times * message.bytes;
+          messages += times * message.pieces;
+        }
+      }
+      EXPECT_EQ(sent.bytes, bytes) << units;
+      EXPECT_EQ(sent.messages, messages) << units;
+    }
+  }
+}
+
+TEST(AdaptivePipeline, a_resume_goes_on_with_what_was_pending) {
+  const run::Topology topology = topologies().front();
+  const SharedFolder folder("adaptive-pipeline-resume");
+  const auto step = [](Piped& trainer, int units) {
+    trainer.replay(std::vector<int>(phases, unit * units));
+    return outcome_of(trainer, 1);
+  };
+  Outcome<float> expected;
+  {
+    auto trainer = trainer_of(options_of(topology, "1f1b"), different_samples);
+    step(trainer, 1);
+    step(trainer, 2);
+    checkpoint::save(trainer, folder.path());
+    expected = step(trainer, 1);
+  }
+  auto resumed = trainer_of(options_of(topology, "1f1b"), different_samples);
+  ASSERT_TRUE(checkpoint::resume(resumed, folder.path()));
+  EXPECT_TRUE(resumed.pending());
+  EXPECT_EQ(step(resumed, 1), expected);
+}
+
+TEST(AdaptivePipeline, names_what_is_not_finite_in_whichever_unit_it_is) {
+  const run::Topology topology = topologies().back();
+  auto options = options_of(topology, "1f1b");
+  options.non_finite = optim::NonFinite::skip;
+  const int broken = 3 * unit + 1;  // the prologue, the phase, a unit more, and one
+  const RankSource fill = [](int replica, std::uint64_t n, std::span<const AnyView> inputs) {
+    different_samples(replica, n, inputs);
+    return n == static_cast<std::uint64_t>(3 * unit + 1) ? 1e38 : 1.0;
+  };
+  auto trainer = trainer_of(options, fill);
+  trainer.replay({2 * unit, unit});
+  const StepResult result = trainer.step();
+  EXPECT_FALSE(result.committed);
+  EXPECT_NE(result.not_finite.find(concat("in its micro-batch ", broken)), std::string::npos) << result.not_finite;
+  EXPECT_TRUE(trainer.step().committed);
+}
+
+TEST(AdaptivePipeline, refuses_counts_that_stages_cannot_take) {
+  auto trainer = trainer_of(options_of(topologies().back(), "1f1b"), different_samples);
+  EXPECT_THROW(trainer.replay({unit, unit + 1}), OptionError);
+  trainer.replay(std::vector<int>(phases, world_rank() == 0 ? unit : 2 * unit));
+  try {
+    trainer.step();
+    ADD_FAILURE() << "stages took different numbers of micro-batches";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("not on all ranks that share it"), std::string::npos) << error.what();
+  }
+}
+
+TEST(AdaptivePipeline, is_refused_where_stages_could_not_agree) {
+  const auto refusal = [](const auto& change) -> std::string {
+    auto options = options_of(run::Topology(1, 2), "1f1b");
+    change(options);
+    try {
+      static_cast<void>(Piped::programs(nn::gpt<device::Host, float>(config(), 1), options, 2));
+    } catch (const OptionError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "nothing");
+  EXPECT_NE(refusal([](auto& o) { o.accumulation = Accumulation::adaptive(Accumulation::Order::shared); }).find("a shared order"),
+            std::string::npos);
 }
 
 }  // namespace
