@@ -296,8 +296,7 @@ TEST(AllAxes, refuse_by_name_what_they_cannot_do) {
     return "nothing";
   };
   EXPECT_EQ(refusal([](auto&) {}), "nothing");
-  EXPECT_NE(refusal([](auto& o) { o.accumulation = Accumulation::adaptive(); }).find("but accumulation adapts"),
-            std::string::npos);
+  EXPECT_EQ(refusal([](auto& o) { o.accumulation = Accumulation::adaptive(); }), "nothing");
   EXPECT_NE(refusal([](auto& o) { o.serial = true; }).find("one instruction is to run at a time"), std::string::npos);
   EXPECT_NE(refusal([](auto& o) { o.compress.network.reset(); }).find("there is no network"), std::string::npos);
 }
