@@ -13,6 +13,9 @@
 
 #include <reef/comm/gather.hpp>
 #include <reef/pipeline/ordered.hpp>
+#include <reef/pipeline/three_slot.hpp>
+#include <reef/schedule/simulate.hpp>
+#include <reef/schedule/verify.hpp>
 #include <reef/trainer/checkpoint.hpp>
 
 #include "../support/overlapping_trainers.hpp"
@@ -130,9 +133,32 @@ TEST(AdaptivePipeline, counts_that_are_given_have_the_bits_of_fixed_ones) {
   for (const run::Topology& topology : topologies()) {
     for (const char* const schedule : {"1f1b", "gpipe", "zb-h1"}) expect_bits_of_fixed_counts(topology, schedule);
   }
-  const run::Topology two(world_size() / 2, 2);  // several chunks on a stage
   if (world_size() % 2 != 0) return;
-  for (const char* const schedule : {"interleaved", "zb-v"}) expect_bits_of_fixed_counts(two, schedule);
+  const run::Topology two(world_size() / 2, 2);
+  for (const char* const schedule : {"interleaved", "interleaved-zb", "looped-bfs", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v", "searched"}) {
+    expect_bits_of_fixed_counts(two, schedule);
+  }
+}
+
+TEST(AdaptivePipeline, may_have_a_barrier_behind_its_forwards_and_transfers_that_are_held) {
+  using Tested = Trainer<pipeline::ThreeSlot, optim::Acco<optim::AdamW>>;
+  auto options = small_options<Tested>();
+  options.topology = run::Topology(2, 3);
+  options.micro_batches = {unit};
+  options.accumulation = Accumulation::adaptive();
+  options.pipeline.held = options.pipeline.barrier = true;
+  auto network = schedule::World::uniform(6, {.flops_per_second = 1e9}, {.latency = 1e-3, .bytes_per_second = 1e8});
+  for (std::size_t from = 0; from < 6; ++from) {
+    for (std::size_t to = 0; to < 6; ++to) {
+      const bool inside = options.topology->replica_of(static_cast<int>(from)) == options.topology->replica_of(static_cast<int>(to));
+      network.links[6 * from + to].bytes_per_second = inside ? 1e8 : 1e5;
+    }
+  }
+  const auto programs = Tested::programs(nn::gpt<device::Host, float>(config(), 1), options, 6);
+  schedule::verify(programs);
+  for (const std::vector<int>& counts : schedule::simulate(programs, network).trip_counts) {
+    for (const int units : counts) EXPECT_GT(units, 0) << "the barrier waits for no reduction";
+  }
 }
 
 /// All stages draw the masks of dropout by the numbers of the samples, also those that read none.

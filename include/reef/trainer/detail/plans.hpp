@@ -213,11 +213,6 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
   detail::hooks::plan<Swap>(plan, options.swap);
   detail::hooks::plan<Pipeline>(plan, options.pipeline);
   detail::hooks::plan<Compress>(plan, options.compress);
-  if (plan.adapts && plan.topology.stages > 1 && plan.timetables.barrier) {
-    throw OptionError("reef::Trainer: accumulation adapts, but the pipeline has a barrier behind all forwards.\n"
-                      "  why: the barrier waits in the queue of what the optimizer sends, so no phase would take more.\n"
-                      "  fix: a pipeline without it, as pipeline::OneFOneB, or accumulation of a fixed count.");
-  }
   if (plan.weight_versions.within_a_step() && Swap::offloads_to_host) {
     throw OptionError("reef::Trainer: this pipeline updates within a step, but this swap policy has one version of the "
                       "weights.\n  fix: swap::Resident, or a pipeline that updates once a step.");
