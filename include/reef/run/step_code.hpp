@@ -247,8 +247,11 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
     });
   });
 
+  // One that reads something waits for its Batch, which has the number.
   handlers.on_lane(kinds::number, [&context](const Instruction& number) -> Code {
-    return [&context, j = number.micro_batch](DeviceLane& /*unused*/) { context.claim(j); };
+    return [&context, j = number.micro_batch, claims = number.reads.empty()](DeviceLane& /*unused*/) {
+      if (claims) context.claim(j);
+    };
   });
 
   const auto forward = [&context](const Instruction& i, graph::SegmentBindings bindings,
