@@ -25,7 +25,7 @@ struct Foreseen {
   double utilisation = 1;  ///< of the rank that computes for the least of its time
   reef::Bytes wire = 0;    ///< of all ranks
   reef::Bytes peak = 0;    ///< of the device that needs most
-  std::optional<std::int64_t> taken{};  ///< where phases accumulate: micro-batches of all ranks
+  std::optional<std::int64_t> taken{};  ///< where phases accumulate: micro-batches of all replicas
 };
 
 /// A model's operators, and what rank 0 needs for a step.

@@ -73,8 +73,13 @@ public:
       for (const Bytes rank : run.wire_bytes) wire += share * static_cast<double>(rank);
       for (std::size_t rank = 0; rank < busy.size(); ++rank) busy[rank] += share * run.step * run.utilisation[rank];
       if (asked_.accumulates) {
-        result.taken = static_cast<std::int64_t>(asked_.micro_batches) * asked_.ranks;
-        for (const std::vector<int>& loops : run.trip_counts) result.taken = std::accumulate(loops.begin(), loops.end(), *result.taken);
+        const run::Topology topology = options_.topology.value_or(run::Topology(asked_.ranks));
+        const int unit = topology.stages > 1 ? options_.micro_batches.front() : 1;
+        result.taken = static_cast<std::int64_t>(asked_.micro_batches) * topology.replicas;
+        for (int replica = 0; replica < topology.replicas; ++replica) {
+          const std::vector<int>& loops = run.trip_counts[static_cast<std::size_t>(topology.rank(replica, 0))];
+          *result.taken += unit * std::accumulate(loops.begin(), loops.end(), 0);
+        }
       }
       if (shown && variant == variants() - 1) shown(programs, run);
     };

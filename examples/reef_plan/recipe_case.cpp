@@ -166,10 +166,7 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   };
   only_of({"stages", "pipeline", "layout", "unit", "rank_at", "one_mask", "adapt_ratios"}, {"dtfm", "fusion", "reef"});
   only_of({"sync_every", "fragments", "overlap"}, {"diloco", "sparse"});
-  if (to.recipe == "reef" && test.contains("accumulate")) {
-    refuse(file, "'accumulate' is not of recipe reef: stages that end a phase by their own clocks would wait for one another", "leave it out");
-  }
-  only_of({"accumulate"}, {"acco", "acco-wp", "dpu"});
+  only_of({"accumulate"}, {"acco", "acco-wp", "dpu", "reef"});
   const auto accumulate = io::value_or<std::string>(test, "accumulate", "fixed", file);
   if (accumulate != "fixed" && accumulate != "adaptive") refuse(file, "accumulate is '" + accumulate + "'", "\"fixed\" or \"adaptive\"");
   to.accumulates = accumulate == "adaptive";

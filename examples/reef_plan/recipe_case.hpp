@@ -43,7 +43,7 @@ struct RecipeCase {
   std::map<std::string, std::string> compress;  ///< channel: codec, as of reef-train
   bool one_mask = false;
   bool adapt_ratios = false;
-  bool accumulates = false;  ///< of acco, acco-wp and dpu: micro-batches for as long as a phase communicates
+  bool accumulates = false;  ///< of acco, acco-wp, dpu and reef: micro-batches for as long as a phase communicates
   int sync_every = 50;  ///< of diloco and sparse
   int fragments = 1;
   std::string overlap = "none";

@@ -25,6 +25,7 @@
 #include <reef/run/placed_program.hpp>
 #include <reef/run/proof.hpp>
 #include <reef/run/rank_context.hpp>
+#include <reef/run/shared_loop.hpp>
 #include <reef/run/slots.hpp>
 #include <reef/run/staging.hpp>
 #include <reef/run/stalls.hpp>

@@ -48,7 +48,8 @@ ELSEWHERE = [
     "orders. Precisions and update rules: `tests/trainer/bf16_laws_test.cpp`, `tests/trainer/fp64_laws_test.cpp`, "
     "`SwapPolicies.gradients_that_are_rounded_after_each_micro_batch`, `tests/trainer/muon_test.cpp`, "
     "`tests/trainer/per_group_test.cpp`. On CUDA: `tests/trainer/cuda_policies_test.cu`, `tests/trainer/cuda_pipelines_test.cu`, "
-    "`tests/trainer/cuda_channels_test.cu`. Accumulation that adapts: `tests/trainer/adaptive_test.cpp`. That a codec does what it is "
+    "`tests/trainer/cuda_channels_test.cu`. Accumulation that adapts: `tests/trainer/adaptive_test.cpp`; on stages `tests/pipeline/adaptive_test.cpp`, and of all four "
+    "axes `AllAxes.adapt_together_and_have_the_bits_of_stages_that_stay_and_of_one_stage`. That a codec does what it is "
     "to do no comparison of two runs with it says: `Channels.that_lose_nothing_change_no_bit_of_replicas_of_stages`, "
     "`SparseLoCo.follows_the_equations_with_either_divisor_with_or_without_the_clip`, `tests/codec`.",
 ]

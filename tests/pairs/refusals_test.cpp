@@ -264,6 +264,9 @@ TEST(Refusals, so_far_are_named_too) {
   plan.phases_per_step = 2;
   EXPECT_THAT(thrown([&] { compress::detail::require_period(plan, schedule::Traffic::activation, 3, "delta"); }),
               HasSubstr("this optimizer takes samples in several phases of a step"));
+  plan.adapts = true;
+  EXPECT_THAT(thrown([&] { compress::detail::require_period(plan, schedule::Traffic::activation, 3, "delta"); }),
+              HasSubstr("the clock decides which samples a step has"));
   const auto model = nn::gpt<device::Host, float>(small_config(), 1);
   graph::Dag dag = model.dag();
   plan.dag = &dag;

@@ -99,6 +99,15 @@ TEST_F(ReefPlan, simulate_foresees_phases_that_accumulate) {
   const io::Json exact = answer("simulate", fixed);
   EXPECT_FALSE(exact.contains("micro_batches"));
   EXPECT_LT(exact.at("utilisation").get<double>(), 0.5);
+
+  io::Json stages = with(with(recipe_case("reef"), "/stages", 2), "/network/bandwidth_gbps", 0.01);
+  const double alone = answer("simulate", stages).at("utilisation").get<double>();
+  const io::Json together = answer("simulate", with(stages, "/accumulate", "adaptive"));
+  const int taken = together.at("micro_batches").get<int>();
+  const int phase = stages.at("micro_batches").get<int>() / 2;
+  EXPECT_GT(taken, 2 * 2 * phase) << "of two replicas";
+  EXPECT_EQ(taken % phase, 0) << "stages take as many again";
+  EXPECT_GT(together.at("utilisation").get<double>(), alone);
   refused("simulate", with(recipe_case("ddp"), "/accumulate", "adaptive"), "'accumulate' is not of recipe ddp");
   refused("simulate", with(fixed, "/accumulate", "always"), "accumulate is 'always'");
 }

@@ -12,8 +12,7 @@ struct ThreeSlotOptions : ScheduledOptions {
   /// is what schedule::simulate foresees; when it runs, a send has its lane only until it has left, as comm has it, so a
   /// run is faster than the paper's.
   bool held = false;
-  /// As in DT-FM's code: no stage goes back before all stages of its replica have run all forwards. It is on the lane of
-  /// reductions: where an optimizer communicates beside micro-batches, it comes behind that.
+  /// As in DT-FM's code: no stage goes back before all stages of its replica have run all forwards.
   bool barrier = false;
 };
 

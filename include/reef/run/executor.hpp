@@ -53,7 +53,8 @@ inline schedule::Dependencies serial_order(const schedule::Program& program) {
 ///
 /// The compute lane leads the loops: it submits what an iteration communicates, tells the body's
 /// other lanes that there is one, and begins the next when all of it is complete. What a queue has
-/// behind a body is submitted when the loop is left, so that it stays behind the iterations.
+/// behind a body is submitted when the loop is left, so that it stays behind the iterations. About a loop that ranks
+/// share the compute lane does not decide: what they agree in, has told it.
 ///
 /// | blocks | run() until the round is complete on the device and on the wire                    |
 /// | cost   | per instruction one event, and a wait for each dependency on another lane; per     |
@@ -88,6 +89,11 @@ public:
         loops_(program.repeats.size()),
         steps_(program.round.size()) {
     const std::vector<std::uint32_t> loop_of = schedule::loop_by_instruction(program);
+    std::vector<std::uint32_t> agrees(steps_.size(), schedule::no_loop);
+    for (std::uint32_t l = 0; l < loops_.size(); ++l) {
+      if (!program.repeats[l].is_shared()) continue;
+      agrees[program.repeats[l].first_agree] = agrees[program.repeats[l].agree] = l;
+    }
     trip_counts_.assign(loops_.size(), 0);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const schedule::Instruction& instruction = program.round[i];
@@ -100,6 +106,7 @@ public:
       step.queue = lanes_.queues[lane];
       step.loop = loop_of[i];
       step.posted = instruction.is_posted();
+      step.agrees = agrees[i];
       if (step.queue != nullptr) {
         step.communication = handlers.wire_code(instruction);
         if (instruction.is_posted()) post(instruction, *step.communication.task);
@@ -115,6 +122,9 @@ public:
       const std::uint32_t loop = steps_[order.to].loop;
       if (loop == schedule::no_loop || order.in_iteration || order.at_start) continue;
       loops_[loop].waits.push_back(wait_for({order.from, order.previous_round}, false));
+    }
+    for (Loop& loop : loops_) {
+      if (loop.repeat->is_shared()) loop.waits.push_back(wait_for({loop.repeat->first_agree, false}, false));
     }
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       for (const schedule::Dependency& on : dependencies[i]) {
@@ -189,7 +199,9 @@ public:
       LinkUse& use = table.uses[link_of(instruction, program_.rank)];
       const comm::Cost& sent = steps_[i].communication.task->sent();
       use.sent = use.sent + sent;
-      use.raw += raw_of(instruction).value_or(sent.bytes - sent.messages * comm::header_bytes + sent.window_bytes);
+      const std::uint32_t loop = steps_[i].loop;
+      const std::uint64_t times = loop == schedule::no_loop ? round_ : loops_[loop].begun;
+      use.raw += raw_of(instruction, times).value_or(sent.bytes - sent.messages * comm::header_bytes + sent.window_bytes);
       use.exposed += stalls_.exposed()[i];
     }
   }
@@ -201,7 +213,7 @@ public:
 
   /// In the next round each loop runs so many iterations and does not ask: with the iterations of
   /// another run its bits come again. Throws ScheduleError unless there is a count, 0 or more, for
-  /// each loop.
+  /// each loop; and run() does where ranks that share a loop are given different counts.
   void replay(std::vector<int> trip_counts) {
     bool fits = trip_counts.size() == loops_.size();
     for (const int count : trip_counts) fits = fits && count >= 0;
@@ -257,6 +269,7 @@ private:
     const Wait* late = nullptr;         ///< of a communication: what it waited for last
     bool starts_communication = false;  ///< some communication waits for it
     bool posted = false;                ///< what is behind it on its lane does not wait for its end
+    std::uint32_t agrees = schedule::no_loop;  ///< about that loop
     Seconds at_least = 0;               ///< of a paced one
     typename Handlers<Device>::Code code;
     typename Handlers<Device>::Communication communication;
@@ -274,10 +287,11 @@ private:
     std::size_t size = 0;
     int max = 0;
     Event* until = nullptr;
+    const schedule::Repeat* repeat = nullptr;
     std::vector<Wait> waits;          ///< before it asks
     std::vector<std::size_t> communicating;  ///< what communicates in the body
     std::vector<std::size_t> behind;  ///< what is submitted when the loop is left
-    std::vector<std::size_t> lasts;   ///< of the body on each lane
+    std::vector<std::size_t> lasts;   ///< with them an iteration is complete
     std::unique_ptr<Event> decided;   ///< the leader knows whether there is one more iteration
     std::unique_ptr<Event> closed;    ///< the loop is left; once a round
     bool goes_on = false;             ///< the decision
@@ -304,11 +318,11 @@ private:
     }
   };
 
-  /// Of what is encoded, in all rounds; a loop sends nothing.
-  [[nodiscard]] std::optional<Bytes> raw_of(const schedule::Instruction& instruction) const {
+  /// Of what is encoded, in all rounds and iterations.
+  [[nodiscard]] static std::optional<Bytes> raw_of(const schedule::Instruction& instruction, std::uint64_t times) {
     std::optional<Bytes> raw;
     for (const schedule::Message& message : instruction.sends) {
-      if (message.raw) raw = raw.value_or(0) + round_ * *message.raw;
+      if (message.raw) raw = raw.value_or(0) + times * *message.raw;
     }
     return raw;
   }
@@ -330,13 +344,16 @@ private:
     loop.size = repeat.end - repeat.begin;
     loop.max = repeat.max;
     loop.until = steps_[repeat.until].event.get();
+    loop.repeat = &repeat;
     loop.decided = std::make_unique<Event>(device);
     loop.closed = std::make_unique<Event>(device);
     for (const std::vector<Part>& parts : order_) {
       for (std::size_t p = 0; p < parts.size(); ++p) {
         if (parts[p].loop != index) continue;
         const std::vector<std::size_t>& body = parts[p].instructions;
-        loop.lasts.push_back(body.back());
+        for (const std::size_t i : body) {
+          if (i == body.back() || steps_[i].posted) loop.lasts.push_back(i);
+        }
         if (steps_[body.back()].queue == nullptr) continue;
         loop.communicating.insert(loop.communicating.end(), body.begin(), body.end());
         if (p + 1 == parts.size() || parts[p + 1].loop != schedule::no_loop) continue;
@@ -535,8 +552,27 @@ private:
 
   [[nodiscard]] bool goes_on(const Loop& loop, std::size_t index) const {
     if (abandoned_.load()) return false;
-    if (!replay_.empty()) return trip_counts_[index] < replay_[index];
-    return (loop.max == 0 || trip_counts_[index] < loop.max) && !loop.until->ready(round_);
+    const bool done = is_done(index, trip_counts_[index]);
+    if (!loop.repeat->is_shared()) return !done;
+    const Step& agreed = steps_[trip_counts_[index] == 0 ? loop.repeat->first_agree : loop.repeat->agree];
+    const bool all_done = agreed.communication.all_done();
+    if (!replay_.empty() && done != all_done) {
+      throw ScheduleError("reef::run::Executor::replay: loop ", index, " is to run ", replay_[index],
+                          " iterations, but not on all ranks that share it.\n  fix: the same counts for all of them.");
+    }
+    return !all_done;
+  }
+
+  [[nodiscard]] bool is_done(std::size_t index, int iterations) const {
+    const Loop& loop = loops_[index];
+    if (!replay_.empty()) return iterations >= replay_[index];
+    return (loop.max > 0 && iterations >= loop.max) || loop.until->ready(round_);
+  }
+
+  /// On the progress thread: the compute lane, which counts iterations, waits for it.
+  void say(const Step& step) {
+    const bool in_body = step.loop != schedule::no_loop;
+    step.communication.say(is_done(step.agrees, trip_counts_[step.agrees] + (in_body ? 1 : 0)));
   }
 
   static void decide(Loop& loop, bool goes_on) {
@@ -565,6 +601,7 @@ private:
           // Looked at last: abandon() makes events ready whose data are not.
           if (abandoned_.load()) return false;
           if (step.late != nullptr) step.communication.task->trace_cause(id_of(*step.late));
+          if (step.agrees != schedule::no_loop) say(step);
           if (step.communication.begin) step.communication.begin();
           return true;
         },

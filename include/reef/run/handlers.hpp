@@ -33,10 +33,16 @@ public:
   using Lane = typename Device::Lane;
   using Code = std::function<void(Lane&)>;
 
-  /// What an instruction of a communicating lane does: `task`, after `begin` on the progress thread.
+  /// What an instruction of a communicating lane does: `task`, after `begin` on the progress thread. Of one in which ranks
+  /// agree about a loop (schedule::Repeat) it tells the others a number, and hears theirs:
+  ///
+  /// | say      | on the progress thread, before the task starts: this rank is done, or not |
+  /// | all_done | once the task is complete: all have said that they are done               |
   struct Communication {
     std::shared_ptr<comm::Task> task;
     std::function<void()> begin{};
+    std::function<void(bool)> say{};
+    std::function<bool()> all_done{};
   };
 
   /// Code for a kind that runs on a lane of the device. Throws ScheduleError if the kind has code.

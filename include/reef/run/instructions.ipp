@@ -183,6 +183,12 @@ REEF_INLINE int add_micro_batches(StepBuilder& builder) {
     batch.inputs.set(values_of(storages.tensors, dag.inputs));
     batch.loss_weight.front() = {storages.loss_weight, 0};
   }
+  // A stage computes by the numbers of its micro-batches, also where it reads none of what Batch brings, or only later.
+  const bool counts = plan.adapts && plan.topology.stages > 1 && builder.trains();
+  for (int j = first; counts && j < first + count; ++j) {
+    Instruction& number = program.add(kinds::number, Lane::compute, -1, j);
+    if (fills) number.reads = {{builder.micro_batches[static_cast<std::size_t>(j)].loss_weight, 0}};
+  }
   return first;
 }
 

@@ -22,6 +22,7 @@ using reef::kinds::forward;
 using reef::kinds::recompute;
 
 inline constexpr std::string_view batch = "Batch";
+inline constexpr std::string_view number = "Number";
 inline constexpr std::string_view backward_input = "BackwardInput";
 inline constexpr std::string_view backward_weight = "BackwardWeight";
 inline constexpr std::string_view add_gradients = "AddGradients";
@@ -32,5 +33,8 @@ inline constexpr std::string_view upload = "Upload";
 inline constexpr std::string_view download_tied = "DownloadTied";
 inline constexpr std::string_view send_tied = "SendTied";
 inline constexpr std::string_view receive_tied = "ReceiveTied";
+inline constexpr std::string_view ready = "Ready";
+inline constexpr std::string_view agree = "Agree";
+inline constexpr std::string_view agreed = "Agreed";
 
 }  // namespace reef::inline v0::run::kinds

@@ -54,7 +54,12 @@ REEF_INLINE schedule::Program Stager::run() {
   }
   first.push_back(here());
   for (schedule::Repeat& repeat : program_.repeats) {
-    repeat = {first[repeat.begin], first[repeat.end], itself[repeat.until], repeat.max};
+    repeat.begin = first[repeat.begin];
+    repeat.end = first[repeat.end];
+    repeat.until = itself[repeat.until];
+    if (!repeat.is_shared()) continue;
+    repeat.first_agree = itself[repeat.first_agree];
+    repeat.agree = itself[repeat.agree];
   }
   return std::move(program_);
 }

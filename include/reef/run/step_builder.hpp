@@ -46,7 +46,7 @@ struct AccumulationPhase {
   int weights = 0;         ///< the version that is read
   int gradients = 0;       ///< the version that is written
   bool continues = false;  ///< gradients are added to those that are there
-  bool one_micro_batch = false;  ///< the body of a Repeat: one more micro-batch in each iteration
+  bool one_micro_batch = false;  ///< the body of a Repeat, of one stage: one more micro-batch in each iteration
   int before = 0;          ///< phases whose samples come before this one's
 };
 

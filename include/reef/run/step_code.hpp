@@ -218,7 +218,7 @@ void add_rounding_code(Handlers<Device>& handlers,
 
 }  // namespace detail
 
-/// Adds the code of Batch, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank, Download, Upload, and of what
+/// Adds the code of Batch, Number, Forward, Recompute, Backward, AddGradients, FoldUses, FoldRank, Download, Upload, and of what
 /// ties exchange.
 template <device::device Device, real T, real Gradient>
 void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Gradient>& context) {
@@ -245,6 +245,13 @@ void add_step_code(Handlers<Device>& handlers, const RankContext<Device, T, Grad
       }
       *weight = static_cast<Sum>(given);
     });
+  });
+
+  // One that reads something waits for its Batch, which has the number.
+  handlers.on_lane(kinds::number, [&context](const Instruction& number) -> Code {
+    return [&context, j = number.micro_batch, claims = number.reads.empty()](DeviceLane& /*unused*/) {
+      if (claims) context.claim(j);
+    };
   });
 
   const auto forward = [&context](const Instruction& i, graph::SegmentBindings bindings,

@@ -182,6 +182,12 @@ struct StepPlan {
     return std::accumulate(micro_batches.begin() + first, micro_batches.begin() + last, 0);
   }
 
+  /// Those that a phase which adapts takes at once beyond its first ones: one; of a pipeline as many again, since with
+  /// fewer its stages would wait for each other longer.
+  [[nodiscard]] int micro_batches_of_body(int rank) const {
+    return topology.stages > 1 ? micro_batches_of(rank) : 1;
+  }
+
   /// The micro-batches of all replicas in a phase, and in a step.
   [[nodiscard]] int micro_batches_in_all() const {
     return std::accumulate(micro_batches.begin(), micro_batches.end(), 0);

@@ -37,11 +37,11 @@ REEF_INLINE std::vector<Precedence> precedences(const Program& program,
     const std::uint32_t before = loops[wait.instruction];
     const std::uint32_t after = loops[i];
     const bool in_iteration = before == after && after != no_loop && !wait.previous_round;
-    const bool whole = !in_iteration;
-    result.push_back(
-        {whole && before != no_loop ? program.repeats[before].end - 1 : wait.instruction,
-         whole && after != no_loop ? program.repeats[after].begin : i, wait.previous_round,
-         in_iteration, by_lane && program.round[wait.instruction].is_posted(), by_lane});
+    const bool behind_loop = !in_iteration && before != no_loop;
+    const bool posted = by_lane && !behind_loop && program.round[wait.instruction].is_posted();
+    result.push_back({behind_loop ? program.repeats[before].end - 1 : wait.instruction,
+                      !in_iteration && after != no_loop ? program.repeats[after].begin : i, wait.previous_round,
+                      in_iteration, posted, by_lane});
   };
   std::array<Dependency, lane_count> last;
   for (std::uint32_t i = 0; i < program.round.size(); ++i) {

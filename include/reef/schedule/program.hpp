@@ -176,18 +176,45 @@ struct Instruction {
 ///
 ///     while (`until` of this round is not complete && (max == 0 || iterations < max)) one more
 ///
-/// | body      | round[begin, end), which ends on the compute lane. It exchanges no messages, and |
-/// |           | what it finds it leaves: any number of iterations is right, also none            |
+/// | body      | round[begin, end), which ends on the compute lane. What it finds it leaves: any  |
+/// |           | number of iterations is right, also none                                         |
 /// | asks      | the compute lane, once all that any instruction of the body waits for from       |
 /// |           | outside, and what comes before the body on its lanes, is complete                |
 /// | iteration | complete on all lanes before the next one begins, or the loop ends               |
 /// | after     | what waits for an instruction of the body, or follows it on its lane, waits for  |
 /// |           | the loop                                                                         |
+///
+/// A body exchanges messages only if ranks share the loop: the loops of one place in `repeats` of their programs.
+/// They run the same number of iterations, since before each of them, and before they go on, all have told all in an
+/// exchange of one number whether they are done: `until` complete, or `max` iterations run. They go on unless all are.
+///
+/// | first_agree | the exchange ahead of the body, in no body: it says whether there is an iteration at all |
+/// | agree       | the same exchange in the body, behind what an iteration computes                          |
+/// | peers       | those that both exchange with; the messages of the body are with these alone, and meet    |
+/// |             | messages of the same loop                                                                 |
 struct Repeat {
+  static constexpr std::uint32_t alone = ~std::uint32_t{0};
+
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   std::uint32_t until = 0;  ///< an instruction before the body, in no body
   int max = 0;              ///< iterations; 0 is no limit
+  std::uint32_t first_agree = alone;
+  std::uint32_t agree = alone;
+
+  [[nodiscard]] bool is_shared() const { return agree != alone; }
+
+  /// All of it at other places of a round.
+  template <class Place>
+  void move(const Place& place) {
+    const std::uint32_t last = place(end - 1);
+    begin = place(begin);
+    end = last + 1;
+    until = place(until);
+    if (!is_shared()) return;
+    first_agree = place(first_agree);
+    agree = place(agree);
+  }
 };
 
 /// What one rank does in one step of training: instructions in the order in which a single lane
@@ -229,6 +256,13 @@ inline constexpr std::uint32_t no_loop = ~std::uint32_t{0};
 
 /// By instruction: the place in `repeats` of the loop whose body it is in, or no_loop.
 std::vector<std::uint32_t> loop_by_instruction(const Program& program);
+
+/// By instruction, as a number that both ends of a message have alike: 0 outside of shared loops; of the loop l in
+/// `repeats` 3 l + 1 in its body, 3 l + 2 for `first_agree`, 3 l + 3 for `agree`.
+std::vector<std::uint32_t> scope_by_instruction(const Program& program);
+
+/// The scope is of what ranks agree in about a loop.
+constexpr bool agrees(std::uint32_t scope) { return scope > 0 && scope % 3 != 1; }
 
 }  // namespace reef::inline v0::schedule
 

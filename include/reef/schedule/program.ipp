@@ -64,4 +64,16 @@ REEF_INLINE std::vector<std::uint32_t> loop_by_instruction(const Program& progra
   return result;
 }
 
+REEF_INLINE std::vector<std::uint32_t> scope_by_instruction(const Program& program) {
+  std::vector<std::uint32_t> result(program.round.size(), 0);
+  for (std::uint32_t loop = 0; loop < program.repeats.size(); ++loop) {
+    const Repeat& repeat = program.repeats[loop];
+    if (!repeat.is_shared()) continue;
+    std::fill(result.begin() + repeat.begin, result.begin() + repeat.end, 3 * loop + 1);
+    result[repeat.first_agree] = 3 * loop + 2;
+    result[repeat.agree] = 3 * loop + 3;
+  }
+  return result;
+}
+
 }  // namespace reef::inline v0::schedule

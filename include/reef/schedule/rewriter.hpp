@@ -48,9 +48,7 @@ public:
       for (Instruction& added : after_[i]) round.push_back(std::move(added));
     }
     for (Repeat& repeat : program_.repeats) {
-      repeat.begin = now_at[repeat.begin];
-      repeat.end = now_at[repeat.end - 1] + 1;
-      repeat.until = now_at[repeat.until];
+      repeat.move([&](std::uint32_t i) { return now_at[i]; });
     }
     program_.round = std::move(round);
   }

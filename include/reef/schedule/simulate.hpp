@@ -34,7 +34,7 @@ namespace reef::inline v0::schedule {
 /// communicates ends after its last message is through plus its own cost (a fold). The lane of what is posted is free
 /// when it has started. A loop asks, as Repeat says,
 /// whether its `until` has ended by then; given `replay`, it runs so many iterations in every
-/// round.
+/// round, and one that ranks share as many as the one of them with the most.
 ///
 /// `placements`: where `place` has put each program's storages.
 ///

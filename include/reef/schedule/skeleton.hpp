@@ -65,6 +65,10 @@ struct Exchange {
 /// A deadlock is a circle of waits, and one within a rank there is none: all of its waits go back in the
 /// program. So a circle goes through messages, within a round, and is found in the skeletons alone.
 ///
+/// A shared loop stands there with one iteration. Any number is as good: messages meet within an iteration, and no
+/// rank ends one before all that share the loop have begun it, so a way through several iterations, from what comes
+/// behind the loop to what comes before it on another rank, is a way through one.
+///
 /// | node     | an instruction with messages; a loop on a way between two of these; or a join: what several |
 /// |          | wait for that waits for several itself                                                     |
 /// | start    | after `waits`, and after the node ahead of it on its lane: complete, or started if posted   |
@@ -89,6 +93,7 @@ struct Skeleton {
     std::uint32_t first_send = 0;
     std::uint32_t first_receive = 0;
     std::uint32_t exchange = none;  ///< of `exchanges`; of a loop what it runs until, of `untils`
+    std::uint32_t scope = 0;  ///< of an instruction: scope_by_instruction
     Part part = Part::join;
     Lane lane = Lane::compute;
     bool posted = false;

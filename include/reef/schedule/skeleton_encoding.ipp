@@ -16,7 +16,7 @@ namespace reef::inline v0::schedule {
 
 namespace detail {
 
-inline constexpr std::uint64_t skeleton_magic = 0x31534B;  // "KS1"
+inline constexpr std::uint64_t skeleton_magic = 0x32534B;  // "KS2"
 
 /// Numbers of seven bits a byte, the lowest first.
 class SkeletonWriter {
@@ -215,6 +215,7 @@ REEF_INLINE std::string encode(const Skeleton& skeleton) {
     for (const Skeleton::Wait wait : waits) out.number(2 * n + 1 - wait.point);
     if (node.part == Skeleton::Part::join) continue;
     out.name(node.name);
+    if (instruction) out.number(node.scope);
     if (node.part == Skeleton::Part::loop) {
       out.name(skeleton.untils[node.exchange]);
     } else if (whole) {
@@ -277,6 +278,7 @@ REEF_INLINE Skeleton decode_skeleton(std::string_view bytes, int ranks) {
       result.waits.push_back({2 * n + 1 - back});
     }
     if (node.part != Skeleton::Part::join) node.name = in.name(result.kinds.size());
+    if (node.part == Skeleton::Part::instruction) node.scope = in.number32("scope");
     if (node.part == Skeleton::Part::loop) {
       node.exchange = static_cast<std::uint32_t>(result.untils.size());
       result.untils.push_back(in.name(result.kinds.size()));

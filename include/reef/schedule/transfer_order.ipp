@@ -57,10 +57,12 @@ REEF_INLINE std::vector<FreeTransfer> free_transfers(std::span<const Program> pr
   std::map<int, std::size_t> place;
   std::vector<std::vector<std::pair<Seconds, Seconds>>> ran;
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> readers;
+  std::vector<std::vector<std::uint32_t>> scopes;
   for (std::size_t r = 0; r < programs.size(); ++r) {
     place[programs[r].rank] = r;
     ran.emplace_back(programs[r].round.size());
     readers.push_back(detail::readers_of(programs[r]));
+    scopes.push_back(scope_by_instruction(programs[r]));
   }
   for (const SimulatedSpan& span : times.spans) {
     ran[place[span.rank]][span.instruction] = {span.begin, span.end};
@@ -80,6 +82,11 @@ REEF_INLINE std::vector<FreeTransfer> free_transfers(std::span<const Program> pr
                           "production.\n  fix: both posted, or both held.");
     }
     if (!sending.is_posted()) continue;
+    if (scopes[send.rank][send.instruction] != 0) {
+      throw ScheduleError("reef::schedule: ", detail::who(programs[send.rank], sending),
+                          " is in a loop.\n  why: there is no order of production of what is sent again and again.\n"
+                          "  fix: the order of a timetable, as pipelines write it, which holds for each iteration.");
+    }
     const auto [first, last] = readers[receive.rank][receive.instruction];
     const Seconds arrived = moved[m].arrived;
     const bool read = first < ran[receive.rank].size();
@@ -207,10 +214,7 @@ REEF_INLINE void order_transfers(std::span<Program> programs, const World& world
       }
     }
     for (Repeat& repeat : program.repeats) {
-      const std::uint32_t size = repeat.end - repeat.begin;
-      repeat.begin = now_at[repeat.begin];
-      repeat.end = repeat.begin + size;
-      repeat.until = now_at[repeat.until];
+      repeat.move([&](std::uint32_t i) { return now_at[i]; });
     }
   }
 }

@@ -29,6 +29,7 @@ namespace reef::inline v0 {
 /// | sent, messages  | over the wire, headers included; without heartbeats. Ranks of one node     |
 /// |                 | that reduce in shared memory send nothing: Meter counts what they move     |
 /// |                 | apart                                                                      |
+/// | loops           | of accumulation that adapts count with one iteration                       |
 /// | steps           | that flops, sent and messages are of: 1; of DiLoCo the H between two outer |
 /// |                 | steps                                                                      |
 ///

@@ -29,6 +29,10 @@ namespace reef::inline v0 {
 /// |          | rank decides alone, and means weigh a fast rank's samples more                |
 /// | capped   | as adaptive, up to max_micro_batches in all: then the rank waits              |
 ///
+/// The stages of a pipeline decide together, for as long as any of them communicates, and take as many again at once as
+/// TrainerOptions::micro_batches says: what they take at once drains, so of S stages and k micro-batches they stand
+/// still for (S - 1) / (k + S - 1) of the time (GPipe, 1F1B; equal stages).
+///
 /// Which of the job's micro-batches those extra ones are:
 ///
 /// | own    | numbers rank, rank + P, ...: no message, and a fast rank is further on than a slow one |

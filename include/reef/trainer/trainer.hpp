@@ -369,12 +369,11 @@ public:
 
   /// For accumulation that adapts: the number of micro-batches that this rank has taken since the job began; the
   /// numbers of extra ones in the phases of the last step; and, with replay(), their numbers in the next step,
-  /// however long that communicates. The same counts on all ranks give the same bits again.
+  /// however long that communicates. The same counts on all ranks give the same bits again. The stages of a replica have the
+  /// same counts, multiples of its micro_batches.
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
-  [[nodiscard]] std::span<const int> extra_micro_batches() const {
-    return loaded({}).executable->trip_counts();
-  }
-  void replay(std::vector<int> counts) { loaded({}).executable->replay(std::move(counts)); }
+  [[nodiscard]] std::span<const int> extra_micro_batches() const { return extra_; }
+  void replay(std::vector<int> counts);
 
 private:
   using Executable = run::Executable<Device, T, Gradient>;
@@ -580,6 +579,7 @@ private:
   std::optional<comm::SharedCounter> counter_;
   std::uint64_t taken_ = 0;  ///< micro-batches of this rank, where it decides how many
   std::array<std::vector<std::uint64_t>, 2> numbers_{};  ///< of this round's, and of the last's
+  std::vector<int> extra_{};  ///< micro-batches of the last step's phases beyond those of the plan
   bool same_weights_ = false;  ///< compared between the ranks since they were last set from outside
   bool pending_ = false;    ///< what is StateRange::Kept::pending is there
   bool ahead_in_buffer_ =

@@ -191,10 +191,17 @@ private:
     };
   }
 
-  /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that draw.
+  /// The number of an instruction's message among all of a training, alike on all who send or receive it: for codecs that
+  /// draw. In a loop each iteration sends another.
   [[nodiscard]] auto number_of(const Instruction& i) const {
-    return [&state = context_.state, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch] {
-      return Hash().add(state.seed).add(state.micro_batch).add(schedule::name_of(traffic)).add(index).add(micro_batch).value();
+    return [&context = context_, traffic = i.traffic, index = i.index, micro_batch = i.micro_batch, round = std::uint32_t{0},
+            sent = 0]() mutable {
+      sent = std::exchange(round, context.round) == context.round ? sent + 1 : 0;
+      const run::StepState& state = context.state;
+      Hash hash;
+      hash.add(state.seed).add(state.micro_batch).add(schedule::name_of(traffic)).add(index).add(micro_batch);
+      if (sent > 0) hash.add(sent);
+      return hash.value();
     };
   }
 
@@ -227,7 +234,7 @@ private:
         }
       }
       code = [=, at_step = at_step(i), number = number_of(i),
-              place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+              place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) mutable {
         const Memory memory = memories.at(place());
         numbers.bring(lane);
         const std::span<const float> floats = numbers.floats();
@@ -285,7 +292,7 @@ private:
         }
       }
       code = [=, at_step = at_step(i), number = number_of(i),
-              place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) {
+              place = place_of_step(memories.before.size(), memories.behind.size())](Lane& lane) mutable {
         const Memory memory = memories.at(place());
         lane.settle();
         const std::span<float> floats = numbers.floats();
@@ -344,7 +351,7 @@ private:
           return;
         }
       }
-      code = [=, at_step = at_step(i), number = number_of(i)](Lane& lane) {
+      code = [=, at_step = at_step(i), number = number_of(i)](Lane& lane) mutable {
         numbers.bring(lane);
         const auto own = at_step(codec::for_message(codec, number()));
         for (std::size_t part = 0; part + 1 < sent.numbers.size(); ++part) {

@@ -62,10 +62,12 @@ struct Memory {
 /// Throws OptionError where what is sent is not of the same samples again after so many steps; 0: it need not be.
 inline void require_period(const run::StepPlan& plan, Traffic traffic, std::int64_t period, const std::string& codec) {
   const bool of_edges = schedule::is_between_stages(traffic);
-  if (period == 0 || (of_edges && plan.phases_per_step == 1)) return;
+  if (period == 0 || (of_edges && plan.phases_per_step == 1 && !plan.adapts)) return;
   throw OptionError("reef::compress::Channels: the channel ", schedule::name_of(traffic), " is to have the codec ", codec,
                     ".\n  why: it remembers what was sent of the same samples, and ",
-                    of_edges ? "this optimizer takes samples in several phases of a step.\n  fix: optim::Ddp or optim::Zero1."
+                    of_edges && plan.adapts
+                        ? "accumulation adapts, so that the clock decides which samples a step has.\n  fix: Accumulation::fixed()."
+                    : of_edges ? "this optimizer takes samples in several phases of a step.\n  fix: optim::Ddp or optim::Zero1."
                              : "this is a sum over samples.\n  fix: codec::Ef21.");
 }
 

@@ -9,6 +9,7 @@
 #include <reef/optim/decision.hpp>
 #include <reef/optim/update.hpp>
 #include <reef/run/messages.hpp>
+#include <reef/run/shared_loop.hpp>
 #include <reef/run/step_builder.hpp>
 
 namespace reef::inline v0::optim::detail {
@@ -30,7 +31,8 @@ namespace reef::inline v0::optim::detail {
 /// lanes run at once. Gradients are kept from round to round: they are the pending gradient, and in
 /// phase 1 what is added to it, while the copy in C is on its way. So are the counts of its
 /// micro-batches, of which HandCounts hands over a copy. Where the plan adapts, a phase ends with a
-/// Repeat of one micro-batch more, until its last GatherWeights is complete.
+/// Repeat of one micro-batch more, until its last GatherWeights is complete; on a pipeline with one that its stages share,
+/// of the phase's micro-batches once more.
 ///
 ///     prologue          a phase at w v0: g = g~(0)
 ///     warm_up           the kinds of a round one after the other: the phase, then its reduction and

@@ -115,14 +115,22 @@ REEF_INLINE void OverlappingStep::add_round(const run::Pass& model, int phases) 
 REEF_INLINE void OverlappingStep::run_phase_beside(const run::Pass& model, run::AccumulationPhase phase) {
   const auto sent = static_cast<std::uint32_t>(program_.round.size() - 1);
   run_phase(model, phase);
-  const int extra =
-      plan_.max_micro_batches == 0 ? 0 : plan_.max_micro_batches - builder_.micro_batches_of(plan_.folds_of(builder_.rank()).first);
-  if (!plan_.adapts || (plan_.max_micro_batches > 0 && extra <= 0)) return;
+  const int unit = plan_.micro_batches_of_body(builder_.rank());
+  const int most = plan_.max_micro_batches == 0 ? 0 : (plan_.max_micro_batches - plan_.micro_batches_of(builder_.rank())) / unit;
+  if (!plan_.adapts || (plan_.max_micro_batches > 0 && most <= 0)) return;
+  phase.continues = true;
+  if (plan_.topology.stages > 1) {
+    run::SharedLoop loop(builder_, static_cast<int>(program_.repeats.size()), scalars_channel());
+    loop.begin();
+    run_phase(model, phase);
+    loop.end(sent, most);
+    return;
+  }
   const auto begin = static_cast<std::uint32_t>(program_.round.size());
-  phase.continues = phase.one_micro_batch = true;
+  phase.one_micro_batch = true;
   run_phase(model, phase);
   const auto end = static_cast<std::uint32_t>(program_.round.size());
-  program_.repeats.push_back({begin, end, sent, extra});
+  program_.repeats.push_back({.begin = begin, .end = end, .until = sent, .max = most});
 }
 
 REEF_INLINE void OverlappingStep::run_phase(const run::Pass& model, run::AccumulationPhase phase) {

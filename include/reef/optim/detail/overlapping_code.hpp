@@ -9,6 +9,7 @@
 #include <reef/optim/detail/rule_kernel.hpp>
 #include <reef/optim/detail/synchronous_code.hpp>
 #include <reef/optim/update.hpp>
+#include <reef/run/shared_loop.hpp>
 
 namespace reef::inline v0::optim::detail {
 
@@ -59,6 +60,7 @@ void add_overlapping_code(Handlers& handlers, const RankContext& context, Rule r
   using DeviceLane = typename Handlers::Lane;
   using Code = typename Handlers::Code;
   add_collective_code(handlers, context);
+  run::add_shared_loop_code(handlers, context);
   add_decision_code(handlers, context, options);
   add_outgoing_code<false, Prediction::none>(handlers, context, kinds::estimate, rule);
   add_outgoing_code<true, prediction>(handlers, context, kinds::update, rule);

@@ -172,7 +172,7 @@ private:
     const run::Value here{storage("forwards of this stage", 1, run::Place::device), 0};
     const run::Value all{storage("forwards of all stages", group.members.size(), run::Place::host), 0};
     builder_.program.add(kinds::forwards_done, run::Lane::compute).writes = {here};
-    run::Instruction& barrier = builder_.program.add(kinds::forwards_barrier, run::Lane::reduce);
+    run::Instruction& barrier = builder_.program.add(kinds::forwards_barrier, run::Lane::send);
     barrier.traffic = schedule::Traffic::scalars;
     run::CollectiveView(barrier, here, all);
     std::vector<std::int64_t> offsets;

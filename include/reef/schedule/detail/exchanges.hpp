@@ -37,7 +37,8 @@ inline std::pair<std::vector<Message>, std::vector<Message>> messages_of(const S
 
 /// The collectives of all ranks, each as one where its members say the same of it.
 ///
-/// On a channel that only collectives use, each rank those of one group, the n-th of each member are one collective.
+/// On a channel that only collectives use, each rank those of one group, the n-th of each member are one collective, if
+/// they are of one scope.
 /// All of its messages match if all members have the same sizes by position: of what goes to a member (a
 /// reduce-scatter), or of what comes from one (an all-gather). Where that is not so, they are looked at message by
 /// message, which also says what is wrong.
@@ -106,6 +107,7 @@ private:
     const Skeleton& skeleton = skeletons_[at.rank];
     return skeleton.exchanges[skeleton.nodes[at.node].exchange];
   }
+  [[nodiscard]] std::uint32_t scope_at(Start at) const { return skeletons_[at.rank].nodes[at.node].scope; }
   [[nodiscard]] const RankSet& group_at(Start at) const {
     return skeletons_[at.rank].groups[exchange_at(at).group];
   }
@@ -126,7 +128,7 @@ private:
         const auto found = by_rank.find(static_cast<std::uint32_t>(member));
         if (found == by_rank.end() || found->second.size() != own.size()) return;
         for (std::size_t n = 0; n < own.size(); ++n) {
-          if (group_at(found->second[n]) != group) return;
+          if (group_at(found->second[n]) != group || scope_at(found->second[n]) != scope_at(own[n])) return;
           collectives[begin + n].push_back(found->second[n]);
         }
       }

@@ -21,17 +21,20 @@ struct End {
   std::size_t instruction = 0;  ///< of its round, or a node
   Bytes bytes = 0;
   std::uint64_t pieces = 1;
+  std::uint32_t scope = 0;  ///< scope_by_instruction
 };
 
 /// Ends of messages, of which the n-th that one rank sends another under a channel meets the n-th received there.
 class Ends {
 public:
   /// Those of a rank in its order.
-  void add_send(int source, const Message& message, std::size_t rank, std::size_t instruction) {
-    add(sent_, source, message.peer, message, rank, instruction);
+  void add_send(int source, const Message& message, std::size_t rank, std::size_t instruction,
+                std::uint32_t scope) {
+    add(sent_, source, message.peer, message, {rank, instruction, message.bytes, message.pieces, scope});
   }
-  void add_receive(int target, const Message& message, std::size_t rank, std::size_t instruction) {
-    add(received_, message.peer, target, message, rank, instruction);
+  void add_receive(int target, const Message& message, std::size_t rank, std::size_t instruction,
+                   std::uint32_t scope) {
+    add(received_, message.peer, target, message, {rank, instruction, message.bytes, message.pieces, scope});
   }
 
   /// Calls met(send, receive) for each message, by source, target and channel. Throws ScheduleError when an end is
@@ -68,6 +71,12 @@ public:
         throw ScheduleError("reef::schedule::verify: ", text(send.end), " sends ", send.end.pieces,
                             " pieces, but ", text(receive), " expects ", receive.pieces, fix);
       }
+      if (send.end.scope != receive.scope) {
+        throw ScheduleError("reef::schedule::verify: ", text(send.end), " sends what ", text(receive),
+                            " expects, but the one is in a loop that the other does not share.\n"
+                            "  why: the one exchanges it as often as the loop runs.\n"
+                            "  fix: both in the bodies of one shared loop, or both in none.");
+      }
       met(send.end, receive);
     }
     pass_over(received_.size());
@@ -86,13 +95,8 @@ private:
     [[nodiscard]] std::tuple<int, int, std::uint32_t> key() const { return {source, target, channel}; }
   };
 
-  static void add(std::vector<Keyed>& to, int source, int target, const Message& message,
-                  std::size_t rank, std::size_t instruction) {
-    to.push_back({source,
-                  target,
-                  message.channel,
-                  static_cast<std::uint32_t>(to.size()),
-                  {rank, instruction, message.bytes, message.pieces}});
+  static void add(std::vector<Keyed>& to, int source, int target, const Message& message, const End& end) {
+    to.push_back({source, target, message.channel, static_cast<std::uint32_t>(to.size()), end});
   }
 
   std::vector<Keyed> sent_{};
@@ -105,10 +109,10 @@ inline std::vector<std::pair<End, End>> match_messages(std::span<const Program> 
   Ends ends;
   for (std::size_t r = 0; r < programs.size(); ++r) {
     const int rank = programs[r].rank;
+    const std::vector<std::uint32_t> scopes = scope_by_instruction(programs[r]);
     for (std::size_t i = 0; i < programs[r].round.size(); ++i) {
-      for (const Message& message : programs[r].round[i].sends) ends.add_send(rank, message, r, i);
-      for (const Message& message : programs[r].round[i].receives)
-        ends.add_receive(rank, message, r, i);
+      for (const Message& message : programs[r].round[i].sends) ends.add_send(rank, message, r, i, scopes[i]);
+      for (const Message& message : programs[r].round[i].receives) ends.add_receive(rank, message, r, i, scopes[i]);
     }
   }
   std::vector<std::pair<End, End>> pairs;

@@ -33,6 +33,7 @@ public:
       connections_ = connections_ || one;
     }
     for (const Program& program : programs) {
+      place_[program.rank] = first_.size();
       first_.push_back(tasks_.size());
       tasks_.resize(tasks_.size() + program.round.size() * static_cast<std::size_t>(rounds));
       result_.trip_counts[static_cast<std::size_t>(program.rank)].resize(program.repeats.size());
@@ -40,6 +41,7 @@ public:
     first_.push_back(tasks_.size());
     for (std::size_t r = 0; r < programs.size(); ++r) {
       const std::vector<Precedence> order = precedences(programs[r], dependencies[r]);
+      first_loop_.push_back(loops_.size());
       for (int round = 0; round < rounds; ++round) {
         add_loops(r, round);
         connect(r, round, order);
@@ -52,7 +54,7 @@ public:
 
   Simulation run() {
     for (std::size_t task = 0; task < tasks_.size(); ++task) {
-      if (tasks_[task].waits == 0 && tasks_[task].loop == no_loop) push(0, Event::start, task);
+      if (tasks_[task].waits == 0 && tasks_[task].loop == no_loop) start(task);
     }
     for (std::size_t loop = 0; loop < loops_.size(); ++loop) {
       if (loops_[loop].waits == 0) push(0, Event::ask, loop);
@@ -61,7 +63,7 @@ public:
       const Event event = events_.top();
       events_.pop();
       now_ = event.time;
-      if (event.what == Event::start) begin(event.subject);
+      if (event.what == Event::start || event.what == Event::agree) begin(event.subject);
       if (event.what == Event::leave) depart(event.subject);
       if (event.what == Event::reach) reach(event.subject);
       if (event.what == Event::arrive) arrive(event.subject);
@@ -95,8 +97,9 @@ private:
   struct Task {
     int waits = 0;  ///< instructions, of a body in its iteration, still to end before it starts
     int in_iteration = 0;  ///< in a body: its waits when an iteration begins
-    int messages = 0;  ///< of its own, not yet through
+    int messages = 0;  ///< of its own, in a body of this iteration, not yet through
     std::uint32_t loop = no_loop;  ///< of loops_
+    std::uint32_t agrees = no_loop;  ///< about that one, whether to go on
     Seconds begin = 0;
     bool begun = false;
     bool ended = false;
@@ -107,6 +110,7 @@ private:
   struct Loop {
     const Repeat* repeat;
     std::size_t rank;
+    int round;
     std::size_t body, until;          ///< the first task of one, and the other
     int replayed = -1;                ///< iterations to run; -1: it asks
     int waits = 0;                    ///< instructions still to end before it may ask
@@ -114,6 +118,7 @@ private:
     int iterations = 0;
     std::size_t running = 0;  ///< tasks of the iteration that have not ended
     Seconds begin = 0;        ///< of the iteration
+    std::vector<bool> done{};         ///< of a shared one, what the rank has said, by iteration
   };
   struct Transfer {
     std::size_t sender, receiver;
@@ -123,10 +128,12 @@ private:
     Seconds whole = 0;  ///< when its last byte reaches the receiver's downlink
     Seconds left = 0;     ///< when its first byte leaves
     Seconds arrived = 0;
+    int iteration = 0;    ///< of the loop, in a body
+    bool is_there = false;
   };
-  // What ends when a loop asks has ended before, and what starts when a message leaves has started.
+  // What ends when a loop asks, or ranks agree about one, has ended before, and what starts when a message leaves has started.
   struct Event {
-    enum What : std::uint8_t { reach, arrive, sent, end, start, leave, ask };
+    enum What : std::uint8_t { reach, arrive, sent, end, start, leave, agree, ask };
     Seconds time;
     std::uint64_t order;
     What what;
@@ -154,11 +161,16 @@ private:
     const Program& program = programs_[rank];
     for (std::size_t l = 0; l < program.repeats.size(); ++l) {
       const Repeat& repeat = program.repeats[l];
-      Loop loop{&repeat, rank, task_of(rank, round, repeat.begin),
+      Loop loop{&repeat, rank, round, task_of(rank, round, repeat.begin),
                 task_of(rank, round, repeat.until)};
       if (!replay_.empty()) loop.replayed = replay_[static_cast<std::size_t>(program.rank)][l];
       for (std::size_t i = repeat.begin; i < repeat.end; ++i) {
         tasks_[task_of(rank, round, i)].loop = static_cast<std::uint32_t>(loops_.size());
+      }
+      if (repeat.is_shared()) {
+        for (const std::uint32_t i : {repeat.first_agree, repeat.agree}) {
+          tasks_[task_of(rank, round, i)].agrees = static_cast<std::uint32_t>(loops_.size());
+        }
       }
       loops_.push_back(std::move(loop));
     }
@@ -193,6 +205,20 @@ private:
     transfers_.push_back({a, b, send.bytes, instruction_of(a).collective != nullptr});
   }
 
+  /// A message of a body in an iteration: that of the first is there from the beginning.
+  std::size_t in_iteration(std::size_t index, int iteration) {
+    if (iteration == 0) return index;
+    const auto [entry, is_new] = again_.emplace(std::pair{index, iteration}, transfers_.size());
+    if (is_new) {
+      const Transfer& first = transfers_[index];
+      transfers_.push_back({first.sender, first.receiver, first.bytes, first.of_collective});
+      transfers_.back().iteration = iteration;
+    }
+    return entry->second;
+  }
+
+  void start(std::size_t task) { push(now_, tasks_[task].agrees == no_loop ? Event::start : Event::agree, task); }
+
   void push(Seconds time, Event::What what, std::size_t subject) {
     events_.push({time, order_++, what, subject});
   }
@@ -200,9 +226,19 @@ private:
   void begin(std::size_t task) {
     tasks_[task].begin = now_;
     tasks_[task].begun = true;
+    if (tasks_[task].agrees != no_loop) {
+      Loop& loop = loops_[tasks_[task].agrees];
+      loop.done.push_back(is_done(loop, static_cast<int>(loop.done.size())));
+    }
     if (tasks_[task].messages == 0) finish(task);
-    release(tasks_[task].next_at_start);
-    for (const std::size_t index : tasks_[task].transfers) {
+    const bool in_body = tasks_[task].loop != no_loop;
+    if (in_body) {
+      release_in_iteration(tasks_[task].next_at_start);
+    } else {
+      release(tasks_[task].next_at_start);
+    }
+    for (const std::size_t any : tasks_[task].transfers) {
+      const std::size_t index = in_body ? in_iteration(any, loops_[tasks_[task].loop].iterations) : any;
       Transfer& transfer = transfers_[index];
       if (transfer.of_collective ? transfer.sender == task : --transfer.missing == 0) leave(index);
     }
@@ -263,8 +299,11 @@ private:
   void arrive(std::size_t index) {
     Transfer& transfer = transfers_[index];
     transfer.arrived = now_;
+    transfer.is_there = true;
     if (!transfer.of_collective) pass(transfer.sender);
-    pass(transfer.receiver);
+    const std::uint32_t loop = tasks_[transfer.receiver].loop;
+    const bool early = loop != no_loop && (loops_[loop].running == 0 || loops_[loop].iterations != transfer.iteration);
+    if (!early) pass(transfer.receiver);
   }
 
   /// A message of a task is through, as far as that waits for it.
@@ -291,9 +330,7 @@ private:
       release(tasks_[task].next);
       return;
     }
-    for (const std::size_t next : tasks_[task].next) {
-      if (--tasks_[next].waits == 0) push(now_, Event::start, next);
-    }
+    release_in_iteration(tasks_[task].next);
     if (--loops_[loop].running > 0) return;
     ++loops_[loop].iterations;
     push(now_, Event::ask, loop);
@@ -305,20 +342,41 @@ private:
       const std::uint32_t loop = tasks_[task].loop;
       if (--(loop == no_loop ? tasks_[task].waits : loops_[loop].waits) > 0) continue;
       if (loop == no_loop) {
-        push(now_, Event::start, task);
+        start(task);
       } else {
         push(now_, Event::ask, loop);
       }
     }
   }
 
+  void release_in_iteration(const std::vector<std::size_t>& waiting) {
+    for (const std::size_t task : waiting) {
+      if (--tasks_[task].waits == 0) start(task);
+    }
+  }
+
+  [[nodiscard]] bool is_done(const Loop& loop, int iterations) const {
+    if (loop.replayed >= 0) return iterations >= loop.replayed;
+    return tasks_[loop.until].ended || (loop.repeat->max > 0 && iterations >= loop.repeat->max);
+  }
+
+  /// All ranks that share the loop have said so. They have said something: its own exchange with them is complete.
+  [[nodiscard]] bool all_are_done(const Loop& loop) const {
+    const Program& program = programs_[loop.rank];
+    const auto iteration = static_cast<std::size_t>(loop.iterations);
+    const auto l = static_cast<std::size_t>(loop.repeat - program.repeats.data());
+    bool all = loop.done.at(iteration);
+    for (const Message& message : program.round[loop.repeat->agree].receives) {
+      const std::size_t peer = place_.at(message.peer);
+      const std::size_t before = static_cast<std::size_t>(loop.round) * programs_[peer].repeats.size();
+      all = all && loops_[first_loop_[peer] + before + l].done.at(iteration);
+    }
+    return all;
+  }
+
   void ask(std::size_t index) {
     Loop& loop = loops_[index];
-    const bool enough = loop.replayed >= 0
-                            ? loop.iterations == loop.replayed
-                            : tasks_[loop.until].ended ||
-                                  (loop.repeat->max > 0 && loop.iterations == loop.repeat->max);
-    if (enough) {
+    if (loop.repeat->is_shared() ? all_are_done(loop) : is_done(loop, loop.iterations)) {
       const Program& program = programs_[loop.rank];
       result_.trip_counts[static_cast<std::size_t>(program.rank)]
                          [static_cast<std::size_t>(loop.repeat - program.repeats.data())] =
@@ -336,7 +394,13 @@ private:
     loop.running = loop.repeat->end - loop.repeat->begin;
     for (std::size_t task = loop.body; task < loop.body + loop.running; ++task) {
       tasks_[task].waits = tasks_[task].in_iteration;
-      if (tasks_[task].waits == 0) push(now_, Event::start, task);
+      tasks_[task].begun = false;
+      tasks_[task].messages = 0;
+      for (const std::size_t any : tasks_[task].transfers) {
+        const Transfer& transfer = transfers_[in_iteration(any, loop.iterations)];
+        if (transfer.sender == task || !transfer.is_there) ++tasks_[task].messages;
+      }
+      if (tasks_[task].waits == 0) start(task);
     }
   }
 
@@ -356,9 +420,12 @@ private:
           (span.end - span.begin) / result.step;
     }
     for (const Program& program : programs_) {
-      for (const Instruction& instruction : program.round) {
-        for (const Message& message : instruction.sends) {
-          result.wire_bytes[static_cast<std::size_t>(program.rank)] += message.bytes;
+      const auto rank = static_cast<std::size_t>(program.rank);
+      const std::vector<std::uint32_t> loops = loop_by_instruction(program);
+      for (std::size_t i = 0; i < program.round.size(); ++i) {
+        const int times = loops[i] == no_loop ? 1 : result.trip_counts[rank][loops[i]];
+        for (const Message& message : program.round[i].sends) {
+          result.wire_bytes[rank] += static_cast<Bytes>(times) * message.bytes;
         }
       }
     }
@@ -373,7 +440,10 @@ private:
   std::vector<std::size_t> first_;
   std::vector<Task> tasks_;
   std::vector<Loop> loops_;
+  std::vector<std::size_t> first_loop_;  ///< by program
+  std::map<int, std::size_t> place_;     ///< by rank, of its program
   std::vector<Transfer> transfers_;
+  std::map<std::pair<std::size_t, int>, std::size_t> again_;  ///< in later iterations
   std::map<std::pair<int, int>, Seconds> link_free_;
   std::map<int, Seconds> uplink_free_, downlink_free_;
   bool connections_ = false;  ///< some machine has an uplink or a downlink

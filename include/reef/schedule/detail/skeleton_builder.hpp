@@ -28,7 +28,8 @@ public:
         count_(2 * program.round.size()),
         waits_(count_),
         stands_for_(count_),
-        closes_(count_, no_loop) {
+        closes_(count_, no_loop),
+        scopes_(scope_by_instruction(program)) {
     result_.rank = program.rank;
     for (std::uint32_t i = 0; i < program.round.size(); ++i) waits_[end(i)] = {start(i)};
     for (const Precedence& order : precedences(program, dependencies)) {
@@ -44,7 +45,10 @@ public:
         if (i != repeat.begin) waits_[start(i)].push_back(start(repeat.begin));
         if (i + 1 != repeat.end) waits_[closed].push_back(end(i));
       }
-      if (repeat.max == 0) waits_[closed].push_back(end(repeat.until));
+      if (repeat.max > 0) continue;
+      waits_[closed].push_back(end(repeat.until));
+      // In the last iteration all say that they are done.
+      if (repeat.is_shared()) waits_[start(repeat.agree)].push_back(end(repeat.until));
     }
   }
 
@@ -166,6 +170,7 @@ private:
     const Instruction& instruction = at(point);
     Skeleton::Node& node = add_node(point, Skeleton::Part::instruction);
     node.posted = instruction.is_posted();
+    node.scope = scopes_[point / 2];
     if (std::optional<Exchange> whole = exchange_of(instruction)) {
       node.exchange = static_cast<std::uint32_t>(result_.exchanges.size());
       result_.exchanges.push_back(std::move(*whole));
@@ -267,6 +272,7 @@ private:
   std::vector<Point>
       stands_for_;  // by point: what it is the same as, or nothing; once it is added, its node
   std::vector<std::uint32_t> closes_;  // by point: the loop that ends there
+  std::vector<std::uint32_t> scopes_;  // by instruction
   std::array<Point, lane_count> last_on_lane_ = filled();
   std::map<std::string, std::uint32_t> kinds_{};
   Skeleton result_{};

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -114,8 +115,9 @@ private:
       const Skeleton& skeleton = skeletons_[r];
       for (std::size_t n = 0; n < skeleton.nodes.size(); ++n) {
         const auto add = [&](std::span<const Message> sends, std::span<const Message> receives) {
-          for (const Message& m : sends) ends.add_send(skeleton.rank, m, r, n);
-          for (const Message& m : receives) ends.add_receive(skeleton.rank, m, r, n);
+          const std::uint32_t scope = skeleton.nodes[n].scope;
+          for (const Message& m : sends) ends.add_send(skeleton.rank, m, r, n, scope);
+          for (const Message& m : receives) ends.add_receive(skeleton.rank, m, r, n, scope);
         };
         add(skeleton.sends_of(n), skeleton.receives_of(n));
         if (!exchanges_.is_apart(r, n)) continue;
@@ -141,9 +143,29 @@ private:
     };
     ends.match([&](const End& end) { return skeletons_[end.rank].text_of(end.instruction); },
                [&](const End& send, const End& receive) {
+                 if (agrees(send.scope)) require_one_group(send, receive);
                  note(send, receive, true);
                  note(receive, send, false);
                });
+  }
+
+  /// A loop has the same number of iterations on ranks of which each hears the same ones.
+  void require_one_group(const End& a, const End& b) const {
+    const auto members = [&](const End& end) {
+      const Skeleton& skeleton = skeletons_[end.rank];
+      std::set<int> ranks{skeleton.rank};
+      const std::uint32_t exchange = skeleton.nodes[end.instruction].exchange;
+      if (exchange != Skeleton::none) {
+        for (const int member : skeleton.groups[skeleton.exchanges[exchange].group].members()) ranks.insert(member);
+      }
+      for (const Message& message : skeleton.sends_of(end.instruction)) ranks.insert(message.peer);
+      return ranks;
+    };
+    if (members(a) == members(b)) return;
+    throw ScheduleError("reef::schedule::verify: ", skeletons_[a.rank].text_of(a.instruction), " and ",
+                        skeletons_[b.rank].text_of(b.instruction),
+                        " agree about a loop with different ranks.\n  why: they would run different numbers of "
+                        "iterations.\n  fix: one group, of which each member exchanges with all others.");
   }
 
   /// The k-th that a point waits for; nothing behind the last.

@@ -58,6 +58,9 @@ private:
 
   void check_loops() const;
 
+  /// `body` has messages, or is to have.
+  void check_shared(const Repeat& repeat, std::span<const Instruction> body) const;
+
   const Program& program_;
   int ranks_;
   Bytes total_ = 0;

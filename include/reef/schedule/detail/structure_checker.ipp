@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -118,13 +119,13 @@ REEF_INLINE void StructureChecker::check_loops() const {
     require(body.back().lane == Lane::compute, repeat, "ends on lane ", name_of(body.back().lane),
             ".\n  why: the lane of a body's last instruction asks for more iterations.\n"
             "  fix: end it with an instruction on lane compute");
+    if (repeat.is_shared()) check_shared(repeat, body);
     for (const Instruction& instruction : body) {
-      if (instruction.sends.empty() && instruction.receives.empty() && !instruction.is_posted()) {
-        continue;
-      }
-      require(false, repeat, "exchanges messages in ", instruction.text(),
+      const bool exchanges = !instruction.sends.empty() || !instruction.receives.empty();
+      require(repeat.is_shared() || (!exchanges && !instruction.is_posted()), repeat, "exchanges messages in ",
+              instruction.text(),
               ".\n  why: no other rank knows how many iterations this one runs.\n"
-              "  fix: exchange them outside the loop");
+              "  fix: exchange them outside the loop, or share it: Repeat::agree");
     }
     const bool in_body =
         std::any_of(program_.repeats.begin(), program_.repeats.end(), [&](const Repeat& other) {
@@ -134,6 +135,40 @@ REEF_INLINE void StructureChecker::check_loops() const {
             "waits for what does not come before it.\n"
             "  why: in the order of the program, the reference, it would never end.\n"
             "  fix: until an instruction before the body, in no other");
+  }
+}
+
+REEF_INLINE void StructureChecker::check_shared(const Repeat& repeat, std::span<const Instruction> body) const {
+  const std::uint32_t before = repeat.first_agree;
+  require(before < repeat.begin && repeat.begin <= repeat.agree && repeat.agree < repeat.end, repeat, "agrees in ",
+          before, " and ", repeat.agree, ".\n  fix: in one instruction before the body, and in one of the body");
+  const auto in_body = [&](const Repeat& other) { return other.begin <= before && before < other.end; };
+  require(std::none_of(program_.repeats.begin(), program_.repeats.end(), in_body), repeat, "first agrees in ", before,
+          ", which is in the body of another.\n  fix: an instruction in no loop");
+  const auto peers_of = [](const std::vector<Message>& messages) {
+    std::set<int> peers;
+    for (const Message& message : messages) peers.insert(message.peer);
+    return peers;
+  };
+  const std::set<int> peers = peers_of(program_.round[before].sends);
+  for (const std::uint32_t at : {before, repeat.agree}) {
+    const Instruction& agree = program_.round[at];
+    require(!agree.sends.empty() && !agree.is_posted() && peers_of(agree.sends) == peers &&
+                peers_of(agree.receives) == peers,
+            repeat, "agrees in ", agree.text(),
+            ", which is no exchange with all that share the loop.\n"
+            "  fix: one that is held, with messages to and from each of them, before the body and in it the same");
+    require(agree.lane == program_.round[before].lane, repeat, "agrees in ", agree.text(), ", and before on lane ",
+            name_of(program_.round[before].lane), ".\n  fix: both on one lane");
+  }
+  for (const Instruction& instruction : body) {
+    for (const auto* messages : {&instruction.sends, &instruction.receives}) {
+      for (const Message& message : *messages) {
+        require(peers.contains(message.peer), repeat, "exchanges messages with rank ", message.peer, " in ",
+                instruction.text(), ".\n  why: it does not share the loop, so it does not know how many there are.\n"
+                "  fix: agree with it too, or exchange them outside the loop");
+      }
+    }
   }
 }
 

@@ -124,11 +124,11 @@ run::Topology Trainer<Policies...>::topology_of(const Options& options, int rank
                       "  fix: serial = false; one stage is the reference.");
   }
   if constexpr (overlapping) {
-    if (given.stages > 1 && options.accumulation.adapts) {
+    if (given.stages > 1 && options.accumulation.order == Accumulation::Order::shared) {
       throw OptionError(
-          "reef::Trainer: the topology has ", given.stages, " stages, but accumulation adapts.\n"
-          "  why: each stage would take another number of micro-batches.\n"
-          "  fix: stages = 1, or accumulation of a fixed count.");
+          "reef::Trainer: the topology has ", given.stages, " stages, but accumulation has a shared order.\n"
+          "  why: each stage would ask for numbers of its own, of other micro-batches.\n"
+          "  fix: Accumulation::adaptive() in the order of each replica, or stages = 1.");
     }
   }
   return given;

@@ -317,7 +317,24 @@ auto Trainer<Policies...>::run_step() -> Executable& {
     if (ahead_in_buffer_) swap_with_comm_buffer();
     pending_ = true;
   }
-  return perform({run::Purpose::training, variant()});
+  Executable& ran = perform({run::Purpose::training, variant()});
+  extra_.assign(ran.trip_counts().begin(), ran.trip_counts().end());
+  for (int& count : extra_) count *= plan_.micro_batches_of_body(rank());
+  return ran;
+}
+
+template <class... Policies>
+void Trainer<Policies...>::replay(std::vector<int> counts) {
+  const int unit = plan_.micro_batches_of_body(rank());
+  for (int& count : counts) {
+    if (count % unit != 0) {
+      throw OptionError("reef::Trainer::replay: ", count, " extra micro-batches in a phase.\n  why: the stages of a "
+                        "pipeline take as many again as micro_batches says, here ", unit, ".\n  fix: a multiple of ",
+                        unit, ", as extra_micro_batches() gives.");
+    }
+    count /= unit;
+  }
+  loaded({}).executable->replay(std::move(counts));
 }
 
 template <class... Policies>
@@ -387,11 +404,15 @@ void Trainer<Policies...>::find_not_finite(const run::StepState& before) {
   std::size_t next = 0;
   const auto executable = make_executable(
       program, source_, [&] { return numbers[std::min(next++, numbers.size() - 1)]; }, before);
-  while (next < numbers.size() && finding_->use == detail::Finding::nothing) {
+  detail::Finding first;
+  while (next < numbers.size()) {
     const auto done = static_cast<int>(next);
     executable->run();
-    finding_->micro_batch += done;
+    if (first.use != detail::Finding::nothing || finding_->use == detail::Finding::nothing) continue;
+    first = {finding_->use, finding_->micro_batch + done};
+    if (plan_.topology.stages == 1) break;  // else the other stages do not know
   }
+  *finding_ = first;
 }
 
 /// The first of the weights that this rank takes gradients at that is not finite.

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <reef/run/kinds.hpp>
+#include <reef/run/messages.hpp>
+#include <reef/run/step_builder.hpp>
+#include <reef/run/transfers.hpp>
+
+/// \file
+/// Loops that the stages of a pipeline share (schedule::Repeat): what they agree by, before the body and at its end.
+
+namespace reef::inline v0::run {
+
+/// Writes what the stages of this rank's replica agree by about one loop. Each tells all others whether it is done; so
+/// all come to the same end without one that leads, in one latency, and who comes last waits for nobody.
+///
+///     Ready       compute   behind all that is computed so far
+///     Agree(l)    send      each stage's number to all: 1 if it is done, else 0
+///     Agreed      compute   ends a body
+///
+/// | wire  | 8 bytes and a header from each stage to each other, once before the loop and once an iteration |
+/// | lane  | send: behind the lane reduce, whose messages a loop waits for, nobody would ever go on          |
+///
+/// \code
+/// // given: run::StepBuilder& builder, const run::Pass& body, std::uint32_t until
+/// run::SharedLoop loop(builder, 0, run::first_scalars_channel);
+/// loop.begin();
+/// body(builder);
+/// loop.end(until, 0);
+/// \endcode
+class SharedLoop {
+public:
+  /// `number`: which loop of the program this is. The channel is its own.
+  SharedLoop(StepBuilder& builder, int number, std::uint32_t channel);
+
+  /// Ahead of the body.
+  void begin();
+
+  /// Behind it: the program has one more loop.
+  void end(std::uint32_t until, int max);
+
+private:
+  /// Returns the place of Agree.
+  std::uint32_t add_agreement();
+
+  StepBuilder& builder_;
+  int number_;
+  std::uint32_t channel_;
+  Group group_;
+  Value ready_;
+  Value said_;
+  schedule::Repeat repeat_{};
+};
+
+/// Adds the code of Ready, Agree and Agreed.
+template <class Handlers, class RankContext>
+void add_shared_loop_code(Handlers& handlers, const RankContext& context) {
+  for (const std::string_view kind : {kinds::ready, kinds::agreed}) {
+    handlers.on_lane(kind, [](const Instruction& /*unused*/) -> typename Handlers::Code {
+      return [](typename Handlers::Lane& /*unused*/) {};
+    });
+  }
+  handlers.on_wire(kinds::agree, [&context](const Instruction& agree) -> typename Handlers::Communication {
+    const std::span<double> said = context.template span<double>(CollectiveView(agree).taken.front());
+    const auto own = static_cast<std::size_t>(agree.collective->group.position_of(context.rank()));
+    auto exchange = context.template all_gather<double>(agree.text(), agree, std::span<const double>(said).subspan(own, 1), said);
+    exchange.say = [to = &said[own]](bool done) { *to = done ? 1 : 0; };
+    exchange.all_done = [said] { return std::all_of(said.begin(), said.end(), [](double done) { return done != 0; }); };
+    return exchange;
+  });
+}
+
+}  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/shared_loop.ipp>
+#endif
