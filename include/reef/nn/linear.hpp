@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
+#include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -27,6 +29,13 @@ struct Linear {
   bool bias = true;
   Transpose transpose = Transpose::no;
   double deviation = 0.02;
+
+  static constexpr auto attributes() {
+    return std::tuple(graph::required_attribute("features", &Linear::features, "N, the last extent of the output"),
+                      graph::optional_attribute("bias", &Linear::bias, "whether b is added"),
+                      graph::optional_attribute("transpose", &Linear::transpose, "whether the weight is (N, K)"),
+                      graph::optional_attribute("deviation", &Linear::deviation, "of the normal numbers that W begins with"));
+  }
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <reef/core/inline.hpp>
+#include <reef/graph/registry.hpp>
+
+namespace reef::inline v0::graph::detail {
+
+REEF_INLINE std::vector<std::string> parameter_names(const NodeEntry& node, const Signature& signature) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const ParameterSpec& parameter : signature.parameters) {
+    const auto entry = node.parameters.find(parameter.name);
+    const bool is_named = entry != node.parameters.end() && !entry->second.name.empty();
+    names.push_back(is_named ? entry->second.name : concat(node.name, ".", parameter.name));
+    known += concat(known.empty() ? "" : ", ", parameter.name);
+  }
+  for (const auto& [own, entry] : node.parameters) {
+    const bool is_there = std::ranges::any_of(signature.parameters,
+                                              [&](const ParameterSpec& spec) { return spec.name == own; });
+    if (is_there) continue;
+    throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has no parameter ", in_quotes(own),
+                     ".\n  fix: ", known.empty() ? "leave 'parameters' out: it has none" : known, ".");
+  }
+  return names;
+}
+
+}  // namespace reef::inline v0::graph::detail
