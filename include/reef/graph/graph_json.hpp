@@ -37,8 +37,9 @@ std::string in_place(std::string_view source, std::string_view place, std::strin
 /// The tensor of that name that the node reads. Throws ShapeError where the maker has other names for its outputs.
 int tensor_of(const Dag& dag, const std::string& name);
 
-/// Lets the node's outputs have the names of the file. Throws ShapeError unless there are as many.
-void require_outputs(const NodeEntry& node, std::size_t outputs);
+/// Throws ShapeError unless there is a name for each output, a parameter for what trains them, and no more of either
+/// than a file may have.
+void require_sense(const NodeEntry& node, const Node& made);
 
 /// How a node's parameters begin where the file says so. Throws ShapeError for one that an earlier node has.
 std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& node, const Dag& dag, int id);
@@ -86,7 +87,7 @@ Model<Device, T> from_json(const io::Json& json, std::string_view source, const 
       for (const std::string& name : node.inputs) inputs.push_back(detail::tensor_of(graph.dag(), name));
       const std::vector<int> outputs = kind.add(graph, node, source, inputs);
       const int id = graph.dag().node_count() - 1;
-      detail::require_outputs(node, outputs.size());
+      detail::require_sense(node, graph.dag().node_at(id));
       for (std::size_t o = 0; o < node.outputs.size(); ++o) graph.rename(outputs[o], node.outputs[o]);
       for (const auto& [parameter, init] : detail::inits_of(node, graph.dag(), id)) graph.initialise(parameter, init);
     } catch (const DecodeError&) {

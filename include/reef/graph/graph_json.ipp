@@ -29,10 +29,21 @@ REEF_INLINE int tensor_of(const Dag& dag, const std::string& name) {
   throw ShapeError("reef::graph: there is no tensor ", in_quotes(name), ".\n  fix: the name of one.");
 }
 
-REEF_INLINE void require_outputs(const NodeEntry& node, std::size_t outputs) {
-  if (node.outputs.empty() || node.outputs.size() == outputs) return;
-  throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has ", outputs, " outputs, and ",
-                   node.outputs.size(), " names for them.\n  fix: a name for each, or leave 'outputs' out.");
+REEF_INLINE void require_sense(const NodeEntry& node, const Node& made) {
+  const auto require_size = [&](const char* what, std::string_view name, const Shape& shape) {
+    if (shape.size() <= most_model_elements) return;
+    throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has the ", what, " ", in_quotes(name), " ",
+                     shape.text(), ", more than 2^40 elements.\n  fix: a smaller model.");
+  };
+  for (const TensorSpec& output : made.signature.outputs) require_size("output", node.name, output.shape);
+  for (const ParameterSpec& parameter : made.signature.parameters) require_size("parameter", parameter.name, parameter.shape);
+  if (node.optimizer && made.uses.empty()) {
+    throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind,
+                     " has an optimizer, and no parameters.\n  fix: leave 'optimizer' out.");
+  }
+  if (node.outputs.empty() || node.outputs.size() == made.outputs.size()) return;
+  throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has ", made.outputs.size(),
+                   " outputs, and ", node.outputs.size(), " names for them.\n  fix: a name for each, or leave 'outputs' out.");
 }
 
 REEF_INLINE std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& node, const Dag& dag, int id) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,25 +11,11 @@
 
 #include <reef/core/element.hpp>
 #include <reef/core/shape.hpp>
+#include <reef/graph/operator_optimizer.hpp>
 #include <reef/graph/signature.hpp>
 #include <reef/io/json.hpp>
 
 namespace reef::inline v0::graph {
-
-/// How the parameters of one operator are trained, where it is not as the others are.
-///
-/// | rule          | the name of an update rule ("sgd"); empty: the first of the run's     |
-/// | learning_rate | a factor of the step's, 0 or more                                     |
-/// | weight_decay  | of all its parameters; not given: the rule's, where they decay        |
-///
-/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2.
-struct OperatorOptimizer {
-  std::string rule{};
-  double learning_rate = 1;
-  std::optional<double> weight_decay{};
-
-  friend bool operator==(const OperatorOptimizer&, const OperatorOptimizer&) = default;
-};
 
 /// A tensor from outside. Without an element it has that of the graph.
 struct InputEntry {
@@ -68,6 +55,7 @@ inline constexpr std::size_t most_model_nodes = 10'000;
 inline constexpr std::size_t most_model_inputs = 1'000;
 inline constexpr std::size_t most_node_inputs = 1'000;
 inline constexpr std::size_t most_model_name = 200;  ///< bytes
+inline constexpr std::int64_t most_model_elements = std::int64_t{1} << 40;  ///< of a tensor or parameter
 
 /// Reads all of a model that can be read without its operators. docs/graph_files.md has the format.
 ///

@@ -113,12 +113,10 @@ private:
 
   [[nodiscard]] Shape shape_at(const std::string& path) const {
     const auto extents = io::require<std::vector<std::int64_t>>(json_, path, source_);
-    // No file is believed that asks for more than a tensor has: sums over its numbers stay sums.
-    constexpr std::int64_t most = std::int64_t{1} << 40;
     std::int64_t elements = 1;
     bool fits = extents.size() <= Shape::max_rank;
     for (const std::int64_t extent : extents) {
-      fits = fits && extent >= 1 && extent <= most / elements;
+      fits = fits && extent >= 1 && extent <= most_model_elements / elements;
       if (fits) elements *= extent;
     }
     if (!fits) {
@@ -219,8 +217,8 @@ private:
       return value;
     };
     if (json.contains("rule")) optimizer.rule = name_at(path + ".rule");
-    if (json.contains("learning_rate")) optimizer.learning_rate = number("learning_rate", 1e6);
-    if (json.contains("weight_decay")) optimizer.weight_decay = number("weight_decay", 1e6);
+    if (json.contains("learning_rate")) optimizer.learning_rate = number("learning_rate", 1000);
+    if (json.contains("weight_decay")) optimizer.weight_decay = number("weight_decay", 1000);
   }
 
   /// The node that makes a tensor, `outside`, or nothing. A name such as "split.1" is of the node "split", which has

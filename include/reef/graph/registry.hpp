@@ -40,7 +40,7 @@ std::vector<std::string> parameter_names(const NodeEntry& node, const Signature&
 
 /// The operators that a file can name, by their kinds.
 ///
-///     make: the attributes of a node, as JSON -> the operator;   write: the operator -> those attributes again
+///     make: the attributes of a node, as JSON -> the operator;   to_attributes: the operator -> those again
 ///
 /// | add<Op>()            | an operator whose attributes are members (described_operator), or which has none     |
 /// | add<Op>(make, to_attributes) | another: make(attributes, source) throws DecodeError for what it cannot read         |

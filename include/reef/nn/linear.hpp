@@ -46,6 +46,7 @@ struct Linear {
     const std::int64_t K = in.last();
     const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};
     graph::Signature result;
+    if (transpose == Transpose::yes && K == features) result.attributes = "transposed";  // the shape does not tell
     result.outputs = {call.tensor(in.with_last(features))};
     result.parameters = {{"weight", weight, graph::Init::normal(deviation), true, true}};
     if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});
