@@ -23,3 +23,4 @@
 #include <reef/graph/remote_messages.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/graph/signature.hpp>
+#include <reef/graph/sub_dags.hpp>

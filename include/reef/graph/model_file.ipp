@@ -271,17 +271,19 @@ private:
     for (std::size_t n = 0; n < count; ++n) {
       if (waits[n] == 0) next.push(n);
     }
-    std::vector<NodeEntry> sorted;
-    sorted.reserve(count);
+    std::vector<std::size_t> order;
     while (!next.empty()) {
       const std::size_t n = next.top();
       next.pop();
-      sorted.push_back(model_.nodes[n]);
+      order.push_back(n);
       for (const std::size_t reader : readers[n]) {
         if (--waits[reader] == 0) next.push(reader);
       }
     }
-    if (sorted.size() < count) refuse_cycle(makers, waits);
+    if (order.size() < count) refuse_cycle(makers, waits);
+    std::vector<NodeEntry> sorted;
+    sorted.reserve(count);
+    for (const std::size_t n : order) sorted.push_back(std::move(model_.nodes[n]));
     model_.nodes = std::move(sorted);
   }
 
