@@ -96,7 +96,8 @@ TEST(SubDags, are_written_as_a_table) {
 
 TEST(SubDags, have_every_message_of_the_model_once_at_both_ends) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    const graph::Dag dag = random_dag(seed);
+    Draws draws(seed);
+    const graph::Dag dag = random_dag(draws, 5 + draws.below(12));
     std::vector<int> places;
     for (std::size_t n = 0; n < dag.nodes.size(); ++n) places.push_back(static_cast<int>((seed * 31 + n * n) % 3));
     const auto parts = graph::sub_dags(dag, places, 3);
