@@ -101,11 +101,12 @@ public:
     enter<Op>(std::move(entries), std::move(make), std::move(to_attributes));
   }
 
-  /// In the order of their names.
-  [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
+  /// In the order of their names. They live as long as the registry.
+  [[nodiscard]] const std::vector<Kind>& kinds() const& { return kinds_; }
+  void kinds() const&& = delete;
 
   /// Throws DecodeError, with the kinds that there are, for a kind of which there is none.
-  [[nodiscard]] const Kind& kind(std::string_view name, std::string_view source) const {
+  [[nodiscard]] const Kind& kind(std::string_view name, std::string_view source) const& {
     const auto found = find(name);
     if (found != kinds_.end() && found->name == name) return *found;
     std::vector<std::string_view> known;
