@@ -3,6 +3,8 @@
 #include <optional>
 #include <string>
 
+#include <reef/core/language.hpp>
+
 namespace reef::inline v0::graph {
 
 /// How the parameters of one operator are trained, where it is not as the others are.

@@ -36,6 +36,9 @@ namespace detail {
 /// operator does not have.
 std::vector<std::string> parameter_names(const NodeEntry& node, const Signature& signature);
 
+[[noreturn]] void refuse_kind(std::string_view name, std::string_view source,
+                              const std::vector<std::string_view>& known);
+
 }  // namespace detail
 
 /// The operators that a file can name, by their kinds.
@@ -110,16 +113,8 @@ public:
     const auto found = find(name);
     if (found != kinds_.end() && found->name == name) return *found;
     std::vector<std::string_view> known;
-    std::string all;
-    for (const Kind& kind : kinds_) {
-      known.push_back(kind.name);
-      all += concat(all.empty() ? "" : ", ", kind.name);
-    }
-    const std::string_view near = io::detail::nearest_key(name, known);
-    throw DecodeError("reef::graph: ", source, ": there is no operator of kind ", in_quotes(name),
-                      near.empty() ? "" : concat("; did you mean ", in_quotes(near), "?"),
-                      near.empty() ? "." : "", "\n  fix: one of ", all.empty() ? "none" : all,
-                      "; or add yours: registry.add<MyOperator>().");
+    for (const Kind& kind : kinds_) known.push_back(kind.name);
+    detail::refuse_kind(name, source, known);
   }
 
 private:

@@ -29,8 +29,8 @@ inline std::size_t letters_apart(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// What somebody may have meant who wrote `key`, or nothing.
-inline std::string_view nearest_key(std::string_view key, std::span<const std::string_view> known) {
+REEF_INLINE std::string_view nearest_key(std::string_view key,
+                                         std::span<const std::string_view> known) {
   std::string_view nearest;
   std::size_t fewest = key.size() / 4 + 2;  // so many letters are not near any more
   for (const std::string_view name : known) {
