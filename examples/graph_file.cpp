@@ -38,7 +38,8 @@ struct Power {
     return result;
   }
   void forward(const auto& call) const {
-    const auto x = call.input(0).span(), y = call.output(0).span();
+    const auto x = call.input(0).span();
+    const auto y = call.output(0).span();
     for (std::size_t i = 0; i < x.size(); ++i) y[i] = std::pow(x[i], static_cast<float>(exponent));
   }
   void backward(const auto& call) const {

@@ -15,9 +15,7 @@ REEF_INLINE std::vector<std::string> parameter_names(const NodeEntry& node, cons
     known += concat(known.empty() ? "" : ", ", parameter.name);
   }
   for (const auto& [own, entry] : node.parameters) {
-    const bool is_there = std::ranges::any_of(signature.parameters,
-                                              [&](const ParameterSpec& spec) { return spec.name == own; });
-    if (is_there) continue;
+    if (std::ranges::find(signature.parameters, own, &ParameterSpec::name) != signature.parameters.end()) continue;
     throw ShapeError("reef::graph: the node '", node.name, "' of kind ", node.kind, " has no parameter ", in_quotes(own),
                      ".\n  fix: ", known.empty() ? "leave 'parameters' out: it has none" : known, ".");
   }
