@@ -68,6 +68,46 @@ TEST_F(CudaTransform, for_each_index_visits_every_index_once) {
   }
 }
 
+/// a + 2 b + index, exact in all elements.
+template <class T>
+struct AddTwice {
+  __device__ sum_t<T> operator()(std::int64_t i, T a, T b) const {
+    return a + 2 * b + static_cast<sum_t<T>>(i % 4);
+  }
+};
+
+template <class T>
+class CudaMap : public CudaTransform {};
+using CudaMapElements = testing::Types<float, double, Bfloat16>;
+TYPED_TEST_SUITE(CudaMap, CudaMapElements);
+
+// From 16 bytes on by packs, and from one element behind that one by one, with the same results.
+TYPED_TEST(CudaMap, computes_every_element_once_in_place_and_wherever_arrays_begin) {
+  using T = TypeParam;
+  for (const std::int64_t n : sizes) {
+    const auto count = static_cast<std::size_t>(n);
+    for (const std::int64_t begin : {0, 1}) {
+      // Behind one another in one allocation: a, which takes the sum, and b.
+      const std::int64_t second = (begin + n + 15) / 16 * 16 + begin;
+      std::vector<T> values(static_cast<std::size_t>(second) + count, T(9));
+      std::vector<T> wanted = values;
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto a = static_cast<std::size_t>(begin) + i;
+        const auto b = static_cast<std::size_t>(second) + i;
+        values[a] = T(static_cast<float>(i % 5));
+        values[b] = wanted[b] = T(static_cast<float>(i % 3));
+        wanted[a] = T(static_cast<float>(i % 5 + 2 * (i % 3) + i % 4));
+      }
+      const auto got = this->after(values, [&](Cuda::Lane& lane, T* at) {
+        const T* const a = at + begin;
+        const T* const b = at + second;
+        device::map(lane, n, at + begin, AddTwice<T>{}, a, b);
+      });
+      EXPECT_EQ(got, wanted) << n << " from " << begin;
+    }
+  }
+}
+
 template <class T>
 struct Decay {
   T* w;

@@ -39,6 +39,13 @@ INSTANTIATE_TYPED_TEST_SUITE_P(AdamW, TrainerLaws, CudaCases);
 
 namespace {
 
+// The Trainer is made in another unit, which knows of no CUDA, and destroyed in this one: needs no device.
+TEST(CudaUnit, has_the_host_trainer_of_a_unit_without_cuda) {
+  using HostZero1 = Trainer<optim::Zero1<optim::AdamW>>;
+  const auto host = train<HostZero1>(uneven_options<HostZero1>());
+  for (const double loss : host.losses) EXPECT_NEAR(loss, std::log(37.0), 0.5);
+}
+
 class CudaTrainer : public testing::Test {
 protected:
   void SetUp() override {

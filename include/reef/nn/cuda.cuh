@@ -18,7 +18,8 @@ namespace reef::inline v0::nn {
 /// | products | cuBLASLt in full fp32 or fp64, no TF32, no atomics in split sums; of bf16 on tensor  |
 /// |          | cores, summed in fp32                                                                |
 /// | bf16     | attention on tensor cores from sm_80 on, where weights are rounded before they are   |
-/// |          | multiplied; on sm_75 in fp32. The rest reads bf16 element by element, not by vectors |
+/// |          | multiplied; on sm_75 in fp32                                                         |
+/// | vectors  | elements and rows by 16 bytes where arrays begin at, and rows are, multiples of them |
 /// | bits     | the same from run to run on one model of device and one version of cuBLASLt          |
 /// | space    | small partial sums use the lane's own 32 MiB                                         |
 /// | errors   | CudaError; ShapeError for heads of more than 128 channels. Bad tokens and targets    |

@@ -14,28 +14,34 @@
 namespace reef::inline v0::trace {
 
 /// A name by which NVIDIA's profilers know a stretch of work, in the domain "reef". Made once, since
-/// a profiler keeps it for ever. Nothing in a build without reef::cuda.
+/// a profiler keeps it for ever. Nothing in a build without reef::cuda; of the same size there, so that
+/// units with and without it share what has names.
 class NvtxName {
 public:
-#if defined(REEF_HAS_NVTX)
   NvtxName() = default;
+#if defined(REEF_HAS_NVTX)
   explicit NvtxName(const std::string& name)
       : handle_(nvtxDomainRegisterStringA(domain(), name.c_str())) {}
+#else
+  explicit NvtxName(const std::string& /*name*/) {}
+#endif
 
 private:
   friend class NvtxRange;
 
+#if defined(REEF_HAS_NVTX)
   static nvtxDomainHandle_t domain() {
     static const nvtxDomainHandle_t handle = nvtxDomainCreateA("reef");
     return handle;
   }
-
-  nvtxStringHandle_t handle_ = nullptr;
-#else
-  NvtxName() = default;
-  explicit NvtxName(const std::string& /*name*/) {}
+  [[nodiscard]] nvtxStringHandle_t handle() const {
+    return static_cast<nvtxStringHandle_t>(handle_);
+  }
 #endif
+
+  [[maybe_unused]] void* handle_ = nullptr;  // null: of a unit without reef::cuda
 };
+static_assert(sizeof(NvtxName) == sizeof(void*));
 
 /// Marks what the calling thread does, and the device work that it enqueues, from construction to
 /// destruction. Costs two branches where no profiler listens.
@@ -52,7 +58,7 @@ public:
     event.version = NVTX_VERSION;
     event.size = static_cast<std::uint16_t>(sizeof(event));
     event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
-    event.message.registered = name.handle_;
+    event.message.registered = name.handle();
     nvtxDomainRangePushEx(NvtxName::domain(), &event);
   }
   ~NvtxRange() { nvtxDomainRangePop(NvtxName::domain()); }

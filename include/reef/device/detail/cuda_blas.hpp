@@ -25,7 +25,8 @@ struct CudaProduct {
   std::int64_t lda = 0, ldb = 0, ldd = 0;
   Element factors = Element::float32;  // A and B
   Element target = Element::float32;   // D: as the factors, or what they are summed in
-  std::uint32_t alignment = 4;         // of all three addresses, in bytes
+  std::uint32_t alignment = 4;         // of all addresses, in bytes
+  bool bias = false;  // a vector of m, of D's element, is added to every column before D is rounded
 
   // NOLINTNEXTLINE(modernize-use-nullptr): the check takes its 0 for a pointer
   friend auto operator<=>(const CudaProduct&, const CudaProduct&) = default;
@@ -49,6 +50,7 @@ public:
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
+  bool possible = true;  ///< false: cuBLASLt adds no bias to such a product
 
 private:
   static cudaDataType_t cuda_type(Element element) {
@@ -80,6 +82,14 @@ private:
                                        static_cast<std::uint64_t>(columns), stride),
             "cublasLtMatrixLayoutCreate");
     };
+    if (s.bias) {
+      constexpr cublasLtEpilogue_t adds = CUBLASLT_EPILOGUE_BIAS;
+      const cublasStatus_t status = cublasLtMatmulDescSetAttribute(
+          operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &adds, sizeof adds);
+      possible = status != CUBLAS_STATUS_NOT_SUPPORTED;
+      if (!possible) return;
+      check(status, "cublasLtMatmulDescSetAttribute(EPILOGUE)");
+    }
     layout(a, s.factors, s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, s.lda);
     layout(b, s.factors, s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, s.ldb);
     layout(d, s.target, s.m, s.n, s.ldd);
@@ -113,9 +123,13 @@ private:
     }
     cublasLtMatmulHeuristicResult_t best{};
     int found = 0;
-    check_cublas(cublasLtMatmulAlgoGetHeuristic(handle, operation, a, b, d, d, preference.value, 1,
-                                                &best, &found),
-                 "cublasLtMatmulAlgoGetHeuristic", ordinal);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle, operation, a, b, d, d, preference.value, 1, &best, &found);
+    if (s.bias && (status == CUBLAS_STATUS_NOT_SUPPORTED || found < 1)) {
+      possible = false;
+      return;
+    }
+    check_cublas(status, "cublasLtMatmulAlgoGetHeuristic", ordinal);
     if (found < 1) {
       throw CudaError(concat("reef::device::Cuda: cuBLASLt knows no algorithm for the product (",
                              s.m, ", ", s.k, ") x (", s.k, ", ", s.n, ") in ", name_of(s.factors),
@@ -138,7 +152,7 @@ private:
 /// | order  | everything is enqueued on the one stream, so the workspace is free again for what follows |
 /// | memory | 32 MiB, taken with the handle; like the driver's own context it is not of the budget      |
 /// | bits   | depend on the device and the shape alone, not on addresses or on what ran before; of bf16 |
-/// |        | also on whether all three matrices begin at a multiple of 16 bytes, as Reef's tensors do  |
+/// |        | also on whether the matrices begin at a multiple of 16 bytes, as Reef's tensors do  |
 /// | thread | of the lane                                                                               |
 class CudaBlas {
 public:
@@ -172,23 +186,50 @@ public:
     static_assert(
         std::is_same_v<C, T> || std::is_same_v<C, sum_t<T>>,
         "reef::device::Cuda: a product has the element of its factors, or of their sums.");
+    multiply(plan_of(described<T, C>(shape, a, b, d, nullptr)), alpha, a, b, beta, d);
+  }
+
+  /// D = op(A) op(B), with bias (m) added to every column before it is rounded; or false and nothing, where cuBLASLt
+  /// does not do that.
+  template <real T>
+  [[nodiscard]] bool product_with_bias(CudaProduct shape, const T* a, const T* b, const T* bias,
+                                       T* d) {
+    shape.bias = true;
+    const CudaProductPlan& plan = plan_of(described<T, T>(shape, a, b, d, bias));
+    if (!plan.possible) return false;
+    const void* const at = bias;
+    check_cublas(cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                &at, sizeof at),
+                 "cublasLtMatmulDescSetAttribute(BIAS_POINTER)", ordinal_);
+    multiply(plan, sum_t<T>(1), a, b, sum_t<T>(0), d);
+    return true;
+  }
+
+private:
+  template <real T, class C>
+  static CudaProduct described(CudaProduct shape, const T* a, const T* b, const C* d,
+                               const T* bias) {
     shape.factors = element_of<T>;
     shape.target = element_of<C>;
     shape.alignment = sizeof(T);
     // The kernels that feed tensor cores fastest read 16 bytes at once.
     if constexpr (std::is_same_v<T, Bfloat16>) {
-      const auto places = reinterpret_cast<std::uintptr_t>(a) |
-                          reinterpret_cast<std::uintptr_t>(b) | reinterpret_cast<std::uintptr_t>(d);
+      const auto places =
+          reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b) |
+          reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
       if (places % 16 == 0) shape.alignment = 16;
     }
-    const CudaProductPlan& plan = plan_of(shape);
+    return shape;
+  }
+
+  template <class E, class T, class C>
+  void multiply(const CudaProductPlan& plan, E alpha, const T* a, const T* b, E beta, C* d) {
     check_cublas(
         cublasLtMatmul(handle_, plan.operation, &alpha, a, plan.a, b, plan.b, &beta, d, plan.d, d,
                        plan.d, &plan.algorithm, workspace_, workspace_bytes, stream_),
         "cublasLtMatmul", ordinal_);
   }
 
-private:
   const CudaProductPlan& plan_of(const CudaProduct& shape) {
     const auto found = plans_.find(shape);
     if (found != plans_.end()) return found->second;

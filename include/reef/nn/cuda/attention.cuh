@@ -92,11 +92,12 @@ struct AttentionKernels {
     with_attention_head(shape.head, [&](auto head) {
       if constexpr (std::is_same_v<T, Bfloat16>) {
         using Tile = Bf16Tile<head()>;
-        const auto kernel = &attention_forward_bf16_kernel<head()>;
+        const auto kernel = rate > 0.0F ? &attention_forward_bf16_kernel<head(), true>
+                                        : &attention_forward_bf16_kernel<head(), false>;
         if (has_bf16_tensor_cores(lane, kernel)) {
           return device::launch(lane, "attention_forward", kernel,
                                 B * H * ((T_ + Tile::own - 1) / Tile::own), Tile::threads,
-                                Tile::shared_bytes(1, 2), out, lse, qkv, shape);
+                                Tile::shared_bytes(1, 0), out, lse, qkv, shape);
         }
       }
       using Tile = AttentionTile<E, head()>;
@@ -123,15 +124,16 @@ struct AttentionKernels {
     with_attention_head(shape.head, [&](auto head) {
       if constexpr (std::is_same_v<T, Bfloat16>) {
         using Tile = Bf16Tile<head()>;
-        const auto queries = &attention_backward_queries_bf16_kernel<head()>;
-        const auto keys = &attention_backward_keys_bf16_kernel<head()>;
+        const auto queries = rate > 0.0F ? &attention_backward_queries_bf16_kernel<head(), true>
+                                         : &attention_backward_queries_bf16_kernel<head(), false>;
+        const auto keys = rate > 0.0F ? &attention_backward_keys_bf16_kernel<head(), true>
+                                      : &attention_backward_keys_bf16_kernel<head(), false>;
         if (has_bf16_tensor_cores(lane, queries)) {
           const std::int64_t blocks = B * H * ((T_ + Tile::own - 1) / Tile::own);
-          const std::size_t shared = Tile::shared_bytes(2, 2);
           device::launch(lane, "attention_backward (queries)", queries, blocks, Tile::threads,
-                         shared, d_qkv, d_out, qkv, lse, delta, shape);
+                         Tile::shared_bytes(2, 0), d_qkv, d_out, qkv, lse, delta, shape);
           return device::launch(lane, "attention_backward (keys)", keys, blocks, Tile::threads,
-                                shared, d_qkv, d_out, qkv, lse, delta, shape);
+                                Tile::shared_bytes(2, 2), d_qkv, d_out, qkv, lse, delta, shape);
         }
       }
       using Tile = AttentionTile<E, head()>;

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include <mma.h>
-
 #include <cuda/std/limits>
 
 #include <reef/core/bfloat16.hpp>
@@ -14,9 +12,10 @@
 
 namespace reef::inline v0::nn::cuda {
 
-/// out and lse of one tile of queries, in two passes over the keys: the first finds lse, the second
-/// adds up exp(scale Q K^T - lse) V, whose sums then need no correction on the way.
-template <int Head>
+inline constexpr float attention_log2_e = 1.44269504088896340736F;
+
+/// out and lse of one tile of queries, in one pass over the keys: sums are scaled down whenever a larger score comes.
+template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
     attention_forward_bf16_kernel(Bfloat16* out, float* lse, const Bfloat16* qkv,
                                   AttentionShape<float> shape) {
@@ -25,87 +24,100 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   const bf16::Place at = bf16::here();
   const int depth = (shape.head + Tile::side - 1) / Tile::side * Tile::side;
   Bfloat16* const queries = reinterpret_cast<Bfloat16*>(attention_shared);
-  Bfloat16* const streamed = queries + Tile::own * Tile::stride;
-  Bfloat16* const values = streamed + Tile::streamed * Tile::stride;
-  float* const slices = reinterpret_cast<float*>(values + Tile::streamed * Tile::stride);
-  float* const slice = slices + at.warp * Tile::side * Tile::score_stride;
-  Bfloat16* const weights = reinterpret_cast<Bfloat16*>(slices + Tile::own * Tile::score_stride) +
-                            at.warp * Tile::side * Tile::weight_stride;
-  const Bfloat16* const own = queries + at.warp * Tile::side * Tile::stride;
+  Bfloat16* const stages = queries + Tile::own * Tile::stride;
+  constexpr int tile = Tile::streamed * Tile::stride;
 
   const auto rows = attention_rows<Tile::own>(qkv, shape, true);
   const std::int64_t q0 = rows.first;
   const std::int64_t first = q0 + at.warp * Tile::side;
-  const std::int64_t t = first + at.row;
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
+  const auto load = [&](int stage, std::int64_t k0) {
+    Bfloat16* const keys = stages + 2 * stage * tile;
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
+                                                   shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch,
+                                                   k0, shape.sequence, shape.head, depth);
+  };
   bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
                                             shape.sequence, shape.head, depth);
+  load(0, 0);
 
-  // Rows behind the sequence's end see its keys too; nothing of them is stored.
+  // Weights are powers of 2. Rows behind the sequence's end see its keys too; nothing of them is stored.
   constexpr float nothing = -::cuda::std::numeric_limits<float>::infinity();
-  float m = nothing;
-  float l = 0;
-  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
-    __syncthreads();  // the former keys have been read
-    bf16::load_rows<Tile::streamed, Tile::threads>(streamed, Tile::stride, rows.k, rows.pitch, k0,
-                                                   shape.sequence, shape.head, depth);
-    __syncthreads();
-    bf16::dot_rows<Tile>(slice, own, streamed, depth);
-    float score[Tile::columns_each];
-    float largest = m;
+  const float scale = shape.scale * attention_log2_e;
+  mma::Left own[Tile::depths];
+  mma::Sum sum[Tile::channels] = {};
+  float m[2] = {nothing, nothing};
+  float l[2] = {};
+  int stage = 0;
+  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed, stage = 1 - stage) {
+    mma::wait_for_copies();
+    __syncthreads();  // these are there, and the former have been read
+    if (k0 + Tile::streamed < end) load(1 - stage, k0 + Tile::streamed);
+    if (k0 == 0) bf16::load_own<Tile>(own, queries + at.warp * Tile::side * Tile::stride, depth);
+    if (k0 >= first + Tile::side) continue;  // all behind what this warp's rows see
+    const Bfloat16* const keys = stages + 2 * stage * tile;
+    mma::Sum score[Tile::columns];
+    bf16::dot_rows<Tile>(score, own, keys, depth);
+    const bool seen = k0 + Tile::streamed <= first + 1;  // all of them by all rows
 #pragma unroll
-    for (int i = 0; i < Tile::columns_each; ++i) {
-      const std::int64_t s = k0 + at.column(i);
-      score[i] = s <= t && s < shape.sequence
-                     ? slice[at.row * Tile::score_stride + at.column(i)] * shape.scale
-                     : nothing;
-      largest = fmaxf(largest, score[i]);
-    }
-    largest =
-        fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, 1));  // finite: key 0 comes first
-    float added = 0;
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t t = first + at.row + 8 * half;
+      if (!seen) {
+        const int last =
+            static_cast<int>(t - k0) - at.column;  // the last column of a Sum's that row t sees
 #pragma unroll
-    for (int i = 0; i < Tile::columns_each; ++i) added += expf(score[i] - largest);
-    added += __shfl_xor_sync(0xffffffffU, added, 1);
-    l = l * expf(m - largest) + added;
-    m = largest;
-  }
-  const float total = m + logf(l);
-  if (at.odd == 0 && t < shape.sequence) {
-    lse[rows.statistics(shape) + t] = total;
-  }
-
-  bf16::Sum sum[Head / Tile::side];
+        for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
-  for (auto& block : sum) nvcuda::wmma::fill_fragment(block, 0.0F);
-  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
-    __syncthreads();  // the former keys and values have been read
-    bf16::load_rows<Tile::streamed, Tile::threads>(streamed, Tile::stride, rows.k, rows.pitch, k0,
-                                                   shape.sequence, shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
-                                                   shape.sequence, shape.head, depth);
-    __syncthreads();
-    bf16::dot_rows<Tile>(slice, own, streamed, depth);
-#pragma unroll
-    for (int i = 0; i < Tile::columns_each; ++i) {
-      const int column = at.column(i);
-      const std::int64_t s = k0 + column;
-      float weight = 0;
-      if (s <= t && t < shape.sequence) {
-        weight = expf(slice[at.row * Tile::score_stride + column] * shape.scale - total) *
-                 attention_dropout(shape, rows.b, rows.h, t, s);
+          for (int c = 0; c < 2; ++c) {
+            if (s * 8 + c > last) score[s].part[2 * half + c] = nothing;
+          }
+        }
       }
-      weights[at.row * Tile::weight_stride + column] = Bfloat16(weight);
+      float largest = m[half];
+#pragma unroll
+      for (const mma::Sum& x : score)
+        largest = fmaxf(largest, fmaxf(x.part[2 * half], x.part[2 * half + 1]));
+      largest = bf16::quad_max(largest);  // finite: key 0 comes first
+      const float shift = -largest * scale;
+      const float shrink = mma::exp2(m[half] * scale + shift);
+      m[half] = largest;
+      float added = 0;
+#pragma unroll
+      for (int s = 0; s < Tile::columns; ++s) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          float& x = score[s].part[2 * half + c];
+          x = mma::exp2(x * scale + shift);
+          added += x;
+          if constexpr (Drops)
+            x *= attention_dropout(shape, rows.b, rows.h, t, k0 + s * 8 + at.column + c);
+        }
+      }
+      l[half] = l[half] * shrink + added;
+#pragma unroll
+      for (mma::Sum& channels : sum) {
+        channels.part[2 * half] *= shrink;
+        channels.part[2 * half + 1] *= shrink;
+      }
     }
-    bf16::add_weighted_rows<Tile>(sum, weights, values, depth);
+    bf16::add_weighted_rows<Tile>(sum, score, keys + tile, depth);
   }
-  bf16::store_rows<Tile>(out + rows.output(shape), shape.channels, first, shape.sequence,
-                         shape.head, slice, sum, 1.0F);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    l[half] = bf16::quad_sum(l[half]);
+    const std::int64_t t = first + at.row + 8 * half;
+    if (at.column == 0 && t < shape.sequence) {
+      lse[rows.statistics(shape) + t] = m[half] * shape.scale + logf(l[half]);
+    }
+  }
+  bf16::store_rows(out + rows.output(shape), shape.channels, first, shape.sequence, shape.head, sum,
+                   1.0F / l[0], 1.0F / l[1]);
 #endif
 }
 
 /// dQ = scale dS K for one tile of queries, dS = P (drop(dO V^T) - delta), P = exp(scale Q K^T - lse).
-template <int Head>
+template <int Head, bool Drops>
 REEF_HIDDEN __global__ void __launch_bounds__(128)
     attention_backward_queries_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out,
                                            const Bfloat16* qkv, const float* lse,
@@ -116,66 +128,81 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   const int depth = (shape.head + Tile::side - 1) / Tile::side * Tile::side;
   Bfloat16* const queries = reinterpret_cast<Bfloat16*>(attention_shared);
   Bfloat16* const gradients = queries + Tile::own * Tile::stride;
-  Bfloat16* const keys = gradients + Tile::own * Tile::stride;
-  Bfloat16* const values = keys + Tile::streamed * Tile::stride;
-  float* const slices = reinterpret_cast<float*>(values + Tile::streamed * Tile::stride);
-  float* const slice = slices + at.warp * Tile::side * Tile::score_stride;
-  Bfloat16* const weights = reinterpret_cast<Bfloat16*>(slices + Tile::own * Tile::score_stride) +
-                            at.warp * Tile::side * Tile::weight_stride;
-  const int own = at.warp * Tile::side * Tile::stride;
+  Bfloat16* const stages = gradients + Tile::own * Tile::stride;
+  constexpr int tile = Tile::streamed * Tile::stride;
 
   const auto rows = attention_rows<Tile::own>(qkv, shape, true);
   const std::int64_t q0 = rows.first;
-  const Bfloat16* const d_o = d_out + rows.output(shape);
   const std::int64_t first = q0 + at.warp * Tile::side;
-  const std::int64_t t = first + at.row;
-  const std::int64_t statistics = rows.statistics(shape);
-  const float row_lse = t < shape.sequence ? lse[statistics + t] : 0.0F;
-  const float row_delta = t < shape.sequence ? delta[statistics + t] : 0.0F;
-  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
-                                            shape.sequence, shape.head, depth);
-  bf16::load_rows<Tile::own, Tile::threads>(gradients, Tile::stride, d_o, shape.channels, q0,
-                                            shape.sequence, shape.head, depth);
-
-  bf16::Sum sum[Head / Tile::side];
-#pragma unroll
-  for (auto& block : sum) nvcuda::wmma::fill_fragment(block, 0.0F);
   const std::int64_t end = q0 + Tile::own < shape.sequence ? q0 + Tile::own : shape.sequence;
-  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed) {
-    __syncthreads();  // the former keys and values have been read
+  const auto load = [&](int stage, std::int64_t k0) {
+    Bfloat16* const keys = stages + 2 * stage * tile;
     bf16::load_rows<Tile::streamed, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
                                                    shape.sequence, shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
-                                                   shape.sequence, shape.head, depth);
-    __syncthreads();
-    bf16::dot_rows<Tile>(slice, queries + own, keys, depth);
-    float weight[Tile::columns_each];
+    bf16::load_rows<Tile::streamed, Tile::threads>(keys + tile, Tile::stride, rows.v, rows.pitch,
+                                                   k0, shape.sequence, shape.head, depth);
+  };
+  bf16::load_rows<Tile::own, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
+                                            shape.sequence, shape.head, depth);
+  bf16::load_rows<Tile::own, Tile::threads>(gradients, Tile::stride, d_out + rows.output(shape),
+                                            shape.channels, q0, shape.sequence, shape.head, depth);
+  load(0, 0);
+
+  const float scale = shape.scale * attention_log2_e;
+  float row_lse[2];  // of base 2
+  float row_delta[2];
 #pragma unroll
-    for (int i = 0; i < Tile::columns_each; ++i) {
-      const std::int64_t s = k0 + at.column(i);
-      const float score = slice[at.row * Tile::score_stride + at.column(i)];
-      weight[i] = s <= t && t < shape.sequence ? expf(score * shape.scale - row_lse) : 0.0F;
-    }
-    __syncwarp();  // the scores have been read
-    bf16::dot_rows<Tile>(slice, gradients + own, values, depth);
-#pragma unroll
-    for (int i = 0; i < Tile::columns_each; ++i) {
-      const int column = at.column(i);
-      const float d_weight = slice[at.row * Tile::score_stride + column];
-      const float drop = attention_dropout(shape, rows.b, rows.h, t, k0 + column);
-      weights[at.row * Tile::weight_stride + column] =
-          Bfloat16(weight[i] * (drop * d_weight - row_delta));
-    }
-    bf16::add_weighted_rows<Tile>(sum, weights, keys, depth);
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t t = first + at.row + 8 * half;
+    const bool inside = t < shape.sequence;
+    row_lse[half] = inside ? lse[rows.statistics(shape) + t] * attention_log2_e : 0.0F;
+    row_delta[half] = inside ? delta[rows.statistics(shape) + t] : 0.0F;
   }
-  bf16::store_rows<Tile>(d_qkv + rows.corner, rows.pitch, first, shape.sequence, shape.head, slice,
-                         sum, shape.scale);
+  mma::Left query[Tile::depths];
+  mma::Left gradient[Tile::depths];
+  mma::Sum sum[Tile::channels] = {};
+  int stage = 0;
+  for (std::int64_t k0 = 0; k0 < end; k0 += Tile::streamed, stage = 1 - stage) {
+    mma::wait_for_copies();
+    __syncthreads();  // these are there, and the former have been read
+    if (k0 + Tile::streamed < end) load(1 - stage, k0 + Tile::streamed);
+    if (k0 == 0) {
+      bf16::load_own<Tile>(query, queries + at.warp * Tile::side * Tile::stride, depth);
+      bf16::load_own<Tile>(gradient, gradients + at.warp * Tile::side * Tile::stride, depth);
+    }
+    if (k0 >= first + Tile::side) continue;
+    const Bfloat16* const keys = stages + 2 * stage * tile;
+    mma::Sum score[Tile::columns];
+    mma::Sum d_weight[Tile::columns];
+    bf16::dot_rows<Tile>(score, query, keys, depth);
+    bf16::dot_rows<Tile>(d_weight, gradient, keys + tile, depth);
+    const bool seen = k0 + Tile::streamed <= first + 1;
+    const int last = static_cast<int>(first + at.row - k0) -
+                     at.column;  // the last column of a Sum's that `row` sees
+#pragma unroll
+    for (int s = 0; s < Tile::columns; ++s) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float& x = score[s].part[i];
+        float d_x = d_weight[s].part[i];
+        if constexpr (Drops) {
+          d_x *= attention_dropout(shape, rows.b, rows.h, first + at.row + i / 2 * 8,
+                                   k0 + s * 8 + at.column + i % 2);
+        }
+        x = mma::exp2(x * scale - row_lse[i / 2]) * (d_x - row_delta[i / 2]);
+        if (!seen && s * 8 + i % 2 > last + i / 2 * 8) x = 0.0F;
+      }
+    }
+    bf16::add_weighted_rows<Tile>(sum, score, keys, depth);
+  }
+  bf16::store_rows(d_qkv + rows.corner, rows.pitch, first, shape.sequence, shape.head, sum,
+                   shape.scale, shape.scale);
 #endif
 }
 
 /// dV = drop(P)^T dO and dK = scale dS^T Q for one tile of keys, over the queries from there on.
-template <int Head>
-REEF_HIDDEN __global__ void __launch_bounds__(128)
+template <int Head, bool Drops>
+REEF_HIDDEN __global__ void __launch_bounds__(128, Head <= 64 ? 3 : 1)
     attention_backward_keys_bf16_kernel(Bfloat16* d_qkv, const Bfloat16* d_out, const Bfloat16* qkv,
                                         const float* lse, const float* delta,
                                         AttentionShape<float> shape) {
@@ -185,68 +212,81 @@ REEF_HIDDEN __global__ void __launch_bounds__(128)
   const int depth = (shape.head + Tile::side - 1) / Tile::side * Tile::side;
   Bfloat16* const keys = reinterpret_cast<Bfloat16*>(attention_shared);
   Bfloat16* const values = keys + Tile::own * Tile::stride;
-  Bfloat16* const queries = values + Tile::own * Tile::stride;
-  Bfloat16* const gradients = queries + Tile::streamed * Tile::stride;
-  float* const slices = reinterpret_cast<float*>(gradients + Tile::streamed * Tile::stride);
-  float* const slice = slices + at.warp * Tile::side * Tile::score_stride;
-  Bfloat16* const weights = reinterpret_cast<Bfloat16*>(slices + Tile::own * Tile::score_stride) +
-                            at.warp * Tile::side * Tile::weight_stride;
-  const int own = at.warp * Tile::side * Tile::stride;
+  Bfloat16* const stages = values + Tile::own * Tile::stride;
+  constexpr int tile = Tile::streamed * Tile::stride;
+  float* const statistics = reinterpret_cast<float*>(stages + 4 * tile);
 
   const auto rows = attention_rows<Tile::own>(qkv, shape, false);
   const std::int64_t k0 = rows.first;
   const Bfloat16* const d_o = d_out + rows.output(shape);
-  const std::int64_t statistics = rows.statistics(shape);
   const std::int64_t first = k0 + at.warp * Tile::side;
-  const std::int64_t s = first + at.row;
+  const auto load = [&](int stage, std::int64_t q0) {
+    Bfloat16* const queries = stages + 2 * stage * tile;
+    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
+                                                   shape.sequence, shape.head, depth);
+    bf16::load_rows<Tile::streamed, Tile::threads>(
+        queries + tile, Tile::stride, d_o, shape.channels, q0, shape.sequence, shape.head, depth);
+    const int i = static_cast<int>(threadIdx.x);
+    if (i < 2 * Tile::streamed) {
+      const std::int64_t t = q0 + i % Tile::streamed;
+      const bool inside = t < shape.sequence;
+      const float* const from = (i < Tile::streamed ? lse : delta) + rows.statistics(shape);
+      mma::copy_async<4>(statistics + 2 * stage * Tile::streamed + i, inside ? from + t : from,
+                         inside);
+    }
+  };
   bf16::load_rows<Tile::own, Tile::threads>(keys, Tile::stride, rows.k, rows.pitch, k0,
                                             shape.sequence, shape.head, depth);
   bf16::load_rows<Tile::own, Tile::threads>(values, Tile::stride, rows.v, rows.pitch, k0,
                                             shape.sequence, shape.head, depth);
+  load(0, k0);
 
-  bf16::Sum d_key[Head / Tile::side];
-  bf16::Sum d_value[Head / Tile::side];
+  // Queries behind the sequence's end are zeros, and so are their gradients and statistics: they add nothing.
+  const float scale = shape.scale * attention_log2_e;
+  mma::Sum d_key[Tile::channels] = {};
+  mma::Sum d_value[Tile::channels] = {};
+  int stage = 0;
+  for (std::int64_t q0 = k0; q0 < shape.sequence; q0 += Tile::streamed, stage = 1 - stage) {
+    mma::wait_for_copies();
+    __syncthreads();  // these are there, and the former have been read
+    if (q0 + Tile::streamed < shape.sequence) load(1 - stage, q0 + Tile::streamed);
+    if (q0 + Tile::streamed <= first) continue;  // all before what sees this warp's rows
+    const Bfloat16* const queries = stages + 2 * stage * tile;
+    const float* const lses = statistics + 2 * stage * Tile::streamed;
+    mma::Sum score[Tile::columns];
+    mma::Sum d_weight[Tile::columns];
+    mma::Left own[Tile::depths];  // loaded each time: the sums need the registers
+    bf16::load_own<Tile>(own, keys + at.warp * Tile::side * Tile::stride, depth);
+    bf16::dot_rows<Tile>(score, own, queries, depth);
+    bf16::load_own<Tile>(own, values + at.warp * Tile::side * Tile::stride, depth);
+    bf16::dot_rows<Tile>(d_weight, own, queries + tile, depth);
+    const bool seen = first + Tile::side <= q0 + 1;  // all of them by all queries
+    const int sees = static_cast<int>(first + at.row - q0) -
+                     at.column;  // the first column of a Sum's that sees `row`
 #pragma unroll
-  for (auto& block : d_key) nvcuda::wmma::fill_fragment(block, 0.0F);
+    for (int s = 0; s < Tile::columns; ++s) {
 #pragma unroll
-  for (auto& block : d_value) nvcuda::wmma::fill_fragment(block, 0.0F);
-  for (std::int64_t q0 = k0; q0 < shape.sequence; q0 += Tile::streamed) {
-    __syncthreads();  // the former queries and gradients have been read
-    bf16::load_rows<Tile::streamed, Tile::threads>(queries, Tile::stride, rows.q, rows.pitch, q0,
-                                                   shape.sequence, shape.head, depth);
-    bf16::load_rows<Tile::streamed, Tile::threads>(gradients, Tile::stride, d_o, shape.channels, q0,
-                                                   shape.sequence, shape.head, depth);
-    __syncthreads();
-    bf16::dot_rows<Tile>(slice, keys + own, queries, depth);
-    float weight[Tile::columns_each];
-    float drop[Tile::columns_each];
-#pragma unroll
-    for (int i = 0; i < Tile::columns_each; ++i) {
-      const int column = at.column(i);
-      const std::int64_t t = q0 + column;
-      const bool seen = s <= t && t < shape.sequence;
-      const float score = slice[at.row * Tile::score_stride + column];
-      weight[i] = seen ? expf(score * shape.scale - lse[statistics + t]) : 0.0F;
-      drop[i] = seen ? attention_dropout(shape, rows.b, rows.h, t, s) : 0.0F;
-      weights[at.row * Tile::weight_stride + column] = Bfloat16(weight[i] * drop[i]);
+      for (int i = 0; i < 4; ++i) {
+        const int column = s * 8 + at.column + i % 2;
+        float& x = score[s].part[i];
+        float& d_x = d_weight[s].part[i];
+        float weight = mma::exp2(x * scale - lses[column] * attention_log2_e);
+        if (!seen && sees + i / 2 * 8 > s * 8 + i % 2) weight = 0.0F;
+        float drop = 1.0F;
+        if constexpr (Drops) {
+          drop = attention_dropout(shape, rows.b, rows.h, q0 + column, first + at.row + i / 2 * 8);
+        }
+        x = weight * drop;
+        d_x = weight * (drop * d_x - lses[Tile::streamed + column]);
+      }
     }
-    bf16::add_weighted_rows<Tile>(d_value, weights, gradients, depth);
-    bf16::dot_rows<Tile>(slice, values + own, gradients, depth);
-#pragma unroll
-    for (int i = 0; i < Tile::columns_each; ++i) {
-      const int column = at.column(i);
-      const std::int64_t t = q0 + column;
-      const float d_weight = slice[at.row * Tile::score_stride + column];
-      const float row_delta = t < shape.sequence ? delta[statistics + t] : 0.0F;
-      weights[at.row * Tile::weight_stride + column] =
-          Bfloat16(weight[i] * (drop[i] * d_weight - row_delta));
-    }
-    bf16::add_weighted_rows<Tile>(d_key, weights, queries, depth);
+    bf16::add_weighted_rows<Tile>(d_value, score, queries + tile, depth);
+    bf16::add_weighted_rows<Tile>(d_key, d_weight, queries, depth);
   }
-  bf16::store_rows<Tile>(d_qkv + rows.corner + shape.channels, rows.pitch, first, shape.sequence,
-                         shape.head, slice, d_key, shape.scale);
-  bf16::store_rows<Tile>(d_qkv + rows.corner + 2 * shape.channels, rows.pitch, first,
-                         shape.sequence, shape.head, slice, d_value, 1.0F);
+  bf16::store_rows(d_qkv + rows.corner + shape.channels, rows.pitch, first, shape.sequence,
+                   shape.head, d_key, shape.scale, shape.scale);
+  bf16::store_rows(d_qkv + rows.corner + 2 * shape.channels, rows.pitch, first, shape.sequence,
+                   shape.head, d_value, 1.0F, 1.0F);
 #endif
 }
 

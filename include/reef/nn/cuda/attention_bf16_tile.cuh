@@ -3,44 +3,42 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <cuda_bf16.h>
-#include <mma.h>
-
 #include <reef/core/bfloat16.hpp>
 #include <reef/core/config.hpp>
 #include <reef/nn/cuda/attention_tile.cuh>
+#include <reef/nn/cuda/warp_mma.cuh>
 
 namespace reef::inline v0::nn::cuda {
 
-/// A block of bf16 attention on tensor cores: 4 warps, each responsible for 16 of the block's 64 own
-/// rows, against `streamed` rows of the other side at a time. Products of bf16 are summed in fp32;
-/// weights and their gradients are rounded to bf16 before they are multiplied, as in FlashAttention.
+/// A block of bf16 attention on tensor cores: 4 warps, each responsible for 16 of the block's own
+/// rows, against `streamed` rows of the other side at a time, of which the next are on their way
+/// meanwhile. Products of bf16 are summed in fp32 in registers; weights and their gradients are
+/// rounded to bf16 before they are multiplied.
 ///
-/// | memory | rows of bf16, then a slice of (16, streamed) fp32 and one of bf16 for each warp       |
-/// | stride | of rows: a multiple of 16 bytes and of no more, so that eight rows lie in eight       |
-/// |        | groups of banks. Every 16 x 16 begins at a multiple of 32 bytes, as wmma wants it     |
+/// | memory | own rows of bf16, then two stages of streamed ones, of two kinds each, then floats      |
+/// | stride | of rows: a multiple of 16 bytes and of no more, so that eight rows lie in eight         |
+/// |        | groups of banks                                                                         |
 ///
-/// Source: Dao et al., FlashAttention, arXiv 2205.14135, algorithms 1 and 4.
+/// Source: Dao, FlashAttention-2, arXiv 2307.08691, algorithms 1 and 2; here each gradient has a pass
+/// of its own, so that each sum has one owner.
 template <int Head>
 struct Bf16Tile {
   static constexpr int warps = 4;
   static constexpr int threads = warps * device::cuda_warp;
-  static constexpr int side = 16;  // of what the tensor cores multiply
+  static constexpr int side = 16;  // of a Left factor
   static constexpr int own = warps * side;
-  static constexpr int streamed = 32;
-  static constexpr int stride = Head + 8;             // of rows, in bf16
-  static constexpr int score_stride = streamed + 4;   // in fp32
-  static constexpr int weight_stride = streamed + 8;  // in bf16
-  static constexpr int columns_each = streamed / 2;   // of a slice's row: a thread has every other
+  static constexpr int streamed = Head <= 64 ? 64 : 32;
+  static constexpr int stride = Head + 8;  // of rows, in bf16
+  static constexpr int depths = Head / side;
+  static constexpr int columns = streamed / 8;  // of scores, as Sums
+  static constexpr int channels = Head / 8;     // of what is summed up, as Sums
 
-  /// Bytes of `own_tiles` tiles of own rows, `streamed_tiles` of streamed ones and the slices.
-  static constexpr std::size_t shared_bytes(int own_tiles, int streamed_tiles) {
-    return sizeof(Bfloat16) *
-               static_cast<std::size_t>((own_tiles * own + streamed_tiles * streamed) * stride) +
-           static_cast<std::size_t>(own) *
-               (sizeof(float) * score_stride + sizeof(Bfloat16) * weight_stride);
+  /// Bytes of `own_kinds` of own rows, both stages, and `floats` for each streamed row of both.
+  static constexpr std::size_t shared_bytes(int own_kinds, int floats) {
+    return sizeof(Bfloat16) * static_cast<std::size_t>((own_kinds * own + 4 * streamed) * stride) +
+           sizeof(float) * static_cast<std::size_t>(2 * floats * streamed);
   }
-  static_assert(stride % 16 == 8 && weight_stride % 8 == 0 && score_stride % 4 == 0);
+  static_assert(stride % 16 == 8);
   static_assert(shared_bytes(2, 2) <= 99 * 1024);  // what every device with these tensor cores has
 };
 
@@ -48,28 +46,15 @@ struct Bf16Tile {
 
 namespace bf16 {
 
-using Factor = __nv_bfloat16;
-using Sum = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float>;
-using Left =
-    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, Factor, nvcuda::wmma::row_major>;
-template <class Layout>
-using Right = nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, Factor, Layout>;
-
-__device__ __forceinline__ const Factor* factors(const Bfloat16* rows) {
-  return reinterpret_cast<const Factor*>(rows);
-}
-
-/// Where a thread is: two threads have a row of their warp's slice, one its even columns, one its odd.
+/// Where a thread's numbers are: in a Sum, in rows `row` and `row` + 8 of columns `column` and `column` + 1.
 struct Place {
-  int warp, row, odd;
-  [[nodiscard]] __device__ int column(int i) const { return 2 * i + odd; }
+  int warp, row, column;
 };
 __device__ __forceinline__ Place here() {
-  const int thread = static_cast<int>(threadIdx.x);
-  return {thread / device::cuda_warp, thread % device::cuda_warp / 2, thread % 2};
+  return {static_cast<int>(threadIdx.x) / device::cuda_warp, mma::lane() / 4, mma::lane() % 4 * 2};
 }
 
-/// Rows first, first + 1, ... of a head to shared memory, `depth` channels each, a multiple of 16 from
+/// Starts to load rows first, first + 1, ... of a head to shared memory, `depth` channels each, a multiple of 16 from
 /// head on; zeros behind the head and behind the sequence's end. By 16 bytes where rows lie so.
 template <int Rows, int Threads>
 __device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat16* from,
@@ -82,11 +67,9 @@ __device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat
     for (int i = static_cast<int>(threadIdx.x); i < Rows * pieces; i += Threads) {
       const int row = i / pieces;
       const int c = i % pieces * 8;
-      uint4 piece{0, 0, 0, 0};
-      if (first + row < sequence && c < head) {
-        piece = *reinterpret_cast<const uint4*>(from + (first + row) * pitch + c);
-      }
-      *reinterpret_cast<uint4*>(to + row * stride + c) = piece;
+      const bool inside = first + row < sequence && c < head;
+      mma::copy_async<16>(to + row * stride + c, inside ? from + (first + row) * pitch + c : from,
+                          inside);
     }
     return;
   }
@@ -98,69 +81,100 @@ __device__ __forceinline__ void load_rows(Bfloat16* to, int stride, const Bfloat
   }
 }
 
-/// slice (16, streamed) = a warp's own rows times the streamed rows, transposed.
+/// A warp's own rows as factors, of `depth` channels.
 template <class Tile>
-__device__ __forceinline__ void dot_rows(float* slice, const Bfloat16* own,
+__device__ __forceinline__ void load_own(mma::Left (&factors)[Tile::depths], const Bfloat16* own,
+                                         int depth) {
+#pragma unroll
+  for (int d = 0; d < Tile::depths; ++d) {
+    if (d * Tile::side < depth) factors[d] = mma::load_left(own + d * Tile::side, Tile::stride);
+  }
+}
+
+/// scores = own rows times the streamed rows, transposed.
+template <class Tile>
+__device__ __forceinline__ void dot_rows(mma::Sum (&scores)[Tile::columns],
+                                         const mma::Left (&own)[Tile::depths],
                                          const Bfloat16* streamed, int depth) {
 #pragma unroll
-  for (int s = 0; s < Tile::streamed; s += Tile::side) {
-    Sum sum;
-    nvcuda::wmma::fill_fragment(sum, 0.0F);
-    for (int d = 0; d < depth; d += Tile::side) {
-      Left left;
-      Right<nvcuda::wmma::col_major> right;
-      nvcuda::wmma::load_matrix_sync(left, factors(own + d), Tile::stride);
-      nvcuda::wmma::load_matrix_sync(right, factors(streamed + s * Tile::stride + d), Tile::stride);
-      nvcuda::wmma::mma_sync(sum, left, right, sum);
+  for (mma::Sum& score : scores) score = {};
+#pragma unroll
+  for (int d = 0; d < Tile::depths; ++d) {
+    if (d * Tile::side >= depth) continue;
+#pragma unroll
+    for (int s = 0; s < Tile::columns; s += 2) {
+      mma::Right rows[2];
+      mma::load_rights_of_rows(rows, streamed + s * 8 * Tile::stride + d * Tile::side,
+                               Tile::stride);
+      mma::multiply_add(scores[s], own[d], rows[0]);
+      mma::multiply_add(scores[s + 1], own[d], rows[1]);
     }
-    nvcuda::wmma::store_matrix_sync(slice + s, sum, Tile::score_stride,
-                                    nvcuda::wmma::mem_row_major);
   }
-  __syncwarp();
 }
 
-/// sum (16, depth) += a warp's weights (16, streamed) times the streamed rows.
-template <class Tile, int Blocks>
-__device__ __forceinline__ void add_weighted_rows(Sum (&sum)[Blocks], const Bfloat16* weights,
+/// Sums of 16 columns, rounded, as the factor that they are in the next product.
+__device__ __forceinline__ mma::Left rounded(const mma::Sum& first, const mma::Sum& second) {
+  return {mma::pair(first.part[0], first.part[1]), mma::pair(first.part[2], first.part[3]),
+          mma::pair(second.part[0], second.part[1]), mma::pair(second.part[2], second.part[3])};
+}
+
+/// sum += weights, rounded, times the streamed rows.
+template <class Tile>
+__device__ __forceinline__ void add_weighted_rows(mma::Sum (&sum)[Tile::channels],
+                                                  const mma::Sum (&weights)[Tile::columns],
                                                   const Bfloat16* streamed, int depth) {
-  __syncwarp();  // the weights are written
 #pragma unroll
-  for (int s = 0; s < Tile::streamed; s += Tile::side) {
-    Left left;
-    nvcuda::wmma::load_matrix_sync(left, factors(weights + s), Tile::weight_stride);
+  for (int s = 0; s < Tile::columns; s += 2) {
+    const mma::Left left = rounded(weights[s], weights[s + 1]);
 #pragma unroll
-    for (int j = 0; j < Blocks; ++j) {
-      if (j * Tile::side >= depth) continue;
-      Right<nvcuda::wmma::row_major> right;
-      nvcuda::wmma::load_matrix_sync(right, factors(streamed + s * Tile::stride + j * Tile::side),
-                                     Tile::stride);
-      nvcuda::wmma::mma_sync(sum[j], left, right, sum[j]);
+    for (int c = 0; c < Tile::channels; c += 2) {
+      if (c * 8 >= depth) continue;
+      mma::Right columns[2];
+      mma::load_rights_of_columns(columns, streamed + s * 8 * Tile::stride + c * 8, Tile::stride);
+      mma::multiply_add(sum[c], left, columns[0]);
+      mma::multiply_add(sum[c + 1], left, columns[1]);
     }
   }
 }
 
-/// Rows first, first + 1, ... of a head = sum times factor, rounded; by way of the warp's slice.
-template <class Tile, int Blocks>
+/// Rows first, first + 1, ... of a head = 16 rows of sums times a factor for each of this thread's two, rounded.
+template <int Channels>
 __device__ __forceinline__ void store_rows(Bfloat16* to, std::int64_t pitch, std::int64_t first,
-                                           std::int64_t sequence, int head, float* slice,
-                                           const Sum (&sum)[Blocks], float factor) {
-  const Place place = here();
-  const std::int64_t row = first + place.row;
+                                           std::int64_t sequence, int head,
+                                           const mma::Sum (&sum)[Channels], float factor,
+                                           float second_factor) {
+  const Place at = here();
+  const bool whole =
+      head % 2 == 0 && pitch % 2 == 0 && reinterpret_cast<std::uintptr_t>(to) % 4 == 0;
 #pragma unroll
-  for (int j = 0; j < Blocks; ++j) {
-    if (j * Tile::side >= head) continue;
-    __syncwarp();  // the slice has been read
-    nvcuda::wmma::store_matrix_sync(slice, sum[j], Tile::score_stride, nvcuda::wmma::mem_row_major);
-    __syncwarp();
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = first + at.row + 8 * half;
+    if (row >= sequence) continue;
+    const float scale = half == 0 ? factor : second_factor;
 #pragma unroll
-    for (int i = 0; i < Tile::side / 2; ++i) {
-      const int c = place.column(i);
-      if (row < sequence && j * Tile::side + c < head) {
-        to[row * pitch + j * Tile::side + c] =
-            Bfloat16(slice[place.row * Tile::score_stride + c] * factor);
+    for (int i = 0; i < Channels; ++i) {
+      const int c = i * 8 + at.column;
+      Bfloat16* const place = to + row * pitch + c;
+      const float left = sum[i].part[2 * half] * scale;
+      const float right = sum[i].part[2 * half + 1] * scale;
+      if (whole && c < head) {
+        *reinterpret_cast<mma::Pair*>(place) = mma::pair(left, right);
+      } else {
+        if (c < head) place[0] = Bfloat16(left);
+        if (c + 1 < head) place[1] = Bfloat16(right);
       }
     }
   }
+}
+
+/// The sum, or the maximum, over the four threads that share rows, in each of them.
+__device__ __forceinline__ float quad_sum(float value) {
+  value += __shfl_xor_sync(0xffffffffU, value, 1);
+  return value + __shfl_xor_sync(0xffffffffU, value, 2);
+}
+__device__ __forceinline__ float quad_max(float value) {
+  value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, 1));
+  return fmaxf(value, __shfl_xor_sync(0xffffffffU, value, 2));
 }
 
 }  // namespace bf16

@@ -8,6 +8,7 @@
 #include <reef/core/config.hpp>
 #include <reef/core/random.hpp>
 #include <reef/device/launch.cuh>
+#include <reef/device/map.cuh>
 #include <reef/nn/cuda/elementwise.cuh>
 
 namespace reef::inline v0::nn::cuda {
@@ -42,8 +43,9 @@ struct AttentionShape {
 /// `streamed` rows of the other side, with heads of at most Head.
 ///
 /// A block is 16 x 16 threads; thread (y, x) has the own rows y + 16 i, the streamed rows x + 16 j
-/// and the channels x + 16 j. The sizes keep every kernel's shared memory within the 64 KiB that
-/// the smallest supported device has.
+/// and the packs x + 16 j of channels, of 16 bytes each. Rows in shared memory are whole packs, an odd number of them, so
+/// that threads which read one pack of eight rows hit different banks. The sizes keep every kernel's shared memory within
+/// the 64 KiB that the smallest supported device has.
 template <class E, int Head>
 struct AttentionTile {
   static constexpr int side = 16;
@@ -54,17 +56,20 @@ struct AttentionTile {
   static constexpr int own_each = own / side;
   static constexpr int streamed_each = streamed / side;
   static constexpr int channels_each = Head / side;
-  static constexpr int weight_stride = streamed + 1;
+  static constexpr int width = device::Pack<E>::width;
+  static constexpr int weight_stride = streamed + width;
 
-  // Rows are padded to an odd length, so that threads which read one column hit different banks.
-  __host__ __device__ static constexpr int row_stride(int head) { return head | 1; }
+  __host__ __device__ static constexpr int row_stride(int head) {
+    return ((head + width - 1) / width | 1) * width;
+  }
 
   /// Bytes of `own_tiles` own tiles, a streamed tile and the weights between them.
   static constexpr std::size_t shared_bytes(int head, int own_tiles) {
     return sizeof(E) * static_cast<std::size_t>((own_tiles * own + streamed) * row_stride(head) +
                                                 own * weight_stride);
   }
-  static_assert(shared_bytes(Head, 2) <= 64 * 1024);
+  static_assert(channels_each % width == 0 && streamed % width == 0 &&
+                shared_bytes(Head, 2) <= 64 * 1024);
 };
 
 /// What a block works on: head h of sample b, its own rows from `first` on.
@@ -109,19 +114,21 @@ __device__ __forceinline__ AttentionRows<T> attention_rows(const T* qkv,
   return rows;
 }
 
-/// rows x head elements from global rows first, first + 1, ... to shared memory; zeros behind the
-/// sequence's end. `from` is row 0 of the head, `pitch` its row-to-row distance.
+/// rows x head elements from global rows first, first + 1, ... to shared memory; zeros behind the head, to whole packs,
+/// and behind the sequence's end. `from` is row 0 of the head, `pitch` its row-to-row distance.
 template <int Rows, int Threads, class E, class T>
 __device__ __forceinline__ void load_rows(E* to, const T* from, std::int64_t pitch,
                                           std::int64_t first, std::int64_t sequence, int head,
                                           int stride) {
+  constexpr int width = device::Pack<E>::width;
   const int warp = static_cast<int>(threadIdx.x) / device::cuda_warp;
   const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
+  const int depth = (head + width - 1) / width * width;
   for (int row = warp; row < Rows; row += Threads / device::cuda_warp) {
     const bool inside = first + row < sequence;
     const T* source = from + (first + row) * pitch;
-    for (int c = lane; c < head; c += device::cuda_warp) {
-      to[row * stride + c] = inside ? static_cast<E>(source[c]) : E(0);
+    for (int c = lane; c < depth; c += device::cuda_warp) {
+      to[row * stride + c] = inside && c < head ? static_cast<E>(source[c]) : E(0);
     }
   }
 }
@@ -130,6 +137,7 @@ __device__ __forceinline__ void load_rows(E* to, const T* from, std::int64_t pit
 template <class E, int Own, int Streamed>
 __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* own,
                                          const E* streamed, int head, int stride) {
+  using device::Pack;
   const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
 #pragma unroll
@@ -137,49 +145,68 @@ __device__ __forceinline__ void dot_rows(E (&product)[Own][Streamed], const E* o
 #pragma unroll
     for (int j = 0; j < Streamed; ++j) product[i][j] = 0;
   }
-  for (int d = 0; d < head; ++d) {
-    E left[Own];
-    E right[Streamed];
+  for (int d = 0; d < head; d += Pack<E>::width) {
+    Pack<E> left[Own];
+    Pack<E> right[Streamed];
 #pragma unroll
-    for (int i = 0; i < Own; ++i) left[i] = own[(y + 16 * i) * stride + d];
+    for (int i = 0; i < Own; ++i) left[i] = Pack<E>::load(own + (y + 16 * i) * stride + d);
 #pragma unroll
-    for (int j = 0; j < Streamed; ++j) right[j] = streamed[(x + 16 * j) * stride + d];
+    for (int j = 0; j < Streamed; ++j)
+      right[j] = Pack<E>::load(streamed + (x + 16 * j) * stride + d);
 #pragma unroll
-    for (int i = 0; i < Own; ++i) {
+    for (int e = 0; e < Pack<E>::width; ++e) {
 #pragma unroll
-      for (int j = 0; j < Streamed; ++j) product[i][j] += left[i] * right[j];
+      for (int i = 0; i < Own; ++i) {
+#pragma unroll
+        for (int j = 0; j < Streamed; ++j)
+          product[i][j] += left[i].element[e] * right[j].element[e];
+      }
     }
   }
 }
 
-/// sum[i][j] += sum over s of weights[y + 16 i, s] streamed[s, x + 16 j], s ascending.
+/// The channel that a thread's sum j of a row is of.
+template <class E>
+__device__ __forceinline__ int channel_of(int j) {
+  constexpr int width = device::Pack<E>::width;
+  return (static_cast<int>(threadIdx.x) % 16 + 16 * (j / width)) * width + j % width;
+}
+
+/// sum[i][j] += sum over s of weights[y + 16 i, s] streamed[s, channel_of(j)], s ascending.
 template <class E, int Own, int Channels>
 __device__ __forceinline__ void add_weighted_rows(E (&sum)[Own][Channels], const E* weights,
                                                   int weight_stride, const E* streamed, int rows,
                                                   int head, int stride) {
-  const int x = static_cast<int>(threadIdx.x) % 16;
+  using device::Pack;
+  constexpr int width = Pack<E>::width;
   const int y = static_cast<int>(threadIdx.x) / 16;
-  for (int s = 0; s < rows; ++s) {
-    E weight[Own];
+  for (int first = 0; first < rows; first += width) {
+    Pack<E> weight[Own];
 #pragma unroll
-    for (int i = 0; i < Own; ++i) weight[i] = weights[(y + 16 * i) * weight_stride + s];
+    for (int i = 0; i < Own; ++i)
+      weight[i] = Pack<E>::load(weights + (y + 16 * i) * weight_stride + first);
 #pragma unroll
-    for (int j = 0; j < Channels; ++j) {
-      const int c = x + 16 * j;
-      if (c >= head) continue;
-      const E value = streamed[s * stride + c];
+    for (int s = 0; s < width; ++s) {
 #pragma unroll
-      for (int i = 0; i < Own; ++i) sum[i][j] += weight[i] * value;
+      for (int j = 0; j < Channels; j += width) {
+        const int c = channel_of<E>(j);
+        if (c >= head) continue;
+        const Pack<E> values = Pack<E>::load(streamed + (first + s) * stride + c);
+#pragma unroll
+        for (int e = 0; e < width; ++e) {
+#pragma unroll
+          for (int i = 0; i < Own; ++i) sum[i][j + e] += weight[i].element[s] * values.element[e];
+        }
+      }
     }
   }
 }
 
-/// Writes sum[i][j] to rows first + y + 16 i, channels x + 16 j of a head, row i scaled by factor[i].
+/// Writes sum[i][j] to rows first + y + 16 i of a head, row i scaled by factor[i].
 template <class T, class E, int Own, int Channels>
 __device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64_t first,
                                            std::int64_t sequence, int head,
                                            const E (&sum)[Own][Channels], const E (&factor)[Own]) {
-  const int x = static_cast<int>(threadIdx.x) % 16;
   const int y = static_cast<int>(threadIdx.x) / 16;
 #pragma unroll
   for (int i = 0; i < Own; ++i) {
@@ -187,7 +214,7 @@ __device__ __forceinline__ void store_rows(T* to, std::int64_t pitch, std::int64
     if (row >= sequence) continue;
 #pragma unroll
     for (int j = 0; j < Channels; ++j) {
-      const int c = x + 16 * j;
+      const int c = channel_of<E>(j);
       if (c < head) to[row * pitch + c] = T(sum[i][j] * factor[i]);
     }
   }

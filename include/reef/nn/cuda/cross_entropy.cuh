@@ -10,30 +10,66 @@
 #include <reef/core/units.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
+#include <reef/device/map.cuh>
 
 namespace reef::inline v0::nn::cuda {
 
 inline constexpr int cross_entropy_fold = 1024;  // threads of the one block that folds the rows
 
+/// function(v, x[v]) for every v of [0, V), ascending in each thread of the block; by 16 bytes where `packed`, which the
+/// row then consists of.
+template <class T, class F>
+__device__ __forceinline__ void for_each_logit(const T* x, std::int64_t V, bool packed,
+                                               const F& function) {
+  using device::Pack;
+  if (!packed) {
+    for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block)
+      function(v, Pack<T>{{x[v]}}, 1);
+    return;
+  }
+  for (std::int64_t v = threadIdx.x * Pack<T>::width; v < V;
+       v += device::cuda_block * Pack<T>::width) {
+    function(v, Pack<T>::load(x + v), Pack<T>::width);
+  }
+}
+
+/// Whether rows of V lie so.
+template <class T>
+bool packed_logits(const T* logits, std::int64_t V) {
+  return V % device::Pack<T>::width == 0 && device::Pack<T>::at(logits);
+}
+
 /// lse[r] = log sum exp(logits[r]); losses[r] = lse[r] - logits[r, target], 0 where the target is
-/// below 0, NaN where it is not below V. A block a row.
+/// below 0, NaN where it is not below V. A block a row, which is read once: a thread's sum is scaled down whenever a
+/// larger logit comes.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     cross_entropy_rows_kernel(sum_t<T>* lse, double* losses, const T* logits,
-                              const std::int32_t* targets, std::int64_t V) {
+                              const std::int32_t* targets, std::int64_t V, bool packed) {
   using E = sum_t<T>;
+  constexpr E nothing = -::cuda::std::numeric_limits<E>::infinity();
   const std::int64_t row = blockIdx.x;
   const T* x = logits + row * V;
-  E largest = -::cuda::std::numeric_limits<E>::infinity();
-  for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) {
-    largest = fmax(largest, static_cast<E>(x[v]));
-  }
-  largest = device::block_max<device::cuda_block>(largest);
+  E largest = nothing;
   E sum = 0;
-  for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) sum += exp(x[v] - largest);
-  sum = device::block_sum<device::cuda_block>(sum);
+  for_each_logit(x, V, packed, [&](std::int64_t /*v*/, const device::Pack<T>& pack, int width) {
+    E larger = largest;
+#pragma unroll
+    for (int e = 0; e < device::Pack<T>::width; ++e) {
+      if (e < width) larger = fmax(larger, static_cast<E>(pack.element[e]));
+    }
+    const E base = larger == nothing ? E(0) : larger;  // infinities add 0, and NaN a NaN
+    sum *= exp(largest - base);
+    largest = larger;
+#pragma unroll
+    for (int e = 0; e < device::Pack<T>::width; ++e) {
+      if (e < width) sum += exp(static_cast<E>(pack.element[e]) - base);
+    }
+  });
+  const E overall = device::block_max<device::cuda_block>(largest);
+  sum = device::block_sum<device::cuda_block>(sum * exp(largest - overall));
   if (threadIdx.x != 0) return;
-  const E total = largest + log(sum);
+  const E total = overall + log(sum);
   lse[row] = total;
   const std::int64_t target = targets[row];
   losses[row] = target < 0    ? 0.0
@@ -75,18 +111,29 @@ REEF_HIDDEN __global__ void __launch_bounds__(cross_entropy_fold)
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     cross_entropy_backward_kernel(T* d_logits, const sum_t<T>* scale, const T* logits,
-                                  const sum_t<T>* lse, const std::int32_t* targets,
-                                  std::int64_t V) {
+                                  const sum_t<T>* lse, const std::int32_t* targets, std::int64_t V,
+                                  bool packed) {
   using E = sum_t<T>;
   const std::int64_t row = blockIdx.x;
   const std::int64_t target = targets[row];
   const E factor = *scale;
   const E total = lse[row];
-  for (std::int64_t v = threadIdx.x; v < V; v += device::cuda_block) {
-    const E probability = exp(logits[row * V + v] - total);
-    d_logits[row * V + v] =
-        T(target < 0 ? E(0) : (probability - (v == target ? E(1) : E(0))) * factor);
-  }
+  T* const d_x = d_logits + row * V;
+  for_each_logit(
+      logits + row * V, V, packed, [&](std::int64_t v, const device::Pack<T>& pack, int width) {
+        device::Pack<T> gradient;
+#pragma unroll
+        for (int e = 0; e < device::Pack<T>::width; ++e) {
+          const E probability = exp(static_cast<E>(pack.element[e]) - total);
+          gradient.element[e] =
+              T(target < 0 ? E(0) : (probability - (v + e == target ? E(1) : E(0))) * factor);
+        }
+        if (width == 1) {
+          d_x[v] = gradient.element[0];
+        } else {
+          gradient.store(d_x + v);
+        }
+      });
 }
 
 /// The loss of Kernels<device::Cuda>.
@@ -102,7 +149,8 @@ struct CrossEntropyKernels {
                                     std::int64_t V, void* workspace) {
     auto* losses = static_cast<double*>(workspace);  // (R)
     device::launch(lane, "cross_entropy_forward (rows)", &cross_entropy_rows_kernel<T>, R,
-                   device::cuda_block, 0, lse, losses, logits, targets, V);
+                   device::cuda_block, 0, lse, losses, logits, targets, V,
+                   packed_logits(logits, V));
     device::launch(lane, "cross_entropy_forward (mean)", &cross_entropy_mean_kernel<sum_t<T>>, 1,
                    cross_entropy_fold, 0, loss, losses, targets, R);
   }
@@ -115,7 +163,8 @@ struct CrossEntropyKernels {
     device::launch(lane, "cross_entropy_backward (scale)", &cross_entropy_scale_kernel<sum_t<T>>, 1,
                    cross_entropy_fold, 0, scale, d_loss, targets, R);
     device::launch(lane, "cross_entropy_backward", &cross_entropy_backward_kernel<T>, R,
-                   device::cuda_block, 0, d_logits, scale, logits, lse, targets, V);
+                   device::cuda_block, 0, d_logits, scale, logits, lse, targets, V,
+                   packed_logits(logits, V) && device::Pack<T>::at(d_logits));
   }
 };
 

@@ -6,62 +6,47 @@
 #include <reef/core/config.hpp>
 #include <reef/core/element.hpp>
 #include <reef/core/random.hpp>
+#include <reef/core/units.hpp>
 #include <reef/device/cuda.hpp>
-#include <reef/device/for_each_index.cuh>
+#include <reef/device/map.cuh>
 
 namespace reef::inline v0::nn::cuda {
 
-/// gelu(x) = x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3).
+/// gelu(x) = x/2 (1 + tanh(u)) = x q, with u = sqrt(2/pi) (x + 0.044715 x^3) and q = 1 / (1 + exp(-2 u)).
+template <class E>
+__device__ __forceinline__ E gelu_share(E x) {
+  return E(1) / (E(1) + exp(E(-2 * 0.79788456080286535588) * (x + E(0.044715) * x * x * x)));
+}
+
 template <class T>
 struct GeluForward {
   using E = sum_t<T>;
-  T* out;
-  const T* in;
 
-  __device__ void operator()(std::int64_t i) const {
-    const E x = in[i];
-    const E u = E(0.79788456080286535588) * (x + E(0.044715) * x * x * x);
-    out[i] = T(E(0.5) * x * (E(1) + tanh(u)));
+  __device__ E operator()(std::int64_t /*i*/, T in) const {
+    const E x = in;
+    return x * gelu_share(x);
   }
 };
 
-/// gelu'(x) = (1 + tanh(u))/2 + x/2 (1 - tanh(u)^2) u'.
+/// gelu'(x) = q + 2 x q (1 - q) u'.
 template <class T>
 struct GeluBackward {
   using E = sum_t<T>;
-  T* d_in;
-  const T* d_out;
-  const T* in;
-  bool accumulate;
 
-  __device__ void operator()(std::int64_t i) const {
-    const E x = in[i];
-    const E u = E(0.79788456080286535588) * (x + E(0.044715) * x * x * x);
-    const E t = tanh(u);
+  __device__ E operator()(std::int64_t /*i*/, T d_out, T in) const {
+    const E x = in;
+    const E q = gelu_share(x);
     const E slope = E(0.79788456080286535588) * (E(1) + E(3 * 0.044715) * x * x);
-    const E gradient = d_out[i] * (E(0.5) * (E(1) + t) + E(0.5) * x * (E(1) - t * t) * slope);
-    d_in[i] = T(accumulate ? d_in[i] + gradient : gradient);
+    return d_out * (q + E(2) * x * q * (E(1) - q) * slope);
+  }
+  __device__ E operator()(std::int64_t i, T d_out, T in, T former) const {
+    return former + (*this)(i, d_out, in);
   }
 };
 
 template <class T>
-struct AddForward {
-  T* out;
-  const T* a;
-  const T* b;
-
-  __device__ void operator()(std::int64_t i) const { out[i] = T(a[i] + b[i]); }
-};
-
-template <class T>
-struct CopyOrAdd {
-  T* out;
-  const T* in;
-  bool accumulate;
-
-  __device__ void operator()(std::int64_t i) const {
-    out[i] = accumulate ? T(out[i] + in[i]) : in[i];
-  }
+struct Add {
+  __device__ sum_t<T> operator()(std::int64_t /*i*/, T a, T b) const { return a + b; }
 };
 
 /// What dropout multiplies element `index` of a sample by: 0, or scale = 1 / (1 - rate).
@@ -73,19 +58,18 @@ __device__ __forceinline__ E dropout_factor(const DrawKey& key, std::int64_t ind
 
 template <class T>
 struct Dropout {
-  T* out;
-  const T* in;
   std::int64_t per_sample;
   float rate;
   sum_t<T> scale;
   DrawKey key;
-  bool accumulate;
 
-  __device__ void operator()(std::int64_t i) const {
+  __device__ sum_t<T> operator()(std::int64_t i, T in) const {
     DrawKey sample_key = key;
     sample_key.sample += static_cast<std::uint64_t>(i / per_sample);
-    const sum_t<T> value = in[i] * dropout_factor(sample_key, i % per_sample, rate, scale);
-    out[i] = T(accumulate ? out[i] + value : value);
+    return in * dropout_factor(sample_key, i % per_sample, rate, scale);
+  }
+  __device__ sum_t<T> operator()(std::int64_t i, T in, T former) const {
+    return former + (*this)(i, in);
   }
 };
 
@@ -93,26 +77,33 @@ struct Dropout {
 struct ElementwiseKernels {
   template <real T>
   static void gelu_forward(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n) {
-    device::for_each_index(lane, n, GeluForward<T>{out, in});
+    device::map(lane, n, out, GeluForward<T>{}, in);
   }
 
   template <real T>
   static void gelu_backward(device::Cuda::Lane& lane, T* d_in, const T* d_out, const T* in,
                             std::int64_t n, bool accumulate) {
-    device::for_each_index(lane, n, GeluBackward<T>{d_in, d_out, in, accumulate});
+    if (accumulate) {
+      device::map(lane, n, d_in, GeluBackward<T>{}, d_out, in, static_cast<const T*>(d_in));
+    } else {
+      device::map(lane, n, d_in, GeluBackward<T>{}, d_out, in);
+    }
   }
 
   template <real T>
   static void add_forward(device::Cuda::Lane& lane, T* out, const T* a, const T* b,
                           std::int64_t n) {
-    device::for_each_index(lane, n, AddForward<T>{out, a, b});
+    device::map(lane, n, out, Add<T>{}, a, b);
   }
 
   template <real T>
   static void copy_or_add(device::Cuda::Lane& lane, T* out, const T* in, std::int64_t n,
                           bool accumulate) {
-    if (out == in && !accumulate) return;
-    device::for_each_index(lane, n, CopyOrAdd<T>{out, in, accumulate});
+    if (accumulate) {
+      device::map(lane, n, out, Add<T>{}, static_cast<const T*>(out), in);
+    } else if (out != in) {
+      lane.copy(out, in, static_cast<Bytes>(n) * sizeof(T), device::Copy::on_device);
+    }
   }
 
   /// The same bits are kept as on the host: element i of sample s asks draw (key with s, i).
@@ -121,9 +112,12 @@ struct ElementwiseKernels {
                       std::int64_t samples, float rate, DrawKey key, bool accumulate) {
     if (rate <= 0.0F) return copy_or_add(lane, out, in, per_sample * samples, accumulate);
     using E = sum_t<T>;
-    const E scale = E(1) / (E(1) - static_cast<E>(rate));
-    device::for_each_index(lane, per_sample * samples,
-                           Dropout<T>{out, in, per_sample, rate, scale, key, accumulate});
+    const Dropout<T> function{per_sample, rate, E(1) / (E(1) - static_cast<E>(rate)), key};
+    if (accumulate) {
+      device::map(lane, per_sample * samples, out, function, in, static_cast<const T*>(out));
+    } else {
+      device::map(lane, per_sample * samples, out, function, in);
+    }
   }
 };
 

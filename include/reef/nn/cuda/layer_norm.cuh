@@ -8,6 +8,8 @@
 #include <reef/core/units.hpp>
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
+#include <reef/device/map.cuh>
+#include <reef/nn/cuda/packed_rows.cuh>
 
 namespace reef::inline v0::nn::cuda {
 
@@ -18,26 +20,39 @@ inline constexpr int layer_norm_rows =
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     layer_norm_forward_kernel(T* out, sum_t<T>* mean, sum_t<T>* rstd, const T* in, const T* weight,
-                              const T* bias, std::int64_t R, std::int64_t C, sum_t<T> epsilon) {
+                              const T* bias, std::int64_t R, std::int64_t C, sum_t<T> epsilon,
+                              bool packed) {
   using E = sum_t<T>;
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
-  const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
   if (row >= R) return;  // whole warps leave
   const T* x = in + row * C;
+  T* const y = out + row * C;
   E sum = 0;
-  for (std::int64_t c = lane; c < C; c += device::cuda_warp) sum += x[c];
+  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
+    const auto pack = load_channels(x + c, width);
+    for_each_element<T>(width, [&](int e) { sum += pack.element[e]; });
+  });
   const E m = device::warp_sum(sum) / static_cast<E>(C);
   E squares = 0;
-  for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    const E distance = x[c] - m;
-    squares += distance * distance;
-  }
+  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
+    const auto pack = load_channels(x + c, width);
+    for_each_element<T>(width, [&](int e) {
+      const E distance = pack.element[e] - m;
+      squares += distance * distance;
+    });
+  });
   const E s = E(1) / sqrt(device::warp_sum(squares) / static_cast<E>(C) + epsilon);
-  for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    out[row * C + c] = T((x[c] - m) * s * weight[c] + bias[c]);
-  }
-  if (lane == 0) {
+  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
+    auto pack = load_channels(x + c, width);
+    const auto w = load_channels(weight + c, width);
+    const auto b = load_channels(bias + c, width);
+    for_each_element<T>(width, [&](int e) {
+      pack.element[e] = T((pack.element[e] - m) * s * w.element[e] + b.element[e]);
+    });
+    store_channels(y + c, pack, width);
+  });
+  if (threadIdx.x % device::cuda_warp == 0) {
     mean[row] = m;
     rstd[row] = s;
   }
@@ -48,30 +63,43 @@ template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(device::cuda_block)
     layer_norm_backward_input_kernel(T* d_in, const T* d_out, const T* in, const T* weight,
                                      const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
-                                     std::int64_t C, bool accumulate) {
+                                     std::int64_t C, bool accumulate, bool packed) {
   using E = sum_t<T>;
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * layer_norm_rows + threadIdx.x / device::cuda_warp;
-  const int lane = static_cast<int>(threadIdx.x) % device::cuda_warp;
   if (row >= R) return;
   const T* x = in + row * C;
   const T* dy = d_out + row * C;
-  T* dx = d_in + row * C;
+  T* const dx = d_in + row * C;
   const E m = mean[row];
   const E s = rstd[row];
   E sum_g = 0;
   E sum_gh = 0;
-  for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    const E g = dy[c] * weight[c];
-    sum_g += g;
-    sum_gh += g * ((x[c] - m) * s);
-  }
+  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
+    const auto gradient = load_channels(dy + c, width);
+    const auto value = load_channels(x + c, width);
+    const auto w = load_channels(weight + c, width);
+    for_each_element<T>(width, [&](int e) {
+      const E g = gradient.element[e] * w.element[e];
+      sum_g += g;
+      sum_gh += g * ((value.element[e] - m) * s);
+    });
+  });
   const E mean_g = device::warp_sum(sum_g) / static_cast<E>(C);
   const E mean_gh = device::warp_sum(sum_gh) / static_cast<E>(C);
-  for (std::int64_t c = lane; c < C; c += device::cuda_warp) {
-    const E value = s * (dy[c] * weight[c] - mean_g - (x[c] - m) * s * mean_gh);
-    dx[c] = T(accumulate ? dx[c] + value : value);
-  }
+  for_each_channel<T>(C, packed, [&](std::int64_t c, int width) {
+    const auto gradient = load_channels(dy + c, width);
+    const auto value = load_channels(x + c, width);
+    const auto w = load_channels(weight + c, width);
+    device::Pack<T> result;
+    if (accumulate) result = load_channels(dx + c, width);
+    for_each_element<T>(width, [&](int e) {
+      const E d =
+          s * (gradient.element[e] * w.element[e] - mean_g - (value.element[e] - m) * s * mean_gh);
+      result.element[e] = T(accumulate ? result.element[e] + d : d);
+    });
+    store_channels(dx + c, result, width);
+  });
 }
 
 /// Parts of the rows that the parameters' gradients are summed in. Follows from R alone.
@@ -80,41 +108,60 @@ constexpr std::int64_t layer_norm_parts(std::int64_t R) {
   return wanted < 1 ? 1 : wanted > 64 ? 64 : wanted;
 }
 
-/// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p.
+/// Rows p and parts + p of partial (2 parts, C): the sums of d_out h and of d_out over part p. A block has 8 strands of
+/// rows, of 32 channels or, where rows are `packed`, 32 packs of them.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
     layer_norm_backward_parts_kernel(sum_t<T>* partial, const T* d_out, const T* in,
                                      const sum_t<T>* mean, const sum_t<T>* rstd, std::int64_t R,
-                                     std::int64_t C, std::int64_t part_rows, std::int64_t parts) {
+                                     std::int64_t C, std::int64_t part_rows, std::int64_t parts,
+                                     bool packed) {
   using E = sum_t<T>;
-  __shared__ E strands[2][8][device::cuda_warp + 1];
-  const std::int64_t tiles = (C + device::cuda_warp - 1) / device::cuda_warp;
+  using device::Pack;
+  __shared__ E strands[8][device::cuda_warp * Pack<T>::width + 1];
+  const int width = packed ? Pack<T>::width : 1;
+  const std::int64_t tile = device::cuda_warp * width;
+  const std::int64_t tiles = (C + tile - 1) / tile;
   const std::int64_t part = blockIdx.x / tiles;
-  const int x = static_cast<int>(threadIdx.x) % device::cuda_warp;
+  const int x = static_cast<int>(threadIdx.x) % device::cuda_warp * width;
   const int y = static_cast<int>(threadIdx.x) / device::cuda_warp;
-  const std::int64_t c = blockIdx.x % tiles * device::cuda_warp + x;
+  const std::int64_t c = blockIdx.x % tiles * tile + x;
   const std::int64_t first = part * part_rows;
   const std::int64_t last = first + part_rows < R ? first + part_rows : R;
-  E d_weight = 0;
-  E d_bias = 0;
+  E d_weight[Pack<T>::width] = {};
+  E d_bias[Pack<T>::width] = {};
+  const auto add = [&](std::int64_t row, int count) {
+    const auto gradient = load_channels(d_out + row * C + c, count);
+    const auto value = load_channels(in + row * C + c, count);
+    const E m = mean[row];
+    const E s = rstd[row];
+    for_each_element<T>(count, [&](int e) {
+      const E g = gradient.element[e];
+      d_weight[e] += g * ((value.element[e] - m) * s);
+      d_bias[e] += g;
+    });
+  };
   if (c < C) {
     for (std::int64_t row = first + y; row < last; row += 8) {
-      const E g = d_out[row * C + c];
-      d_weight += g * ((in[row * C + c] - mean[row]) * rstd[row]);
-      d_bias += g;
+      if (packed) {
+        add(row, Pack<T>::width);
+      } else {
+        add(row, 1);
+      }
     }
   }
-  strands[0][y][x] = d_weight;
-  strands[1][y][x] = d_bias;
-  __syncthreads();
-  if (y == 0 && c < C) {
-    for (int strand = 1; strand < 8; ++strand) {
-      d_weight += strands[0][strand][x];
-      d_bias += strands[1][strand][x];
-    }
-    partial[part * C + c] = d_weight;
-    partial[(parts + part) * C + c] = d_bias;
-  }
+  const auto fold = [&](E(&sums)[Pack<T>::width], std::int64_t to) {
+    __syncthreads();  // the former sums have been read
+    for_each_element<T>(width, [&](int e) { strands[y][x + e] = sums[e]; });
+    __syncthreads();
+    if (y != 0 || c >= C) return;
+    for_each_element<T>(width, [&](int e) {
+      for (int strand = 1; strand < 8; ++strand) sums[e] += strands[strand][x + e];
+      partial[to * C + c + e] = sums[e];
+    });
+  };
+  fold(d_weight, part);
+  fold(d_bias, parts + part);
 }
 
 /// Folds the parts ascending; a thread a channel.
@@ -142,7 +189,7 @@ struct LayerNormKernels {
                                  std::int64_t C, sum_t<T> epsilon) {
     device::launch(lane, "layer_norm_forward", &layer_norm_forward_kernel<T>,
                    (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, out, mean,
-                   rstd, in, weight, bias, R, C, epsilon);
+                   rstd, in, weight, bias, R, C, epsilon, packed_rows<T>(C, out, in, weight, bias));
   }
 
   template <real T>
@@ -159,18 +206,21 @@ struct LayerNormKernels {
                                   void* workspace) {
     // The parameters' gradients first: d_in may share d_out's memory.
     const std::int64_t parts = layer_norm_parts(R);
-    const std::int64_t tiles = (C + device::cuda_warp - 1) / device::cuda_warp;
+    const bool packed = packed_rows<T>(C, d_out, in);
+    const std::int64_t tile = device::cuda_warp * (packed ? device::Pack<T>::width : 1);
+    const std::int64_t tiles = (C + tile - 1) / tile;
     auto* const partial = static_cast<sum_t<T>*>(workspace);
     device::launch(lane, "layer_norm_backward (parts)", &layer_norm_backward_parts_kernel<T>,
                    tiles * parts, 8 * device::cuda_warp, 0, partial, d_out, in, mean, rstd, R, C,
-                   (R + parts - 1) / parts, parts);
+                   (R + parts - 1) / parts, parts, packed);
     device::launch(lane, "layer_norm_backward (fold)", &layer_norm_backward_fold_kernel<sum_t<T>>,
                    (C + device::cuda_block - 1) / device::cuda_block, device::cuda_block, 0,
                    d_weight, d_bias, partial, C, parts, accumulate_parameters);
     if (d_in == nullptr) return;
     device::launch(lane, "layer_norm_backward (input)", &layer_norm_backward_input_kernel<T>,
                    (R + layer_norm_rows - 1) / layer_norm_rows, device::cuda_block, 0, d_in, d_out,
-                   in, weight, mean, rstd, R, C, accumulate_input);
+                   in, weight, mean, rstd, R, C, accumulate_input,
+                   packed && packed_rows<T>(C, d_in, weight));
   }
 };
 

@@ -8,10 +8,11 @@
 #include <reef/device/cuda.hpp>
 #include <reef/device/launch.cuh>
 #include <reef/nn/cuda/gemm.cuh>
+#include <reef/nn/cuda/packed_rows.cuh>
 
 namespace reef::inline v0::nn::cuda {
 
-/// Adds bias (N) to every row of out (R, N).
+/// Adds bias (N) to every row of out (R, N): of products to which cuBLASLt adds none.
 template <class T>
 struct AddBias {
   T* out;
@@ -38,31 +39,44 @@ struct ColumnSplit {
 };
 
 /// target[c] (+)= sum of the rows r of part p of in[r, c]; with more than one part it is written to
-/// row p of target. Blocks of 32 columns by 8 row strands, a block for each part.
+/// row p of target. Blocks of 8 row strands, of 32 columns or, where rows are `packed`, 32 packs of them; a block for
+/// each part.
 template <class T>
 REEF_HIDDEN __global__ void __launch_bounds__(8 * device::cuda_warp)
     column_sums_kernel(sum_t<T>* target, const T* in, std::int64_t rows, std::int64_t columns,
-                       std::int64_t part_rows, bool accumulate) {
+                       std::int64_t part_rows, bool accumulate, bool packed) {
   using E = sum_t<T>;
-  __shared__ E strands[8][device::cuda_warp + 1];
-  const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
+  using device::Pack;
+  __shared__ E strands[8][device::cuda_warp * Pack<T>::width + 1];
+  const int width = packed ? Pack<T>::width : 1;
+  const std::int64_t tile = device::cuda_warp * width;
+  const std::int64_t tiles = (columns + tile - 1) / tile;
   const std::int64_t part = blockIdx.x / tiles;
-  const int x = static_cast<int>(threadIdx.x) % device::cuda_warp;
+  const int x = static_cast<int>(threadIdx.x) % device::cuda_warp * width;
   const int y = static_cast<int>(threadIdx.x) / device::cuda_warp;
-  const std::int64_t column = blockIdx.x % tiles * device::cuda_warp + x;
+  const std::int64_t column = blockIdx.x % tiles * tile + x;
   const std::int64_t first = part * part_rows;
   const std::int64_t last = first + part_rows < rows ? first + part_rows : rows;
-  E sum = 0;
+  E sum[Pack<T>::width] = {};
   if (column < columns) {
-    for (std::int64_t row = first + y; row < last; row += 8) sum += in[row * columns + column];
+    for (std::int64_t row = first + y; row < last; row += 8) {
+      const T* const from = in + row * columns + column;
+      if (packed) {
+        const Pack<T> pack = Pack<T>::load(from);
+        for_each_element<T>(Pack<T>::width, [&](int e) { sum[e] += pack.element[e]; });
+      } else {
+        sum[0] += from[0];
+      }
+    }
   }
-  strands[y][x] = sum;
+  for_each_element<T>(width, [&](int e) { strands[y][x + e] = sum[e]; });
   __syncthreads();
-  if (y == 0 && column < columns) {
-    for (int strand = 1; strand < 8; ++strand) sum += strands[strand][x];
-    E& element = target[part * columns + column];
-    element = accumulate ? element + sum : sum;
-  }
+  if (y != 0 || column >= columns) return;
+  for_each_element<T>(width, [&](int e) {
+    for (int strand = 1; strand < 8; ++strand) sum[e] += strands[strand][x + e];
+    E& element = target[part * columns + column + e];
+    element = accumulate ? element + sum[e] : sum[e];
+  });
 }
 
 /// out[c] (+)= sum over the rows of in (R, N).
@@ -74,11 +88,13 @@ void column_sums(device::Cuda::Lane& lane, sum_t<T>* out, const T* in, std::int6
                  std::int64_t columns, bool accumulate) {
   using E = sum_t<T>;
   const ColumnSplit split(rows, columns, sizeof(E), device::detail::CudaBlas::workspace_bytes);
-  const std::int64_t tiles = (columns + device::cuda_warp - 1) / device::cuda_warp;
   const auto sum = [&]<class From>(E* target, const From* from, std::int64_t count,
                                    std::int64_t part_rows, std::int64_t parts, bool add) {
-    device::launch(lane, "column_sums", &column_sums_kernel<From>, tiles * parts,
-                   8 * device::cuda_warp, 0, target, from, count, columns, part_rows, add);
+    const bool packed = packed_rows<From>(columns, from);
+    const std::int64_t tile = device::cuda_warp * (packed ? device::Pack<From>::width : 1);
+    device::launch(lane, "column_sums", &column_sums_kernel<From>,
+                   (columns + tile - 1) / tile * parts, 8 * device::cuda_warp, 0, target, from,
+                   count, columns, part_rows, add, packed);
   };
   if (split.parts == 1) return sum(out, in, rows, rows, 1, accumulate);
   E* const partial = static_cast<E*>(lane.blas().workspace());  // (parts, N)
@@ -102,8 +118,14 @@ struct LinearKernels {
                              const T* bias, std::int64_t R, std::int64_t K, std::int64_t N,
                              Transpose tw, void* workspace) {
     using E = sum_t<T>;
-    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, E(1), in, K, w, tw == Transpose::no ? N : K,
-                      E(0), out, N, workspace);
+    const std::int64_t ldw = tw == Transpose::no ? N : K;
+    if (bias != nullptr && R > 0 && N > 0 && K > 0 &&
+        lane.blas().product_with_bias({tw == Transpose::yes, false, N, R, K, ldw, K, N}, w, in,
+                                      bias, out)) {
+      return;
+    }
+    GemmKernels::gemm(lane, Transpose::no, tw, R, N, K, E(1), in, K, w, ldw, E(0), out, N,
+                      workspace);
     if (bias != nullptr) device::for_each_index(lane, R * N, AddBias<T>{out, bias, N});
   }
 
