@@ -246,7 +246,7 @@ private:
             : std::string("the name of an input of the graph, of a node of one output, or of an output");
     refuse(path,
            concat("is ", in_quotes(name), ", and there is no such tensor",
-                  near.empty() ? "" : concat("; did you mean ", in_quotes(near), "?")),
+                  near.empty() ? "" : concat("; perhaps ", in_quotes(near), " is meant")),
            fix);
   }
 
