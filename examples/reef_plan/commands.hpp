@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <reef/graph/placed_dag.hpp>
 #include <reef/io/json.hpp>
 
 #include "../support/earlier_files.hpp"
@@ -26,7 +27,7 @@ struct PlanCase {
 /// The commands of reef-plan. Each is a file, whose function add_NAME() enters it with its options.
 class Commands {
 public:
-  /// What a case is answered with; errors are exceptions.
+  /// What a case is answered with: JSON, of which a text is printed as it is; errors are exceptions.
   using Answer = std::function<reef::io::Json(const PlanCase&)>;
 
   explicit Commands(CLI::App& app) : app_(app) {}
@@ -91,10 +92,14 @@ void add_estimate(Commands& commands);
 void add_allocate(Commands& commands);
 void add_schedule(Commands& commands);
 void add_messages(Commands& commands);
+void add_sub_dags(Commands& commands);
 void add_plan(Commands& commands);  // where there are recipes
 
 /// A case of simulate that names a recipe of reef-train. `trace` is a file to write, or empty.
 reef::io::Json simulate_recipe(const PlanCase& test, const std::string& trace);
+
+/// A case of simulate: the model, and the ranks of its first replica that hold its operators.
+reef::graph::PlacedDag place_recipe(const PlanCase& test);
 
 /// A case of estimate that names one.
 reef::io::Json estimate_recipe(const PlanCase& test);

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   reef_examples::add_encode(commands);
   reef_examples::add_estimate(commands);
   reef_examples::add_messages(commands);
+  reef_examples::add_sub_dags(commands);
   reef_examples::add_blocks(commands);
   reef_examples::add_route(commands);
 #ifdef REEF_PLAN_HAS_RECIPES
@@ -67,8 +68,12 @@ int run(int argc, char** argv) {
                  in_one_line(error.what()).c_str());
     return unreadable;
   }
+  const auto answer = [&commands] {
+    const reef::io::Json json = commands.answer();
+    return json.is_string() ? json.get<std::string>() : json.dump() + "\n";
+  };
   const std::string text = !commands.hint().empty() ? commands.hint()
-                           : commands.chosen()      ? commands.answer().dump() + "\n"
+                           : commands.chosen()      ? answer()
                                                     : commands.list();
   try {
     reef_examples::print(text, "the answer");

@@ -163,7 +163,7 @@ void require_same_options(const CLI::App& app, const TrainOptions& options) {
       mine.push_back({name, accumulation_of(options)});
     } else if (name == "--init") {
       mine.push_back(alike_of_files(name, value, files_of_weights(value)));
-    } else if (is_one_of(name, {"--network", "--profile", "--order"})) {
+    } else if (is_one_of(name, {"--network", "--profile", "--order", "--graph"})) {
       mine.push_back(alike_of_files(name, value, {value}));
     } else if (name ==
                "--checkpoint") {  // it may have other names: that it is one directory is looked at
@@ -211,6 +211,11 @@ std::map<std::string, std::string> options_of_the_run(const CLI::App& app,
       if (options.checkpoint.empty()) continue;  // they are read whole for it
       found[name] =
           value.empty() ? "none" : alike_of_files(name, value, files_of_weights(value)).value;
+      continue;
+    }
+    if (name == "--graph" && !value.empty()) {  // the file may have another name, and other blanks
+      found[name] = reef::concat("a model with the hash ", options.graph_hash);
+      found["optimizers of --graph"] = options.graph_optimizers.empty() ? "none" : as_text(options.graph_optimizers);
       continue;
     }
     found[name] = name == "--tokenizer"       ? alike_of_tokenizer(options).value

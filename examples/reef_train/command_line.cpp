@@ -32,6 +32,7 @@
 #include "../support/own_text.hpp"
 #include "../support/tokenizer.hpp"
 #include "../support/weight_files.hpp"
+#include "graph_model.hpp"
 #include "options.hpp"
 
 namespace reef_examples {
@@ -182,6 +183,9 @@ void require_use_of_options(const CLI::App& app, const TrainOptions& o) {
     if (given(name) && o.recipe != "diloco" && o.recipe != "sparse")
       refuse(name, "is of --recipe diloco or sparse, not of " + o.recipe);
   }
+  for (const char* const name : {"--model", "--context", "--batch", "--dropout", "--init", "--export"}) {
+    if (given(name) && !o.graph.empty()) refuse(name, "is of the GPT of --model; with --graph the file says what is trained");
+  }
   if (given("--outer-momentum") && o.recipe != "diloco")
     refuse("--outer-momentum", "is of --recipe diloco, not of " + o.recipe);
   for (const char* const name : {"--divisor", "--clip-median", "--decay"}) {
@@ -291,6 +295,7 @@ void require_files_apart(const TrainOptions& o) {
     for (const auto& file : files_of_weights(o.init)) files.reads("--init", file);
     files.reads_beside("--init", config_beside(o.init));
   }
+  files.reads("--graph", o.graph);
   files.reads("--network", o.network);
   files.reads("--order", o.order);
   files.reads("--plan", o.plan);
@@ -382,6 +387,10 @@ void add_options(CLI::App& app, TrainOptions& o) {
          "--model", [&o](const std::string& text) { parse_model(text, o); },
          "LAYERSxHEADSxCHANNELS")
       ->default_str("4x4x128");
+  app.add_option("--graph", o.graph,
+                 "a model's file instead of --model (docs/graph_files.md): its inputs are tokens and targets, (B, T) int32, which say "
+                 "--batch and --context; it has a loss, and for the sample at the end a tensor logits (B, T, V)")
+      ->check(CLI::ExistingFile);
   const CLI::Validator count = number_from<std::int64_t>(1, 1'000'000'000);
   const CLI::Validator count_or_none = number_from<std::int64_t>(0, 1'000'000'000);
   const CLI::Validator amount = number_from<double>(0, 1e18);
@@ -624,6 +633,7 @@ void require_sense(const CLI::App& app, TrainOptions& options) {
   require_use_of_options(app, options);
   require_files_apart(options);
   require_places(options);
+  read_graph(options);
 }
 
 void parse(CLI::App& app, TrainOptions& options, int argc, const char* const* argv) {

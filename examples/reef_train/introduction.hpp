@@ -98,9 +98,8 @@ template <class TrainerType>
 void introduce(TrainerType& trainer, const Setup& run) {
   const reef::graph::Dag& dag = trainer.model().dag();
   const std::int64_t tokens = tokens_a_step(trainer, run);
-  run.say(reef::concat("model: ", dag.parameter_count(), " parameters, ", run.config.layers,
-                       " layers, ", run.config.heads, " heads, ", run.config.channels,
-                       " channels, context ", run.options.context));
+  run.say(reef::concat("model: ", dag.parameter_count(), " parameters, ", text_of_model(run.options), ", context ",
+                       run.options.context));
   const std::size_t held_out = run.data.validation().size();
   const std::size_t first = evaluated(run.data.validation(), run.options).size();
   run.say(reef::concat(

@@ -420,8 +420,7 @@ std::vector<std::string> Metrics::write_timeline(reef::comm::Progress* progress,
   report.sample = sample;
   report.facts = {{"recipe", options.recipe},
                   {"ranks", reef::concat(ranks_)},
-                  {"model", reef::concat(options.layers, " layers, ", options.heads, " heads, ",
-                                         options.channels, " channels, context ", options.context)},
+                  {"model", reef::concat(text_of_model(options), ", context ", options.context)},
                   {"tokens a step", reef::concat(last_.tokens)},
                   {"learning rate", reef::concat(options.lr)},
                   {"seed", reef::concat(options.seed)}};

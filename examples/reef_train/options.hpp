@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <reef/comm/stop_request.hpp>
+#include <reef/core/text.hpp>
+#include <reef/io/json.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/trainer/options.hpp>
 
@@ -21,6 +23,10 @@ struct TrainOptions {
   std::string data_kind = "auto";
   std::string document_end;
   std::string tokenizer = "bytes";
+  std::string graph;     // a file
+  reef::io::Json model;  // what is in it
+  std::uint64_t graph_hash = 0;
+  std::string graph_optimizers;
   std::int64_t layers = 4, heads = 4, channels = 128;
   std::int64_t context = 128;
   std::int64_t batch = 0;
@@ -100,6 +106,12 @@ struct TrainOptions {
   /// The options that change what is trained, by name and value: what a checkpoint keeps of them.
   std::map<std::string, std::string> of_the_run;
 };
+
+/// "4 layers, 4 heads, 128 channels", or the file that says what is trained.
+inline std::string text_of_model(const TrainOptions& options) {
+  if (!options.graph.empty()) return options.graph;
+  return reef::concat(options.layers, " layers, ", options.heads, " heads, ", options.channels, " channels");
+}
 
 /// The exit status of a run that was asked to stop, and left what a --resume goes on from: EX_TEMPFAIL of
 /// sysexits.h.

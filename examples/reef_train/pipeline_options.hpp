@@ -13,6 +13,7 @@
 #include <reef/comm/progress.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/io/file.hpp>
 #include <reef/io/json.hpp>
@@ -27,6 +28,7 @@
 #include <reef/run/topology.hpp>
 #include <reef/schedule/world.hpp>
 
+#include "graph_model.hpp"
 #include "options.hpp"
 #include "setup.hpp"
 
@@ -60,15 +62,27 @@ inline void place_stages(const Setup& run, const reef::profile::Network& network
                          reef::run::Topology& topology) {
   const auto& config = run.config;
   const double channels = static_cast<double>(config.channels);
+  const double micro_batches = run.options.micro_batches;
   reef::plan::AllocationProblem problem;
   problem.network = network;
   problem.stages = topology.stages;
   problem.pipelines = topology.replicas;
-  problem.activation_bytes = 4.0 * run.options.micro_batches * static_cast<double>(config.batch) *
-                             static_cast<double>(config.context) * channels;
+  problem.activation_bytes =
+      4.0 * micro_batches * static_cast<double>(config.batch) * static_cast<double>(config.context) * channels;
   // Twelve times the square of the channels is what a layer of a GPT has.
   problem.gradient_bytes =
       4.0 * 12 * channels * channels * static_cast<double>(config.layers) / topology.stages;
+  if (!run.options.graph.empty()) {
+    const auto model = graph_model<reef::device::Host, float>(run.options, 1);
+    const reef::graph::Dag& dag = model.graph.dag();
+    const std::vector<reef::Bytes> crossing = reef::graph::crossing_bytes(dag);
+    reef::Bytes most = 0;
+    for (const int node : reef::run::chunk_bounds(dag, reef::run::node_times(dag, nullptr), topology.stages)) {
+      most = std::max(most, crossing[static_cast<std::size_t>(node)]);
+    }
+    problem.activation_bytes = micro_batches * static_cast<double>(most);
+    problem.gradient_bytes = 4.0 * static_cast<double>(dag.parameter_count()) / topology.stages;
+  }
   const reef::plan::Allocation found = reef::plan::allocate(problem, {.seed = run.options.seed, .effort = 4});
   topology.rank_at.clear();
   for (const auto& pipeline : found.sigma) {
@@ -175,7 +189,7 @@ void set_pipeline(const Setup& run, typename TrainerType::Options& result) {
                             "  why: a stage is to be one part of the model.\n"
                             "  fix: --layout balanced, or --pipeline 1f1b, gpipe, zb-h1 or another of one part a stage.");
   }
-  const auto model = reef::nn::gpt<typename TrainerType::Device, typename TrainerType::T>(run.config, run.threads);
+  const auto model = model_of<typename TrainerType::Device, typename TrainerType::T>(options, run.config, run.threads);
   const reef::profile::Profile* const profile = result.profile ? &*result.profile : nullptr;
   fence_stages(run, model.dag(), profile, figures_of_ranks(run, shape, result.device.slowdown, profile != nullptr),
                *result.topology);

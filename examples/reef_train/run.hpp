@@ -39,6 +39,7 @@
 #include "data_watch.hpp"
 #include "edge_recorder.hpp"
 #include "failures.hpp"
+#include "graph_model.hpp"
 #include "introduction.hpp"
 #include "metrics.hpp"
 #include "options.hpp"
@@ -70,7 +71,7 @@ public:
         data_(files(), tokenizer_, {options_.data_kind, options_.document_end}),
         config_(model_config(options_, tokenizer_.vocabulary())),
         threads_(options_.threads > 0 ? options_.threads : reef::comm::share_of_cores(ranks_)),
-        trainer_(reef::nn::gpt<Device, T>(config_, threads_),
+        trainer_(model_of<Device, T>(options_, config_, threads_),
                  training_source(data_.training(), options_.context, options_.seed),
                  trainer_options<TrainerType>(setup()),
                  validation_source(held_out(), options_.context), ranks_),
@@ -350,6 +351,9 @@ private:
         if (first()) print(reef::concat("---\n", sample, "\n---\n"), "the sample");
       } catch (const reef::MemoryError& error) {
         say(std::string("no sample: ") + error.what());
+      } catch (const reef::ShapeError& error) {  // of a graph that cannot be asked for text
+        if (options_.graph.empty()) throw;
+        say(std::string("no sample: ") + error.what());
       }
     });
     return sample;
@@ -375,7 +379,9 @@ private:
   std::string continued_prompt() {
     reef::nn::GptConfig config = config_;
     config.batch = 1;
-    const auto model = reef::nn::gpt<Device, T>(config, trainer_.device().threads());
+    const int threads = trainer_.device().threads();
+    const auto model = options_.graph.empty() ? reef::nn::gpt<Device, T>(config, threads)
+                                              : graph_model<Device, T>(options_, threads, config.batch).graph;
     std::vector<std::int32_t> prompt = tokenizer_.encode(options_.prompt.value_or("\n"));
     if (prompt.empty()) prompt = tokenizer_.encode("\n");
     return tokenizer_.decode(reef::generate(trainer_, model, prompt,

@@ -9,6 +9,7 @@
 
 #include "../support/own_text.hpp"
 #include "../support/weight_files.hpp"
+#include "graph_model.hpp"
 
 namespace reef_examples {
 
@@ -76,6 +77,7 @@ reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocab
     config.bias = file.bias;
   }
   require_place_of_export(options, config);
+  require_vocabulary(options, vocabulary);
   return config;
 }
 

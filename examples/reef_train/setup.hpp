@@ -39,8 +39,8 @@ struct Setup {
 /// The files to train on: what was given, or Reef's own sources.
 std::vector<std::filesystem::path> files_of(const TrainOptions& options, const Say& say);
 
-/// The model that was asked for; of --init with the positions and the heads of that. Throws OptionError also for an
-/// --export whose config.json would be beside another model's.
+/// The GPT that was asked for, or of --graph its batch and context; of --init with the positions and the heads of that. Throws OptionError also for an
+/// --export whose config.json would be beside another model's, and for a --graph without these tokens.
 reef::nn::GptConfig model_config(const TrainOptions& options, std::int64_t vocabulary);
 
 /// What of the held-out tokens the loss is of: the first --eval-tokens of them.

@@ -18,6 +18,7 @@
 
 #include "../support/text_source.hpp"
 #include "../support/tokenizer.hpp"
+#include "graph_model.hpp"
 #include "options.hpp"
 #include "pipeline_options.hpp"
 #include "setup.hpp"
@@ -51,7 +52,7 @@ reef::profile::Profile profile_of(const Setup& run,
   }
   run.say("profile: measuring the model's operators");
   Device measured_on(device);
-  const auto model = reef::nn::gpt<Device, typename TrainerType::T>(run.config, run.threads);
+  const auto model = model_of<Device, typename TrainerType::T>(options, run.config, run.threads);
   reef::graph::MeasureOptions how;
   how.classes = static_cast<std::int32_t>(run.config.vocabulary);
   auto measured = reef::graph::measure(measured_on, model, how);
@@ -118,7 +119,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   if (options.sampler == "shared") result.accumulation.order = reef::Accumulation::Order::shared;
   result.seed = options.seed;
   result.rule.options.weight_decay = options.weight_decay;
-  result.groups = options.groups;
+  result.groups = groups_of<TrainerType>(options);
   result.learning_rate.peak = options.lr;
   result.learning_rate.warmup = options.warmup_steps();
   result.learning_rate.steps = options.steps;
@@ -152,7 +153,7 @@ typename TrainerType::Options trainer_options(const Setup& run) {
   result.trace = &run.sink;
   if (run.ranks.size() > 1) result.alike = {alike_of_data(options, run.data, run.tokenizer)};
   if (options.device_flops > 0) {
-    const auto model = reef::nn::gpt<typename TrainerType::Device, typename TrainerType::T>(run.config, run.threads);
+    const auto model = model_of<typename TrainerType::Device, typename TrainerType::T>(options, run.config, run.threads);
     result.profile = reef::graph::estimate(
         model.dag(), {1e9 * options.device_flops, 0, result.device.link_bytes_per_second});
     result.paced = true;

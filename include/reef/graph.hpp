@@ -3,18 +3,24 @@
 /// \file
 /// Everything in graph/: graphs of operators, their segments, differentiation.
 
+#include <reef/graph/attribute.hpp>
 #include <reef/graph/bindings.hpp>
 #include <reef/graph/chain.hpp>
 #include <reef/graph/crossing.hpp>
 #include <reef/graph/dag.hpp>
 #include <reef/graph/estimate.hpp>
 #include <reef/graph/graph.hpp>
+#include <reef/graph/graph_json.hpp>
 #include <reef/graph/hash.hpp>
 #include <reef/graph/measure.hpp>
+#include <reef/graph/model_file.hpp>
 #include <reef/graph/operator.hpp>
+#include <reef/graph/operator_optimizer.hpp>
 #include <reef/graph/parameter_layout.hpp>
 #include <reef/graph/placed_dag.hpp>
+#include <reef/graph/registry.hpp>
 #include <reef/graph/remote_edges.hpp>
 #include <reef/graph/remote_messages.hpp>
 #include <reef/graph/segment.hpp>
 #include <reef/graph/signature.hpp>
+#include <reef/graph/sub_dags.hpp>

@@ -17,3 +17,4 @@
 #include <reef/nn/kernels.hpp>
 #include <reef/nn/layer_norm.hpp>
 #include <reef/nn/linear.hpp>
+#include <reef/nn/registry.hpp>

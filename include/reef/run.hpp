@@ -21,6 +21,7 @@
 #include <reef/run/memory.hpp>
 #include <reef/run/messages.hpp>
 #include <reef/run/operands.hpp>
+#include <reef/run/operator_groups.hpp>
 #include <reef/run/parameter_group.hpp>
 #include <reef/run/placed_program.hpp>
 #include <reef/run/proof.hpp>

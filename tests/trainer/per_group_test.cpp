@@ -11,9 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include <reef/graph/graph_json.hpp>
+#include <reef/nn/registry.hpp>
 #include <reef/optim/diloco.hpp>
 #include <reef/optim/muon.hpp>
 #include <reef/optim/sgd.hpp>
+#include <reef/run/operator_groups.hpp>
 
 #include "../laws/trainer.hpp"
 #include "../support/overlapping_trainers.hpp"
@@ -129,6 +132,54 @@ TEST(PerGroup, has_the_same_rule_with_other_constants_and_runs_in_rounds_that_ov
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("another rule: per_group(sgd, adamw, adamw)"));
   }
+}
+
+/// Of a file that says how operators are trained.
+graph::Model<device::Host, float> model_of(const std::vector<std::pair<std::string, graph::OperatorOptimizer>>& optimizers) {
+  const auto registry = nn::registry<device::Host, float>();
+  io::Json json = graph::to_json(nn::gpt<device::Host, float>(small_config(), 1), registry);
+  for (io::Json& node : json["nodes"]) {
+    for (const auto& [name, optimizer] : optimizers) {
+      if (node["name"] != name) continue;
+      node["optimizer"] = {{"learning_rate", optimizer.learning_rate}};
+      if (!optimizer.rule.empty()) node["optimizer"]["rule"] = optimizer.rule;
+      if (optimizer.weight_decay) node["optimizer"]["weight_decay"] = *optimizer.weight_decay;
+    }
+  }
+  return graph::from_json(json, "gpt.json", registry, 1);
+}
+
+TEST(PerGroup, trains_operators_as_a_file_says) {
+  auto model = model_of({{"transformer.h.0.mlp.c_fc", {"muon", 0.5, {}}}, {"lm_head", {"sgd", 2, 0.125}}});
+  auto options = options_of<Mixed>(run::groups_of_operators(model.graph.dag(), model.optimizers, optim::rule_names<MixedRule>));
+  ASSERT_EQ(options.groups.size(), 3U);
+  const comm::Communicator world;
+  Mixed trainer(std::move(model.graph), small_source(), options, small_source(), world);
+  const auto found = outcome_of(trainer, 3);
+  EXPECT_EQ(found, train<Mixed>(options_of<Mixed>({{.pattern = "transformer.h.0.mlp.c_fc.*", .learning_rate = 0.5, .rule = 2},
+                                                   {.pattern = "transformer.wte.*", .learning_rate = 2, .weight_decay = 0.125, .rule = 1}}), 3));
+  EXPECT_NE(found, train<Mixed>(options_of<Mixed>({}), 3));
+}
+
+TEST(PerGroup, refuses_what_operators_cannot_have) {
+  const auto refused = [](const std::vector<std::pair<std::string, graph::OperatorOptimizer>>& optimizers) -> std::string {
+    const auto model = model_of(optimizers);
+    try {
+      run::groups_of_operators(model.graph.dag(), model.optimizers, optim::rule_names<MixedRule>);
+    } catch (const OptionError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_THAT(refused({{"lm_head", {"lion", 1, {}}}}),
+              testing::HasSubstr("the operator 'lm_head' is to be trained by the rule 'lion', and this optimizer has adamw, sgd, muon."));
+  EXPECT_THAT(refused({{"lm_head", {"sgd", 1, {}}}, {"transformer.embedding", {"sgd", 2, {}}}}),
+              testing::HasSubstr("the operators 'transformer.embedding' and 'lm_head' share the parameter 'transformer.wte.weight'"));
+  EXPECT_EQ(refused({{"lm_head", {"sgd", 2, {}}}, {"transformer.embedding", {"sgd", 2, {}}}}), "none");
+  EXPECT_EQ(optim::rule_names<optim::Muon>[0], "muon");
+  graph::Graph<device::Host, float> g(1);
+  g.add("fc", nn::Linear{.features = 2, .bias = false}, {g.input("x", {{4, 6}, Element::float32})}, {"w*"});
+  EXPECT_THROW(run::groups_of_operators(g.dag(), {graph::OperatorOptimizer{}}, optim::rule_names<MixedRule>), OptionError);
 }
 
 template <class TrainerType>

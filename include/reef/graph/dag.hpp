@@ -106,6 +106,10 @@ struct Dag {
   /// Gives a tensor another name ("logits").
   void rename(int id, std::string name);
 
+  /// Lets a parameter begin otherwise than its first use says. Throws OptionError for a deviation below 0 or not
+  /// finite.
+  void initialise(std::string_view name, Init init);
+
 private:
   static constexpr std::string_view nothing_to_do =
       ", of no elements.\n  why: operators and optimizers have nothing to do on it.\n"

@@ -3,6 +3,7 @@
 #include <span>
 #include <utility>
 
+#include <reef/core/finite.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/graph/dag.hpp>
 
@@ -47,6 +48,15 @@ REEF_INLINE void Dag::rename(int id, std::string name) {
   if (tensor_at(id).name == name) return;
   check_new(tensors, "tensor", name);
   tensors[index(id)].name = std::move(name);
+}
+
+REEF_INLINE void Dag::initialise(std::string_view name, Init init) {
+  const int id = parameter(name);
+  if (!is_finite(init.scale) || init.scale < 0) {
+    throw OptionError("reef::graph: the parameter '", name, "' is to begin with normal numbers of deviation ", init.scale,
+                      ".\n  fix: a finite number of 0 or more.");
+  }
+  parameters[index(id)].init = init;
 }
 
 REEF_INLINE void Dag::check_tensor(std::string_view who, int id) const {

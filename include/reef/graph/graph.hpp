@@ -51,6 +51,7 @@ template <class Op, class Device, real T>
 class StoredOperator final : public AnyOperator<Device, T> {
 public:
   explicit StoredOperator(Op op) : op_(std::move(op)) {}
+  [[nodiscard]] const Op& op() const { return op_; }
   void forward(const ForwardCall<Device, T>& call) const override { op_.forward(call); }
   void backward(const BackwardCall<Device, T>& call) const override { op_.backward(call); }
 
@@ -110,6 +111,18 @@ public:
   template <operator_for<Device, T> Op>
   std::vector<Ref> add(std::string name, Op op, std::vector<Ref> inputs,
                        std::vector<std::string> parameter_names = {}) {
+    Signature signature = this->signature(name, op, inputs);
+    auto stored = std::make_shared<detail::StoredOperator<Op, Device, T>>(std::move(op));
+    operators_.reserve(operators_.size() + 1);
+    const int node = dag_.add_node(std::move(name), std::string(Op::kind), std::move(inputs),
+                                   std::move(signature), std::move(parameter_names));
+    operators_.push_back(std::move(stored));
+    return dag_.node_at(node).outputs;
+  }
+
+  /// What the operator says of itself as a node of that name behind these tensors; the graph is as it was.
+  template <operator_for<Device, T> Op>
+  [[nodiscard]] Signature signature(std::string_view name, const Op& op, const std::vector<Ref>& inputs) const {
     std::vector<TensorSpec> specs;
     std::vector<std::string_view> names;
     for (const Ref input : inputs) {
@@ -122,13 +135,7 @@ public:
       names.emplace_back(dag_.tensor_at(input).name);
     }
     const SignatureCall<Device, T> call{name, Op::kind, specs, names, threads_};
-    Signature signature = signature_of(op, call);
-    auto stored = std::make_shared<detail::StoredOperator<Op, Device, T>>(std::move(op));
-    operators_.reserve(operators_.size() + 1);
-    const int node = dag_.add_node(std::move(name), std::string(Op::kind), std::move(inputs),
-                                   std::move(signature), std::move(parameter_names));
-    operators_.push_back(std::move(stored));
-    return dag_.node_at(node).outputs;
+    return signature_of(op, call);
   }
 
   /// The scalar that backward starts from. Nobody reads it.
@@ -136,7 +143,19 @@ public:
 
   void rename(Ref tensor, std::string name) { dag_.rename(tensor, std::move(name)); }
 
+  /// Lets a parameter begin otherwise than its operator says. Throws ShapeError for one that is not there, and
+  /// OptionError for a deviation below 0 or not finite.
+  void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, init); }
+
   [[nodiscard]] const Dag& dag() const { return dag_; }
+
+  /// The operator of a node, or null where it is no Op.
+  template <class Op>
+  [[nodiscard]] const Op* operator_as(int node) const {
+    const auto* const stored = dynamic_cast<const detail::StoredOperator<Op, Device, T>*>(
+        operators_[static_cast<std::size_t>(node)].get());
+    return stored == nullptr ? nullptr : &stored->op();
+  }
   [[nodiscard]] int threads() const { return threads_; }
 
   /// The bytes of scratch memory that each node's forward, and then its backward, has: two a node.

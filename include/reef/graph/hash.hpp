@@ -6,8 +6,8 @@
 
 namespace reef::inline v0::graph {
 
-/// What a model computes, as a number: its operators with their attributes, how they are wired, and
-/// its parameters. The batch and other shapes of activations do not count.
+/// What a model computes, as a number: its operators with their attributes, how they are wired, its
+/// parameters and its loss. The batch and other shapes of activations do not count.
 ///
 /// Ranks compare it before they start, and a checkpoint with the model that takes it over.
 ///

@@ -21,6 +21,7 @@ REEF_INLINE std::uint64_t hash_of(const Dag& dag) {
       hash.add(parameter.spec.shape[axis]);
     }
   }
+  if (dag.loss + 1 != static_cast<int>(dag.tensors.size())) hash.add(dag.loss);  // else it is what comes last
   return hash.value();
 }
 

@@ -10,6 +10,13 @@
 
 namespace reef::inline v0::io {
 
+namespace detail {
+
+/// What somebody may have meant who wrote `key`, or nothing.
+std::string_view nearest_key(std::string_view key, std::span<const std::string_view> known);
+
+}  // namespace detail
+
 /// Whether any object of a file may have that key though nothing reads it.
 constexpr bool is_remark(std::string_view key) {
   constexpr std::array<std::string_view, 4> remarks{"name", "about", "note", "source"};

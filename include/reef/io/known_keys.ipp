@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <string>
@@ -29,12 +30,12 @@ inline std::size_t letters_apart(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// What somebody may have meant who wrote `key`, or nothing.
-inline std::string_view nearest_key(std::string_view key, std::span<const std::string_view> known) {
+REEF_INLINE std::string_view nearest_key(std::string_view key,
+                                         std::span<const std::string_view> known) {
   std::string_view nearest;
   std::size_t fewest = key.size() / 4 + 2;  // so many letters are not near any more
   for (const std::string_view name : known) {
-    const bool begins = key.size() >= 3 && (name.starts_with(key) || key.starts_with(name));
+    const bool begins = std::min(key.size(), name.size()) >= 3 && (name.starts_with(key) || key.starts_with(name));
     const std::size_t apart = begins ? 1 : letters_apart(key.substr(0, 100), name);
     if (apart < fewest) {
       fewest = apart;

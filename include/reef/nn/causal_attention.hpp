@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include <reef/core/error.hpp>
+#include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/dropout.hpp>
 #include <reef/nn/kernels.hpp>
@@ -31,6 +33,11 @@ struct CausalAttention {
 
   std::int64_t heads = 1;
   float dropout = 0;
+
+  static constexpr auto attributes() {
+    return std::tuple(graph::required_attribute("heads", &CausalAttention::heads, "H, divides C"),
+                      graph::optional_attribute("dropout", &CausalAttention::dropout, "the part of probabilities that is dropped"));
+  }
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -36,6 +38,10 @@ struct Dropout {
   static constexpr std::string_view kind = "Dropout";
 
   float rate = 0.1F;
+
+  static constexpr auto attributes() {
+    return std::tuple(graph::optional_attribute("rate", &Dropout::rate, "the part that is dropped, at least 0 and less than 1"));
+  }
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {

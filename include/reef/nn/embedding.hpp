@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include <reef/core/text.hpp>
+#include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -28,6 +30,12 @@ struct Embedding {
   std::int64_t vocabulary = 0;
   std::int64_t positions = 0;
   std::int64_t channels = 0;
+
+  static constexpr auto attributes() {
+    return std::tuple(graph::required_attribute("vocabulary", &Embedding::vocabulary, "V, tokens that have a vector"),
+                      graph::required_attribute("positions", &Embedding::positions, "that have a vector, T or more"),
+                      graph::required_attribute("channels", &Embedding::channels, "C, the length of a vector"));
+  }
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {

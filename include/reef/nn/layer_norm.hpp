@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include <reef/core/text.hpp>
+#include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -27,6 +29,10 @@ struct LayerNorm {
   static constexpr std::string_view kind = "LayerNorm";
 
   double epsilon = 1e-5;
+
+  static constexpr auto attributes() {
+    return std::tuple(graph::optional_attribute("epsilon", &LayerNorm::epsilon, "what is added to the variance"));
+  }
 
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {

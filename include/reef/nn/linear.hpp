@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
+#include <reef/graph/attribute.hpp>
 #include <reef/graph/operator.hpp>
 #include <reef/nn/kernels.hpp>
 
@@ -28,6 +30,13 @@ struct Linear {
   Transpose transpose = Transpose::no;
   double deviation = 0.02;
 
+  static constexpr auto attributes() {
+    return std::tuple(graph::required_attribute("features", &Linear::features, "N, the last extent of the output"),
+                      graph::optional_attribute("bias", &Linear::bias, "whether b is added"),
+                      graph::optional_attribute("transpose", &Linear::transpose, "whether the weight is (N, K)"),
+                      graph::optional_attribute("deviation", &Linear::deviation, "of the normal numbers that W begins with"));
+  }
+
   template <class Device, real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<Device, T>& call) const {
     call.expect_inputs(1);
@@ -37,6 +46,7 @@ struct Linear {
     const std::int64_t K = in.last();
     const Shape weight = transpose == Transpose::no ? Shape{K, features} : Shape{features, K};
     graph::Signature result;
+    if (transpose == Transpose::yes && K == features) result.attributes = "transposed";  // the shape does not tell
     result.outputs = {call.tensor(in.with_last(features))};
     result.parameters = {{"weight", weight, graph::Init::normal(deviation), true, true}};
     if (bias) result.parameters.push_back({"bias", {features}, graph::Init::zeros(), false});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <string>
@@ -72,6 +73,13 @@ inline constexpr int rule_count = 1;
 template <class R>
   requires requires { R::rule_count; }
 inline constexpr int rule_count<R> = R::rule_count;
+
+/// Their names, by place.
+template <class R>
+inline constexpr std::array<std::string_view, 1> rule_names{R::name};
+template <class R>
+  requires requires { R::rule_names; }
+inline constexpr auto rule_names<R> = R::rule_names;
 
 using run::StateRange;
 

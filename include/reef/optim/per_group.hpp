@@ -68,6 +68,7 @@ struct PerGroup {
   using Options = std::tuple<typename First::Options, typename Others::Options...>;
   static constexpr std::string_view name{detail::PerGroupName<First, Others...>::text.data(),
                                          detail::PerGroupName<First, Others...>::text.size()};
+  static constexpr std::array<std::string_view, 1 + sizeof...(Others)> rule_names{First::name, Others::name...};
   static constexpr int rule_count = 1 + static_cast<int>(sizeof...(Others));
   static constexpr int states = std::max({static_cast<int>(First::states), static_cast<int>(Others::states)...});
   static constexpr bool needs_whole_matrices =

@@ -1,0 +1,49 @@
+#include <cstddef>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <reef/graph/estimate.hpp>
+#include <reef/graph/placed_dag.hpp>
+#include <reef/nn/gpt.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/plan/pipeline_order.hpp>
+#include <reef/run/chunk_bounds.hpp>
+#include <reef/run/fenced_stages.hpp>
+#include <reef/run/topology.hpp>
+
+#include "commands.hpp"
+#include "recipe_case.hpp"
+
+namespace reef_examples {
+
+using namespace reef;
+
+graph::PlacedDag place_recipe(const PlanCase& test) {
+  const RecipeCase asked = read_case(test.json, test.file, CaseOf::simulate);
+  const graph::Dag dag = nn::gpt<device::Host, float>(asked.model, 1).dag();
+  const profile::Profile profile = graph::estimate(dag, graph::Speed{asked.flops, asked.memory_rate, asked.link});
+  const std::vector<Seconds> times = run::node_times(dag, &profile);
+  run::Topology topology(asked.ranks / asked.stages, asked.stages);
+  topology.rank_at = asked.rank_at;
+  if (is_spread(asked.recipe) && asked.pipeline != "searched") {
+    topology.stage_of_chunk = plan::pipeline_order_of(asked.pipeline, asked.stages, 1).rank_of_chunk;
+  }
+  if (asked.layout == "op-fence" && asked.ranks > 1) {
+    run::RankFigures figures;
+    figures.links = asked.network();
+    const auto ranks = static_cast<std::size_t>(asked.ranks);
+    figures.speeds.assign(ranks, 1);
+    figures.memories.assign(ranks, asked.memory > 0 ? asked.memory : std::numeric_limits<Bytes>::max());
+    topology = run::fenced_stages(dag, times, topology, figures, asked.micro_batches).topology;
+  }
+  const std::vector<int> bounds = topology.bounds.empty() ? run::chunk_bounds(dag, times, topology.chunks()) : topology.bounds;
+  graph::PlacedDag placed{dag, asked.ranks, {}};
+  for (std::size_t chunk = 0; chunk + 1 < bounds.size(); ++chunk) {
+    const int stage = topology.stage_of_chunk.empty() ? static_cast<int>(chunk) : topology.stage_of_chunk[chunk];
+    placed.rank_of_node.insert(placed.rank_of_node.end(), static_cast<std::size_t>(bounds[chunk + 1] - bounds[chunk]), topology.rank(0, stage));
+  }
+  return placed;
+}
+
+}  // namespace reef_examples

@@ -1,0 +1,100 @@
+#include "graph_model.hpp"
+
+#include <array>
+#include <cstddef>
+
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/graph/hash.hpp>
+#include <reef/io/json.hpp>
+#include <reef/nn/host.hpp>
+#include <reef/nn/registry.hpp>
+
+namespace reef_examples {
+
+namespace {
+
+constexpr std::array<const char*, 2> input_names{"tokens", "targets"};
+
+[[noreturn]] void refuse(const TrainOptions& options, const std::string& what, const std::string& fix) {
+  throw reef::OptionError("--graph ", options.graph, ": ", what, ".\n  fix: ", fix, ".");
+}
+
+/// Two inputs of the same shape, which samplers fill in this order.
+void require_inputs(const TrainOptions& options, const reef::graph::Dag& dag) {
+  const char* const fix = "the inputs \"tokens\" and \"targets\", (B, T) int32, in this order, and no others";
+  if (dag.inputs.size() != input_names.size()) {
+    refuse(options, reef::concat("it has ", dag.inputs.size(), " inputs"), fix);
+  }
+  const reef::Shape shape = dag.tensor_at(dag.inputs[0]).spec.shape;
+  for (std::size_t i = 0; i < input_names.size(); ++i) {
+    const reef::graph::Tensor& input = dag.tensor_at(dag.inputs[i]);
+    if (input.name != input_names[i] || input.spec.element != reef::Element::int32 || shape.rank() != 2 ||
+        input.spec.shape != shape) {
+      refuse(options, reef::concat("its input ", i, " is '", input.name, "' ", input.spec.text()), fix);
+    }
+  }
+}
+
+/// What a checkpoint compares beside the model: how its operators are trained.
+std::string text_of_optimizers(const reef::graph::Model<reef::device::Host, float>& model) {
+  std::string text;
+  for (std::size_t n = 0; n < model.optimizers.size(); ++n) {
+    if (!model.optimizers[n]) continue;
+    const auto& optimizer = *model.optimizers[n];
+    text += reef::concat(text.empty() ? "" : "; ", model.graph.dag().nodes[n].name, ": learning rate * ", optimizer.learning_rate);
+    if (optimizer.weight_decay) text += reef::concat(", weight decay ", *optimizer.weight_decay);
+    if (!optimizer.rule.empty()) text += ", " + optimizer.rule;
+  }
+  return text;
+}
+
+}  // namespace
+
+void read_graph(TrainOptions& options) {
+  if (options.graph.empty()) return;
+  options.model = reef::io::read_json(options.graph);
+  const auto model = graph_model<reef::device::Host, float>(options, 1);
+  const reef::graph::Dag& dag = model.graph.dag();
+  require_inputs(options, dag);
+  if (dag.loss < 0) refuse(options, "it has no loss", "\"loss\": the name of the tensor that is the loss");
+  const reef::Shape& shape = dag.tensor_at(dag.inputs[0]).spec.shape;
+  options.batch = shape[0];
+  options.context = shape[1];
+  options.graph_hash = reef::graph::hash_of(dag);
+  options.graph_optimizers = text_of_optimizers(model);
+}
+
+void require_vocabulary(const TrainOptions& options, std::int64_t vocabulary) {
+  if (options.graph.empty()) return;
+  const auto model = graph_model<reef::device::Host, float>(options, 1);
+  const reef::graph::Dag& dag = model.graph.dag();
+  const auto require = [&](const reef::graph::Node& node, const char* what, std::int64_t rows) {
+    if (rows >= vocabulary) return;
+    refuse(options, reef::concat("its operator '", node.name, "' has ", what, " for ", rows, " tokens, and --tokenizer ",
+                                 options.tokenizer, " has ", vocabulary),
+           "a larger vocabulary there, or another tokenizer");
+  };
+  for (const reef::graph::Node& node : dag.nodes) {
+    if (node.kind == reef::nn::Embedding::kind && node.inputs[0] == dag.inputs[0]) {
+      require(node, "vectors", dag.parameter_at(dag.use_at(node.uses[0]).parameter).spec.shape[0]);
+    }
+    if (node.kind == reef::nn::CrossEntropy::kind && node.inputs[1] == dag.inputs[1]) {
+      require(node, "logits", dag.tensor_at(node.inputs[0]).spec.shape.last());
+    }
+  }
+}
+
+template <class Device, reef::real T>
+reef::graph::Model<Device, T> graph_model(const TrainOptions& options, int threads, std::int64_t batch) {
+  const auto registry = reef::nn::registry<Device, T>();
+  if (batch == 0) return reef::graph::from_json(options.model, options.graph, registry, threads);
+  reef::io::Json other = options.model;
+  for (reef::io::Json& input : other["inputs"]) input["shape"][0] = batch;
+  return reef::graph::from_json(other, options.graph, registry, threads);
+}
+
+template reef::graph::Model<reef::device::Host, float> graph_model(const TrainOptions&, int, std::int64_t);
+template reef::graph::Model<reef::device::Host, reef::Bfloat16> graph_model(const TrainOptions&, int, std::int64_t);
+
+}  // namespace reef_examples

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <reef/core/element.hpp>
+#include <reef/core/error.hpp>
+#include <reef/core/text.hpp>
+#include <reef/device/concept.hpp>
+#include <reef/device/cores.hpp>
+#include <reef/graph/graph.hpp>
+#include <reef/graph/model_file.hpp>
+#include <reef/graph/registry.hpp>
+#include <reef/io/json.hpp>
+
+namespace reef::inline v0::graph {
+
+/// A graph, and how the parameters of its operators are trained where a file says so (by node).
+template <device::device Device, real T>
+struct Model {
+  Graph<Device, T> graph;
+  std::vector<std::optional<OperatorOptimizer>> optimizers{};
+};
+
+namespace detail {
+
+/// The text of an error behind the file and the node that it is of.
+std::string in_place(std::string_view source, std::string_view place, std::string_view what);
+
+/// The tensor of that name that the node reads. Throws ShapeError where the maker has other names for its outputs.
+int tensor_of(const Dag& dag, const std::string& name);
+
+/// Throws ShapeError unless there is a name for each output, a parameter for what trains them, and no more of either
+/// than a file may have.
+void require_sense(const NodeEntry& node, const Node& made);
+
+/// How a node's parameters begin where the file says so. Throws ShapeError for one that an earlier node has.
+std::vector<std::pair<std::string, Init>> inits_of(const NodeEntry& node, const Dag& dag, int id);
+
+/// What a node of a Dag is in a file, but for its attributes.
+NodeEntry entry_of(const Dag& dag, int id);
+
+}  // namespace detail
+
+/// The graph that JSON describes, of operators that a registry names. docs/graph_files.md has the format.
+///
+///     from_json(to_json(g)) = g, and trains with its bits
+///
+/// | T         | inputs without an element, and all parameters, are of it: a file is of every precision            |
+/// | order     | of nodes: read_model. It decides the numbers that dropout draws, and how parameters begin        |
+/// | optimizer | Model::optimizers, which run::groups_of_operators makes a Trainer's groups of                      |
+/// | errors    | DecodeError with source, node and fix, as read_model's; also for an unknown kind or attribute, and |
+/// |           | for shapes that do not fit                                                                         |
+/// | cost      | nothing is allocated of what numbers in the file say                                               |
+///
+/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2: a model as a file of operators.
+///
+/// \code
+/// // given: const graph::Registry<device::Host, float>& registry
+/// const auto model = graph::from_json(io::read_json("gpt.json"), "gpt.json", registry);
+/// const std::int64_t weights = model.graph.dag().parameter_count();
+/// \endcode
+template <device::device Device, real T>
+Model<Device, T> from_json(const io::Json& json, std::string_view source, const Registry<Device, T>& registry,
+                           int threads = device::available_cores()) {
+  const ModelFile file = read_model(json, source);
+  Model<Device, T> model{Graph<Device, T>(threads)};
+  Graph<Device, T>& graph = model.graph;
+  for (const InputEntry& input : file.inputs) {
+    try {
+      graph.input(input.name, {input.shape, input.element.value_or(element_of<T>)}, input.differentiable);
+    } catch (const ShapeError& error) {
+      throw DecodeError(detail::in_place(source, "", error.what()));
+    }
+  }
+  for (const NodeEntry& node : file.nodes) {
+    const auto& kind = registry.kind(node.kind, concat(source, ": ", node.place, ", ", in_quotes(node.name)));
+    try {
+      std::vector<int> inputs;
+      for (const std::string& name : node.inputs) inputs.push_back(detail::tensor_of(graph.dag(), name));
+      const std::vector<int> outputs = kind.add(graph, node, source, inputs);
+      const int id = graph.dag().node_count() - 1;
+      detail::require_sense(node, graph.dag().node_at(id));
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) graph.rename(outputs[o], node.outputs[o]);
+      for (const auto& [parameter, init] : detail::inits_of(node, graph.dag(), id)) graph.initialise(parameter, init);
+    } catch (const DecodeError&) {
+      throw;  // it says where
+    } catch (const Error& error) {
+      throw DecodeError(detail::in_place(source, concat(node.place, ", ", in_quotes(node.name)), error.what()));
+    }
+    model.optimizers.push_back(node.optimizer);
+  }
+  try {
+    if (!file.loss.empty()) graph.loss(detail::tensor_of(graph.dag(), file.loss));
+  } catch (const ShapeError& error) {
+    throw DecodeError(detail::in_place(source, "loss", error.what()));
+  }
+  return model;
+}
+
+/// The JSON of a graph whose operators a registry has, and of how they are trained (by node; none: as all others).
+///
+/// Throws OptionError for an operator that the registry does not have.
+///
+/// \code
+/// // given: const graph::Graph<device::Host, float>& gpt, const graph::Registry<device::Host, float>& registry
+/// const std::string text = graph::text_of_model(graph::to_json(gpt, registry));
+/// \endcode
+template <device::device Device, real T>
+io::Json to_json(const Graph<Device, T>& graph, const Registry<Device, T>& registry,
+                 const std::vector<std::optional<OperatorOptimizer>>& optimizers = {}) {
+  const Dag& dag = graph.dag();
+  ModelFile file;
+  for (const int id : dag.inputs) {
+    const Tensor& tensor = dag.tensor_at(id);
+    InputEntry& input = file.inputs.emplace_back(InputEntry{tensor.name, tensor.spec.shape});
+    if (tensor.spec.element != element_of<T>) input.element = tensor.spec.element;
+    input.differentiable = tensor.differentiable;
+  }
+  for (int n = 0; n < dag.node_count(); ++n) {
+    NodeEntry& node = file.nodes.emplace_back(detail::entry_of(dag, n));
+    const auto& kinds = registry.kinds();
+    const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.name == node.kind; });
+    node.attributes = kind == kinds.end() ? io::Json() : kind->attributes_of(graph, n);
+    if (node.attributes.is_null()) {
+      throw OptionError("reef::graph: the node '", node.name, "' is of kind ", node.kind,
+                        ", which the registry does not have.\n  fix: registry.add<", node.kind, ">().");
+    }
+    if (static_cast<std::size_t>(n) < optimizers.size()) node.optimizer = optimizers[static_cast<std::size_t>(n)];
+  }
+  if (dag.loss >= 0) file.loss = dag.tensor_at(dag.loss).name;
+  return json_of(file);
+}
+
+}  // namespace reef::inline v0::graph
+
+#ifndef REEF_COMPILED
+#include <reef/graph/graph_json.ipp>
+#endif

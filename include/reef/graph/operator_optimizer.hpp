@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <reef/core/language.hpp>
+
+namespace reef::inline v0::graph {
+
+/// How the parameters of one operator are trained, where it is not as the others are.
+///
+/// | rule          | the name of an update rule ("sgd"); empty: the first of the run's     |
+/// | learning_rate | a factor of the step's, from 0 to 1000                                |
+/// | weight_decay  | of all its parameters; not given: the rule's, where they decay        |
+///
+/// \code
+/// const graph::OperatorOptimizer slower{.learning_rate = 0.1, .weight_decay = 0};
+/// \endcode
+///
+/// Source: Tang et al., FusionLLM, arXiv 2410.12707, section 3.2.
+struct OperatorOptimizer {
+  std::string rule{};
+  double learning_rate = 1;
+  std::optional<double> weight_decay{};
+
+  friend bool operator==(const OperatorOptimizer&, const OperatorOptimizer&) = default;
+};
+
+}  // namespace reef::inline v0::graph

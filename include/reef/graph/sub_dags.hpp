@@ -1,0 +1,61 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <reef/core/units.hpp>
+#include <reef/graph/dag.hpp>
+#include <reef/graph/remote_messages.hpp>
+
+namespace reef::inline v0::graph {
+
+/// What a place receives and sends, each list by tensor or parameter, with `of` as its id.
+struct SubDagMessages {
+  std::vector<RemoteMessage> receives;
+  std::vector<RemoteMessage> sends;
+
+  [[nodiscard]] Bytes received() const;
+  [[nodiscard]] Bytes sent() const;
+};
+
+/// The part of a Dag that one place holds, and what it must have from others and give them.
+///
+/// | forward   | of a micro-batch: tensors                                                               |
+/// | backward  | of a micro-batch: gradients of tensors, as sums that go from place to place             |
+/// | gradients | of a step: of uses of a parameter that another place owns, to it                         |
+/// | weights   | of a step: from the owner of a parameter to the places that use it too                  |
+struct SubDag {
+  int place = 0;
+  std::vector<int> nodes;       ///< ascending
+  std::vector<int> inputs;      ///< of the Dag, that its nodes read: each place reads its own
+  std::vector<int> parameters;  ///< that its nodes use
+  Bytes parameter_bytes = 0;
+  double forward_flops = 0;
+  double backward_flops = 0;
+  SubDagMessages forward, backward, gradients, weights;
+};
+
+/// What each of so many places holds, receives and sends, in their order: what a Trainer's programs do by graph::remote_edges.
+///
+/// | cost   | that of remote_edges                                                                 |
+/// | errors | OptionError unless there is a place for each node, from 0 to `places` - 1             |
+/// | source | FusionLLM, arXiv 2410.12707, section 3: the data that each sub-DAG requires and sends |
+///
+/// \code
+/// // given: const graph::Dag& dag
+/// std::vector<int> ranks(dag.nodes.size(), 0);
+/// ranks.back() = 1;
+/// const std::vector<graph::SubDag> parts = graph::sub_dags(dag, ranks, 2);
+/// const std::string table = graph::text_of_sub_dags(dag, parts);
+/// \endcode
+std::vector<SubDag> sub_dags(const Dag& dag, std::span<const int> place_of_node, int places);
+
+/// As a table that people read, a place after the other.
+std::string text_of_sub_dags(const Dag& dag, const std::vector<SubDag>& parts);
+
+}  // namespace reef::inline v0::graph
+
+#ifndef REEF_COMPILED
+#include <reef/graph/sub_dags.ipp>
+#endif

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reef/graph/dag.hpp>
+#include <reef/graph/operator_optimizer.hpp>
+#include <reef/run/parameter_group.hpp>
+
+namespace reef::inline v0::run {
+
+/// What a file says of how operators are trained (graph::Model::optimizers, by node), as a Trainer takes it.
+///
+/// | groups | one for each parameter of such an operator, by its name                                             |
+/// | tied   | a parameter is trained as its operators say, where several say something, alike                      |
+/// | rules  | by place, as optim::rule_names has them; ParameterGroup::rule is a place among them                  |
+/// | errors | OptionError, with the operators: a rule that is not there, operators that say different things of    |
+/// |        | one parameter, or a name that is a pattern (with * or ?)                                             |
+///
+/// \code
+/// // given: const graph::Dag& dag, const std::vector<std::optional<graph::OperatorOptimizer>>& optimizers
+/// using Rule = optim::PerGroup<optim::AdamW, optim::Sgd>;
+/// Trainer<optim::Zero1<Rule>>::Options options;
+/// options.groups = run::groups_of_operators(dag, optimizers, optim::rule_names<Rule>);
+/// \endcode
+std::vector<ParameterGroup> groups_of_operators(const graph::Dag& dag,
+                                                const std::vector<std::optional<graph::OperatorOptimizer>>& optimizers,
+                                                std::span<const std::string_view> rules);
+
+}  // namespace reef::inline v0::run
+
+#ifndef REEF_COMPILED
+#include <reef/run/operator_groups.ipp>
+#endif
