@@ -15,7 +15,7 @@ REEF_INLINE Dependencies detail::derive_at(const Program& program,
   const auto count = static_cast<std::int64_t>(program.round.size());
   Dependencies result(program.round.size());
   for (std::int64_t i = 0; i < 2 * count; ++i) {
-    const std::vector<std::int64_t> waits = deriver.step(i);
+    const std::vector<std::int64_t>& waits = deriver.step(i);
     if (i < count) continue;
     for (const std::int64_t wait : waits) {
       result[static_cast<std::size_t>(i - count)].push_back(

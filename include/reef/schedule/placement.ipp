@@ -135,11 +135,13 @@ REEF_INLINE Placement place(const Program& program, std::uint64_t* looked_at) {
     const Storage& storage = program.storages[id];
     detail::Occupancy& others = occupied[static_cast<std::size_t>(storage.place)];
     const detail::Lifetime life = lifetimes.of(id);
-    const Bytes offset = others.lowest_offset(storage.bytes, life);
+    const bool of_round = storage.life == Life::round;
+    const Bytes offset =
+        of_round ? others.lowest_offset(storage.bytes, life) : others.take_for_good(storage.bytes);
     result.offset[id] = offset;
     Bytes& arena = storage.place == Place::device ? result.device_bytes : result.host_bytes;
     arena = std::max(arena, round_up(offset + storage.bytes, arena_alignment));
-    others.insert({offset, offset + storage.bytes}, life);
+    if (of_round) others.insert({offset, offset + storage.bytes}, life);
   }
   if (looked_at != nullptr) *looked_at = occupied[0].looked_at() + occupied[1].looked_at();
   return result;
