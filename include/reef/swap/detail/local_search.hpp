@@ -92,7 +92,7 @@ private:
   /// Whether it is faster, and so takes the place of the other.
   bool replaces(Candidate& changed, Candidate& fastest) {
     if (!may_work()) return false;
-    changed.step = evaluator_.step_of(changed.choice, fastest.step);
+    changed.step = evaluator_.step_below(changed.choice, fastest.step);
     if (!is_shorter(changed, fastest)) return false;
     fastest = std::move(changed);
     return true;

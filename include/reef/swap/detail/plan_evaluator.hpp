@@ -135,11 +135,12 @@ public:
   /// The time of a step, `never` if it does not fit. From `enough` on, and from where it is not the best, it
   /// may be a bound, which is had for less.
   Seconds step_of(const run::Choice& choice, Seconds enough = 0) {
-    enough = std::max(enough, alike * best_);
-    const auto [entry, is_new] = known_.try_emplace(choice);
-    Known& known = entry->second;
-    if (is_new || (!known.exact && known.step < enough)) look(choice, known, enough);
-    return known.step;
+    return look(choice, std::max(enough, alike * best_), true);
+  }
+
+  /// The same for whoever has no use for `enough` or more: that is had for less still, and may be of what does not fit.
+  Seconds step_below(const run::Choice& choice, Seconds enough) {
+    return look(choice, std::max(enough, alike * best_), false);
   }
 
   /// The fastest that fits with all its programs; of those that are alike what moves least, since copies take
@@ -157,8 +158,8 @@ public:
       auto& [choice, first] =
           *std::min_element(known_.begin(), known_.end(),
                             [&](const auto& a, const auto& b) { return order(a) < order(b); });
-      if (!first.exact) {
-        look(choice, first, never);
+      if (first.state != State::exact) {
+        look(choice, never, true);
       } else if (refuse(programs_.plan(choice))) {
         first.step = never;
       } else {
@@ -174,37 +175,51 @@ public:
   [[nodiscard]] std::size_t work() const { return work_; }
 
 private:
+  enum class State : std::uint8_t { unknown, bounded, fits, exact };
   struct Known {
-    Seconds step = 0;  ///< or a bound
-    bool exact = false;
+    Seconds step = 0;  ///< or a bound; exact where it does not fit
+    State state = State::unknown;
     Bytes moved = 0;
   };
 
-  void look(const run::Choice& choice, Known& known, Seconds enough) {
+  /// `fits`: what is returned is of what fits, or `never`.
+  Seconds look(const run::Choice& choice, Seconds enough, bool fits) {
+    Known& known = known_[choice];
+    const bool is_enough = known.step >= enough && known.state >= (fits ? State::fits : State::bounded);
+    if (known.state != State::exact && !is_enough) look_closer(choice, known, enough, fits);
+    return known.step;
+  }
+
+  void look_closer(const run::Choice& choice, Known& known, Seconds enough, bool fits) {
     const run::StepPlan plan = programs_.plan(choice);
     schedule::Program alone = programs_.step(plan);
-    work_ += programs_.stages * alone.round.size();
-    schedule::Placement placement;
-    Bytes bytes = schedule::most_live(alone, schedule::Place::device);
-    if (bytes <= memory_) {
-      placement = schedule::place(alone);
-      bytes = placement.device_bytes;
-    }
-    if (bytes > memory_) {
+    const std::size_t work = programs_.stages * alone.round.size();
+    const bool again = known.state != State::unknown && known.step < enough;  // a bound was not enough
+    if (known.state == State::unknown) work_ += work;
+    const auto does_not_fit = [&](Bytes bytes) {
+      if (bytes <= memory_) return false;
       if (least_ == 0 || bytes < least_) refuse(plan);
       known.step = never;
-      known.exact = true;
-      return;
-    }
+      known.state = State::exact;
+      return true;
+    };
+    if (does_not_fit(schedule::most_live(alone, schedule::Place::device))) return;
     run::set_costs(alone, plan, profile_);
     cut_off(alone);
     const LowerBound bound = lower_bound_of(alone, machine_);
     known.moved = bound.moved;
     known.step = bound.step;
+    known.state = State::bounded;
+    if (known.step >= enough && !fits) return;
+    // Placing takes most of the time.
+    const schedule::Placement placement = schedule::place(alone);
+    if (does_not_fit(placement.device_bytes)) return;
+    known.state = State::fits;
+    if (again) work_ += work;
     if (known.step >= enough) return;
     const auto world = schedule::World::uniform(1, machine_, {});
     known.step = schedule::simulate(std::span(&alone, 1), std::span(&placement, 1), world, 1).total;
-    known.exact = true;
+    known.state = State::exact;
     best_ = std::min(best_, known.step);
   }
 
