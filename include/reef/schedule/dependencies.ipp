@@ -25,6 +25,17 @@ REEF_INLINE Dependencies detail::derive_at(const Program& program,
   return result;
 }
 
+REEF_INLINE Dependencies detail::derive_in_round(const Program& program) {
+  Deriver deriver(program, addresses_by_region(program), 1);
+  Dependencies result(program.round.size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    for (const std::int64_t wait : deriver.step(static_cast<std::int64_t>(i))) {
+      result[i].push_back({static_cast<std::uint32_t>(wait), false});
+    }
+  }
+  return result;
+}
+
 REEF_INLINE Dependencies derive(const Program& program, const Placement& placement) {
   return detail::derive_at(program, placement.addresses(program), false);
 }

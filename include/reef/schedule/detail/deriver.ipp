@@ -4,7 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include <reef/core/first_fit.hpp>
 #include <reef/core/inline.hpp>
 #include <reef/schedule/detail/deriver.hpp>
 
@@ -24,25 +23,24 @@ REEF_INLINE Deriver::Deriver(const Program& program, const std::vector<Bytes>& a
   for (std::size_t id = 0; id < addresses.size(); ++id) {
     behind = std::max(behind, addresses[id] + program.storages[id].bytes);
   }
-  std::vector<ByteRange> bytes;
-  std::vector<Bytes> bounds{0};
+  ranges_.resize(addresses.size());
+  std::vector<std::pair<Bytes, Bound*>> bounds;  // and who has it
+  bounds.reserve(2 * addresses.size());
   for (std::size_t id = 0; id < addresses.size(); ++id) {
-    bytes.push_back({addresses[id], addresses[id] + program.storages[id].bytes});
-    if (program.storages[id].bytes == 0) {
-      bytes.back() = {behind, behind + 1};
-      ++behind;
-    }
-    bounds.insert(bounds.end(), {bytes.back().begin, bytes.back().end});
+    const bool empty = program.storages[id].bytes == 0;
+    const Bytes begin = empty ? behind++ : addresses[id];
+    bounds.emplace_back(begin, &ranges_[id].begin);
+    bounds.emplace_back(begin + (empty ? 1 : program.storages[id].bytes), &ranges_[id].end);
   }
-  std::sort(bounds.begin(), bounds.end());
-  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
-  const auto bound_at = [&](Bytes byte) {
-    return static_cast<Bound>(std::lower_bound(bounds.begin(), bounds.end(), byte) - bounds.begin());
-  };
-  for (const ByteRange& range : bytes) ranges_.push_back({bound_at(range.begin), bound_at(range.end)});
-  histories_.resize(bounds.size());
-  parts_.resize(bounds.size() / word + 1);
-  parts_[0] = 1;
+  std::sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (i > 0 && bounds[i].first != bounds[i - 1].first) ++count;
+    *bounds[i].second = count;
+  }
+  histories_.resize(count + 1);
+  parts_.resize(histories_.size() / word + 1);
+  parts_[0] = 1;  // a history begins with the first byte
 }
 
 REEF_INLINE const std::vector<std::int64_t>& Deriver::step(std::int64_t i) {

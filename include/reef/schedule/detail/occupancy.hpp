@@ -43,6 +43,9 @@ public:
 
   void insert(ByteRange range, const Lifetime& life);
 
+  /// There is room for so many, as for a vector.
+  void reserve(std::size_t regions) { nodes_.reserve(regions); }
+
   /// Nodes that all searches so far have looked at.
   [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
 
@@ -55,6 +58,7 @@ private:
     Clock least_known, most_known, least_last, most_last;
 
     void add(const Times& other);
+    void add(const Lifetime& life);
   };
   /// Of a node and all below it.
   struct Summary {
@@ -74,7 +78,6 @@ private:
 
     /// By address, and there by time.
     [[nodiscard]] auto key() const { return std::pair(begin, life.first); }
-    [[nodiscard]] Times own_times() const { return {life.known, life.known, life.last, life.last}; }
   };
   struct Search {
     Bytes bytes;

@@ -83,7 +83,7 @@ REEF_INLINE void Occupancy::visit(Index index, Search& search) const {
 
 REEF_INLINE void Occupancy::update(Index index) {
   Node& node = nodes_[index];
-  node.all.times = node.own_times();
+  node.all.times = {node.life.known, node.life.known, node.life.last, node.life.last};
   for (const Index child : {node.left, node.right}) {
     if (child != none) node.all.times.add(nodes_[child].all.times);
   }
@@ -96,6 +96,15 @@ REEF_INLINE void Occupancy::Times::add(const Times& other) {
     most_known[l] = std::max(most_known[l], other.most_known[l]);
     least_last[l] = std::min(least_last[l], other.least_last[l]);
     most_last[l] = std::max(most_last[l], other.most_last[l]);
+  }
+}
+
+REEF_INLINE void Occupancy::Times::add(const Lifetime& life) {
+  for (std::size_t l = 0; l < lane_count; ++l) {
+    least_known[l] = std::min(least_known[l], life.known[l]);
+    most_known[l] = std::max(most_known[l], life.known[l]);
+    least_last[l] = std::min(least_last[l], life.last[l]);
+    most_last[l] = std::max(most_last[l], life.last[l]);
   }
 }
 
@@ -125,7 +134,7 @@ REEF_INLINE Occupancy::Index Occupancy::insert_below(Index at, Index node) {
   }
   Index& child = nodes_[node].key() < nodes_[at].key() ? nodes_[at].left : nodes_[at].right;
   child = insert_below(child, node);
-  nodes_[at].all.times.add(nodes_[node].own_times());
+  nodes_[at].all.times.add(nodes_[node].life);
   update_places(at);
   return at;
 }

@@ -20,9 +20,10 @@
 #include <reef/profile/profile.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/detail/simulator.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
-#include <reef/schedule/simulate.hpp>
 #include <reef/schedule/world.hpp>
 
 namespace reef::inline v0::swap::detail {
@@ -158,7 +159,7 @@ public:
       auto& [choice, first] =
           *std::min_element(known_.begin(), known_.end(),
                             [&](const auto& a, const auto& b) { return order(a) < order(b); });
-      if (first.state != State::exact) {
+      if (!first.exact || !first.fits) {
         look(choice, never, true);
       } else if (refuse(programs_.plan(choice))) {
         first.step = never;
@@ -175,18 +176,20 @@ public:
   [[nodiscard]] std::size_t work() const { return work_; }
 
 private:
-  enum class State : std::uint8_t { unknown, bounded, fits, exact };
   struct Known {
-    Seconds step = 0;  ///< or a bound; exact where it does not fit
-    State state = State::unknown;
+    Seconds step = 0;  ///< or a bound
+    bool seen = false;
+    bool exact = false;  ///< it is no bound
+    bool fits = false;   ///< it does, or it is `never`; else that is not known yet
     Bytes moved = 0;
   };
 
   /// `fits`: what is returned is of what fits, or `never`.
   Seconds look(const run::Choice& choice, Seconds enough, bool fits) {
     Known& known = known_[choice];
-    const bool is_enough = known.step >= enough && known.state >= (fits ? State::fits : State::bounded);
-    if (known.state != State::exact && !is_enough) look_closer(choice, known, enough, fits);
+    const bool is_enough = known.step >= enough;
+    const bool is_known = known.seen && (known.exact || is_enough) && (known.fits || (is_enough && !fits));
+    if (!is_known) look_closer(choice, known, enough, fits);
     return known.step;
   }
 
@@ -194,33 +197,43 @@ private:
     const run::StepPlan plan = programs_.plan(choice);
     schedule::Program alone = programs_.step(plan);
     const std::size_t work = programs_.stages * alone.round.size();
-    const bool again = known.state != State::unknown && known.step < enough;  // a bound was not enough
-    if (known.state == State::unknown) work_ += work;
-    const auto does_not_fit = [&](Bytes bytes) {
-      if (bytes <= memory_) return false;
-      if (least_ == 0 || bytes < least_) refuse(plan);
-      known.step = never;
-      known.state = State::exact;
-      return true;
-    };
-    if (does_not_fit(schedule::most_live(alone, schedule::Place::device))) return;
+    const bool again = known.seen && !known.exact && known.step < enough;  // a bound was not enough
+    if (!known.seen) work_ += work;
+    known.seen = true;
+    if (does_not_fit(known, plan, schedule::most_live(alone, schedule::Place::device))) return;
     run::set_costs(alone, plan, profile_);
-    cut_off(alone);
-    const LowerBound bound = lower_bound_of(alone, machine_);
-    known.moved = bound.moved;
-    known.step = bound.step;
-    known.state = State::bounded;
-    if (known.step >= enough && !fits) return;
-    // Placing takes most of the time.
-    const schedule::Placement placement = schedule::place(alone);
-    if (does_not_fit(placement.device_bytes)) return;
-    known.state = State::fits;
+    if (!known.exact) {
+      const LowerBound bound = lower_bound_of(alone, machine_);
+      known.moved = bound.moved;
+      known.step = bound.step;
+    }
+    // Whoever knows that it takes too long does not ask for its placement, which takes most of the time.
+    const bool asks = fits || again;
+    if (!asks && known.step < enough && !known.exact) time(known, alone);
+    if (!asks && known.step >= enough) return;
+    if (does_not_fit(known, plan, schedule::place(alone).device_bytes)) return;
+    known.fits = true;
     if (again) work_ += work;
-    if (known.step >= enough) return;
+    if (known.step < enough && !known.exact) time(known, alone);
+    if (known.exact) best_ = std::min(best_, known.step);
+  }
+
+  [[nodiscard]] bool does_not_fit(Known& known, const run::StepPlan& plan, Bytes bytes) {
+    if (bytes <= memory_) return false;
+    if (least_ == 0 || bytes < least_) refuse(plan);
+    known.step = never;
+    known.exact = known.fits = true;
+    return true;
+  }
+
+  /// What shares bytes waits for nothing that it would not wait for anyway, so it takes no placement.
+  void time(Known& known, const schedule::Program& program) const {
+    schedule::Program alone = program;
+    cut_off(alone);
+    const schedule::Dependencies waits = schedule::detail::derive_in_round(alone);
     const auto world = schedule::World::uniform(1, machine_, {});
-    known.step = schedule::simulate(std::span(&alone, 1), std::span(&placement, 1), world, 1).total;
-    known.state = State::exact;
-    best_ = std::min(best_, known.step);
+    known.step = schedule::detail::Simulator({&alone, 1}, {&waits, 1}, world, 1, {}).run().total;
+    known.exact = true;
   }
 
   /// Whether it needs more than there is, with all its programs.
