@@ -66,6 +66,7 @@ REEF_INLINE void StepBuilder::keep_gradients() {
 
 REEF_INLINE std::vector<std::size_t> StepBuilder::buckets_of(const graph::Segment& segment) const {
   std::vector<std::size_t> buckets;
+  buckets.reserve(segment.parameters.size());
   for (const int id : segment.parameters) {
     const auto p = static_cast<std::size_t>(id);
     if (tied_weights[p] != no_storage) continue;

@@ -31,9 +31,15 @@ namespace reef::inline v0::swap::detail {
 /// The time of what does not fit. Finite, since builds may assume that all numbers are (-ffast-math).
 inline constexpr Seconds never = 1e300;
 
-/// Takes out what is told to other ranks, for a simulation of one alone.
+/// Whether something is told to other ranks.
+inline bool talks(const schedule::Program& program) {
+  return std::any_of(program.round.begin(), program.round.end(), [](const schedule::Instruction& i) {
+    return !i.sends.empty() || !i.receives.empty() || i.is_posted();
+  });
+}
+
+/// Takes that out, for a simulation of one alone.
 inline void cut_off(schedule::Program& program) {
-  program.rank = 0;
   for (schedule::Instruction& instruction : program.round) {
     instruction.sends.clear();
     instruction.receives.clear();
@@ -196,6 +202,7 @@ private:
   void look_closer(const run::Choice& choice, Known& known, Seconds enough, bool fits) {
     const run::StepPlan plan = programs_.plan(choice);
     schedule::Program alone = programs_.step(plan);
+    alone.rank = 0;
     const std::size_t work = programs_.stages * alone.round.size();
     const bool again = known.seen && !known.exact && known.step < enough;  // a bound was not enough
     if (!known.seen) work_ += work;
@@ -228,11 +235,14 @@ private:
 
   /// What shares bytes waits for nothing that it would not wait for anyway, so it takes no placement.
   void time(Known& known, const schedule::Program& program) const {
-    schedule::Program alone = program;
-    cut_off(alone);
-    const schedule::Dependencies waits = schedule::detail::derive_in_round(alone);
+    if (talks(program)) {
+      schedule::Program alone = program;
+      cut_off(alone);
+      return time(known, alone);
+    }
+    const schedule::Dependencies waits = schedule::detail::derive_in_round(program);
     const auto world = schedule::World::uniform(1, machine_, {});
-    known.step = schedule::detail::Simulator({&alone, 1}, {&waits, 1}, world, 1, {}).run().total;
+    known.step = schedule::detail::Simulator({&program, 1}, {&waits, 1}, world, 1, {}).run().total;
     known.exact = true;
   }
 
