@@ -23,7 +23,9 @@ public:
   explicit Stager(schedule::Program program)
       : program_(std::move(program)),
         addresses_(schedule::detail::addresses_by_region(program_)),
-        current_(program_.storages.size()) {}
+        current_(program_.storages.size()) {
+    watch();
+  }
 
   schedule::Program run();
 
@@ -78,8 +80,10 @@ private:
 
   /// A twin of what lies in those bytes is stale from here on.
   void note_write(schedule::StorageId written) {
-    writers_.write(range_of(written), written, nullptr);
+    if (watched_[written]) writers_.write(range_of(written), written, nullptr);
   }
+  /// Only of what messages are made of does anybody ask whether its twin is stale.
+  void watch();
   void become_current(schedule::Value value) {
     current_[value.storage] = {value.version, writers_.now()};
   }
@@ -114,6 +118,7 @@ private:
   std::map<schedule::StorageId, schedule::StorageId> originals_;
   std::vector<Bytes> addresses_;           ///< by storage of the program as it was
   std::vector<Current> current_;           ///< by storage of that: what its twin holds
+  std::vector<bool> watched_{};            ///< by storage of that
   schedule::detail::LastWriters writers_;  ///< of what is on the device
 };
 

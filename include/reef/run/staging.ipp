@@ -16,6 +16,7 @@ namespace detail {
 
 REEF_INLINE schedule::Program Stager::run() {
   round_.swap(program_.round);
+  program_.round.reserve(round_.size() + round_.size() / 8);  // and what is put between
   // By its old place: where an instruction stands, and where begins what became of it.
   std::vector<std::uint32_t> itself;
   std::vector<std::uint32_t> first;
@@ -62,6 +63,19 @@ REEF_INLINE schedule::Program Stager::run() {
     repeat.agree = itself[repeat.agree];
   }
   return std::move(program_);
+}
+
+REEF_INLINE void Stager::watch() {
+  std::vector<bool> regions(program_.storages.size());
+  for (const schedule::Instruction& instruction : program_.round) {
+    if (!schedule::communicates(instruction.lane)) continue;
+    for (const auto* list : {&instruction.reads, &instruction.accumulates}) {
+      for (const schedule::Value value : *list) regions[program_.region_of(value.storage).first] = true;
+    }
+  }
+  for (schedule::StorageId id = 0; id < regions.size(); ++id) {
+    watched_.push_back(regions[program_.region_of(id).first]);
+  }
 }
 
 REEF_INLINE Stager::Landing Stager::landing_of(std::uint32_t i) const {

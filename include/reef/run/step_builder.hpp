@@ -182,6 +182,14 @@ struct StepBuilder {
   /// tied parameters beyond the first.
   [[nodiscard]] std::vector<Value> gradients_of(int segment, int fold = 0) const;
 
+  /// How many these are, of a segment of this stage; known from the start.
+  [[nodiscard]] std::size_t weights_read_by(int segment) const {
+    return counts_[static_cast<std::size_t>(segment)].weights;
+  }
+  [[nodiscard]] std::size_t gradients_made_by(int segment) const {
+    return counts_[static_cast<std::size_t>(segment)].gradients;
+  }
+
   /// The uses, beyond the first, of the tied parameters of bucket b: in the order in which their
   /// gradients are added to the first's.
   [[nodiscard]] std::vector<int> tied_uses(std::size_t b) const;
@@ -197,11 +205,18 @@ struct StepBuilder {
   }
 
 private:
+  /// Of a segment's operands.
+  struct Counts {
+    std::size_t weights = 0;
+    std::size_t gradients = 0;
+  };
+
   void add_accumulators(const std::string& whose, Life life);
 
   int stage_;
   std::vector<int> segments_;
   std::vector<std::size_t> held_;
+  std::vector<Counts> counts_{};  ///< by segment; of other stages none
   bool keeps_gradients_ = false;
   std::map<const void*, std::shared_ptr<void>> scratch_{};  ///< by type
 };

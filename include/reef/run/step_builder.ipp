@@ -36,6 +36,11 @@ REEF_INLINE StepBuilder::StepBuilder(const StepPlan& step_plan, int rank, Purpos
                             Place::device, Life::persistent);
   }
   add_accumulators("", Life::reserved);
+  counts_.resize(plan.segments.size());
+  for (const int s : segments_) {
+    const auto index = static_cast<std::size_t>(s);
+    counts_[index] = {weights_of(plan.segments[index]).size(), gradients_of(s).size()};
+  }
   reduced = accumulators[0].buckets;
   // Gradients that are rounded are folded as they would travel.
   if (plan.virtual_ranks == 1 || plan.rounds_gradients()) return;
@@ -61,6 +66,7 @@ REEF_INLINE void StepBuilder::keep_gradients() {
 
 REEF_INLINE std::vector<std::size_t> StepBuilder::buckets_of(const graph::Segment& segment) const {
   std::vector<std::size_t> buckets;
+  buckets.reserve(segment.parameters.size());
   for (const int id : segment.parameters) {
     const auto p = static_cast<std::size_t>(id);
     if (tied_weights[p] != no_storage) continue;

@@ -150,7 +150,7 @@ struct AddGradientsView {
   PartOf<I> from, gradients;
 
   AddGradientsView(const StepBuilder& builder, I& add, Lists lists = Lists::found) {
-    const std::size_t count = builder.gradients_of(add.index).size();
+    const std::size_t count = builder.gradients_made_by(add.index);
     Layout layout(add, lists);
     from = layout.reads(count);
     gradients = layout.sums(count);

@@ -11,7 +11,7 @@ template <class I>
 ForwardView<I>::ForwardView(const StepBuilder& builder, I& forward, Lists lists) {
   const graph::Segment& segment = detail::segment_of(builder, forward);
   Layout layout(forward, lists);
-  weights = layout.reads(builder.weights_of(segment).size());
+  weights = layout.reads(builder.weights_read_by(forward.index));
   inputs = layout.reads(segment.boundary_inputs.size());
   outputs = layout.writes(segment.boundary_outputs.size());
   saved = layout.writes(keeps(builder, forward.index) ? 1 : 0);
@@ -23,7 +23,7 @@ template <class I>
 RecomputeView<I>::RecomputeView(const StepBuilder& builder, I& recompute, Lists lists) {
   const graph::Segment& segment = detail::segment_of(builder, recompute);
   Layout layout(recompute, lists);
-  weights = layout.reads(builder.weights_of(segment).size());
+  weights = layout.reads(builder.weights_read_by(recompute.index));
   inputs = layout.reads(segment.recompute_reads.size());
   outputs = layout.writes(segment.recompute_writes.size());
   saved = layout.writes(1);
@@ -42,7 +42,7 @@ BackwardView<I>::BackwardView(const StepBuilder& builder, I& backward, Lists lis
   const std::size_t inputs = weight ? 0 : segment_->input_gradients.size();
   const std::size_t adds = count_before(inputs, true);
   Layout layout(backward, lists);
-  weights = layout.reads(builder.weights_of(*segment_).size());
+  weights = layout.reads(builder.weights_read_by(backward.index));
   tensors = layout.reads(tensor_ids().size());
   saved = layout.reads(1);
   if (weight) pending = layout.reads(1);
@@ -51,7 +51,7 @@ BackwardView<I>::BackwardView(const StepBuilder& builder, I& backward, Lists lis
   added_input_gradients = layout.accumulates(adds);
   workspace = layout.writes(1);
   if (input) pending = layout.writes(1);
-  const std::size_t sums = builder.gradients_of(backward.index).size();
+  const std::size_t sums = builder.gradients_made_by(backward.index);
   const bool input_half_sums = segment_->input_half_has_parameters;
   if (weight && input_half_sums) {
     gradients = layout.accumulates(sums);

@@ -40,6 +40,10 @@ namespace detail {
 /// `addresses` and `free` as of Deriver.
 Dependencies derive_at(const Program& program, const std::vector<Bytes>& addresses, bool free);
 
+/// What an instruction waits for in its own round, of a program that need not be placed: regions that share bytes add
+/// nothing to that.
+Dependencies derive_in_round(const Program& program);
+
 }  // namespace detail
 
 /// An instruction that is complete, or has started, before another may start.

@@ -15,11 +15,22 @@ REEF_INLINE Dependencies detail::derive_at(const Program& program,
   const auto count = static_cast<std::int64_t>(program.round.size());
   Dependencies result(program.round.size());
   for (std::int64_t i = 0; i < 2 * count; ++i) {
-    const std::vector<std::int64_t> waits = deriver.step(i);
+    const std::vector<std::int64_t>& waits = deriver.step(i);
     if (i < count) continue;
     for (const std::int64_t wait : waits) {
       result[static_cast<std::size_t>(i - count)].push_back(
           {static_cast<std::uint32_t>(wait % count), wait < count});
+    }
+  }
+  return result;
+}
+
+REEF_INLINE Dependencies detail::derive_in_round(const Program& program) {
+  Deriver deriver(program, addresses_by_region(program), 1);
+  Dependencies result(program.round.size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    for (const std::int64_t wait : deriver.step(static_cast<std::int64_t>(i))) {
+      result[i].push_back({static_cast<std::uint32_t>(wait), false});
     }
   }
   return result;

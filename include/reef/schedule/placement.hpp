@@ -47,9 +47,7 @@ public:
   [[nodiscard]] bool meet(StorageId a, StorageId b) const;
 
   /// Of a region that is alive.
-  [[nodiscard]] Lifetime of(StorageId region) const {
-    return regions_[region].of_round ? regions_[region].life : Lifetime::always();
-  }
+  [[nodiscard]] const Lifetime& of(StorageId region) const { return regions_[region].life; }
 
 private:
   struct Region {

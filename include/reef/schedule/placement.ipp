@@ -80,6 +80,7 @@ REEF_INLINE Lifetimes::Lifetimes(const Program& program)
     for (std::size_t l = 0; l < lane_count; ++l) {
       if (deriver.is_apart(l) && region.life.last[l] >= 0) region.life.last.fill(INT64_MAX);
     }
+    if (!region.of_round) region.life = Lifetime::always();
   }
 }
 
@@ -131,15 +132,18 @@ REEF_INLINE Placement place(const Program& program, std::uint64_t* looked_at) {
   Placement result;
   result.offset.assign(program.storages.size(), 0);
   std::array<detail::Occupancy, 2> occupied;  // by place
+  occupied[static_cast<std::size_t>(Place::device)].reserve(regions.size());
   for (const StorageId id : regions) {
     const Storage& storage = program.storages[id];
     detail::Occupancy& others = occupied[static_cast<std::size_t>(storage.place)];
-    const detail::Lifetime life = lifetimes.of(id);
-    const Bytes offset = others.lowest_offset(storage.bytes, life);
+    const detail::Lifetime& life = lifetimes.of(id);
+    const bool of_round = storage.life == Life::round;
+    const Bytes offset =
+        of_round ? others.lowest_offset(storage.bytes, life) : others.take_for_good(storage.bytes);
     result.offset[id] = offset;
     Bytes& arena = storage.place == Place::device ? result.device_bytes : result.host_bytes;
     arena = std::max(arena, round_up(offset + storage.bytes, arena_alignment));
-    others.insert({offset, offset + storage.bytes}, life);
+    if (of_round && storage.bytes > 0) others.insert({offset, offset + storage.bytes}, life);
   }
   if (looked_at != nullptr) *looked_at = occupied[0].looked_at() + occupied[1].looked_at();
   return result;

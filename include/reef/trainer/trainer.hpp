@@ -471,6 +471,10 @@ private:
                                std::vector<int> micro_batches);
   static run::StepPlan plan_of(const graph::Dag& dag, const Options& options, int ranks,
                                std::vector<int> micro_batches, const run::Choice& choice);
+  /// A plan in two parts: what its cuts alone decide, and the rest.
+  static run::StepPlan outline_of(const graph::Dag& dag, const Options& options, int ranks,
+                                  std::vector<int> micro_batches, const run::Choice& choice);
+  static run::StepPlan filled_in(run::StepPlan outline, const Options& options, const run::Choice& choice);
   static run::Choice choice_of(const graph::Dag& dag, const Options& options, int ranks,
                                const std::vector<int>& micro_batches);
   static run::Choice choose_swap(const graph::Dag& dag, const Options& options, int ranks,

@@ -3,10 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <vector>
 
-#include <reef/core/first_fit.hpp>
 #include <reef/core/units.hpp>
 #include <reef/schedule/program.hpp>
 
@@ -36,9 +34,9 @@ public:
   Deriver(const Program& program, const std::vector<Bytes>& addresses, std::int64_t rounds,
           bool free = false);
 
-  /// The positions that the instruction at position `i`, counted over rounds, waits for. Called once
-  /// for each position, ascending.
-  std::vector<std::int64_t> step(std::int64_t i);
+  /// The positions that the instruction at position `i`, counted over rounds, waits for; they hold until the next step.
+  /// Called once for each position, ascending.
+  const std::vector<std::int64_t>& step(std::int64_t i);
 
   /// What is complete when the instruction of the last step is, itself included.
   [[nodiscard]] const Clock& clock() const { return clock_; }
@@ -58,8 +56,12 @@ private:
     Clock clock = before_all();
     std::vector<std::int64_t> apart{};  // latest first
   };
-  /// By the first byte: each goes on to the next.
-  using Histories = std::map<Bytes, History>;
+  /// Where a storage begins or ends: a place in histories_.
+  using Bound = std::size_t;
+  struct Range {
+    Bound begin, end;
+  };
+  static constexpr std::size_t word = 64;  ///< bounds in one of parts_
 
   [[nodiscard]] const Instruction& at(std::int64_t i) const {
     return program_.round[static_cast<std::size_t>(i) % program_.round.size()];
@@ -74,24 +76,32 @@ private:
 
   /// The last accesses, by lane, that it comes behind: with the last of a lane those before it are complete. Of
   /// lanes with posted transfers all accesses.
-  [[nodiscard]] Wanted wanted_by(const Instruction& instruction) const;
+  void want(const Instruction& instruction);
 
-  /// Where the history of a byte begins that from there on may differ from that of the byte before.
-  Histories::iterator part_at(Bytes byte);
+  /// The last bound at or before that one, and the first behind it, at which a history begins.
+  [[nodiscard]] Bound part_of(Bound bound) const;
+  [[nodiscard]] Bound next_part(Bound bound) const;
 
-  void read(ByteRange range, std::size_t lane, std::int64_t reader);
+  /// From there on bytes may have another history than the byte before.
+  void part_at(Bound bound);
 
-  void write(ByteRange range, const History& by);
+  void read(Range range, std::size_t lane, std::int64_t reader);
+
+  void write(Range range, const History& by);
 
   /// With its last instruction all of a body is complete, and its lanes go on. From outside, it stands for all.
   void close_loop(std::int64_t last);
 
   const Program& program_;
   bool free_;
-  std::vector<ByteRange> ranges_{};  // by storage
+  std::vector<Range> ranges_{};  // by storage
   std::vector<std::uint32_t> loops_;
   std::array<bool, lane_count> apart_{};  // by lane: something is posted on it
-  Histories histories_{{0, History{}}};
+  // By bound, which is much faster than a map from bytes: of those at which one begins, and it goes on to the next such.
+  std::vector<History> histories_{};
+  std::vector<std::uint64_t> parts_{};  // one bit for each bound, whether a history begins there
+  Wanted wanted_{};                     // of the last step
+  std::vector<std::int64_t> waits_{};
   std::vector<Clock> clocks_;  // what whoever waits for it knows
   Clock clock_ = before_all();
   Clock last_ = before_all();

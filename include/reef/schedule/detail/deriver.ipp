@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <iterator>
+#include <bit>
 #include <utility>
 
 #include <reef/core/inline.hpp>
@@ -18,39 +18,53 @@ REEF_INLINE Deriver::Deriver(const Program& program, const std::vector<Bytes>& a
   for (const Instruction& instruction : program.round) {
     if (instruction.is_posted()) apart_[static_cast<std::size_t>(instruction.lane)] = true;
   }
+  // What has no bytes is ordered too, but by itself alone: behind all others.
   Bytes behind = 0;
   for (std::size_t id = 0; id < addresses.size(); ++id) {
-    ranges_.push_back({addresses[id], addresses[id] + program.storages[id].bytes});
-    behind = std::max(behind, ranges_.back().end);
+    behind = std::max(behind, addresses[id] + program.storages[id].bytes);
   }
-  for (ByteRange& range : ranges_) {  // what has no bytes is ordered too, but by itself alone
-    if (range.begin != range.end) continue;
-    range = {behind, behind + 1};
-    ++behind;
+  ranges_.resize(addresses.size());
+  std::vector<std::pair<Bytes, Bound*>> bounds;  // and who has it
+  bounds.reserve(2 * addresses.size());
+  for (std::size_t id = 0; id < addresses.size(); ++id) {
+    const bool empty = program.storages[id].bytes == 0;
+    const Bytes begin = empty ? behind++ : addresses[id];
+    bounds.emplace_back(begin, &ranges_[id].begin);
+    bounds.emplace_back(begin + (empty ? 1 : program.storages[id].bytes), &ranges_[id].end);
   }
+  std::sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (i > 0 && bounds[i].first != bounds[i - 1].first) ++count;
+    *bounds[i].second = count;
+  }
+  histories_.resize(count + 1);
+  parts_.resize(histories_.size() / word + 1);
+  parts_[0] = 1;  // a history begins with the first byte
 }
 
-REEF_INLINE std::vector<std::int64_t> Deriver::step(std::int64_t i) {
+REEF_INLINE const std::vector<std::int64_t>& Deriver::step(std::int64_t i) {
   const Instruction& instruction = at(i);
   const auto lane = static_cast<std::size_t>(instruction.lane);
   Clock clock = before_all();
   const bool follows = last_[lane] >= 0 && !(free_ && instruction.is_posted());
   if (follows) clock = clocks_[static_cast<std::size_t>(last_[lane])];
-  auto [wanted, apart] = wanted_by(instruction);
-  std::vector<std::int64_t> waits;
-  for (const std::int64_t wait : apart) {
+  want(instruction);
+  waits_.clear();
+  for (const std::int64_t wait : wanted_.apart) {
     const Instruction& other = at(wait);
     if (follows && other.lane == instruction.lane && !other.is_posted()) continue;  // by its order
     learn(clock, wait);
-    waits.push_back(wait);
+    waits_.push_back(wait);
   }
+  Clock& wanted = wanted_.clock;
   for (;;) {  // the latest first, since it may know of others
     const auto latest = std::max_element(wanted.begin(), wanted.end());
     const std::int64_t wait = std::exchange(*latest, -1);
     if (wait < 0) break;
     if (clock[static_cast<std::size_t>(latest - wanted.begin())] >= wait) continue;
     learn(clock, wait);
-    waits.push_back(wait);
+    waits_.push_back(wait);
   }
   if (!apart_[lane]) clock[lane] = i;
   clocks_[static_cast<std::size_t>(i)] = clock;
@@ -64,7 +78,7 @@ REEF_INLINE std::vector<std::int64_t> Deriver::step(std::int64_t i) {
     }
   }
   if (ends_loop(i)) close_loop(i);
-  return waits;
+  return waits_;
 }
 
 REEF_INLINE bool Deriver::ends_loop(std::int64_t i) const {
@@ -77,14 +91,15 @@ REEF_INLINE void Deriver::learn(Clock& clock, std::int64_t wait) const {
   for (std::size_t l = 0; l < lane_count; ++l) clock[l] = std::max(clock[l], other[l]);
 }
 
-REEF_INLINE Deriver::Wanted Deriver::wanted_by(const Instruction& instruction) const {
-  Wanted wanted;
+REEF_INLINE void Deriver::want(const Instruction& instruction) {
+  Wanted& wanted = wanted_;
+  wanted.clock = before_all();
+  wanted.apart.clear();
   const auto after = [&](const std::vector<Value>& values, bool writes) {
     for (const Value value : values) {
       const auto [begin, end] = ranges_[value.storage];
-      for (auto at = std::prev(histories_.upper_bound(begin));
-           at != histories_.end() && at->first < end; ++at) {
-        const History& history = at->second;
+      for (Bound at = part_of(begin); at < end; at = next_part(at)) {
+        const History& history = histories_[at];
         if (!apart_[history.writer_lane]) {
           std::int64_t& last = wanted.clock[history.writer_lane];
           last = std::max(last, history.writer);
@@ -104,31 +119,54 @@ REEF_INLINE Deriver::Wanted Deriver::wanted_by(const Instruction& instruction) c
   after(instruction.accumulates, true);
   std::sort(wanted.apart.rbegin(), wanted.apart.rend());
   wanted.apart.erase(std::unique(wanted.apart.begin(), wanted.apart.end()), wanted.apart.end());
-  return wanted;
 }
 
-REEF_INLINE Deriver::Histories::iterator Deriver::part_at(Bytes byte) {
-  const auto next = histories_.upper_bound(byte);
-  const auto part = std::prev(next);
-  return part->first == byte ? part : histories_.emplace_hint(next, byte, part->second);
+REEF_INLINE Deriver::Bound Deriver::part_of(Bound bound) const {
+  std::size_t w = bound / word;
+  std::uint64_t before = parts_[w] << (word - 1 - bound % word);  // that bound's bit is the highest
+  if (before != 0) return bound - static_cast<std::size_t>(std::countl_zero(before));
+  do before = parts_[--w];  // one begins at 0
+  while (before == 0);
+  return w * word + word - 1 - static_cast<std::size_t>(std::countl_zero(before));
 }
 
-REEF_INLINE void Deriver::read(ByteRange range, std::size_t lane, std::int64_t reader) {
-  const auto end = part_at(range.end);
-  for (auto part = part_at(range.begin); part != end; ++part) {
+REEF_INLINE Deriver::Bound Deriver::next_part(Bound bound) const {
+  std::size_t w = ++bound / word;
+  std::uint64_t behind = parts_[w] >> (bound % word);
+  if (behind != 0) return bound + static_cast<std::size_t>(std::countr_zero(behind));
+  while (++w < parts_.size()) {
+    behind = parts_[w];
+    if (behind != 0) return w * word + static_cast<std::size_t>(std::countr_zero(behind));
+  }
+  return histories_.size();
+}
+
+REEF_INLINE void Deriver::part_at(Bound bound) {
+  const Bound part = part_of(bound);
+  if (part == bound) return;
+  histories_[bound] = histories_[part];
+  parts_[bound / word] |= std::uint64_t{1} << (bound % word);
+}
+
+REEF_INLINE void Deriver::read(Range range, std::size_t lane, std::int64_t reader) {
+  part_at(range.end);
+  part_at(range.begin);
+  for (Bound part = range.begin; part < range.end; part = next_part(part)) {
     if (apart_[lane]) {
-      part->second.apart.push_back(reader);
+      histories_[part].apart.push_back(reader);
     } else {
-      part->second.readers[lane] = reader;
+      histories_[part].readers[lane] = reader;
     }
   }
 }
 
-REEF_INLINE void Deriver::write(ByteRange range, const History& by) {
-  const auto end = part_at(range.end);
-  const auto part = part_at(range.begin);
-  part->second = by;
-  histories_.erase(std::next(part), end);
+REEF_INLINE void Deriver::write(Range range, const History& by) {
+  part_at(range.end);
+  part_at(range.begin);
+  histories_[range.begin] = by;
+  for (Bound part = next_part(range.begin); part < range.end; part = next_part(part)) {
+    parts_[part / word] &= ~(std::uint64_t{1} << (part % word));
+  }
 }
 
 REEF_INLINE void Deriver::close_loop(std::int64_t last) {
@@ -141,7 +179,8 @@ REEF_INLINE void Deriver::close_loop(std::int64_t last) {
     for (std::size_t l = 0; l < lane_count; ++l) closed[l] = std::max(closed[l], other[l]);
     last_[static_cast<std::size_t>(at(i).lane)] = last;
   }
-  for (auto& [byte, history] : histories_) {
+  for (Bound part = 0; part < histories_.size(); part = next_part(part)) {
+    History& history = histories_[part];
     if (history.writer >= begin) history = {.writer = last, .writer_lane = lane};
     for (std::int64_t& reader : history.readers) {
       if (reader < begin) continue;

@@ -35,10 +35,16 @@ struct Lifetime {
 /// | cost | O(log regions) where few bounds of places or lives divide what lies there; O(regions) at most |
 class Occupancy {
 public:
+  /// A region that is alive always lies behind those before it, and below all others: returns its offset.
+  Bytes take_for_good(Bytes bytes);
+
   /// The lowest offset at which so many bytes lie beside all that is alive at the same time.
   [[nodiscard]] Bytes lowest_offset(Bytes bytes, const Lifetime& life) const;
 
   void insert(ByteRange range, const Lifetime& life);
+
+  /// There is room for so many, as for a vector.
+  void reserve(std::size_t regions) { nodes_.reserve(regions); }
 
   /// Nodes that all searches so far have looked at.
   [[nodiscard]] std::uint64_t looked_at() const { return looked_at_; }
@@ -47,12 +53,19 @@ private:
   using Index = std::uint32_t;
   static constexpr Index none = ~Index{0};
 
+  /// Bounds of some lives.
+  struct Times {
+    Clock least_known, most_known, least_last, most_last;
+
+    void add(const Times& other);
+    void add(const Lifetime& life);
+  };
   /// Of a node and all below it.
   struct Summary {
     Bytes begin = 0;
     Bytes end = 0;   ///< aligned
     Bytes hole = 0;  ///< at least the widest between what begins later and all before that
-    Clock least_known, most_known, least_last, most_last;
+    Times times;
   };
   struct Node {
     Bytes begin = 0;
@@ -78,13 +91,16 @@ private:
 
   void visit(Index index, Search& search) const;
 
+  /// What is known of all below a node, anew; and of that where they lie.
   void update(Index index);
+  void update_places(Index index);
 
   Index insert_below(Index at, Index node);
 
   /// What comes before a key, and the rest.
   std::pair<Index, Index> split(Index at, const std::pair<Bytes, std::int64_t>& key);
 
+  Bytes taken_ = 0;  // for good, from the begin of the arena
   std::vector<Node> nodes_;
   Index root_ = none;
   mutable std::uint64_t looked_at_ = 0;

@@ -17,8 +17,14 @@ REEF_INLINE bool Lifetime::before(const Lifetime& other) const {
   return true;
 }
 
+REEF_INLINE Bytes Occupancy::take_for_good(Bytes bytes) {
+  if (bytes == 0) return 0;
+  return std::exchange(taken_, round_up(taken_ + bytes, arena_alignment));
+}
+
 REEF_INLINE Bytes Occupancy::lowest_offset(Bytes bytes, const Lifetime& life) const {
-  Search search{bytes, life};
+  if (bytes == 0) return 0;
+  Search search{bytes, life, taken_};
   visit(root_, search);
   looked_at_ += search.looked_at;
   return search.offset;
@@ -51,13 +57,14 @@ REEF_INLINE void Occupancy::visit(Index index, Search& search) const {
     search.found = true;
     return;
   }
+  if (all.end <= search.offset) return;  // too low
   const Lifetime& life = search.life;
-  if (all.end <= search.offset || !any_above(all.most_last, life.known) ||
-      !any_above(life.last, all.least_known)) {
-    return;  // too low, or all of it before, or all after
+  const Times& times = all.times;
+  if (!any_above(times.most_last, life.known) || !any_above(life.last, times.least_known)) {
+    return;  // all of it before, or all after
   }
   const bool meets_all =
-      any_above(all.least_last, life.known) && any_above(life.last, all.most_known);
+      any_above(times.least_last, life.known) && any_above(life.last, times.most_known);
   if (meets_all && all.hole < search.bytes) {
     search.offset = std::max(search.offset, all.end);
     return;
@@ -76,25 +83,46 @@ REEF_INLINE void Occupancy::visit(Index index, Search& search) const {
 
 REEF_INLINE void Occupancy::update(Index index) {
   Node& node = nodes_[index];
-  Summary all{node.begin,     node.end,      0, node.life.known, node.life.known,
-              node.life.last, node.life.last};
-  const auto add = [&all](const Summary& behind) {
-    all.hole = std::max(all.hole, behind.hole);
-    if (behind.begin > all.end) all.hole = std::max(all.hole, behind.begin - all.end);
-    all.end = std::max(all.end, behind.end);
-    for (std::size_t l = 0; l < lane_count; ++l) {
-      all.least_known[l] = std::min(all.least_known[l], behind.least_known[l]);
-      all.most_known[l] = std::max(all.most_known[l], behind.most_known[l]);
-      all.least_last[l] = std::min(all.least_last[l], behind.least_last[l]);
-      all.most_last[l] = std::max(all.most_last[l], behind.most_last[l]);
-    }
-  };
-  if (node.left != none) {
-    const Summary own = std::exchange(all, nodes_[node.left].all);
-    add(own);
+  node.all.times = {node.life.known, node.life.known, node.life.last, node.life.last};
+  for (const Index child : {node.left, node.right}) {
+    if (child != none) node.all.times.add(nodes_[child].all.times);
   }
-  if (node.right != none) add(nodes_[node.right].all);
-  node.all = all;
+  update_places(index);
+}
+
+REEF_INLINE void Occupancy::Times::add(const Times& other) {
+  for (std::size_t l = 0; l < lane_count; ++l) {
+    least_known[l] = std::min(least_known[l], other.least_known[l]);
+    most_known[l] = std::max(most_known[l], other.most_known[l]);
+    least_last[l] = std::min(least_last[l], other.least_last[l]);
+    most_last[l] = std::max(most_last[l], other.most_last[l]);
+  }
+}
+
+REEF_INLINE void Occupancy::Times::add(const Lifetime& life) {
+  for (std::size_t l = 0; l < lane_count; ++l) {
+    least_known[l] = std::min(least_known[l], life.known[l]);
+    most_known[l] = std::max(most_known[l], life.known[l]);
+    least_last[l] = std::min(least_last[l], life.last[l]);
+    most_last[l] = std::max(most_last[l], life.last[l]);
+  }
+}
+
+REEF_INLINE void Occupancy::update_places(Index index) {
+  Node& node = nodes_[index];
+  Summary& all = node.all;
+  all.begin = node.left == none ? node.begin : nodes_[node.left].all.begin;
+  all.end = node.left == none ? node.end : nodes_[node.left].all.end;
+  all.hole = node.left == none ? 0 : nodes_[node.left].all.hole;
+  const auto add = [&all](Bytes begin, Bytes end, Bytes hole) {
+    all.hole = std::max(all.hole, hole);
+    if (begin > all.end) all.hole = std::max(all.hole, begin - all.end);
+    all.end = std::max(all.end, end);
+  };
+  if (node.left != none) add(node.begin, node.end, 0);
+  if (node.right == none) return;
+  const Summary& behind = nodes_[node.right].all;
+  add(behind.begin, behind.end, behind.hole);
 }
 
 REEF_INLINE Occupancy::Index Occupancy::insert_below(Index at, Index node) {
@@ -106,7 +134,8 @@ REEF_INLINE Occupancy::Index Occupancy::insert_below(Index at, Index node) {
   }
   Index& child = nodes_[node].key() < nodes_[at].key() ? nodes_[at].left : nodes_[at].right;
   child = insert_below(child, node);
-  update(at);
+  nodes_[at].all.times.add(nodes_[node].life);
+  update_places(at);
   return at;
 }
 

@@ -92,7 +92,7 @@ private:
   /// Whether it is faster, and so takes the place of the other.
   bool replaces(Candidate& changed, Candidate& fastest) {
     if (!may_work()) return false;
-    changed.step = evaluator_.step_of(changed.choice, fastest.step);
+    changed.step = evaluator_.step_below(changed.choice, fastest.step);
     if (!is_shorter(changed, fastest)) return false;
     fastest = std::move(changed);
     return true;
@@ -201,24 +201,34 @@ private:
   /// longer either way.
   template <class With>
   void improve(Candidate& fastest, int most, const With& with) {
-    std::map<int, Seconds> known;
+    std::map<int, Seconds> known;  // where it is no faster, perhaps of what does not fit
     const auto time_of = [&](int count) {
       const auto [entry, is_new] = known.try_emplace(count, never);
       if (!is_new || !may_work()) return entry->second;
       Candidate changed{with(count)};
       changed.step = changed.choice == fastest.choice
                          ? fastest.step
-                         : evaluator_.step_of(changed.choice, fastest.step);
+                         : evaluator_.step_below(changed.choice, fastest.step);
       entry->second = changed.step;
       if (changed.step < fastest.step) fastest = std::move(changed);
       return entry->second;
+    };
+    const auto fits = [&](int count) {
+      Seconds& step = known.at(count);
+      if (step < never) step = evaluator_.step_of(with(count));
+      return step < never;
+    };
+    const auto is_no_slower = [&](int left, int right) {
+      const Seconds a = time_of(left);
+      const Seconds b = time_of(right);
+      return a <= b ? fits(left) || !fits(right) : !fits(right);
     };
     int low = 0;
     int high = most;
     while (high - low > 2) {
       const int left = low + (high - low) / 3;
       const int right = high - (high - low) / 3;
-      if (time_of(left) <= time_of(right)) {
+      if (is_no_slower(left, right)) {
         high = right;
       } else {
         low = left;

@@ -20,9 +20,10 @@
 #include <reef/profile/profile.hpp>
 #include <reef/run/costs.hpp>
 #include <reef/run/step_plan.hpp>
+#include <reef/schedule/dependencies.hpp>
+#include <reef/schedule/detail/simulator.hpp>
 #include <reef/schedule/placement.hpp>
 #include <reef/schedule/program.hpp>
-#include <reef/schedule/simulate.hpp>
 #include <reef/schedule/world.hpp>
 
 namespace reef::inline v0::swap::detail {
@@ -30,9 +31,15 @@ namespace reef::inline v0::swap::detail {
 /// The time of what does not fit. Finite, since builds may assume that all numbers are (-ffast-math).
 inline constexpr Seconds never = 1e300;
 
-/// Takes out what is told to other ranks, for a simulation of one alone.
+/// Whether something is told to other ranks.
+inline bool talks(const schedule::Program& program) {
+  return std::any_of(program.round.begin(), program.round.end(), [](const schedule::Instruction& i) {
+    return !i.sends.empty() || !i.receives.empty() || i.is_posted();
+  });
+}
+
+/// Takes that out, for a simulation of one alone.
 inline void cut_off(schedule::Program& program) {
-  program.rank = 0;
   for (schedule::Instruction& instruction : program.round) {
     instruction.sends.clear();
     instruction.receives.clear();
@@ -135,11 +142,12 @@ public:
   /// The time of a step, `never` if it does not fit. From `enough` on, and from where it is not the best, it
   /// may be a bound, which is had for less.
   Seconds step_of(const run::Choice& choice, Seconds enough = 0) {
-    enough = std::max(enough, alike * best_);
-    const auto [entry, is_new] = known_.try_emplace(choice);
-    Known& known = entry->second;
-    if (is_new || (!known.exact && known.step < enough)) look(choice, known, enough);
-    return known.step;
+    return look(choice, std::max(enough, alike * best_), true);
+  }
+
+  /// The same for whoever has no use for `enough` or more: that is had for less still, and may be of what does not fit.
+  Seconds step_below(const run::Choice& choice, Seconds enough) {
+    return look(choice, std::max(enough, alike * best_), false);
   }
 
   /// The fastest that fits with all its programs; of those that are alike what moves least, since copies take
@@ -157,8 +165,8 @@ public:
       auto& [choice, first] =
           *std::min_element(known_.begin(), known_.end(),
                             [&](const auto& a, const auto& b) { return order(a) < order(b); });
-      if (!first.exact) {
-        look(choice, first, never);
+      if (!first.exact || !first.fits) {
+        look(choice, never, true);
       } else if (refuse(programs_.plan(choice))) {
         first.step = never;
       } else {
@@ -176,36 +184,66 @@ public:
 private:
   struct Known {
     Seconds step = 0;  ///< or a bound
-    bool exact = false;
+    bool seen = false;
+    bool exact = false;  ///< it is no bound
+    bool fits = false;   ///< it does, or it is `never`; else that is not known yet
     Bytes moved = 0;
   };
 
-  void look(const run::Choice& choice, Known& known, Seconds enough) {
+  /// `fits`: what is returned is of what fits, or `never`.
+  Seconds look(const run::Choice& choice, Seconds enough, bool fits) {
+    Known& known = known_[choice];
+    const bool is_enough = known.step >= enough;
+    const bool is_known = known.seen && (known.exact || is_enough) && (known.fits || (is_enough && !fits));
+    if (!is_known) look_closer(choice, known, enough, fits);
+    return known.step;
+  }
+
+  void look_closer(const run::Choice& choice, Known& known, Seconds enough, bool fits) {
     const run::StepPlan plan = programs_.plan(choice);
     schedule::Program alone = programs_.step(plan);
-    work_ += programs_.stages * alone.round.size();
-    schedule::Placement placement;
-    Bytes bytes = schedule::most_live(alone, schedule::Place::device);
-    if (bytes <= memory_) {
-      placement = schedule::place(alone);
-      bytes = placement.device_bytes;
-    }
-    if (bytes > memory_) {
-      if (least_ == 0 || bytes < least_) refuse(plan);
-      known.step = never;
-      known.exact = true;
-      return;
-    }
+    alone.rank = 0;
+    const std::size_t work = programs_.stages * alone.round.size();
+    const bool again = known.seen && !known.exact && known.step < enough;  // a bound was not enough
+    if (!known.seen) work_ += work;
+    known.seen = true;
+    if (does_not_fit(known, plan, schedule::most_live(alone, schedule::Place::device))) return;
     run::set_costs(alone, plan, profile_);
-    cut_off(alone);
-    const LowerBound bound = lower_bound_of(alone, machine_);
-    known.moved = bound.moved;
-    known.step = bound.step;
-    if (known.step >= enough) return;
+    if (!known.exact) {
+      const LowerBound bound = lower_bound_of(alone, machine_);
+      known.moved = bound.moved;
+      known.step = bound.step;
+    }
+    // Whoever knows that it takes too long does not ask for its placement, which takes most of the time.
+    const bool asks = fits || again;
+    if (!asks && known.step < enough && !known.exact) time(known, alone);
+    if (!asks && known.step >= enough) return;
+    if (does_not_fit(known, plan, schedule::place(alone).device_bytes)) return;
+    known.fits = true;
+    if (again) work_ += work;
+    if (known.step < enough && !known.exact) time(known, alone);
+    if (known.exact) best_ = std::min(best_, known.step);
+  }
+
+  [[nodiscard]] bool does_not_fit(Known& known, const run::StepPlan& plan, Bytes bytes) {
+    if (bytes <= memory_) return false;
+    if (least_ == 0 || bytes < least_) refuse(plan);
+    known.step = never;
+    known.exact = known.fits = true;
+    return true;
+  }
+
+  /// What shares bytes waits for nothing that it would not wait for anyway, so it takes no placement.
+  void time(Known& known, const schedule::Program& program) const {
+    if (talks(program)) {
+      schedule::Program alone = program;
+      cut_off(alone);
+      return time(known, alone);
+    }
+    const schedule::Dependencies waits = schedule::detail::derive_in_round(program);
     const auto world = schedule::World::uniform(1, machine_, {});
-    known.step = schedule::simulate(std::span(&alone, 1), std::span(&placement, 1), world, 1).total;
+    known.step = schedule::detail::Simulator({&program, 1}, {&waits, 1}, world, 1, {}).run().total;
     known.exact = true;
-    best_ = std::min(best_, known.step);
   }
 
   /// Whether it needs more than there is, with all its programs.

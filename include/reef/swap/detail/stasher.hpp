@@ -39,8 +39,9 @@ public:
     const run::StepPlan& plan = builder.plan;
     if (plan.timetables.training.empty()) segments_.pop_back();
     staying_.insert(plan.dag->loss);
+    needs_.resize(plan.segments.size());
     for (const int s : segments_) {
-      const std::vector<int> tensors = needs(s);
+      const std::vector<int>& tensors = needs_[static_cast<std::size_t>(s)] = needs(s);
       (stashes(s) ? stashed_ : staying_).insert(tensors.begin(), tensors.end());
       for (const int t : segment(s).boundary_outputs) {
         for (const int node : plan.dag->tensor_at(t).consumers) {
@@ -55,6 +56,7 @@ public:
   /// `model`: in the order in which it is to run.
   std::vector<Instruction> run(std::vector<Instruction> model) {
     std::vector<Instruction> result;
+    result.reserve(2 * model.size());
     for (auto i = model.begin(); i != model.end();) {
       if (!is_of_model(*i)) {
         pass_on(result, std::move(*i++));
@@ -135,7 +137,7 @@ private:
   /// kept.
   [[nodiscard]] std::vector<Value> kept(int s, const MicroBatch& of) const {
     std::vector<Value> values;
-    for (const int t : needs(s)) {
+    for (const int t : needs_[static_cast<std::size_t>(s)]) {
       if (!staying_.contains(t)) values.push_back({of.tensors[static_cast<std::size_t>(t)], 0});
     }
     if (saved_leaves(s)) values.push_back({of.saved[static_cast<std::size_t>(s)], 0});
@@ -359,6 +361,7 @@ private:
   schedule::Program& program_;
   SwapSlots& slots_;
   std::vector<int> segments_;  ///< of this stage, that may stash
+  std::vector<std::vector<int>> needs_{};  ///< by segment of these
   std::set<int> staying_;  ///< tensors that the backward of a segment reads on the device
   std::set<int> stashed_;  ///< and those that one reads which stashes
   Places crossing_;        ///< of storages: where the last forwards have written them

@@ -70,8 +70,10 @@ public:
   void run() {
     std::vector<Instruction> written;
     written.swap(program_.round);
+    program_.round.reserve(2 * written.size());  // with what is put between
     reserve();
     std::vector<Instruction> fold;
+    fold.reserve(written.size());
     for (Instruction& instruction : written) {
       const bool of_model = is_of_model(instruction);
       const bool ends = sorts_ ? instruction.lane == Lane::compute : touches_sums(instruction);

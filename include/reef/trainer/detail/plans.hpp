@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -169,12 +170,26 @@ template <class... Policies>
 run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options& options,
                                             int ranks, std::vector<int> micro_batches,
                                             const run::Choice& choice) {
+  return filled_in(outline_of(dag, options, ranks, std::move(micro_batches), choice), options, choice);
+}
+
+template <class... Policies>
+run::StepPlan Trainer<Policies...>::outline_of(const graph::Dag& dag, const Options& options, int ranks,
+                                               std::vector<int> micro_batches, const run::Choice& choice) {
   run::Topology topology = topology_of(options, ranks);
   if (topology.chunk_of_segment.empty()) topology.chunk_of_segment = choice.chunk_of_segment;
   topology.bounds.clear();  // the cuts have them
   run::StepPlan plan =
       run::make_step_plan(dag, choice.cuts, std::move(topology), options.virtual_ranks,
                           std::move(micro_batches), Device::discrete(options.device));
+  plan.segment_times = run::segment_times(plan, options.profile ? &*options.profile : nullptr);
+  plan.groups = options.groups;
+  plan.group_of_parameter = run::groups_of_parameters(dag, plan.groups);
+  return plan;
+}
+
+template <class... Policies>
+run::StepPlan Trainer<Policies...>::filled_in(run::StepPlan plan, const Options& options, const run::Choice& choice) {
   plan.activations = choice.activations;
   if (plan.activations.size() == 1) {
     plan.activations.assign(plan.segments.size(), choice.activations.front());
@@ -201,9 +216,6 @@ run::StepPlan Trainer<Policies...>::plan_of(const graph::Dag& dag, const Options
     plan.adapts = options.accumulation.adapts;
     plan.max_micro_batches = options.accumulation.max_micro_batches;
   }
-  plan.segment_times = run::segment_times(plan, options.profile ? &*options.profile : nullptr);
-  plan.groups = options.groups;
-  plan.group_of_parameter = run::groups_of_parameters(dag, plan.groups);
   int threads = 1;
   if constexpr (requires { options.device.threads; }) {
     threads = options.device.threads > 0 ? options.device.threads : device::available_cores();
@@ -247,12 +259,22 @@ run::Choice Trainer<Policies...>::choose_swap(
       return choice;
     };
     typename Planner::Programs programs;  // one by one: of braces nvcc sees no end
-    programs.plan = [&](const run::Choice& choice) {
-      return plan_of(dag, options, ranks, micro_batches, with_chunks(choice));
+    std::map<std::vector<int>, run::StepPlan> outlines;  // by cuts, which are far fewer than candidates
+    programs.plan = [&](const run::Choice& open) {
+      const run::Choice choice = with_chunks(open);
+      auto outline = outlines.find(choice.cuts);
+      if (outline == outlines.end())
+        outline = outlines.emplace(choice.cuts, outline_of(dag, options, ranks, micro_batches, choice)).first;
+      return filled_in(outline->second, options, choice);
     };
-    // The stage that takes the most memory stands for all.
-    programs.step = [busiest](run::StepPlan plan) {
-      plan.poisons_dead_memory = false;  // what a device checks does not take part in the choice
+    // The stage that takes the most memory stands for all. What a device checks does not take part in the choice.
+    programs.step = [busiest](const run::StepPlan& checked) {
+      std::optional<run::StepPlan> unchecked;
+      if (checked.poisons_dead_memory) {
+        unchecked = checked;
+        unchecked->poisons_dead_memory = false;
+      }
+      const run::StepPlan& plan = unchecked ? *unchecked : checked;
       schedule::Program heaviest;
       Bytes taken = 0;
       for (int stage = 0; stage < plan.topology.stages; ++stage) {
