@@ -1,5 +1,5 @@
-# cmake -DCOMPILER=g++ -DSOURCE=rule.cpp -DINCLUDES=a;b -DDEFINITIONS=X;Y [-DHEADER=a.hpp -DFOLDER=f] -P compile_fail.cmake
-# cmake -DCOMPILER=g++ -DHEADER=a.hpp -DFOLDER=f -DINCLUDES=a;b -DDEFINITIONS=X;Y -P compile_fail.cmake
+# cmake -DCOMPILER=g++ -DSOURCE=rule.cpp -DINCLUDES=a;b -DDEFINITIONS=X;Y [-DOPTIONS=-O] [-DHEADER=a.hpp -DFOLDER=f] -P compile_fail.cmake
+# cmake -DCOMPILER=g++ -DHEADER=a.hpp -DFOLDER=f -DINCLUDES=a;b -DDEFINITIONS=X;Y [-DOPTIONS=-O] -P compile_fail.cmake
 #
 # Without SOURCE: HEADER is parsed into FOLDER, once for all sources that include it.
 #
@@ -11,7 +11,7 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-set(flags -std=c++20)
+set(flags -std=c++20 ${OPTIONS})
 foreach(definition IN LISTS DEFINITIONS)
   list(APPEND flags "-D${definition}")
 endforeach()
