@@ -301,6 +301,26 @@ TEST(AllAxes, adapt_together_and_have_the_bits_of_stages_that_stay_and_of_one_st
   }
 }
 
+TEST(AllAxes, adapt_in_memory_that_would_not_hold_them) {
+  const comm::Communicator world;
+  nn::GptConfig deep = config();
+  deep.layers = world.size() + 2;
+  const auto model = nn::gpt<device::Host, float>(deep, 1);
+  auto stays = options<Stays>(1, world.size(), ratio);
+  auto how = swapped(1, world.size(), ratio, {.activations = Activations::recompute_and_stash, .unit = 0});
+  stays.accumulation = how.accumulation = Accumulation::adaptive();
+  Bytes least = std::numeric_limits<Bytes>::max();
+  for (int rank = 0; rank < world.size(); ++rank) {
+    least = std::min(least, Stays::estimate(model, stays, world.size(), rank).device_bytes);
+  }
+  how.device.memory_bytes = least * 2 / 3;
+  how = All::planned(model, how, world.size());
+  auto trainer = small_trainer<All>(how, world, deep);
+  trainer.replay({count_of(0), 2 * count_of(0)});
+  EXPECT_TRUE(trainer.step().committed);
+  EXPECT_LE(trainer.device().memory().peak, how.device.memory_bytes);
+}
+
 TEST(AllAxes, adapt_in_virtual_time_as_long_as_replicas_exchange) {
   auto how = swapped(1, 1, ratio);
   how.topology = run::Topology(2, 3);

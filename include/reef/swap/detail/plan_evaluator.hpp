@@ -45,6 +45,7 @@ inline void cut_off(schedule::Program& program) {
     instruction.receives.clear();
     instruction.completion = schedule::Completion::held;  // there is nothing that it could wait for
   }
+  for (schedule::Repeat& repeat : program.repeats) repeat.first_agree = repeat.agree = schedule::Repeat::alone;
 }
 
 /// What a step takes at least, whatever waits for what.
