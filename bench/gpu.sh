@@ -2,6 +2,8 @@
 # Reef on a GPU, on a machine with nvcc, CMake, Ninja and g++, but neither network nor our packages:
 #
 #   sh bench/gpu.sh prepare            here: puts the packages into .carry/ (ignored), by apt
+#   sh bench/gpu.sh build 90           here, where there is nvcc: compiles all for sm_90 into .carry/ too, with
+#                                      what runs it and nothing that builds; there, minutes are saved
 #   sh bench/gpu.sh [--seconds 540] [--results bench/results]
 #                                      there: goes on where the last call stopped
 #   sh bench/gpu.sh rehearse [--seconds 540] [--results build/gpu/results] [--command 'ninja -C build/gpu ...']
@@ -97,6 +99,9 @@ use_carried() {
   done
   export PATH="$carry/usr/bin:$PATH"
   export LD_LIBRARY_PATH="$libraries:$home/lib:$libraries/pmix2/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  if command -v nvcc >/dev/null; then  # programs that were carried look for cuBLASLt here
+    LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$(dirname "$(dirname "$(command -v nvcc)")")/lib64
+  fi
   # Open MPI asks these where it was moved to; Debian keeps its parts in several places.
   export OPAL_PREFIX="$home" OPAL_BINDIR="$carry/usr/bin" OPAL_LIBDIR="$home/lib" \
     OPAL_DATADIR="$carry/usr/share" OPAL_PKGDATADIR="$carry/usr/share/openmpi" \
@@ -149,7 +154,7 @@ must() {
 
 write_reports() { "$python" bench/gpu_report.py --build "$build" --results "$results" || true; }
 
-configure() {
+configure() {  # what else cmake is told
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
     -DCMAKE_CUDA_FLAGS_RELEASE="-Xcompiler=-O2 -DNDEBUG" -DREEF_ENABLE_CUDA=ON -DREEF_BUILD_TESTS=ON \
     -DREEF_BUILD_BENCH=ON -DREEF_BUILD_EXAMPLES=OFF -DREEF_CHECK_HEADERS=OFF -DREEF_ALL_CUDA_TESTS=ON \
@@ -157,15 +162,71 @@ configure() {
     -DGTest_DIR="$libraries/cmake/GTest" -Dbenchmark_DIR="$libraries/cmake/benchmark" \
     -DBOOST_ROOT="$carry/usr" -DBoost_NO_BOOST_CMAKE=ON -DBoost_INCLUDE_DIR="$carry/usr/include" \
     -DREEF_MPICC_OPENMPI="$carry/usr/bin/mpicc.openmpi" -DMPIEXEC_EXECUTABLE="$carry/usr/bin/mpiexec.openmpi" \
-    ${REEF_GPU_OPTIONS:-}
+    ${REEF_GPU_OPTIONS:-} "$@"
 }
 
 tests=${TESTS:-device.cuda device.cuda_transform compress.cuda_codecs compress.cuda_top_k nn.cuda_kernels nn.cuda_operators trainer.cuda trainer.cuda_policies trainer.cuda_pipelines trainer.cuda_channels trainer.cuda_all_axes trace.nvtx}
 benches=${BENCHES:-device_cuda nn_cuda_kernels compress_cuda_codecs peers_gpt_reef_cuda swap_cuda_step}
 
-# Entries of ctest that run one test.
+# Entries of ctest, or of programs that were carried, that run one test.
 entries_of() {
+  if [ -d "$carry/programs" ]; then
+    sed -nE "s/^($(echo "$1" | sed 's/[.]/[.]/g')([.]p[0-9]+)?) .*/\\1/p" "$carry/programs/entries"
+    return
+  fi
   ctest --test-dir "$build" -N -R "^$(echo "$1" | sed 's/[.]/[.]/g')([.]p[0-9]+)?\$" | sed -n 's/^ *Test *#[0-9]*: //p'
+}
+
+# Runs one entry.
+run_entry() {
+  if [ -d "$carry/programs" ]; then
+    use_carried
+    line=$(sed -n "s|@|$carry/programs|g; s/^$(echo "$1" | sed 's/[.]/[.]/g') //p" "$carry/programs/entries")
+    [ -n "$line" ] || { say "no entry $1 in .carry/programs/entries."; exit 2; }
+    sh -c "$line"
+    return
+  fi
+  ctest --test-dir "$build" -V --timeout 240 -R "^$(echo "$1" | sed 's/[.]/[.]/g')\$"
+}
+
+test_targets() { for test in $tests; do echo "${test}_test" | tr . _; done; }
+bench_targets() { for bench in $benches; do echo "${bench}_bench"; done; }
+
+# -- build -------------------------------------------------------------------------------------
+
+# In .carry/programs: tests and benchmarks, and `entries`, of which each line is a test's name and its command,
+# with @ for that folder.
+build() {
+  [ -d "$carry/usr/include" ] || { say "build needs all of .carry: run 'sh bench/gpu.sh prepare' first."; exit 2; }
+  use_carried
+  configure -DREEF_FOR_GPU=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture"
+  # shellcheck disable=SC2046
+  cmake --build "$build" -j "$(getconf _NPROCESSORS_ONLN)" --target $(test_targets) $(bench_targets)
+  programs=$carry/programs
+  rm -rf "$programs"
+  mkdir "$programs"
+  for target in $(test_targets) $(bench_targets) libtrace_nvtx_observer.so; do
+    find "$build" -name "$target" -type f -exec cp {} "$programs" \;
+  done
+  strip -s "$programs"/*
+  ctest --test-dir "$build" --show-only=json-v1 | "$python" -c '
+import json, os, shlex, sys
+for test in json.load(sys.stdin)["tests"]:
+    known = lambda path: os.path.exists(os.path.join(sys.argv[1], os.path.basename(path)))
+    there = lambda path: "@/" + os.path.basename(path) if known(path) else path
+    command = test.get("command", [""])
+    if not any(known(part) for part in command[:4]):
+        continue
+    if os.path.basename(command[0]).startswith("mpiexec"):
+        command[0] = os.path.basename(command[0])
+    variables = [value for kind in test["properties"] if kind["name"] == "ENVIRONMENT" for value in kind["value"]]
+    variables = ["=".join([name, there(value)]) for name, value in (one.split("=", 1) for one in variables)]
+    print(test["name"], shlex.join(["env", *variables, *map(there, command)]))
+' "$programs" >"$programs/entries"
+  rm -rf "$carry/usr/include" "$libraries/cmake" "$home/include"
+  find "$carry/usr" -name '*.a' -delete
+  for packed in "$libraries"/*.gz; do rm -f "${packed%.gz}"; done
+  say "$(grep -c . "$programs/entries") tests for sm_$architecture; $(du -sm "$carry" | cut -f 1) MB in .carry: take it along."
 }
 
 # has BENCH: whether it is to be run.
@@ -186,22 +247,27 @@ run_all() {
   command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
   use_carried
   export card
-  must configure 60 sh "$0" --configure
   jobs=$(getconf _NPROCESSORS_ONLN)
-  targets=$(for test in $tests; do echo "${test}_test" | tr . _; done)
-  # shellcheck disable=SC2086
-  must build_tests 120 cmake --build "$build" -j "$jobs" --target $targets
+  programs=$build/bench
+  if [ -d "$carry/programs" ]; then
+    programs=$carry/programs
+  else
+    must configure 60 sh "$0" --configure
+    # shellcheck disable=SC2046
+    must build_tests 120 cmake --build "$build" -j "$jobs" --target $(test_targets)
+  fi
   for test in $tests; do
     for entry in $(entries_of "$test"); do
-      step "test_$entry" 60 ctest --test-dir "$build" -V --timeout 240 -R "^$(echo "$entry" | sed 's/[.]/[.]/g')\$"
+      step "test_$entry" 60 sh "$0" --entry "$entry"
     done
   done
-  targets=$(for bench in $benches; do echo "${bench}_bench"; done)
-  # shellcheck disable=SC2086
-  must build_bench 120 cmake --build "$build" -j "$jobs" --target $targets
+  if [ ! -d "$carry/programs" ]; then
+    # shellcheck disable=SC2046
+    must build_bench 120 cmake --build "$build" -j "$jobs" --target $(bench_targets)
+  fi
   for bench in device_cuda nn_cuda_kernels compress_cuda_codecs; do
     has $bench || continue
-    step "bench_$bench" 200 "$build/bench/${bench}_bench" --benchmark_out="$build/$bench.json" --benchmark_out_format=json
+    step "bench_$bench" 200 "$programs/${bench}_bench" --benchmark_out="$build/$bench.json" --benchmark_out_format=json
   done
   if has compress_cuda_codecs && [ -s "$build/compress_cuda_codecs.json" ]; then
     step compress_cuda_top_k 60 "$python" bench/compress/cuda_top_k.py --ours "$build/compress_cuda_codecs.json" \
@@ -210,15 +276,15 @@ run_all() {
   for model in b256 b50k gpt2; do
     for precision in fp32 bf16; do
       has peers_gpt_reef_cuda || continue
-      step "peers_${model}_$precision" 150 "$python" bench/peers/gpu.py --build "$build/bench" --config $model \
+      step "peers_${model}_$precision" 150 "$python" bench/peers/gpu.py --build "$programs" --config $model \
         --precision $precision --out "$build/peers_${model}_$precision.json"
     done
   done
   if has swap_cuda_step && [ -n "${REEF_GPU_REHEARSE:-}" ]; then
     step swap 1 echo "skipped: no GPU answers"
   elif has swap_cuda_step; then
-    step swap 300 "$python" bench/swap/measured.py --cuda --program "$build/bench/swap_cuda_step_bench" \
-      --models 12x12x768,50257,1024,4 --links 0:checked --counts 1 4 --rounds 5 --seconds 60 --out "$build/gpu_swap.md"
+    step swap 300 "$python" bench/swap/measured.py --cuda --program "$programs/swap_cuda_step_bench" \
+      --models 12x12x768,50257,1024,4 --share 0.5 --links 0:checked --counts 1 4 --rounds 5 --seconds 60 --out "$build/gpu_swap.md"
   fi
   write_reports
   failed=0
@@ -272,11 +338,16 @@ hidden_command=
 while [ $# -gt 0 ]; do
   case $1 in
     prepare | rehearse) command=$1 ;;
+    build)
+      command=build
+      shift
+      architecture=${1:?build needs an architecture, as 90} ;;
+    --entry) shift; command=entry; entry=${1:?--entry needs a name} ;;
     --configure) command=configure ;;
     --command) shift; hidden_command=${1:?--command needs a command} ;;
     --seconds) shift; seconds=${1:?--seconds needs a number} ;;
     --results) shift; results=${1:?--results needs a folder} ;;
-    *) sed -n '2,23s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
   shift
 done
@@ -292,5 +363,7 @@ case $command in
     REEF_GPU_HIDDEN=yes exec unshare --mount --propagation private sh "$0" rehearse --seconds "$seconds" \
       --results "$results" ${hidden_command:+--command "$hidden_command"} ;;
   configure) use_carried; configure ;;
+  build) build ;;
+  entry) run_entry "$entry" ;;
   run) run_all ;;
 esac

@@ -74,10 +74,12 @@ endif()
 # reef::cuda needs no CUDA language; our own .cu files do. Where nobody chooses architectures, programs are
 # built for the GPUs that are here, else for all, and always with PTX, which newer ones compile.
 #
-#   REEF_HAS_GPU             a GPU is here, and tests are built for it: with its tensor cores
+#   REEF_HAS_GPU             a GPU is here, or REEF_FOR_GPU says that one will be, and tests are built for it: with
+#                            its tensor cores
 #   REEF_CUDA_TESTS_FOR_ANY  neither that nor chosen: tests are built as PTX, which any GPU compiles
 set(REEF_HAS_CUDA_LANGUAGE FALSE)
-set(REEF_HAS_GPU FALSE)
+option(REEF_FOR_GPU "Build CUDA tests for a GPU of CMAKE_CUDA_ARCHITECTURES that is on another machine" OFF)
+set(REEF_HAS_GPU ${REEF_FOR_GPU})
 set(REEF_CUDA_TESTS_FOR_ANY FALSE)
 if(TARGET reef::cuda)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader

@@ -114,7 +114,7 @@ TEST(GraphJson, is_of_every_precision) {
 }
 
 /// A fork and a join.
-io::Json small() {
+io::Json small_graph() {
   return io::parse_json(R"({
     "inputs": [{"name": "x", "shape": [4, 6]}, {"name": "labels", "shape": [4], "element": "int32"}],
     "nodes": [
@@ -133,7 +133,7 @@ io::Json small() {
 }
 
 TEST(GraphJson, makes_branches_ties_inits_and_own_operators_and_writes_them_again) {
-  const auto model = read(small());
+  const auto model = read(small_graph());
   const graph::Dag& dag = model.graph.dag();
   EXPECT_EQ(dag.parameter_at(dag.parameter("left.weight")).uses.size(), 2U);
   EXPECT_EQ(dag.parameter_at(dag.parameter("left.weight")).init, graph::Init::normal(0.5));
@@ -151,18 +151,18 @@ TEST(GraphJson, makes_branches_ties_inits_and_own_operators_and_writes_them_agai
   EXPECT_EQ(odd->sizes, std::vector<int>{});
   EXPECT_EQ(model.graph.operator_as<Powers>(5)->exponent, 3);
   EXPECT_EQ(model.graph.operator_as<Scale>(5), nullptr);
-  EXPECT_EQ(graph::to_json(model.graph, with_own(), model.optimizers), small());
+  EXPECT_EQ(graph::to_json(model.graph, with_own(), model.optimizers), small_graph());
 }
 
 TEST(GraphJson, square_weights_that_are_read_the_other_way_are_another_model) {
-  io::Json json = small();
+  io::Json json = small_graph();
   const std::uint64_t hash = graph::hash_of(read(json).graph.dag());
   json["nodes"][2]["attributes"].erase("transpose");
   EXPECT_NE(graph::hash_of(read(json).graph.dag()), hash);
 }
 
 TEST(GraphJson, another_loss_is_another_model) {
-  io::Json json = small();
+  io::Json json = small_graph();
   json["nodes"].push_back({{"name", "other"}, {"kind", "CrossEntropy"}, {"inputs", {"sum", "labels"}}});
   const std::uint64_t hash = graph::hash_of(read(json).graph.dag());
   json["loss"] = "other";
@@ -203,7 +203,7 @@ TEST(GraphJson, refuses_with_the_file_the_node_and_the_fix) {
       {"a tensor 'fork.1' exists already", "nodes.0, 'fork'", [](io::Json& j) { j["inputs"].push_back({{"name", "fork.1"}, {"shape", {1}}}); }},
   };
   for (const auto& [expected, node, change] : cases) {
-    io::Json json = small();
+    io::Json json = small_graph();
     change(json);
     try {
       read(json);
@@ -227,7 +227,7 @@ TEST(Registry, has_each_kind_once_and_writes_only_its_own) {
   EXPECT_EQ(linear.attributes[0].otherwise, "");
   EXPECT_EQ(linear.attributes[3].otherwise, "0.02");
   try {
-    graph::to_json(read(small()).graph, nn::registry<device::Host, float>());
+    graph::to_json(read(small_graph()).graph, nn::registry<device::Host, float>());
     ADD_FAILURE() << "no error";
   } catch (const OptionError& error) {
     EXPECT_THAT(error.what(), HasSubstr("the node 'fork' is of kind Fork, which the registry does not have"));

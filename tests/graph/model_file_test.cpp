@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-io::Json small() {
+io::Json small_file() {
   return io::parse_json(R"({
     "version": 1, "about": "a fork and a join", "loss": "loss",
     "inputs": [{"name": "x", "shape": [4, 3]}, {"name": "y", "shape": [4], "element": "int32"},
@@ -41,7 +41,7 @@ std::string names_of(const graph::ModelFile& model) {
 }
 
 TEST(ModelFile, has_what_the_file_says) {
-  const graph::ModelFile model = graph::read_model(small(), "small");
+  const graph::ModelFile model = graph::read_model(small_file(), "small");
   ASSERT_EQ(model.inputs.size(), 3U);
   EXPECT_EQ(model.inputs[0].shape, (Shape{4, 3}));
   EXPECT_FALSE(model.inputs[0].element.has_value());
@@ -64,19 +64,19 @@ TEST(ModelFile, has_what_the_file_says) {
 }
 
 TEST(ModelFile, is_written_as_it_was_read_in_lines_that_people_read) {
-  const io::Json json = graph::json_of(graph::read_model(small(), "small"));
+  const io::Json json = graph::json_of(graph::read_model(small_file(), "small"));
   const std::string text = graph::text_of_model(json);
   EXPECT_EQ(io::parse_json(text, "text"), json);
   EXPECT_THAT(text, HasSubstr("\n  {\"name\":\"fork\",\"kind\":\"Fork\",\"inputs\":[\"x\"]},\n"));
   EXPECT_EQ(graph::json_of(graph::read_model(json, "again")), json);
-  io::Json expected = small();
+  io::Json expected = small_file();
   expected.erase("about");
   expected["nodes"][0].erase("note");
   EXPECT_EQ(json, expected);
 }
 
 TEST(ModelFile, brings_nodes_into_an_order_that_keeps_that_of_the_file_where_it_can) {
-  io::Json json = small();
+  io::Json json = small_file();
   EXPECT_EQ(names_of(graph::read_model(json, "")), "fork left join last ");
   std::swap(json["nodes"][0], json["nodes"][3]);
   EXPECT_EQ(names_of(graph::read_model(json, "")), "fork left join last ");
@@ -87,7 +87,7 @@ TEST(ModelFile, brings_nodes_into_an_order_that_keeps_that_of_the_file_where_it_
 }
 
 TEST(ModelFile, reads_ten_thousand_nodes_in_any_order_at_once) {
-  io::Json json = small();
+  io::Json json = small_file();
   json["nodes"] = io::Json::array();
   json["loss"] = "n0";
   for (int n = 0; n < 10'000; ++n) {
@@ -96,7 +96,7 @@ TEST(ModelFile, reads_ten_thousand_nodes_in_any_order_at_once) {
   EXPECT_EQ(graph::read_model(json, "").nodes.front().name, "n9999");
 }
 
-std::string refusal(const io::Json& json) {
+std::string file_refusal(const io::Json& json) {
   try {
     graph::read_model(json, "file.json");
     return "none";
@@ -154,9 +154,9 @@ TEST(ModelFile, refuses_what_cannot_be_with_the_file_the_member_and_the_fix) {
       {"'nodes.1.optimizer.weight_decay' is 1001", [](io::Json& j) { j["nodes"][1]["optimizer"]["weight_decay"] = 1001; }},
   };
   for (const auto& [expected, change] : cases) {
-    io::Json json = small();
+    io::Json json = small_file();
     change(json);
-    const std::string told = refusal(json);
+    const std::string told = file_refusal(json);
     EXPECT_THAT(told, HasSubstr(expected));
     EXPECT_THAT(told, HasSubstr("file.json"));
     EXPECT_THAT(told, HasSubstr("\n  fix: "));
@@ -165,20 +165,20 @@ TEST(ModelFile, refuses_what_cannot_be_with_the_file_the_member_and_the_fix) {
 
 TEST(ModelFile, refuses_more_than_a_file_may_have) {
   const auto with = [](const char* list, std::size_t count) {
-    io::Json json = small();
+    io::Json json = small_file();
     const io::Json entry = json[list][0];
     json[list] = std::vector<io::Json>(count, entry);
-    return refusal(json);
+    return file_refusal(json);
   };
   EXPECT_THAT(with("inputs", 1'001), HasSubstr("'inputs' has 1001 entries"));
   EXPECT_THAT(with("nodes", 10'001), HasSubstr("'nodes' has 10001 entries"));
-  io::Json json = small();
+  io::Json json = small_file();
   json["nodes"][1]["inputs"] = std::vector<std::string>(1'001, "x");
-  EXPECT_THAT(refusal(json), HasSubstr("'nodes.1.inputs' has 1001 names"));
+  EXPECT_THAT(file_refusal(json), HasSubstr("'nodes.1.inputs' has 1001 names"));
 }
 
 TEST(ModelFile, tells_a_model_from_other_cases) {
-  EXPECT_TRUE(graph::is_model(small()));
+  EXPECT_TRUE(graph::is_model(small_file()));
   EXPECT_FALSE(graph::is_model(io::parse_json(R"({"nodes": [{"name": "a", "rank": 0}]})", "")));
   EXPECT_FALSE(graph::is_model(io::parse_json("[1]", "")));
   EXPECT_FALSE(graph::is_model(io::parse_json(R"({"nodes": []})", "")));

@@ -21,7 +21,7 @@ namespace {
 using testing::HasSubstr;
 
 /// A node h makes y, and a node y makes h: names of nodes are no names of tensors.
-io::Json small() {
+io::Json small_placed() {
   return io::parse_json(R"({
     "name": "small", "ranks": 2, "loss": "loss",
     "inputs": [{"name": "tokens", "bytes": 12, "kind": "int"}, {"name": "text", "bytes": 7, "kind": "int"}],
@@ -37,7 +37,7 @@ io::Json small() {
 }
 
 TEST(PlacedDag, has_the_names_sizes_and_ranks_of_the_case) {
-  const graph::PlacedDag model = graph::placed_dag_from_json(small(), "case");
+  const graph::PlacedDag model = graph::placed_dag_from_json(small_placed(), "case");
   const graph::Dag& dag = model.dag;
   EXPECT_EQ(model.ranks, 2);
   EXPECT_EQ(model.rank_of_node, (std::vector<int>{0, 1, 1}));
@@ -109,20 +109,20 @@ TEST(PlacedDag, refuses_what_cannot_be_and_names_the_member) {
       {"/name", 5, "accepted"},
   };
   for (const auto& [at, value, text] : wrong) {
-    io::Json test = small();
+    io::Json test = small_placed();
     test[io::Json::json_pointer(at)] = value;
     EXPECT_THAT(refusal(test), HasSubstr(text)) << at;
   }
-  io::Json read = small();
+  io::Json read = small_placed();
   read["nodes"][1]["outputs"][0]["bytes"] = 4;
   read["loss"] = "y";
   EXPECT_THAT(refusal(read), HasSubstr("'loss' is 'y', which the node '?' reads"));
   for (const char* key : {"ranks", "inputs", "nodes", "loss"}) {
-    io::Json test = small();
+    io::Json test = small_placed();
     test.erase(key);
     EXPECT_THAT(refusal(test), HasSubstr(concat("'", key, "' is missing")));
   }
-  io::Json bare = small();
+  io::Json bare = small_placed();
   bare["nodes"][1].erase("inputs");
   EXPECT_THAT(refusal(bare), HasSubstr("'nodes.1.inputs' is missing"));
   EXPECT_THAT(refusal(io::Json::array()), HasSubstr("an object"));
@@ -137,14 +137,14 @@ TEST(PlacedDag, refuses_or_reads_whatever_stands_anywhere) {
     if (!value.is_structured()) return;
     for (const auto& [key, inner] : value.items()) walk(inner, concat(at, "/", key));
   };
-  walk(small(), "");
+  walk(small_placed(), "");
   const io::Json others = io::parse_json(
       R"([null, true, -1, 0, 3, 18446744073709551615, 1e300, "", "h", "E", [], ["h"], {}, [[]]])",
       "others");
   int read = 0;
   for (const std::string& at : places) {
     for (const io::Json& other : others) {
-      io::Json test = small();
+      io::Json test = small_placed();
       test[io::Json::json_pointer(at)] = other;
       try {
         const graph::PlacedDag model = graph::placed_dag_from_json(test, "case");
@@ -161,17 +161,17 @@ TEST(PlacedDag, refuses_or_reads_whatever_stands_anywhere) {
 }
 
 TEST(PlacedDag, refuses_more_than_a_case_may_have) {
-  io::Json nodes = small();
+  io::Json nodes = small_placed();
   for (std::size_t n = nodes["nodes"].size(); n <= graph::most_placed_nodes; ++n) {
     nodes["nodes"].push_back({});
   }
   EXPECT_THAT(refusal(nodes), HasSubstr("'nodes' makes 4097 nodes, at most 4096"));
-  io::Json tensors = small();
+  io::Json tensors = small_placed();
   for (std::size_t t = tensors["inputs"].size(); t <= graph::most_placed_tensors; ++t) {
     tensors["inputs"].push_back({{"name", concat("i", t)}, {"bytes", 1}, {"kind", "int"}});
   }
   EXPECT_THAT(refusal(tensors), HasSubstr("'inputs.8192' makes 8193 tensors, at most 8192"));
-  io::Json readings = small();
+  io::Json readings = small_placed();
   for (std::size_t r = 0; r <= graph::most_placed_readings; ++r) {
     readings["nodes"][0]["inputs"].push_back("text");
   }

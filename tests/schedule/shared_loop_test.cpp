@@ -35,7 +35,7 @@ using schedule::Repeat;
 using schedule::Simulation;
 using schedule::World;
 
-std::string refusal(const std::vector<Program>& programs) {
+std::string loop_refusal(const std::vector<Program>& programs) {
   try {
     schedule::verify(programs);
   } catch (const ScheduleError& error) {
@@ -44,7 +44,7 @@ std::string refusal(const std::vector<Program>& programs) {
   return "";
 }
 
-void expect_words(const std::string& text, const std::vector<std::string>& words) {
+void expect_told(const std::string& text, const std::vector<std::string>& words) {
   for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
 }
 
@@ -114,15 +114,15 @@ Instruction& named(Program& program, const std::string& kind) {
 }
 
 TEST(SharedLoop, may_exchange_messages) {
-  for (const int ranks : {2, 3, 4}) EXPECT_EQ(refusal(all_passing(ranks)), "");
+  for (const int ranks : {2, 3, 4}) EXPECT_EQ(loop_refusal(all_passing(ranks)), "");
 }
 
 TEST(SharedLoop, is_refused_where_ranks_would_not_come_to_one_number_of_iterations) {
   const auto refused = [](const std::function<void(std::vector<Program>&)>& change, const std::vector<std::string>& words) {
     std::vector<Program> programs = all_passing(3);
     change(programs);
-    const std::string text = refusal(programs);
-    expect_words(text, words);
+    const std::string text = loop_refusal(programs);
+    expect_told(text, words);
   };
   refused([](auto& all) { all[1].repeats[0].agree = all[1].repeats[0].first_agree = Repeat::alone; },
           {"rank 1", "exchanges messages in Receive", "no other rank knows", "share it"});
@@ -184,16 +184,16 @@ TEST(SharedLoop, is_refused_where_one_rank_of_a_collective_is_in_no_loop) {
       i.sends = i.receives = {};
     }
   }
-  EXPECT_EQ(refusal(all), "");
+  EXPECT_EQ(loop_refusal(all), "");
   all[2].repeats.clear();
-  expect_words(refusal(all), {"Agree", "in a loop that the other does not share"});
+  expect_told(loop_refusal(all), {"Agree", "in a loop that the other does not share"});
 }
 
 TEST(SharedLoop, is_refused_where_a_body_waits_for_what_no_body_gives) {
   auto all = all_passing(2);
   all[0].round[3].sends.clear();
   all[0].round[3].completion = Completion::held;
-  expect_words(refusal(all), {"rank 1: Receive", "never sends it"});
+  expect_told(loop_refusal(all), {"rank 1: Receive", "never sends it"});
   all = all_passing(2);
   // Each waits for the other's message before it sends its own.
   Instruction& back = all[0].add("Back", Lane::receive);
@@ -210,7 +210,7 @@ TEST(SharedLoop, is_refused_where_a_body_waits_for_what_no_body_gives) {
   all[0].round[3].reads = {{answer, 0}};  // Work needs it
   into(all[1], 4);
   all[1].round[4].reads = {{0, 0}};  // and is needed for it
-  expect_words(refusal(all), {"deadlock", "Back", "Reply"});
+  expect_told(loop_refusal(all), {"deadlock", "Back", "Reply"});
 }
 
 TEST(SharedLoop, is_refused_in_one_that_adapts_to_what_waits_for_it) {
@@ -221,9 +221,9 @@ TEST(SharedLoop, is_refused_in_one_that_adapts_to_what_waits_for_it) {
   all[1].round.back().lane = Lane::reduce;
   all[1].round.back().accumulates = {{0, 0}};
   all[1].round.back().sends = {{0, 64, 5}};
-  expect_words(refusal(all), {"deadlock", "Until"});
+  expect_told(loop_refusal(all), {"deadlock", "Until"});
   for (Program& program : all) program.repeats[0].max = 3;  // ends without it
-  EXPECT_EQ(refusal(all), "");
+  EXPECT_EQ(loop_refusal(all), "");
 }
 
 TEST(SharedLoop, runs_in_virtual_time_until_all_ranks_are_done) {
@@ -431,8 +431,8 @@ TEST(SharedLoop, is_proved_for_any_number_of_iterations_by_one) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
     const std::vector<Program> programs = RandomShared(seed).programs;
-    const std::string found = refusal(programs);
-    if (!found.empty()) expect_words(found, {"the programs deadlock"});
+    const std::string found = loop_refusal(programs);
+    if (!found.empty()) expect_told(found, {"the programs deadlock"});
     EXPECT_EQ(!found.empty(), deadlocks(programs, 1)) << found;
     ++(found.empty() ? right : refused);
     if (!found.empty()) continue;

@@ -29,8 +29,10 @@ namespace reef::inline v0::graph {
 /// \endcode
 template <class Op, class Value>
 struct Attribute {
+  using Member = Value Op::*;
+
   std::string_view name;
-  Value Op::*member;
+  Member member;
   std::string_view about;
   bool required = false;
 };
