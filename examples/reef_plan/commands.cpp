@@ -29,7 +29,7 @@ CLI::App* Commands::add(const std::string& name, const std::string& what,
       ->transform(number_from<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()));
   command
       ->add_option("--budget", case_.budget,
-                   "seconds, for the searches of allocate, op-fence and schedule; others do not heed it")
+                   "seconds, for the searches of allocate, op-fence, schedule and plan; others do not heed it")
       ->transform(number_from<double>(0, 1e9));
   command->callback([this, answer = std::move(answer)] { chosen_ = answer; });
   examples_.emplace_back(name, example);

@@ -159,23 +159,29 @@ io::Json bought(const std::vector<Candidate>& all, const PlanProblem& problem) {
 
 io::Json plan_of(const PlanCase& test, const std::string& written) {
   PlanProblem problem{read_case(test.json, test.file, CaseOf::plan), allowed_by(test.json, test.file),
-                      io::value_or<double>(test.json, "ratio", 10, test.file), test.file, test.seed};
+                      io::value_or<double>(test.json, "ratio", 10, test.file), test.file, test.seed, test.budget};
+  problem.progress = [](const std::string& line) { std::fprintf(stderr, "reef-plan: %s\n", line.c_str()); };
   const RecipeCase& machines = problem.machines;
   if (!(problem.ratio >= 1 && problem.ratio <= 1e6)) refuse(test.file, concat("ratio is ", problem.ratio), "from 1 to 1e6");
-  const std::vector<Candidate> all = search(problem);
+  const Searched searched = search(problem);
+  const std::vector<Candidate>& all = searched.candidates;
   io::Json candidates = io::Json::array();
   for (const Candidate& one : all) candidates.push_back(json_of(one));
   if (!all.front().foreseen.feasible) {
     if (!written.empty()) std::fprintf(stderr, "reef-plan: no recipe fits, so %s is as it was\n", written.c_str());
-    return {{"feasible", false},
-            {"why", concat("no recipe fits; the nearest is ", name_of(all.front().recipe), ": ", all.front().foreseen.why)},
-            {"candidates", std::move(candidates)}};
+    const char* const none = searched.left_out > 0 ? "of the recipes that the budget had time for none fits" : "no recipe fits";
+    io::Json answer{{"feasible", false},
+                    {"why", concat(none, "; the nearest is ", name_of(all.front().recipe), ": ", all.front().foreseen.why)},
+                    {"candidates", std::move(candidates)}};
+    if (searched.left_out > 0) answer["left_out"] = searched.left_out;
+    return answer;
   }
   io::Json answer{{"feasible", true},
                   {"best", json_of(all.front())},
                   {"options", options_of(all.front().recipe)},
                   {"bought", bought(all, problem)},
                   {"candidates", std::move(candidates)}};
+  if (searched.left_out > 0) answer["left_out"] = searched.left_out;
   write_output(written, [&] {
     const std::string text =
         concat(plan_begins, ",\n  \"ranks\": ", machines.ranks, ",\n  \"vocabulary\": ", machines.model.vocabulary,
@@ -197,7 +203,7 @@ void add_plan(Commands& commands) {
       "micro-batches at once, and of how many samples a micro-batch is: those of a step stay the same.\n"
       "CASE: model, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); allow (a "
       "list of what may differ from synchronous training: late, gradients of earlier weights; local, ranks that step on their "
-      "own; lossy, codecs), ratio (of top-k: 10)",
+      "own; lossy, codecs), ratio (of top-k: 10). With --budget the answer says how many recipes that left out",
       "case.json --plan plan.json", [written](const PlanCase& test) { return plan_of(test, *written); });
   commands.add_output(command, "--plan", Output::plan, *written, "write the choice for reef-train --plan to this file");
 }

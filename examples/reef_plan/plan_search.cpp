@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <map>
+#include <mutex>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -191,18 +195,32 @@ class Search {
 public:
   explicit Search(PlanProblem problem) : problem_(std::move(problem)) {}
 
-  std::vector<Candidate> run() && {
+  Searched run() && {
     consider(first_recipes());
-    while (!all_.front().foreseen.feasible && problem_.machines.model.batch % 2 == 0) {
+    while (!is_late() && !all_.front().foreseen.feasible && problem_.machines.model.batch % 2 == 0) {
       problem_.machines.model.batch /= 2;
       problem_.machines.micro_batches *= 2;
       consider(first_recipes());
     }
     for (Candidate& one : best_of_three_recipes()) improve(std::move(one));
-    return std::move(all_);
+    return {std::move(all_), left_out_};
   }
 
 private:
+  using Clock = std::chrono::steady_clock;
+
+  [[nodiscard]] double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  [[nodiscard]] bool is_late() const { return problem_.budget > 0 && elapsed() >= problem_.budget; }
+
+  /// Says what is under way: each that takes seconds, of others at most one a second.
+  void tell(const RecipeCase& begun, std::size_t done, std::size_t all) {
+    const bool plans = is_swapped(begun.recipe) && begun.memory > 0;
+    if (!problem_.progress || (!plans && elapsed() < told_ + 1)) return;
+    told_ = elapsed();
+    problem_.progress(concat(done, " of ", all, " recipes simulated; now ", begun.recipe, ", ", begun.stages,
+                             begun.stages == 1 ? " stage" : " stages", plans ? ", whose swapping is planned" : ""));
+  }
+
   /// Of every number of stages.
   [[nodiscard]] std::vector<RecipeCase> first_recipes() const {
     std::vector<int> shapes;
@@ -231,16 +249,36 @@ private:
   /// Simulates those that are new.
   void consider(std::vector<RecipeCase> recipes) {
     std::erase_if(recipes, [this](const RecipeCase& one) { return !seen_.insert(key_of(one)).second; });
-    std::vector<Candidate> found(recipes.size());
-    on_all_cores(recipes.size(), [&](std::size_t i) { found[i] = foreseen_of(recipes[i], problem_.file); });
-    std::move(found.begin(), found.end(), std::back_inserter(all_));
+    // Those that swap last: they take longest.
+    std::vector<std::size_t> order(recipes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_swapped(recipes[i].recipe); });
+    std::vector<std::optional<Candidate>> found(recipes.size());
+    std::mutex one_at_a_time;
+    std::size_t done = 0;
+    on_all_cores(recipes.size(), [&](std::size_t next) {
+      const std::size_t i = order[next];
+      const bool is_first = all_.empty() && next == 0;
+      if (is_late() && !is_first) return;
+      {
+        const std::scoped_lock lock(one_at_a_time);
+        tell(recipes[i], done, recipes.size());
+      }
+      found[i] = foreseen_of(recipes[i], problem_.file);
+      const std::scoped_lock lock(one_at_a_time);
+      ++done;
+    });
+    for (std::optional<Candidate>& one : found) {
+      if (one) all_.push_back(*std::move(one));
+    }
+    left_out_ += recipes.size() - done;
     std::stable_sort(all_.begin(), all_.end(), is_before);
   }
 
   /// One change at a time, the best of all, as long as it is worth a thousandth.
   void improve(Candidate one) {
     constexpr int most_changes = 8;
-    for (int changes = 0; changes < most_changes; ++changes) {
+    for (int changes = 0; changes < most_changes && !is_late(); ++changes) {
       std::vector<RecipeCase> neighbours = neighbours_of(one.recipe);
       for (const Candidate& other : all_) {
         if (other.recipe.recipe != one.recipe.recipe || other.recipe.stages != one.recipe.stages) continue;
@@ -262,6 +300,9 @@ private:
   PlanProblem problem_;
   std::vector<Candidate> all_{};
   std::set<Key> seen_{};
+  std::size_t left_out_ = 0;  ///< for want of time
+  Clock::time_point begin_ = Clock::now();
+  double told_ = 0;  ///< seconds after that
 };
 
 }  // namespace
@@ -276,6 +317,6 @@ Candidate foreseen_of(const RecipeCase& recipe, const std::string& file) {
   return candidate;
 }
 
-std::vector<Candidate> search(const PlanProblem& problem) { return Search(problem).run(); }
+Searched search(const PlanProblem& problem) { return Search(problem).run(); }
 
 }  // namespace reef_examples

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -30,9 +31,18 @@ struct PlanProblem {
   double ratio = 10;  ///< of top-k
   std::string file;
   std::uint64_t seed = 0;
+  double budget = 0;  ///< seconds after which no further recipe is simulated; 0: none
+  /// Is told what is under way, by one thread at a time; empty: nobody is.
+  std::function<void(const std::string& line)> progress{};
 };
 
-/// Recipes whose steps have the same samples, simulated: the fastest first, behind those what cannot be, by what it lacks.
+/// What was looked at.
+struct Searched {
+  std::vector<Candidate> candidates;  ///< the fastest first, behind those what cannot be, by what it lacks
+  std::size_t left_out = 0;           ///< recipes that the budget left no time for
+};
+
+/// Recipes whose steps have the same samples, simulated.
 ///
 /// | first     | every number of stages that divides the ranks and leaves each replica micro-batches, with each recipe and |
 /// |           | codec that is allowed, by GPipe and 1F1B; those that swap where a device has a limit. Where none fits, the |
@@ -41,8 +51,10 @@ struct PlanProblem {
 /// |           | something: micro-batches of twice or half as many samples, another schedule, layout, unit or codec        |
 /// | placement | plan::allocate, of stages that have unlike links                                                           |
 /// | cost      | about a second for 64 ranks and each that is simulated, on all cores                                       |
-/// | order     | deterministic                                                                                              |
-std::vector<Candidate> search(const PlanProblem& problem);
+/// | budget    | those that swap come last, since each is a search of its own; one that has begun is ended, and one is     |
+/// |           | simulated whatever the budget                                                                              |
+/// | order     | deterministic without a budget                                                                             |
+Searched search(const PlanProblem& problem);
 
 /// What is simulated of one recipe; what no Trainer takes is an answer too.
 Candidate foreseen_of(const RecipeCase& recipe, const std::string& file);
