@@ -237,6 +237,22 @@ TEST(AdaptivePipeline, a_bound_is_kept) {
   }
 }
 
+// Bodies are of a replica's own count: 4 and 5 leave the second replica none, and the first one.
+TEST(AdaptivePipeline, a_bound_may_leave_one_replica_no_unit) {
+  if (world_size() != 4) GTEST_SKIP() << "two replicas of two stages";
+  for (const int cap : {4, 5, 8}) {
+    auto options = slow_network(options_of(run::Topology(2, 2), "1f1b", Accumulation::capped(cap)));
+    const int replica = options.topology->replica_of(world_rank());
+    options.micro_batches = {unit * (1 + replica)};
+    auto trainer = trainer_of(options, different_samples);
+    for (int step = 0; step < 2; ++step) {
+      EXPECT_TRUE(trainer.step().committed);
+      const int expected = replica == 0 ? (cap - unit) / unit * unit : (cap - 2 * unit) / (2 * unit) * 2 * unit;
+      EXPECT_EQ(extra_of(trainer), std::vector<int>(expected > 0 ? phases : extra_of(trainer).size(), expected)) << cap;
+    }
+  }
+}
+
 TEST(AdaptivePipeline, ranks_of_unequal_speed_do_not_wait_in_a_circle) {
   for (const run::Topology& topology : topologies()) {
     for (const int slow : {0, world_size() - 1}) {

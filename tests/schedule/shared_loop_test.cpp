@@ -189,6 +189,24 @@ TEST(SharedLoop, is_refused_where_one_rank_of_a_collective_is_in_no_loop) {
   expect_told(loop_refusal(all), {"Agree", "in a loop that the other does not share"});
 }
 
+TEST(SharedLoop, is_refused_where_a_stated_group_hides_who_is_not_heard) {
+  auto all = all_passing(3);
+  for (Program& program : all) {
+    for (Instruction& i : program.round) {
+      if (i.kind != "Agree") {  // else the body's messages would show it
+        if (i.is_posted()) i.completion = Completion::held;
+        i.sends = i.receives = {};
+        continue;
+      }
+      i.collective = std::make_shared<const schedule::Collective>(schedule::Collective{all_of(3), {}});
+      for (auto* list : {&i.sends, &i.receives}) {  // ranks 1 and 2 hear rank 0 alone
+        std::erase_if(*list, [&](const auto& message) { return program.rank != 0 && message.peer != 0; });
+      }
+    }
+  }
+  expect_told(loop_refusal(all), {"agree about a loop with different ranks"});
+}
+
 TEST(SharedLoop, is_refused_where_a_body_waits_for_what_no_body_gives) {
   auto all = all_passing(2);
   all[0].round[3].sends.clear();

@@ -313,7 +313,7 @@ TEST(AllAxes, adapt_in_memory_that_would_not_hold_them) {
   for (int rank = 0; rank < world.size(); ++rank) {
     least = std::min(least, Stays::estimate(model, stays, world.size(), rank).device_bytes);
   }
-  how.device.memory_bytes = least * 2 / 3;
+  how.device.memory_bytes = least * 3 / 4;
   how = All::planned(model, how, world.size());
   auto trainer = small_trainer<All>(how, world, deep);
   trainer.replay({count_of(0), 2 * count_of(0)});

@@ -216,11 +216,10 @@ TEST(OwnPolicies, a_topology_that_cannot_be_is_refused_before_anything_starts) {
   unnamed.rank_at = {7};
   EXPECT_THAT(refused(whole, unnamed), HasSubstr("a permutation of 0 to 0"));
   // On more ranks, before there are any.
-  const auto foreseen = [](auto tested, int ranks, const Accumulation& accumulation = {}) -> std::string {
+  const auto foreseen = [](auto tested, int ranks) -> std::string {
     using Tested = typename decltype(tested)::type;
     typename Tested::Options options;
     options.topology = run::Topology(1, ranks);
-    options.accumulation = accumulation;
     try {
       static_cast<void>(Tested::estimate(small_model(), options, ranks));
     } catch (const OptionError& error) {
@@ -229,8 +228,6 @@ TEST(OwnPolicies, a_topology_that_cannot_be_is_refused_before_anything_starts) {
     return "none";
   };
   EXPECT_THAT(foreseen(whole, 2), HasSubstr("a pipeline policy that spans stages"));
-  const std::type_identity<Trainer<Spanning, optim::Acco<optim::Sgd>>> overlaps;
-  EXPECT_THAT(foreseen(overlaps, 2, Accumulation::adaptive()), HasSubstr("accumulation of a fixed count"));
 }
 
 TEST(OwnPolicies, an_update_of_two_sizes_is_refused) {

@@ -14,7 +14,7 @@ namespace reef::inline v0::device {
 
 /// As many elements as a thread loads, or stores, at once: 16 bytes.
 template <class T>
-struct Pack {
+struct alignas(16) Pack {
   static constexpr int width = 16 / static_cast<int>(sizeof(T));
   T element[width];
 

@@ -117,10 +117,13 @@ REEF_INLINE void OverlappingStep::run_phase_beside(const run::Pass& model, run::
   run_phase(model, phase);
   const int unit = plan_.micro_batches_of_body(builder_.rank());
   const int most = plan_.max_micro_batches == 0 ? 0 : (plan_.max_micro_batches - plan_.micro_batches_of(builder_.rank())) / unit;
-  if (!plan_.adapts || (plan_.max_micro_batches > 0 && most <= 0)) return;
+  if (!plan_.adapts) return;
+  const bool shared = plan_.topology.stages > 1;
+  const std::uint32_t channel = shared ? scalars_channel() : 0;  // also of a replica whose bound leaves it no loop
+  if (plan_.max_micro_batches > 0 && most <= 0) return;
   phase.continues = true;
-  if (plan_.topology.stages > 1) {
-    run::SharedLoop loop(builder_, static_cast<int>(program_.repeats.size()), scalars_channel());
+  if (shared) {
+    run::SharedLoop loop(builder_, static_cast<int>(program_.repeats.size()), channel);
     loop.begin();
     run_phase(model, phase);
     loop.end(sent, most);
