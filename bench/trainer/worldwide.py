@@ -234,6 +234,14 @@ def page(report, name):
         busy=100 * ddp["simulated"]["utilisation"], placed=runs["dtfm, random"]["mean_step_s"] / dtfm["mean_step_s"],
         stages=dtfm["mean_step_s"] / ddp["mean_step_s"], reef=runs["reef"]["mean_step_s"], reef_steps=runs["reef"]["steps"],
         batch=acco["tokens"] / acco["steps"] / (ddp["tokens"] / ddp["steps"]), acco_steps=acco["steps"])]
+    # What was chosen beside the fastest of those that it was chosen from: the same gradients, or any that are exchanged in every step.
+    exact, lossy = (next(run for row, run in runs.items() if row.startswith(f"planned, {kind}")) for kind in ("exact", "lossy"))
+    rivals = [row for row in runs if not row.startswith("planned") and row not in ("diloco", "sparse", "acco, adaptive")]
+    of = {"exact": [row for row in rivals if row in ("ddp", "zero1") or row.startswith("dtfm")], "lossy": rivals}
+    verdict = [(kind.capitalize(), run["mean_step_s"], min((runs[row]["mean_step_s"], row) for row in of[kind])) for kind, run in (("exact", exact), ("lossy", lossy))]
+    lines += ["**What was planned.** " + "; ".join(f"{kind}, {own:.2f} s a step, where the fastest other, `{row}`, takes {other:.2f}: {own / other:.2f} of that"
+                                                  for kind, own, (other, row) in verdict)
+              + ". Steps that exchange nothing, as those of `diloco` and `sparse`, were not among what it could choose."]
     return "\n".join(lines) + "\n"
 
 

@@ -25,8 +25,8 @@ namespace reef::inline v0 {
 /// DpuPredicted).
 ///
 /// | fixed    | those of TrainerOptions::micro_batches: the same bits in every run            |
-/// | adaptive | those, and extra ones for as long as the phase communicates: no lane waits, a |
-/// |          | rank decides alone, and means weigh a fast rank's samples more                |
+/// | adaptive | those, and extra ones for as long as the phase communicates: of one stage no   |
+/// |          | lane waits, a rank decides alone; means weigh a fast rank's samples more       |
 /// | capped   | as adaptive, up to max_micro_batches in all: then the rank waits              |
 ///
 /// The stages of a pipeline decide together, for as long as any of them communicates, and take as many again at once as
