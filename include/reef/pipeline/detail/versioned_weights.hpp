@@ -85,8 +85,7 @@ public:
         phase_(builder.phase) {
     rings_.resize(weights_.size());
     for (const std::size_t b : builder.held()) {
-      const int kept = versions_.kept.at(static_cast<std::size_t>(builder.stage()));
-      rings_[b] = ring(concat("weights ", b), weights_[b], std::min(kept, updates_));
+      rings_[b] = ring(concat("weights ", b), weights_[b], versions_.kept_by(builder.stage(), micro_batches));
     }
     for (const run::TiedCopy& tied : plan_.tied_copies) {
       if (tied.stage != builder.stage()) continue;

@@ -127,10 +127,14 @@ private:
       gradients[static_cast<std::size_t>(s)] = that_swap(builder_.gradients_of(s));
     }
     SwapSlots& made = slots();
-    const int count = std::min(schedule_.slots, static_cast<int>(own.size()));
-    made.weights = Slots(program_, count, "weights", weights);
+    const int micro_batches = builder_.plan.micro_batches_of(builder_.rank());
+    const int versions =
+        builder_.updates_within_the_step() ? builder_.plan.weight_versions.kept_by(builder_.stage(), micro_batches) : 1;
+    const auto count = [&](int most) { return std::min(schedule_.slots, most); };
+    const auto segments = static_cast<int>(own.size());
+    made.weights = Slots(program_, count(segments * versions), "weights", weights);
     // One is summed in, one is copied out of, and of three slots one more.
-    const int sums = std::min(count, 3);
+    const int sums = std::min(count(segments), 3);
     if (builder_.trains()) made.gradients = Slots(program_, sums, "gradients", gradients);
   }
 
@@ -149,7 +153,7 @@ private:
       fold = Stasher(builder_, slots()).run(std::move(fold));
     }
     const auto first = std::find_if(fold.begin(), fold.end(), is_of_segment);
-    if (first != fold.end()) bring(first->index);
+    bring(first, fold.end());
     std::move(fold.begin(), first, std::back_inserter(program_.round));
     for (auto i = first; i != fold.end();) i = visit(i, fold.end());
     fold.clear();
@@ -165,13 +169,26 @@ private:
 
   using Iterator = std::vector<Instruction>::iterator;
 
-  /// The segment of `begin` passes: all that comes before another segment. The next one's weights are loaded ahead of
-  /// what else comes meanwhile, and of what arrives for it.
+  /// What a micro-batch reads of the weights that the stage holds.
+  [[nodiscard]] int version_of(const Instruction& i) const {
+    if (!builder_.updates_within_the_step()) return 0;
+    return builder_.plan.weight_versions.version_of(builder_.stage(), i.micro_batch);
+  }
+
+  /// Where the pass of `begin`'s segment ends: before another segment, or another version of its weights.
+  [[nodiscard]] Iterator end_of_pass(Iterator begin, Iterator all) const {
+    return std::find_if(begin, all, [&](const Instruction& i) {
+      return is_of_segment(i) && (i.index != begin->index || version_of(i) != version_of(*begin));
+    });
+  }
+
+  /// The segment of `begin` passes. The next one's weights are loaded ahead of what else comes meanwhile, and of what
+  /// arrives for it.
   Iterator visit(Iterator begin, Iterator all) {
     const int s = begin->index;
-    const Iterator end = std::find_if(
-        begin, all, [s](const Instruction& i) { return is_of_segment(i) && i.index != s; });
-    weights_ = bring(s);
+    const int version = version_of(*begin);
+    const Iterator end = end_of_pass(begin, all);
+    weights_ = bring(begin, all);
     const auto summing =
         std::find_if(begin, end, [this](Instruction& i) { return !sums_of(i).empty(); });
     if (summing != end) begin_sums(*summing);
@@ -179,7 +196,7 @@ private:
     const Iterator first =
         std::find_if_not(begin, end, [](const Instruction& i) { return i.kind == kinds::restore; });
     std::move(begin, first, std::back_inserter(program_.round));
-    if (end != all) bring(end->index);
+    bring(end, all);
     for (Iterator i = first; i != end; ++i) {
       const std::vector<Value> sums = sums_of(*i);
       const bool last_of_sums = !sums.empty() && is_last(sums, i, end);
@@ -191,7 +208,7 @@ private:
       program_.round.push_back(std::move(*i));
       if (last_of_sums) evict(s);
     }
-    write_back(s);
+    write_back(s, version);
     return end;
   }
 
@@ -222,12 +239,17 @@ private:
     return true;
   }
 
-  /// Where the weights of a segment are that swap.
-  std::vector<Value> bring(int s) {
-    const std::vector<Value> weights = weights_of(s);
+  /// Where the weights are that the pass of `begin` reads, of those that swap: as its first reader names them.
+  std::vector<Value> bring(Iterator begin, Iterator all) {
+    const Iterator end = begin == all ? all : end_of_pass(begin, all);
+    const Iterator reader = std::find_if(begin, end, [this](Instruction& i) { return !weights_in(i).empty(); });
+    if (reader == end) return {};
+    const std::vector<Value> weights = that_swap(weights_in(*reader).values());
     if (weights.empty()) return {};
-    if (!slots().weights.find(s)) {
-      const auto [before, left] = slots().weights.take(s);
+    const int s = begin->index;
+    const int version = version_of(*begin);
+    if (!slots().weights.find(s, version)) {
+      const auto [before, left] = slots().weights.take(s, version);
       drop(before, left);
       move(kinds::load, Lane::load, s, weights, slots().weights.parts());
     }
@@ -266,7 +288,7 @@ private:
     return schedule_.copies_on_compute_lane ? Lane::compute : Lane::evict;
   }
 
-  void write_back(int s) {
+  void write_back(int s, int version) {
     if (!schedule_.writes_back || weights_.empty()) return;
     std::vector<Value> back;
     for (const Value& part : weights_) {
@@ -276,7 +298,7 @@ private:
     }
     move(kinds::write_back, leaving(), s, weights_, back);
     drop(s, weights_);
-    slots().weights.forget(s);
+    slots().weights.forget(s, version);
   }
 
   void drop(int s, std::vector<Value> parts) {
