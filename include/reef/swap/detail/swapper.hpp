@@ -24,6 +24,9 @@ namespace reef::inline v0::swap::detail {
 ///                                       Evict(s)
 ///     for each other, descending:       Load(s)   for each micro-batch j:  Backward(s, j)   Evict(s)
 ///
+/// Where the pipeline updates within the step, a slot has a segment in the version that a micro-batch reads, of those that
+/// lie in host memory. A fold ends with each update, and slots keep what they have.
+///
 /// Streaming leaves the order of the pipeline, micro-batch by micro-batch, and loads for each:
 ///
 ///     for each micro-batch j:  Load(s)  Forward(s, j), ascending
@@ -46,7 +49,8 @@ namespace reef::inline v0::swap::detail {
 /// The first SwapSchedule::resident_segments segments are on the device for good: they are neither
 /// loaded nor evicted.
 ///
-/// | Load           | reads the weights of the segment's buckets, writes their places in a slot       |
+/// | Load           | reads the weights of the segment's buckets, writes their places in a slot, of   |
+/// |                | the version that they are within the step                                       |
 /// | LoadGradients  | reads gradients_of(segment), writes their places in a slot                       |
 /// | Evict          | reads those places, writes gradients_of(segment), in its order; accumulates      |
 /// |                | them where it goes on from what was there                                       |
@@ -82,6 +86,7 @@ public:
       (stays ? fold : program_.round).push_back(std::move(instruction));
     }
     finish(fold);
+    leave();
   }
 
 private:
@@ -157,6 +162,11 @@ private:
     std::move(fold.begin(), first, std::back_inserter(program_.round));
     for (auto i = first; i != fold.end();) i = visit(i, fold.end());
     fold.clear();
+    if (!builder_.updates_within_the_step()) leave();
+  }
+
+  /// No pass that is written now reads what the slots have.
+  void leave() {
     for (const auto& [s, parts] : slots().weights.all()) drop(s, parts);
     slots().weights.forget();
   }
