@@ -67,22 +67,7 @@ public:
     }
   }
 
-  void run() {
-    std::vector<Instruction> written;
-    written.swap(program_.round);
-    program_.round.reserve(2 * written.size());  // with what is put between
-    reserve();
-    std::vector<Instruction> fold;
-    fold.reserve(written.size());
-    for (Instruction& instruction : written) {
-      const bool of_model = is_of_model(instruction);
-      const bool ends = sorts_ ? instruction.lane == Lane::compute : touches_sums(instruction);
-      if (!of_model && ends) finish(fold);
-      const bool stays = of_model || !(sorts_ || ends);
-      (stays ? fold : program_.round).push_back(std::move(instruction));
-    }
-    finish(fold);
-  }
+  void run();
 
 private:
   using Operand = run::PartOf<Instruction>;
@@ -302,3 +287,7 @@ private:
 };
 
 }  // namespace reef::inline v0::swap::detail
+
+#ifndef REEF_COMPILED
+#include <reef/swap/detail/swapper.ipp>
+#endif
