@@ -5,9 +5,9 @@
 # schedule and run under ASan+UBSan, and those of them that start threads under TSan, and runs their tests.
 #
 #   --install-only   stop after the installation
-#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers through nvcc,
-#                    and headers, tests and examples built by clang++ as well, and their names read by
-#                    clang-tidy, if those are there
+#   --all            the tests labelled long, every folder under the sanitizers, bodies of headers one by one and
+#                    through nvcc, and headers, tests and examples built by clang++ as well, and their names
+#                    read by clang-tidy, if those are there
 #   --release-only   no sanitizers
 #   --jobs N         compilers and tests at once (default: the cores, if memory allows)
 #
@@ -81,15 +81,15 @@ run() {
   preset=$1
   shift
   {
-    # One more than compilers: tests wait for clocks and messages half of their time.
-    ctest --test-dir "build/$preset" -j "$((jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
+    # More than compilers: tests wait for clocks and messages half of their time.
+    ctest --test-dir "build/$preset" -j "$((2 * jobs + 1))" --output-on-failure --no-tests=error "$@" 2>&1
     echo $? >"$logs/$preset.status"
   } | tee "$logs/$preset.log"
   [ "$(cat "$logs/$preset.status")" = 0 ] || status=1
 }
 
 if [ "$all" = yes ]; then
-  configure release -DREEF_CHECK_CUDA_HEADERS=ON
+  configure release -DREEF_CHECK_CUDA_HEADERS=ON -DREEF_CHECK_BODIES=ON
 else
   configure release
 fi
