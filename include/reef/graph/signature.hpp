@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <reef/core/element.hpp>
@@ -28,15 +32,20 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-/// How a parameter begins: all zeros, all ones, or independent normal numbers of deviation `scale`.
+/// How a parameter begins: all zeros, all ones, independent normal numbers of deviation `scale`, or `values`, which give
+/// the element at a place in its rows. Those are the same on all ranks: a Trainer compares their hash.
 struct Init {
-  enum class Law : std::uint8_t { zeros, ones, normal };
+  enum class Law : std::uint8_t { zeros, ones, normal, given };
+  using Values = std::function<double(std::int64_t)>;
+
   Law law = Law::zeros;
   double scale = 0;
+  std::shared_ptr<const Values> values{};
 
   static Init zeros() { return {Law::zeros, 0}; }
   static Init ones() { return {Law::ones, 0}; }
   static Init normal(double scale) { return {Law::normal, scale}; }
+  static Init given(Values values) { return {Law::given, 0, std::make_shared<const Values>(std::move(values))}; }
 
   friend bool operator==(const Init&, const Init&) = default;
 };
