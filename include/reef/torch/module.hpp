@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -97,7 +98,7 @@ public:
     collect();
   }
 
-  /// Calls the module three times with made-up inputs: normal numbers, and integers that are 0.
+  /// Calls the module twice, with autograd and without, with made-up inputs: normal numbers, and integers that are 0.
   template <real T>
   [[nodiscard]] graph::Signature signature(const graph::SignatureCall<device::Host, T>& call) const {
     Trial trial;
@@ -119,12 +120,12 @@ public:
 
   template <real T>
   void forward(const graph::ForwardCall<device::Host, T>& call) const {
-    call.lane.parallel(1, [&](std::int64_t /*part*/) { run_forward(call); });
+    named([&] { call.lane.parallel(1, [&](std::int64_t /*part*/) { run_forward(call); }); });
   }
 
   template <real T>
   void backward(const graph::BackwardCall<device::Host, T>& call) const {
-    call.lane.parallel(1, [&](std::int64_t /*part*/) { run_backward(call); });
+    named([&] { call.lane.parallel(1, [&](std::int64_t /*part*/) { run_backward(call); }); });
   }
 
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
@@ -319,6 +320,20 @@ private:
       accumulate ? target.add_(shaped) : target.copy_(shaped);
     } else if (!accumulate) {
       target.zero_();
+    }
+  }
+
+  /// What the module throws that is no Error is told with its name; libtorch's own without the stack.
+  template <class F>
+  void named(const F& function) const {
+    try {
+      function();
+    } catch (const Error&) {
+      throw;
+    } catch (const c10::Error& error) {
+      throw std::runtime_error(concat(name(), ": ", error.what_without_backtrace()));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(concat(name(), ": ", error.what()));
     }
   }
 
