@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -94,7 +95,22 @@ TEST(TorchInATrainer, parameters_begin_with_the_values_of_the_module) {
   EXPECT_TRUE(std::equal(weight.begin(), weight.end(), wanted.data_ptr<float>()));
 }
 
-/// Two micro-batches of three stages or fewer, cut at these nodes.
+TEST(TorchInATrainer, what_modules_take_in_a_call_is_estimated_beside_what_is_planned) {
+  const Model model = mixed_model();
+  const StepEstimate step = Whole::estimate(model, small_options<Whole>(), 1);
+  Bytes most = 0;
+  for (const graph::Node& node : model.dag().nodes) most = std::max(most, node.signature.heap_bytes);
+  EXPECT_EQ(step.heap_bytes, most);
+  // A block keeps more of a micro-batch than its scores and its hidden layer.
+  const auto config = small_config();
+  const std::int64_t scores = config.batch * config.heads * config.context * config.context;
+  const std::int64_t hidden = config.batch * config.context * 4 * config.channels;
+  EXPECT_GT(most, static_cast<Bytes>(4 * (scores + hidden)));
+  EXPECT_LT(most, static_cast<Bytes>(4 * 20 * (scores + hidden)));
+  EXPECT_THAT(step.text(), HasSubstr(concat("beside these, of operators in a call ", format_bytes(most))));
+}
+
+/// Three micro-batches over the stages, cut at these nodes.
 Staged::Options staged_options(std::vector<int> cuts, int stages, const char* schedule) {
   auto options = small_options<Staged>();
   options.micro_batches = {3};

@@ -73,6 +73,7 @@ struct Share {
 /// | outputs                | the tensors that forward writes                                        |
 /// | saved                  | what forward keeps for backward beside its inputs and outputs          |
 /// | *_workspace            | bytes of scratch memory that one call needs, 64-byte aligned           |
+/// | heap_bytes             | memory of its own that a call takes and gives back: not in what is planned |
 /// | backward_reads_*       | whether backward reads the values of the inputs, of the outputs        |
 /// | forward_shares         | output may lie where input lies: forward then runs in place            |
 /// | gradient_shares        | the input's gradient may lie where the output's lies: backward in place |
@@ -89,6 +90,7 @@ struct Signature {
   std::vector<ParameterSpec> parameters;
   Bytes forward_workspace = 0;
   Bytes backward_workspace = 0;
+  Bytes heap_bytes = 0;
   double forward_flops = 0;
   double backward_flops = 0;
   bool backward_reads_inputs = true;

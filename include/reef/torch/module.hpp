@@ -1,16 +1,17 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,13 +33,6 @@ struct ModuleOptions {
   Bytes heap_bytes = 0;  ///< the most that tensors of a call may take; 0: no limit
 };
 
-/// The most that the tensors of one call took, as measured when the node was added: outside Reef's memory, which counts
-/// what lies in its own, and free after the call.
-struct HeapUse {
-  Bytes forward = 0;
-  Bytes backward = 0;
-};
-
 /// A libtorch module as an operator.
 ///
 ///     outputs = module.forward(inputs);   backward: the same forward again under autograd, and its gradients
@@ -52,8 +46,9 @@ struct HeapUse {
 /// | bf16       | weights and inputs are widened: the module computes in fp32                             |
 /// | random     | libtorch's default generator begins each call with a number of the key: seed, sample, node; backward draws as forward did |
 /// | threads    | ModuleOptions::threads, whatever the device has                                         |
-/// | memory     | saves its inputs alone. What a call takes beside is outside the exact peak: heap_use(); the values |
-/// |            | that parameters begin with stay in the module                                           |
+/// | memory     | saves its inputs alone. The tensors of a call are outside the exact peak: Signature::heap_bytes has     |
+/// |            | what they took when the node was added, StepEstimate too. The values that parameters begin with stay |
+/// |            | in the module                                                                           |
 /// | once       | one call of a module at a time in a process                                             |
 /// | errors     | ShapeError, when the node is added, for a module that writes to inputs, parameters or buffers (running |
 /// |            | statistics), or gives other bits at a second call; MemoryError for a call above heap_bytes       |
@@ -70,7 +65,7 @@ public:
   template <class M>
     requires std::derived_from<M, ::torch::nn::Module>
   explicit Module(std::shared_ptr<M> module, ModuleOptions options = {})
-      : Module(module, std::function<Tensors(M&, const Tensors&)>(detail::call_forward<M>), options) {
+      : Module(std::move(module), detail::call_forward<M>, options) {
     static_assert(detail::has_forward<M>,
                   "reef::torch::Module: no forward of this module takes 1 to 8 tensors and gives tensors.\n"
                   "  fix: Module(module, [](M& module, const reef::torch::Tensors& inputs) { return reef::torch::Tensors{...}; })");
@@ -82,9 +77,9 @@ public:
   explicit Module(const Holder& holder, ModuleOptions options = {}) : Module(holder.ptr(), options) {}
 
   /// Calls the function with the module and the node's inputs.
-  template <class M>
-    requires std::derived_from<M, ::torch::nn::Module>
-  Module(std::shared_ptr<M> module, std::function<Tensors(M&, const Tensors&)> function, ModuleOptions options = {})
+  template <class M, class F>
+    requires std::derived_from<M, ::torch::nn::Module> && std::is_invocable_r_v<Tensors, const F&, M&, const Tensors&>
+  Module(std::shared_ptr<M> module, F function, ModuleOptions options = {})
       : options_(options), shared_(std::make_shared<detail::SharedModule>()) {
     if (module == nullptr) throw OptionError("reef::torch::Module: there is no module.\n  fix: one that was made.");
     if (options.threads < 1) {
@@ -114,7 +109,7 @@ public:
     for (const detail::Named& parameter : shared_->parameters) result.parameters.push_back(spec_of(parameter));
     result.forward_flops = trial.flops;
     result.backward_flops = 3 * trial.flops;
-    *heap_use_ = trial.heap;
+    result.heap_bytes = trial.heap_bytes;
     return result;
   }
 
@@ -131,14 +126,11 @@ public:
   [[nodiscard]] std::string name() const { return shared_->module->name(); }
   [[nodiscard]] const std::shared_ptr<::torch::nn::Module>& module() const { return shared_->module; }
 
-  /// Measured when a node was last added; zeros before.
-  [[nodiscard]] HeapUse heap_use() const { return *heap_use_; }
-
 private:
   struct Trial {
     Tensors outputs;
     double flops = 0;
-    HeapUse heap;
+    Bytes heap_bytes = 0;  ///< the most of a forward and a backward
   };
 
   template <real T>
@@ -265,7 +257,7 @@ private:
       const detail::HeapMeter heap;
       trial.outputs = module(given);
       trial.flops = flops.flops();
-      trial.heap.forward = heap.peak();
+      trial.heap_bytes = heap.peak();
     }
     {
       const detail::Call module(*shared_, true, {}, type);
@@ -287,7 +279,7 @@ private:
       Tensors seeds;
       for (const at::Tensor& output : outputs) seeds.push_back(at::ones_like(output));
       gradients(outputs, wanted, seeds);
-      trial.heap.backward = heap.peak();
+      trial.heap_bytes = std::max(trial.heap_bytes, heap.peak());
     }
     for (std::size_t i = 0; i < before.size(); ++i) {
       const detail::Named& constant = shared_->constants[i];
@@ -394,7 +386,6 @@ private:
 
   ModuleOptions options_;
   std::shared_ptr<detail::SharedModule> shared_;
-  std::shared_ptr<HeapUse> heap_use_ = std::make_shared<HeapUse>();
 };
 
 static_assert(graph::operator_for<Module, device::Host, float>);
