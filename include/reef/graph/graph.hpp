@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -79,7 +80,8 @@ enum class Forward : std::uint8_t { keeps, drops, recomputes, infers };
 /// | state    | none: one Graph serves any number of lanes and micro-batches at once                  |
 /// | bits     | depend on the segment's inputs and the key; not on cuts, threads, or places in memory |
 /// | errors   | ShapeError from building, the graph unchanged; OptionError for bindings that lack     |
-/// |          | something, before any operator has run                                                |
+/// |          | something, before any operator has run; OperatorError for what an operator throws that |
+/// |          | is no Error                                                                            |
 ///
 /// \code
 /// #include <reef/nn/cross_entropy.hpp>
@@ -145,7 +147,7 @@ public:
 
   /// Lets a parameter begin otherwise than its operator says. Throws ShapeError for one that is not there, and
   /// OptionError for a deviation below 0 or not finite.
-  void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, init); }
+  void initialise(std::string_view parameter, Init init) { dag_.initialise(parameter, std::move(init)); }
 
   [[nodiscard]] const Dag& dag() const { return dag_; }
 
@@ -195,6 +197,24 @@ private:
       throw ShapeError("reef::graph: the node '", call.node, "' of kind ", call.kind,
                        " has no shape for a tensor or parameter: ", error.what(),
                        "\n  fix: numbers of the operator that fit its inputs.");
+    }
+  }
+
+  /// What is thrown that is no Error is told with the node that it is of.
+  template <class F>
+  void run_node(int n, std::string_view what, const F& function) const {
+    const auto failed = [&](const char* said) {
+      const Node& node = dag_.node_at(n);
+      return OperatorError("reef::graph: the ", what, " of the node '", node.name, "' of kind ", node.kind, " has failed: ", said);
+    };
+    try {
+      function(*operators_[static_cast<std::size_t>(n)]);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw failed(error.what());
+    } catch (...) {
+      throw failed("it has thrown what is no std::exception.");
     }
   }
 
@@ -422,7 +442,7 @@ void Graph<Device, T>::forward(const Segment& segment, const SegmentBindings& bi
                                       views.outputs, views.parameters,
                                       views.saved,   at(workspace, bindings, bindings.tensors),
                                       key,           training};
-    operators_[static_cast<std::size_t>(n)]->forward(call);
+    run_node(n, "forward", [&](const auto& op) { op.forward(call); });
   }
 }
 
@@ -463,7 +483,7 @@ void Graph<Device, T>::backward(const Segment& segment, const SegmentBindings& b
                                           bindings, bindings.tensors),
                                        key,
                                        of_node};
-    operators_[static_cast<std::size_t>(n)]->backward(call);
+    run_node(n, "backward", [&](const auto& op) { op.backward(call); });
     if (!weights) add_scratch(n, plan, segment, bindings, lane, views);
   }
 }
