@@ -13,6 +13,7 @@
 #include <reef/comm/network_file.hpp>
 #include <reef/core/error.hpp>
 #include <reef/core/finite.hpp>
+#include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
 #include <reef/io/known_keys.hpp>
 #include <reef/profile/fitted_speed.hpp>
@@ -155,6 +156,14 @@ double speed_of_warm_up(const io::Json& test, const std::string& file) {
   }
 }
 
+void read_accumulation(RecipeCase& to, const std::string& text, const std::string& file) {
+  if (text == "fixed") return;
+  to.adapts = true;
+  if (text == "adaptive") return;
+  to.most = text.starts_with("cap:") ? parse_number<int>(std::string_view(text).substr(4)).value_or(0) : 0;
+  if (to.most < 1 || to.most > 65536) refuse(file, "accumulate is '" + text + "'", "fixed, adaptive or cap:M, with M from 1 to 65536");
+}
+
 /// What reef-train would be told by options of those names.
 void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) {
   to.recipe = io::require<std::string>(test, "recipe", file);
@@ -167,9 +176,7 @@ void read_recipe(RecipeCase& to, const io::Json& test, const std::string& file) 
   only_of({"stages", "pipeline", "layout", "unit", "rank_at", "one_mask", "adapt_ratios"}, {"dtfm", "fusion", "reef"});
   only_of({"sync_every", "fragments", "overlap"}, {"diloco", "sparse"});
   only_of({"accumulate"}, {"acco", "acco-wp", "dpu", "reef"});
-  const auto accumulate = io::value_or<std::string>(test, "accumulate", "fixed", file);
-  if (accumulate != "fixed" && accumulate != "adaptive") refuse(file, "accumulate is '" + accumulate + "'", "\"fixed\" or \"adaptive\"");
-  to.accumulates = accumulate == "adaptive";
+  read_accumulation(to, io::value_or<std::string>(test, "accumulate", "fixed", file), file);
   to.stages = io::value_or<int>(test, "stages", is_spread(to.recipe) ? to.ranks : 1, file);
   if (to.stages < 1 || to.ranks % to.stages != 0) {
     refuse(file, concat("there are ", to.stages, " stages on ", to.ranks, " ranks"), "a divisor of the ranks");
@@ -251,6 +258,11 @@ profile::Network RecipeCase::network() const {
   return all;
 }
 
+std::string RecipeCase::accumulate() const {
+  if (!adapts) return "fixed";
+  return most == 0 ? "adaptive" : concat("cap:", most);
+}
+
 schedule::World RecipeCase::world(const profile::Profile& profile) const {
   schedule::World all{std::vector<schedule::Machine>(static_cast<std::size_t>(ranks), run::machine_of(profile)), links};
   for (std::size_t rank = 0; rank < uplinks.first.size(); ++rank) {
@@ -262,7 +274,7 @@ schedule::World RecipeCase::world(const profile::Profile& profile) const {
 
 RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
   const bool estimates = use == CaseOf::estimate;
-  constexpr std::array<std::string_view, 6> of_plan{"model", "micro_batches", "device", "network", "allow", "ratio"};
+  constexpr std::array<std::string_view, 7> of_plan{"model", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio"};
   constexpr std::array<std::string_view, 18> of_recipe{
       "model",   "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
       "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
@@ -302,11 +314,8 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
   }
   if (test.contains("network")) read_network(result, test, file);
   if (use != CaseOf::plan) read_recipe(result, test, file);
-  // Every rank's program is written, placed and simulated, which takes memory and time in proportion; a rank of several stages
-  // has its share of layers, and what plan is asked for is shared by replicas.
-  const double ranks = use == CaseOf::plan ? 1 : static_cast<double>(result.ranks) / result.stages;
-  const double size = (static_cast<double>(result.model.layers) + 2) * static_cast<double>(result.micro_batches) * ranks;
-  if (size > 65536) {
+  // What plan is asked for is shared by replicas.
+  if (use == CaseOf::plan ? result.is_too_large(result.micro_batches) : result.is_too_large()) {
     refuse(file,
            concat(result.model.layers, " layers, ", result.micro_batches, " micro-batches and ", result.ranks,
                   " ranks are too many together"),
