@@ -56,10 +56,14 @@ std::int64_t most_samples_of(const io::Json& test, const RecipeCase& machines, c
 
 /// The options of reef-train, by name.
 io::Json options_of(const RecipeCase& one) {
-  io::Json options{{"--recipe", one.recipe},
-                   {"--model", concat(one.model.layers, "x", one.model.heads, "x", one.model.channels)},
-                   {"--context", std::to_string(one.model.context)},
-                   {"--batch", std::to_string(one.model.batch)}};
+  io::Json options{{"--recipe", one.recipe}};
+  if (one.has_graph()) {
+    options["--graph"] = one.graph_file;
+  } else {
+    options["--model"] = concat(one.model.layers, "x", one.model.heads, "x", one.model.channels);
+    options["--context"] = std::to_string(one.model.context);
+    options["--batch"] = std::to_string(one.model.batch);
+  }
   options["--micro-batches"] = std::to_string(one.micro_batches / phases_of(one.recipe));
   if (can_adapt(one.recipe)) options["--accumulate"] = one.accumulate();
   if (is_spread(one.recipe)) {
@@ -246,9 +250,9 @@ void add_plan(Commands& commands) {
       "plan",
       "the recipe of reef-train that takes most samples a second on given machines, and what each of its choices buys.\n"
       "It chooses replicas and stages, which rank has which, layout, schedule, codecs, whether a model is swapped and for how many "
-      "micro-batches at once, accumulation, and of how many samples a micro-batch is: those of a step stay the same, unless the "
+      "micro-batches at once, accumulation, and of how many samples a micro-batch of a GPT is: those of a step stay the same, unless the "
       "case allows more.\n"
-      "CASE: model, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); "
+      "CASE: model or graph, device, network as of simulate; micro_batches (of the whole job in a step: replicas share them); "
       "most_micro_batches (a step may have up to so many, of micro_batches' samples); allow (a "
       "list of what may differ from synchronous training: late, gradients of earlier weights; local, ranks that step on their "
       "own; lossy, codecs; adaptive, with late: further micro-batches for as long as a phase communicates, up to "

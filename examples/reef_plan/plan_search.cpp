@@ -17,9 +17,12 @@
 
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/crossing.hpp>
 #include <reef/plan/allocate.hpp>
 #include <reef/plan/detail/in_parallel.hpp>
 #include <reef/profile/network.hpp>
+
+#include "recipe_model.hpp"
 
 namespace reef_examples {
 
@@ -56,6 +59,22 @@ std::optional<RecipeCase> adaptive(RecipeCase one, const PlanProblem& problem) {
   return one;
 }
 
+/// Bytes of a micro-batch between stages, cut where the fewest cross, and of the gradients of all weights.
+std::pair<double, double> messages_of(const RecipeCase& asked) {
+  const auto& model = asked.model;
+  // Twelve times the square of the channels is what a layer of a GPT has.
+  if (!asked.has_graph()) {
+    return {4.0 * static_cast<double>(model.batch * model.context * model.channels),
+            4.0 * 12 * static_cast<double>(model.channels * model.channels * model.layers)};
+  }
+  const graph::Graph<device::Host, float> graph = build_model(asked);
+  std::vector<Bytes> crossing = graph::crossing_bytes(graph.dag());
+  std::erase(crossing, Bytes{0});
+  double gradients = 0;
+  for (const graph::Parameter& parameter : graph.dag().parameters) gradients += static_cast<double>(parameter.spec.bytes());
+  return {crossing.empty() ? 0 : static_cast<double>(*std::min_element(crossing.begin(), crossing.end())), gradients};
+}
+
 /// Ranks by replica and stage, so that those who talk much have good links, of which none is better than its ends; nothing
 /// where all are alike.
 std::vector<int> placed(const RecipeCase& asked, std::uint64_t seed) {
@@ -71,11 +90,9 @@ std::vector<int> placed(const RecipeCase& asked, std::uint64_t seed) {
   if (even) return {};
   problem.stages = asked.stages;
   problem.pipelines = asked.ranks / asked.stages;
-  const auto& model = asked.model;
-  problem.activation_bytes = 4.0 * asked.micro_batches *
-                             static_cast<double>(model.batch * model.context * model.channels);
-  // Twelve times the square of the channels is what a layer of a GPT has.
-  problem.gradient_bytes = 4.0 * 12 * static_cast<double>(model.channels * model.channels * model.layers) / asked.stages;
+  const auto [activation, gradient] = messages_of(asked);
+  problem.activation_bytes = asked.micro_batches * activation;
+  problem.gradient_bytes = gradient / asked.stages;
   std::vector<int> ranks;
   for (const auto& pipeline : plan::allocate(problem, {.seed = seed, .effort = 4}).sigma) {
     ranks.insert(ranks.end(), pipeline.begin(), pipeline.end());
@@ -175,13 +192,13 @@ std::vector<RecipeCase> neighbours_of(const RecipeCase& one, const PlanProblem& 
       if (more <= most) add([more](RecipeCase& other) { other.micro_batches = static_cast<int>(more); });
     }
   }
-  if (one.micro_batches % (2 * phases) == 0) {
+  if (one.micro_batches % (2 * phases) == 0 && !one.has_graph()) {
     add([](RecipeCase& other) {
       other.model.batch *= 2;
       other.micro_batches /= 2;
     });
   }
-  if (one.model.batch % 2 == 0) {
+  if (one.model.batch % 2 == 0 && !one.has_graph()) {
     add([](RecipeCase& other) {
       other.model.batch /= 2;
       other.micro_batches *= 2;
@@ -233,7 +250,7 @@ public:
 
   Searched run() && {
     consider(first_recipes());
-    while (!is_late() && !all_.front().foreseen.feasible && problem_.machines.model.batch % 2 == 0) {
+    while (!is_late() && !all_.front().foreseen.feasible && problem_.machines.model.batch % 2 == 0 && !problem_.machines.has_graph()) {
       problem_.machines.model.batch /= 2;
       problem_.machines.micro_batches *= 2;
       consider(first_recipes());

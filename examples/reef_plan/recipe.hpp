@@ -14,8 +14,6 @@
 #include <reef/core/error.hpp>
 #include <reef/core/text.hpp>
 #include <reef/graph/estimate.hpp>
-#include <reef/nn/gpt.hpp>
-#include <reef/nn/host.hpp>
 #include <reef/run/chunk_bounds.hpp>
 #include <reef/run/fenced_stages.hpp>
 #include <reef/schedule/simulate.hpp>
@@ -23,6 +21,7 @@
 
 #include "foreseen.hpp"
 #include "recipe_case.hpp"
+#include "recipe_model.hpp"
 
 // What a Trainer says of a step before it is made. Each recipe is one, compiled in the file of its family.
 
@@ -56,7 +55,7 @@ class RecipeOf {
 
 public:
   RecipeOf(const RecipeCase& asked, const std::string& file)
-      : asked_(asked), model_(reef::nn::gpt<reef::device::Host, float>(asked.model, 1)), options_(options(file)) {}
+      : asked_(asked), model_(build_model(asked)), options_(options(file)) {}
 
   [[nodiscard]] Foreseen foresee(const Shown& shown) const {
     using namespace reef;

@@ -15,6 +15,7 @@
 #include <reef/core/finite.hpp>
 #include <reef/core/numbers.hpp>
 #include <reef/core/text.hpp>
+#include <reef/graph/model_file.hpp>
 #include <reef/io/known_keys.hpp>
 #include <reef/profile/fitted_speed.hpp>
 #include <reef/profile/network_json.hpp>
@@ -71,7 +72,7 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
   } else {
     refuse(file,
            test.contains("model") ? "'model' is no text and no object" : "there is no 'model'",
-           "\"LAYERSxHEADSxCHANNELS\", or an object");
+           "\"LAYERSxHEADSxCHANNELS\", or an object; or 'graph', a model's file");
   }
   if (!shape.empty()) {
     const auto found = parse_model_shape(shape);
@@ -81,6 +82,22 @@ nn::GptConfig model_of(const io::Json& test, const std::string& file) {
     config.channels = found->channels;
   }
   return config;
+}
+
+/// The file of 'graph', which says how many samples and tokens a micro-batch has.
+void read_graph(RecipeCase& to, const io::Json& test, const std::string& file) {
+  if (test.contains("model")) refuse(file, "'graph' is given, and 'model' too", "one of them");
+  to.graph_file = io::require<std::string>(test, "graph", file);
+  to.graph = std::make_shared<const io::Json>(io::read_json(to.graph_file));
+  const graph::ModelFile model = graph::read_model(*to.graph, to.graph_file);
+  if (model.loss.empty()) refuse(to.graph_file, "it has no loss", "\"loss\": the name of the tensor that is the loss");
+  const Shape& shape = model.inputs.front().shape;
+  if (shape.rank() == 0) refuse(to.graph_file, "its first input has no axis of samples", "an input (B, ...)");
+  constexpr std::size_t nodes_of_layer = 10;  // of a GPT
+  to.model.layers = static_cast<std::int64_t>(model.nodes.size() / nodes_of_layer);
+  to.model.batch = shape[0];
+  to.model.context = shape.rank() > 1 ? shape[1] : 1;
+  to.model.vocabulary = 0;
 }
 
 /// latency_ms and bandwidth_gbps, as the case files of networks have them: numbers for all links, or
@@ -274,9 +291,9 @@ schedule::World RecipeCase::world(const profile::Profile& profile) const {
 
 RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) {
   const bool estimates = use == CaseOf::estimate;
-  constexpr std::array<std::string_view, 7> of_plan{"model", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio"};
-  constexpr std::array<std::string_view, 18> of_recipe{
-      "model",   "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
+  constexpr std::array<std::string_view, 8> of_plan{"model", "graph", "micro_batches", "most_micro_batches", "device", "network", "allow", "ratio"};
+  constexpr std::array<std::string_view, 19> of_recipe{
+      "model",   "graph", "micro_batches", "device",   "network",      "recipe",     "stages",    "pipeline", "layout",     "unit",
       "rank_at", "compress",      "one_mask", "adapt_ratios", "sync_every", "fragments", "overlap",  "accumulate", "plan"};
   if (use == CaseOf::plan) {
     io::require_known_keys(test, of_plan, file);
@@ -284,7 +301,11 @@ RecipeCase read_case(const io::Json& test, const std::string& file, CaseOf use) 
     io::require_known_keys(test, std::span(of_recipe).first(of_recipe.size() - (estimates ? 0 : 1)), file);
   }
   RecipeCase result;
-  result.model = model_of(test, file);
+  if (test.contains("graph")) {
+    read_graph(result, test, file);
+  } else {
+    result.model = model_of(test, file);
+  }
   result.micro_batches = io::value_or<int>(test, "micro_batches", 1, file);
   result.links.assign(1, {});
   const io::Json device = test.contains("device") ? test["device"] : io::Json::object();

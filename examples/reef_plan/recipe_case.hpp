@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +35,9 @@ inline int phases_of(const std::string& recipe) { return recipe == "acco" || rec
 /// A training that is foreseen: what reef-train would be given, and the machines.
 struct RecipeCase {
   std::string recipe;
-  reef::nn::GptConfig model;
+  reef::nn::GptConfig model;                     ///< of a graph its samples and tokens, and as many layers as take its operators
+  std::string graph_file{};                      ///< as --graph of reef-train: what is trained instead of a GPT, or empty
+  std::shared_ptr<const reef::io::Json> graph{};  ///< what that file holds
   int micro_batches = 1;  ///< of each replica, in a step
   reef::Bytes memory = 0;
   double link = 0;  ///< bytes per second
@@ -59,6 +62,8 @@ struct RecipeCase {
 
   /// The links of planners: none is better than its ends.
   [[nodiscard]] reef::profile::Network network() const;
+
+  [[nodiscard]] bool has_graph() const { return graph != nullptr; }
 
   /// As --accumulate of reef-train: fixed, adaptive, or cap:M.
   [[nodiscard]] std::string accumulate() const;

@@ -95,7 +95,7 @@ void add_simulate(Commands& commands) {
       "limit), "
       "turn (of both atoms)}, chain {tf, tb, tl, of, ob} (whole us)\n"
       "or: recipe (of reef-train), model (LAYERSxHEADSxCHANNELS, or an object with layers, heads, "
-      "channels, vocabulary, context, batch), micro_batches, device {memory_bytes (0: no limit), "
+      "channels, vocabulary, context, batch) or graph (a model's file, docs/graph_files.md, whose inputs say of how many samples a micro-batch is), micro_batches, device {memory_bytes (0: no limit), "
       "link_gbps (GB/s), flops, memory_gbps (GB/s; 0: updates and what else memory bounds take no "
       "time)}, network {ranks, latency_ms, bandwidth_gbps (Gbit/s), uplink_gbps and downlink_gbps "
       "(of "

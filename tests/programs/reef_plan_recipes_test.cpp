@@ -34,6 +34,14 @@ io::Json planned_case() {
   return test;
 }
 
+/// The same of a model's file.
+io::Json planned_case_of(const std::string& graph) {
+  io::Json test = planned_case();
+  test.erase("model");
+  test["graph"] = graph;
+  return test;
+}
+
 /// Two ranks with less memory than half of a model takes.
 io::Json small_case(Bytes memory, int micro_batches) {
   return {{"model", {{"shape", "2x2x16"}, {"context", 16}, {"batch", 2}}},
@@ -134,6 +142,34 @@ TEST_F(ReefPlan, simulate_foresees_phases_that_accumulate) {
   refused("simulate", with(fixed, "/accumulate", "always"), "accumulate is 'always'");
   refused("simulate", with(fixed, "/accumulate", "cap:0"), "accumulate is 'cap:0'");
   refused("simulate", with(fixed, "/accumulate", "cap:1"), "at least 2 and at most 1 micro-batches");
+}
+
+/// The same model as a file and as a shape.
+TEST_F(ReefPlan, simulate_foresees_a_model_that_is_a_file) {
+  for (const char* const recipe : {"zero1", "acco", "fusion", "reef"}) {
+    const io::Json shape = with(recipe_case(recipe), "/model", {{"shape", "2x4x64"}, {"context", 64}, {"batch", 8}});
+    io::Json test = shape;
+    test.erase("model");
+    test["graph"] = graph("gpt.json");
+    EXPECT_EQ(answer("simulate", test), answer("simulate", shape)) << recipe;
+    EXPECT_EQ(answer("estimate", test), answer("estimate", shape)) << recipe;
+  }
+  io::Json other = recipe_case("dtfm");
+  refused("simulate", with(other, "/graph", graph("gpt.json")), "'graph' is given, and 'model' too");
+  other.erase("model");
+  refused("simulate", other, "or 'graph', a model's file");
+  EXPECT_EQ(answer("simulate", with(other, "/graph", graph("branches.json"))).at("feasible"), true);
+  refused("simulate", with(other, "/graph", (folder_ / "none.json").string()), "none.json");
+  io::Json no_loss = io::read_json(graph("gpt.json"));
+  no_loss.erase("loss");
+  const std::string file = (folder_ / "graph.json").string();
+  write_file(file, no_loss.dump());
+  refused("simulate", with(other, "/graph", file), "it has no loss");
+  no_loss["loss"] = "loss";
+  no_loss["nodes"].back()["kind"] = "Nonsense";
+  write_file(file, no_loss.dump());
+  refused("simulate", with(other, "/graph", file), "Nonsense");
+  refused("plan", with(planned_case_of(file), "/allow", {"late"}), "Nonsense");
 }
 
 TEST_F(ReefPlan, simulate_foresees_ranks_that_step_on_their_own) {
@@ -288,6 +324,15 @@ TEST_F(ReefPlan, plan_adapts_no_counts_for_nothing) {
   };
   EXPECT_LT(place("fixed"), place("adaptive"));
   EXPECT_NE(place("adaptive"), all.end());
+}
+
+TEST_F(ReefPlan, plan_leaves_the_samples_of_a_micro_batch_to_a_models_file) {
+  const io::Json found = answer("plan", planned_case_of(graph("branches.json")));
+  ASSERT_EQ(found.at("feasible"), true) << found;
+  EXPECT_EQ(found.at("options").at("--graph"), graph("branches.json"));
+  for (const char* const option : {"--model", "--context", "--batch"}) EXPECT_FALSE(found.at("options").contains(option)) << option;
+  EXPECT_GT(found.at("candidates").size(), 6U);
+  for (const io::Json& one : found.at("candidates")) EXPECT_EQ(one.at("batch"), 8) << one;
 }
 
 TEST_F(ReefPlan, plan_swaps_a_model_that_fits_no_device) {

@@ -101,6 +101,16 @@ TEST_F(ReefPlanTrain, a_plan_says_whether_counts_follow_the_clock) {
   EXPECT_EQ(run(fixed.at("options"), "fixed", slow, "--device-flops 0.1").back().at("micro_batches"), io::Json({each, each}));
 }
 
+TEST_F(ReefPlanTrain, a_model_that_is_a_file_is_foreseen_as_it_runs) {
+  io::Json test = job();
+  test.erase("model");
+  test["graph"] = graph("branches.json");
+  test["allow"] = {"lossy"};
+  const io::Json found = answer("plan", test);
+  ASSERT_EQ(found.at("feasible"), true) << found;
+  expect_as_foreseen(found.at("options"), found.at("best"), "graph");
+}
+
 /// The same by name: fusion and reef are the options that they stand for.
 TEST_F(ReefPlanTrain, recipes_of_several_axes_are_foreseen_as_they_run) {
   for (const char* const recipe : {"fusion", "reef"}) {
