@@ -105,7 +105,6 @@ TEST_F(ReefPlanTrain, a_model_that_is_a_file_is_foreseen_as_it_runs) {
   io::Json test = job();
   test.erase("model");
   test["graph"] = graph("branches.json");
-  test["allow"] = {"lossy"};
   const io::Json found = answer("plan", test);
   ASSERT_EQ(found.at("feasible"), true) << found;
   expect_as_foreseen(found.at("options"), found.at("best"), "graph");
